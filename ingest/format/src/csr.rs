@@ -1,0 +1,199 @@
+//! One direction of an adjacency: offsets, neighbours and, where they are not implied, values.
+//! It knows rows and columns; which normalisation made the values is in the manifest.
+//!
+//! Row `i` holds the entries `offsets[i] .. offsets[i + 1]` of `neighbours` (and `values`).
+//!
+//! | invariant | checked |
+//! | --- | --- |
+//! | `offsets` has rows + 1 entries, starts at 0, never falls, ends at the number of neighbours | on opening, O(rows) |
+//! | `values`, where present, is as long as `neighbours` | on opening |
+//! | neighbours lie below the number of nodes | by `ignn check` |
+//! | neighbours of a row rise strictly | by `ignn check` |
+//! | values are finite and not negative | by `ignn check` |
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::array::ArrayWriter;
+use crate::checksum::FileEntry;
+use crate::error::{FormatError, Result};
+use crate::mapped::MappedArray;
+
+/// The three files of a direction: `in.offsets.u64`, `in.neighbours.u32`, `in.values.f32`.
+fn paths(directory: &Path, direction: &str) -> [PathBuf; 3] {
+    ["offsets.u64", "neighbours.u32", "values.f32"]
+        .map(|array| directory.join(format!("{direction}.{array}")))
+}
+
+/// Writes a direction row by row.
+pub struct CsrWriter {
+    paths: [PathBuf; 3],
+    offsets: ArrayWriter<u64>,
+    neighbours: ArrayWriter<u32>,
+    values: Option<ArrayWriter<f32>>,
+    scratch: Vec<u64>,
+    end: u64,
+}
+
+impl CsrWriter {
+    /// Creates the files in an existing directory; `direction` is "in" or "out".
+    pub fn create(directory: &Path, direction: &str, weighted: bool) -> Result<Self> {
+        let paths = paths(directory, direction);
+        let mut offsets = ArrayWriter::create(&paths[0], "offsets")?;
+        offsets.write(&[0])?;
+        Ok(Self {
+            offsets,
+            neighbours: ArrayWriter::create(&paths[1], "neighbours")?,
+            values: if weighted { Some(ArrayWriter::create(&paths[2], "values")?) } else { None },
+            paths,
+            scratch: Vec::new(),
+            end: 0,
+        })
+    }
+
+    /// Appends neighbours (and values, if the writer has them) to the row being written.
+    pub fn extend(&mut self, neighbours: &[u32], values: &[f32]) -> Result<()> {
+        self.neighbours.write(neighbours)?;
+        if let Some(writer) = &mut self.values {
+            assert_eq!(values.len(), neighbours.len(), "a value for every neighbour");
+            writer.write(values)?;
+        }
+        Ok(())
+    }
+
+    /// Ends `degrees.len()` rows; their entries were, or will be, appended with [`CsrWriter::extend`].
+    pub fn end_rows(&mut self, degrees: &[u64]) -> Result<()> {
+        self.scratch.clear();
+        for degree in degrees {
+            self.end += degree;
+            self.scratch.push(self.end);
+        }
+        self.offsets.write(&self.scratch)
+    }
+
+    /// Number of neighbours so far.
+    pub fn entries(&self) -> u64 {
+        self.neighbours.count()
+    }
+
+    /// Completes the files; returns their paths and entries for the manifest.
+    pub fn finish(self) -> Result<Vec<(PathBuf, FileEntry)>> {
+        assert_eq!(self.end, self.neighbours.count(), "rows and entries agree");
+        let [offsets, neighbours, values] = self.paths;
+        let mut files = vec![(offsets, self.offsets.finish()?), (neighbours, self.neighbours.finish()?)];
+        if let Some(writer) = self.values {
+            files.push((values, writer.finish()?));
+        }
+        Ok(files)
+    }
+}
+
+/// A mapped direction.
+#[derive(Debug)]
+pub struct CsrFile {
+    offsets: MappedArray<u64>,
+    neighbours: MappedArray<u32>,
+    values: Option<MappedArray<f32>>,
+}
+
+impl CsrFile {
+    /// Maps the files and checks lengths and offsets, in O(rows).
+    pub fn open(directory: &Path, direction: &str, rows: u64, entries: u64, weighted: bool) -> Result<Self> {
+        let [offsets_path, neighbours_path, values_path] = paths(directory, direction);
+        let offsets = MappedArray::<u64>::open(&offsets_path, "offsets")?;
+        let neighbours = MappedArray::<u32>::open(&neighbours_path, "neighbours")?;
+        let values = if weighted { Some(MappedArray::<f32>::open(&values_path, "values")?) } else { None };
+        let invalid = |path, what: &str, found: u64, expected: u64| {
+            Err(FormatError::invalid(path, what, found, expected))
+        };
+        if offsets.len() as u64 != rows.saturating_add(1) {
+            return invalid(&offsets_path, "number of offsets", offsets.len() as u64, rows.saturating_add(1));
+        }
+        if neighbours.len() as u64 != entries {
+            return invalid(&neighbours_path, "number of neighbours", neighbours.len() as u64, entries);
+        }
+        if let Some(values) = &values
+            && values.len() as u64 != entries
+        {
+            return invalid(&values_path, "number of values", values.len() as u64, entries);
+        }
+        if offsets[0] != 0 {
+            return invalid(&offsets_path, "first offset", offsets[0], 0);
+        }
+        if offsets[rows as usize] != entries {
+            return invalid(&offsets_path, "last offset", offsets[rows as usize], entries);
+        }
+        if let Some(row) = offsets.par_windows(2).position_first(|pair| pair[0] > pair[1]) {
+            let what = format!("offset of row {}", row + 1);
+            let expected = format!("at least {}", offsets[row]);
+            return Err(FormatError::invalid(&offsets_path, what, offsets[row + 1], expected));
+        }
+        Ok(Self { offsets, neighbours, values })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// `rows() + 1` offsets into neighbours and values.
+    pub fn offsets(&self) -> &MappedArray<u64> {
+        &self.offsets
+    }
+
+    /// All neighbours, row after row.
+    pub fn neighbours(&self) -> &MappedArray<u32> {
+        &self.neighbours
+    }
+
+    /// All values, where they are stored.
+    pub fn values(&self) -> Option<&MappedArray<f32>> {
+        self.values.as_ref()
+    }
+
+    /// The entries of a row.
+    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+
+    /// The neighbours of a row.
+    pub fn row(&self, row: usize) -> &[u32] {
+        &self.neighbours[self.range(row)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = CsrWriter::create(dir.path(), "in", true).unwrap();
+        writer.extend(&[1, 2], &[0.5, 1.0]).unwrap();
+        writer.extend(&[0], &[2.0]).unwrap();
+        writer.end_rows(&[2, 0, 1]).unwrap();
+        assert_eq!(writer.finish().unwrap().len(), 3);
+        let csr = CsrFile::open(dir.path(), "in", 3, 3, true).unwrap();
+        assert_eq!((csr.row(0), csr.row(1), csr.row(2)), (&[1, 2][..], &[][..], &[0][..]));
+        assert_eq!(csr.values().unwrap()[..], [0.5, 1.0, 2.0]);
+        assert_eq!(csr.offsets().as_ptr() as usize % 64, 0);
+        assert!(CsrFile::open(dir.path(), "in", 2, 3, true).is_err());
+        assert!(CsrFile::open(dir.path(), "in", 3, 4, true).is_err());
+    }
+
+    #[test]
+    fn falling_offsets_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut offsets = ArrayWriter::<u64>::create(&dir.path().join("in.offsets.u64"), "offsets").unwrap();
+        offsets.write(&[0, 2, 1, 2]).unwrap();
+        offsets.finish().unwrap();
+        let path = dir.path().join("in.neighbours.u32");
+        let mut neighbours = ArrayWriter::<u32>::create(&path, "neighbours").unwrap();
+        neighbours.write(&[0, 1]).unwrap();
+        neighbours.finish().unwrap();
+        let error = CsrFile::open(dir.path(), "in", 3, 2, false).unwrap_err().to_string();
+        assert!(error.ends_with("in.offsets.u64: offset of row 2 (found 1, expected at least 2)"), "{error}");
+    }
+}

@@ -1,0 +1,114 @@
+//! What can go wrong with a dataset directory: one enum for the package.
+//! It knows paths and fields; it does not know which command ran.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of this package.
+pub type Result<T, E = FormatError> = std::result::Result<T, E>;
+
+/// An error with the place where it was found and, where there is one, the command that helps.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// The operating system refused.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// What was being done: "open", "write", "rename", ...
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is not what its place in the dataset requires.
+    #[error("{}: {what} (found {found}, expected {expected})", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Which part of it.
+        what: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// A dataset written by another version of the format.
+    #[error("{}: dataset format version {found} (this program reads version {supported}): ingest the raw files again", path.display())]
+    Version {
+        /// The manifest or array file.
+        path: PathBuf,
+        /// The version there.
+        found: u32,
+        /// The version this program reads.
+        supported: u32,
+    },
+    /// The directory is not a dataset.
+    #[error("{}: not an ignn dataset: {why}", path.display())]
+    NotADataset {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// The dataset has no such part.
+    #[error("{}: the dataset has no {what}{hint}", path.display())]
+    Missing {
+        /// The dataset directory.
+        path: PathBuf,
+        /// "features", "labels", "relation \"cites\"", ...
+        what: String,
+        /// How to get it, with its separator, or empty.
+        hint: String,
+    },
+    /// The output is already there.
+    #[error("{}: already exists: choose another --out, or pass --force to replace it", path.display())]
+    Exists {
+        /// The target.
+        path: PathBuf,
+    },
+    /// Another live process is writing the same target.
+    #[error("{}: another run is writing this target (lock held on {}): wait for it, or choose another --out", target.display(), lock.display())]
+    Busy {
+        /// The target.
+        target: PathBuf,
+        /// The lock file of the other run.
+        lock: PathBuf,
+    },
+    /// The Parquet library refused a file.
+    #[error("{}: {source}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: parquet::errors::ParquetError,
+    },
+}
+
+impl FormatError {
+    /// An [`FormatError::Io`], for `map_err`.
+    pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// A [`FormatError::Parquet`], for `map_err`.
+    pub fn parquet(path: impl AsRef<Path>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Parquet { path, source }
+    }
+
+    /// A [`FormatError::Invalid`] from its four parts.
+    pub fn invalid(
+        path: impl AsRef<Path>,
+        what: impl Into<String>,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
+        Self::Invalid {
+            path: path.as_ref().to_path_buf(),
+            what: what.into(),
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The 64 bytes at the start of every array file: what it holds, how many, and a check of themselves.
+//! Parquet and JSON files have no such header.
+//!
+//! ```text
+//! byte  0..8   magic "IGNNARR\0"
+//!       8..12  format version, u32
+//!      12..16  element type, u32: 1 = u32, 2 = u64, 3 = f32
+//!      16..24  number of elements, u64
+//!      24..40  kind, ASCII, zero-padded: "offsets", "neighbours", "values", "scale"
+//!      40..56  zero
+//!      56..64  XXH3-64 of bytes 0..56
+//! ```
+//! All integers are little-endian; the elements follow at byte 64, packed.
+
+use std::path::Path;
+
+use crate::checksum;
+use crate::error::{FormatError, Result};
+
+/// Version of the whole dataset format, in array headers and in the manifest.
+pub const VERSION: u32 = 1;
+/// Length of the header, and so the alignment of the elements inside the file.
+pub const HEADER_BYTES: usize = 64;
+const MAGIC: [u8; 8] = *b"IGNNARR\0";
+
+/// The element types an array file can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElementType {
+    /// 32-bit unsigned.
+    U32 = 1,
+    /// 64-bit unsigned.
+    U64 = 2,
+    /// 32-bit float.
+    F32 = 3,
+}
+
+/// An element of an array file; sealed by the three implementations here.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// Its tag in the header.
+    const TYPE: ElementType;
+}
+impl Element for u32 {
+    const TYPE: ElementType = ElementType::U32;
+}
+impl Element for u64 {
+    const TYPE: ElementType = ElementType::U64;
+}
+impl Element for f32 {
+    const TYPE: ElementType = ElementType::F32;
+}
+
+/// The header of an array of `count` elements.
+pub fn encode<T: Element>(kind: &str, count: u64) -> [u8; HEADER_BYTES] {
+    assert!(kind.len() <= 16 && kind.is_ascii(), "array kind");
+    let mut bytes = [0u8; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&(T::TYPE as u32).to_le_bytes());
+    bytes[16..24].copy_from_slice(&count.to_le_bytes());
+    bytes[24..24 + kind.len()].copy_from_slice(kind.as_bytes());
+    let check = checksum::of_bytes(&bytes[..56]);
+    bytes[56..].copy_from_slice(&check.to_le_bytes());
+    bytes
+}
+
+/// Checks a header against what the reader wants and the file's length; returns the number of elements.
+pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> {
+    if bytes.len() < HEADER_BYTES {
+        let found = format!("{} bytes", bytes.len());
+        return Err(FormatError::invalid(path, "truncated array file", found, "a 64-byte header"));
+    }
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    if bytes[..8] != MAGIC {
+        let found = format!("bytes {:02x?}", &bytes[..8]);
+        return Err(FormatError::invalid(path, "not an array file", found, "magic \"IGNNARR\""));
+    }
+    if word(8) != VERSION {
+        return Err(FormatError::Version { path: path.into(), found: word(8), supported: VERSION });
+    }
+    if long(56) != checksum::of_bytes(&bytes[..56]) {
+        return Err(FormatError::invalid(
+            path,
+            "damaged header",
+            checksum::hex(long(56)),
+            checksum::hex(checksum::of_bytes(&bytes[..56])),
+        ));
+    }
+    if word(12) != T::TYPE as u32 {
+        return Err(FormatError::invalid(path, "element type", word(12), T::TYPE as u32));
+    }
+    let found_kind = String::from_utf8_lossy(&bytes[24..40]).trim_end_matches('\0').to_string();
+    if found_kind != kind {
+        return Err(FormatError::invalid(path, "kind of array", found_kind, kind));
+    }
+    let count = long(16);
+    let length =
+        count.checked_mul(size_of::<T>() as u64).and_then(|payload| payload.checked_add(HEADER_BYTES as u64));
+    if length != Some(bytes.len() as u64) {
+        let found = format!("{} bytes", bytes.len());
+        let expected = format!("{count} elements of {} bytes after the header", size_of::<T>());
+        return Err(FormatError::invalid(path, "file length", found, expected));
+    }
+    Ok(count)
+}

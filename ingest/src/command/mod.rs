@@ -1,0 +1,3 @@
+//! The jobs of this package, one file a command: options in, a finished dataset directory out.
+
+pub mod edges;

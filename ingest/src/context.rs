@@ -1,0 +1,109 @@
+//! What every ingest job is given besides its input: threads, memory, seed, and somebody to tell.
+//! It prints nothing itself.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Threads, memory, seed and observer of a job.
+pub struct Context<'a> {
+    /// Worker threads, at least 1. The result does not depend on it.
+    pub threads: usize,
+    /// Bytes that buffers may take together. The result does not depend on it.
+    pub memory: u64,
+    /// Seed of everything drawn at random.
+    pub seed: u64,
+    /// Where progress goes.
+    pub observer: &'a dyn Observer,
+}
+
+/// What the numbers of a phase count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of input or output.
+    Bytes,
+    /// Edges.
+    Edges,
+    /// Anything else, with its plural name: "rows", "nodes", "graphs".
+    Items(&'static str),
+}
+
+/// Hears how a job goes. Phases follow each other; a new one ends the one before.
+pub trait Observer: Sync {
+    /// A phase begins; `total` where it is known.
+    fn phase(&self, name: &str, total: Option<u64>, unit: Unit);
+    /// Work done in the current phase; called from any thread, not too often.
+    fn advance(&self, amount: u64);
+    /// Something a user should know that is not an error.
+    fn note(&self, message: &str);
+    /// The job's last phase is over.
+    fn finish(&self);
+}
+
+/// An observer that keeps phases with their times, and notes; for tests, benchmarks and summaries.
+#[derive(Default)]
+pub struct Recorder {
+    state: Mutex<RecorderState>,
+}
+
+#[derive(Default)]
+struct RecorderState {
+    phases: Vec<Phase>,
+    started: Option<Instant>,
+    notes: Vec<String>,
+}
+
+/// A phase that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Work done, in `unit`.
+    pub amount: u64,
+    /// What the work counts.
+    pub unit: Unit,
+    /// Wall-clock time.
+    pub seconds: f64,
+}
+
+impl Recorder {
+    /// The phases so far.
+    pub fn phases(&self) -> Vec<Phase> {
+        self.state.lock().expect("no panic while held").phases.clone()
+    }
+
+    /// The notes so far.
+    pub fn notes(&self) -> Vec<String> {
+        self.state.lock().expect("no panic while held").notes.clone()
+    }
+}
+
+impl RecorderState {
+    fn close(&mut self) {
+        if let (Some(started), Some(last)) = (self.started.take(), self.phases.last_mut()) {
+            last.seconds = started.elapsed().as_secs_f64();
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn phase(&self, name: &str, _total: Option<u64>, unit: Unit) {
+        let mut state = self.state.lock().expect("no panic while held");
+        state.close();
+        state.phases.push(Phase { name: name.into(), amount: 0, unit, seconds: 0.0 });
+        state.started = Some(Instant::now());
+    }
+
+    fn advance(&self, amount: u64) {
+        if let Some(last) = self.state.lock().expect("no panic while held").phases.last_mut() {
+            last.amount += amount;
+        }
+    }
+
+    fn note(&self, message: &str) {
+        self.state.lock().expect("no panic while held").notes.push(message.into());
+    }
+
+    fn finish(&self) {
+        self.state.lock().expect("no panic while held").close();
+    }
+}

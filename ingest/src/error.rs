@@ -1,0 +1,82 @@
+//! What can go wrong while raw files become a dataset: one enum for the package.
+//! Each message names the file, the line where there is one, what was found and what was expected.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ignn_format::FormatError;
+
+/// Result of this package.
+pub type Result<T, E = IngestError> = std::result::Result<T, E>;
+
+/// An error a user can act on.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// A line of a text file is wrong: `edges.txt:17: expected 2 columns, found 1: "42"`.
+    #[error("{}:{line}: expected {expected}, found {found}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, counted after decompression.
+        line: u64,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A file as a whole is wrong: `x.npy: array of 3 dimensions (expected 2)`.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// The operating system refused.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// "open", "read", "write", ...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Options that contradict each other or the data.
+    #[error("{0}")]
+    Usage(String),
+    /// The dataset could not be written or read.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+impl IngestError {
+    /// An [`IngestError::Io`], for `map_err`.
+    pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// An [`IngestError::File`].
+    pub fn file(path: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        Self::File { path: path.as_ref().to_path_buf(), what: what.into() }
+    }
+
+    /// An [`IngestError::Line`].
+    pub fn line(
+        path: impl AsRef<Path>,
+        line: u64,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self::Line { path: path.as_ref().to_path_buf(), line, expected: expected.into(), found: found.into() }
+    }
+}
+
+/// A piece of input in quotes for a message: at most 60 bytes, control characters escaped.
+pub fn quoted(bytes: &[u8]) -> String {
+    const LONGEST: usize = 60;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]);
+    let dots = if bytes.len() > LONGEST { "..." } else { "" };
+    format!("{:?}{dots}", text)
+}

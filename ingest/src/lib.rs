@@ -1,0 +1,15 @@
+//! Raw graph files become an ignn dataset directory, in bounded memory.
+//! It never touches the engine; it knows the format through `ignn-format` alone.
+
+pub mod builder;
+pub mod command;
+pub mod context;
+pub mod edges;
+pub mod error;
+pub mod nodes;
+pub mod pipeline;
+pub mod random;
+pub mod source;
+
+pub use context::{Context, Observer, Unit};
+pub use error::{IngestError, Result};

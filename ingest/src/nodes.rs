@@ -1,0 +1,58 @@
+//! From the user's node ids to node numbers: what labels, features and splits need to find their node.
+
+use ignn_format::ids::IdKind;
+
+use crate::error::Result;
+
+/// Finds nodes by the user's id; numbers are final (after any reordering).
+pub trait NodeLookup: Sync {
+    /// Type of the ids.
+    fn kind(&self) -> IdKind;
+    /// Number of nodes.
+    fn nodes(&self) -> u64;
+    /// The node with this integer id; `None` for an unknown one and for string ids.
+    fn find_integer(&self, id: u64) -> Result<Option<u32>>;
+    /// The node with this string id; `None` for an unknown one and for integer ids.
+    fn find_string(&self, id: &str) -> Result<Option<u32>>;
+
+    /// Whether node `i` is the one with integer id `i`, for all nodes.
+    fn is_counting(&self) -> bool {
+        false
+    }
+
+    /// The node whose id is written here: parsed as an integer where ids are integers.
+    fn find_text(&self, id: &str) -> Result<Option<u32>> {
+        match self.kind() {
+            IdKind::Integer => id.parse().map_or(Ok(None), |id| self.find_integer(id)),
+            IdKind::String => self.find_string(id),
+        }
+    }
+}
+
+/// Nodes whose ids are `0, 1, ..., n - 1` in order.
+pub struct Counting(
+    /// Number of nodes.
+    pub u64,
+);
+
+impl NodeLookup for Counting {
+    fn is_counting(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> IdKind {
+        IdKind::Integer
+    }
+
+    fn nodes(&self) -> u64 {
+        self.0
+    }
+
+    fn find_integer(&self, id: u64) -> Result<Option<u32>> {
+        Ok((id < self.0).then_some(id as u32))
+    }
+
+    fn find_string(&self, _id: &str) -> Result<Option<u32>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,126 @@
+//! Work in order on several threads: items are produced one by one, worked on in parallel, consumed in order.
+//! At most a fixed number of items is alive at once, so memory is bounded; results never depend on the threads.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossbeam_channel::bounded;
+
+/// Items alive at once, for each worker.
+const ALIVE_PER_WORKER: usize = 3;
+
+/// Number of items that [`ordered`] keeps alive at once.
+pub fn alive(threads: usize) -> usize {
+    threads.max(1) * ALIVE_PER_WORKER
+}
+
+/// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that failed decides,
+/// whatever thread failed first.
+pub fn ordered<T, U, E>(
+    threads: usize,
+    produce: impl Iterator<Item = Result<T, E>> + Send,
+    work: impl Fn(T) -> Result<U, E> + Sync,
+    mut consume: impl FnMut(U) -> Result<(), E>,
+) -> Result<(), E>
+where
+    T: Send,
+    U: Send,
+    E: Send,
+{
+    let alive = alive(threads);
+    let (permit_in, permits) = bounded::<()>(alive);
+    for _ in 0..alive {
+        permit_in.send(()).expect("room for every permit");
+    }
+    let (done_in, done) = bounded::<(u64, Result<U, E>)>(alive);
+    let stop = AtomicBool::new(false);
+    let source = Mutex::new((0u64, produce));
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let (permits, done_in) = (permits.clone(), done_in.clone());
+            let (source, stop, work) = (&source, &stop, &work);
+            scope.spawn(move || {
+                while permits.recv().is_ok() {
+                    let (index, item) = {
+                        // Poisoned: another worker's producer panicked; the scope will pass that on.
+                        let Ok(mut source) = source.lock() else { return };
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let Some(item) = source.1.next() else {
+                            stop.store(true, Ordering::Relaxed);
+                            return;
+                        };
+                        if item.is_err() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        source.0 += 1;
+                        (source.0 - 1, item)
+                    };
+                    if done_in.send((index, item.and_then(work))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop((done_in, permits));
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        let mut outcome = Ok(());
+        'receive: for (index, result) in &done {
+            waiting.insert(index, result);
+            while let Some(result) = waiting.remove(&next) {
+                next += 1;
+                outcome = result.and_then(&mut consume);
+                if outcome.is_err() {
+                    break 'receive;
+                }
+                // Workers that have all ended no longer take permits.
+                let _ = permit_in.send(());
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        drop((permit_in, done));
+        outcome
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumes_in_order_whatever_the_threads() {
+        for threads in [1, 2, 5] {
+            let mut seen = Vec::new();
+            let work = |i: u64| {
+                if i % 7 == 0 {
+                    thread::yield_now();
+                }
+                Ok::<_, ()>(i * 2)
+            };
+            ordered(threads, (0..1000).map(Ok), work, |i| {
+                seen.push(i);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(seen, (0..1000).map(|i| i * 2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_failure_in_order_is_reported() {
+        for threads in [1, 2, 4] {
+            let work = |i: u64| if i == 40 || i == 41 || i == 300 { Err(i) } else { Ok(i) };
+            assert_eq!(ordered(threads, (0..1000).map(Ok), work, |_| Ok(())), Err(40));
+            let produce = (0..1000).map(|i| if i == 20 { Err(i) } else { Ok(i) });
+            assert_eq!(ordered(threads, produce, Ok::<u64, u64>, |_| Ok(())), Err(20));
+            assert_eq!(
+                ordered(threads, (0..1000).map(Ok), Ok::<u64, u64>, |i| if i == 3 { Err(i) } else { Ok(()) }),
+                Err(3)
+            );
+        }
+    }
+}

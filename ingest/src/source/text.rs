@@ -1,0 +1,232 @@
+//! Text files, plain or compressed, as blocks of whole lines or line by line.
+//! It knows lines, gzip and zstd; what a line means is for the other files of this folder.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::error::{IngestError, Result};
+
+/// Text read at once; large enough to keep a worker busy, small enough to stay in cache.
+pub const BLOCK_BYTES: usize = 2 << 20;
+/// A longer line is taken for a sign that the file is no text.
+pub const LONGEST_LINE: usize = 256 << 20;
+
+/// The first bytes of a file, by which its compression and form are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// None.
+    Plain,
+    /// gzip, of one member or several.
+    Gzip,
+    /// Zstandard, of one frame or several.
+    Zstd,
+}
+
+/// A reader of whole lines in blocks; iterate over it.
+pub struct Blocks {
+    path: PathBuf,
+    compression: Compression,
+    reader: Box<dyn Read + Send>,
+    carry: Vec<u8>,
+    offset: u64,
+    ended: bool,
+}
+
+/// Whole lines; the last line of the file may lack its newline.
+pub struct Block {
+    /// The lines.
+    pub text: Vec<u8>,
+}
+
+/// Opens a file that must be a readable, regular file.
+pub fn open_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(IngestError::io("open", path))?;
+    let metadata = file.metadata().map_err(IngestError::io("read", path))?;
+    if metadata.is_dir() {
+        return Err(IngestError::file(path, "is a directory (expected a file)"));
+    }
+    Ok(file)
+}
+
+/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
+pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
+    let mut file = open_file(path)?;
+    let mut magic = [0u8; 4];
+    let mut got = 0;
+    while got < magic.len() {
+        match file.read(&mut magic[got..]).map_err(IngestError::io("read", path))? {
+            0 => break,
+            more => got += more,
+        }
+    }
+    let head = io::Cursor::new(magic[..got].to_vec());
+    let compression = match &magic[..got] {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        _ => Compression::Plain,
+    };
+    let whole = head.chain(file);
+    let reader: Box<dyn Read + Send> = match compression {
+        Compression::Plain => Box::new(whole),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole))),
+        Compression::Zstd => {
+            Box::new(zstd::stream::read::Decoder::new(whole).map_err(IngestError::io("read", path))?)
+        }
+    };
+    Ok((reader, compression))
+}
+
+impl Blocks {
+    /// Opens a text file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (reader, compression) = open_stream(path)?;
+        Ok(Self { path: path.into(), compression, reader, carry: Vec::new(), offset: 0, ended: false })
+    }
+
+    fn read_block(&mut self) -> Result<Option<Block>> {
+        let mut text = std::mem::take(&mut self.carry);
+        loop {
+            let start = text.len();
+            text.reserve(BLOCK_BYTES + 1);
+            let got = (&mut self.reader).take(BLOCK_BYTES as u64).read_to_end(&mut text);
+            let got = got.map_err(|error| self.read_error(error))?;
+            if let Some(at) = text[start..].iter().take(4096).position(|&byte| byte == 0) {
+                let what = format!(
+                    "byte 0 at offset {}: a binary file, where text was expected",
+                    self.offset + at as u64
+                );
+                return Err(IngestError::file(&self.path, what));
+            }
+            self.offset += got as u64;
+            if got < BLOCK_BYTES {
+                self.ended = true;
+                return Ok((!text.is_empty()).then_some(Block { text }));
+            }
+            if let Some(end) = text[start..].iter().rposition(|&byte| byte == b'\n') {
+                self.carry = text[start + end + 1..].to_vec();
+                text.truncate(start + end + 1);
+                return Ok(Some(Block { text }));
+            }
+            if text.len() > LONGEST_LINE {
+                return Err(IngestError::file(
+                    &self.path,
+                    format!("a line longer than {} MiB: is this a text file?", LONGEST_LINE >> 20),
+                ));
+            }
+        }
+    }
+
+    fn read_error(&self, error: io::Error) -> IngestError {
+        match self.compression {
+            Compression::Plain => IngestError::io("read", &self.path)(error),
+            compressed => {
+                let name = if compressed == Compression::Gzip { "gzip" } else { "zstd" };
+                let what = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => {
+                        format!("truncated {name} file: it ends after {} bytes of text", self.offset)
+                    }
+                    _ => format!("damaged {name} file after {} bytes of text: {error}", self.offset),
+                };
+                IngestError::file(&self.path, what)
+            }
+        }
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<Block>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let block = self.read_block();
+        self.ended |= block.is_err();
+        block.transpose()
+    }
+}
+
+/// A file line by line, for files that are not worth threads.
+pub struct Lines {
+    blocks: Blocks,
+    block: Vec<u8>,
+    at: usize,
+    line: u64,
+}
+
+impl Lines {
+    /// Opens a text file.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self { blocks: Blocks::open(path)?, block: Vec::new(), at: 0, line: 0 })
+    }
+
+    /// The next line without its end (`\n` or `\r\n`), and its number from 1.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
+        if self.at == self.block.len() {
+            match self.blocks.next().transpose()? {
+                Some(block) => (self.block, self.at) = (block.text, 0),
+                None => return Ok(None),
+            }
+        }
+        let rest = &self.block[self.at..];
+        let (mut line, used) = match rest.iter().position(|&byte| byte == b'\n') {
+            Some(end) => (&rest[..end], end + 1),
+            None => (rest, rest.len()),
+        };
+        if let [head @ .., b'\r'] = line {
+            line = head;
+        }
+        self.at += used;
+        self.line += 1;
+        Ok(Some((self.line, line)))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.blocks.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn lines(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t");
+        std::fs::write(&path, bytes).unwrap();
+        let mut lines = Lines::open(&path)?;
+        let mut all = Vec::new();
+        while let Some((number, line)) = lines.next()? {
+            all.push((number, line.to_vec()));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn line_ends_and_missing_final_newline() {
+        let expected = vec![(1, b"a b".to_vec()), (2, b"".to_vec()), (3, b"c".to_vec())];
+        assert_eq!(lines(b"a b\r\n\r\nc").unwrap(), expected);
+        assert_eq!(lines(b"").unwrap(), vec![]);
+    }
+
+    #[test]
+    fn compressed_forms_are_recognised_and_truncation_is_told() {
+        let text: Vec<u8> = (0..500_000).flat_map(|i| format!("{i} {}\n", i * 7).into_bytes()).collect();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&text).unwrap();
+        let gz = gz.finish().unwrap();
+        let zst = zstd::encode_all(&text[..], 1).unwrap();
+        assert_eq!(lines(&gz).unwrap().len(), 500_000);
+        assert_eq!(lines(&zst).unwrap()[499_999], (500_000, b"499999 3499993".to_vec()));
+        let error = lines(&gz[..gz.len() / 2]).unwrap_err().to_string();
+        assert!(error.contains("truncated gzip file"), "{error}");
+        assert!(lines(&zst[..zst.len() / 2]).is_err());
+        assert!(lines(b"a\0b").unwrap_err().to_string().contains("binary file"));
+    }
+}
