@@ -1,6 +1,7 @@
 //! Raw graph files become an ignn dataset directory, in bounded memory.
 //! It never touches the engine; it knows the format through `ignn-format` alone.
 
+pub mod build;
 pub mod builder;
 pub mod command;
 pub mod context;
