@@ -10,6 +10,7 @@ pub mod error;
 pub mod nodes;
 pub mod pipeline;
 pub mod random;
+pub mod relabel;
 pub mod source;
 
 pub use context::{Context, Observer, Unit};
