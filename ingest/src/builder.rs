@@ -31,7 +31,8 @@ pub struct RelationOptions {
     pub normalise: Normalisation,
     /// What becomes of an edge given more than once.
     pub duplicates: Duplicates,
-    /// What becomes of edges from a node to itself.
+    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of weight 1; loops that
+    /// are kept add to it.
     pub self_loops: SelfLoops,
 }
 
@@ -63,7 +64,7 @@ impl Default for RelationOptions {
             directed: false,
             normalise: Normalisation::Renorm,
             duplicates: Duplicates::Max,
-            self_loops: SelfLoops::Keep,
+            self_loops: SelfLoops::Drop,
         }
     }
 }

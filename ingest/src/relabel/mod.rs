@@ -9,5 +9,6 @@
 //! Each reads the files once and fails over to the next; all three give the same numbers.
 
 pub mod bitmap;
+pub mod external;
 pub mod index;
 pub mod intern;
