@@ -8,6 +8,7 @@ pub mod context;
 pub mod edges;
 pub mod error;
 pub mod nodes;
+pub mod order;
 pub mod pipeline;
 pub mod random;
 pub mod relabel;

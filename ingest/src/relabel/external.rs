@@ -182,7 +182,7 @@ pub fn read<K: TokenFamily, E: Edge>(
 ) -> Result<(IdsWriter, KeyFile)> {
     let (context, observer) = (places.context, places.context.observer);
     let survey = survey::<K>(places, files)?;
-    let share = (context.memory / 6 / pipeline::alive(context.threads) as u64).max(1 << 16);
+    let share = (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
 
     // Second pass: every end of an edge to the bucket of its id.
     observer.phase("read edges", Some(files.bytes), Unit::Bytes);

@@ -111,7 +111,8 @@ impl NodeIndex {
     pub fn new(ids: KnownIds, nodes: u64) -> Self {
         let counting = match &ids {
             KnownIds::Set(set) => nodes == 0 || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes,
-            KnownIds::Integers(ids) => ids.last().is_none_or(|&last| last + 1 == nodes),
+            // The last of n different integers is n - 1: they are 0 .. n.
+            KnownIds::Integers(ids) => ids.last().is_none_or(|&last| last == nodes - 1),
             KnownIds::Listed(NodeList::Integers(ids, _)) => ids.iter().zip(0..).all(|(&id, at)| id == at),
             _ => false,
         };
