@@ -7,12 +7,16 @@ pub mod command;
 pub mod context;
 pub mod edges;
 pub mod error;
+pub mod features;
+pub mod labels;
+pub mod node_set;
 pub mod nodes;
 pub mod order;
 pub mod pipeline;
 pub mod random;
 pub mod relabel;
 pub mod source;
+pub mod splits;
 
 pub use context::{Context, Observer, Unit};
 pub use error::{IngestError, Result};

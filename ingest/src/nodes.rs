@@ -20,6 +20,11 @@ pub trait NodeLookup: Sync {
         false
     }
 
+    /// How messages name a node: by its id where that can be told, else by its number.
+    fn describe(&self, node: u32) -> Result<String> {
+        Ok(if self.is_counting() { node.to_string() } else { format!("number {node}") })
+    }
+
     /// The node whose id is written here: parsed as an integer where ids are integers.
     fn find_text(&self, id: &str) -> Result<Option<u32>> {
         match self.kind() {

@@ -1,5 +1,10 @@
 //! Raw forms: one file a form. They parse; they do not relabel, sort or write.
 
+pub mod communities;
 pub mod edge_list;
 pub mod edges;
+pub mod matrix_market;
+pub mod npy;
+pub mod npz;
+pub mod table;
 pub mod text;
