@@ -204,18 +204,26 @@ impl<'a> DatasetBuilder<'a> {
     /// Writes the original ids.
     pub fn add_ids(&mut self, ids: &Ids) -> Result<()> {
         match ids {
-            Ids::Integer(ids) => {
-                let wide = ids.iter().any(|&id| id > i64::MAX as u64);
-                let mut writer = IdsWriter::create(self.path(), IdKind::Integer, wide)?;
-                writer.push_integers(ids)?;
-                self.add_ids_written(writer)
-            }
+            Ids::Integer(ids) => self.add_integer_ids(ids),
             Ids::String { offsets, text } => {
-                let mut writer = IdsWriter::create(self.path(), IdKind::String, false)?;
-                writer.push_strings(offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]))?;
-                self.add_ids_written(writer)
+                self.add_string_ids(offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]))
             }
         }
+    }
+
+    /// Writes integer ids.
+    pub fn add_integer_ids(&mut self, ids: &[u64]) -> Result<()> {
+        let wide = ids.iter().any(|&id| id > i64::MAX as u64);
+        let mut writer = IdsWriter::create(self.path(), IdKind::Integer, wide)?;
+        writer.push_integers(ids)?;
+        self.add_ids_written(writer)
+    }
+
+    /// Writes string ids.
+    pub fn add_string_ids<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Result<()> {
+        let mut writer = IdsWriter::create(self.path(), IdKind::String, false)?;
+        writer.push_strings(ids)?;
+        self.add_ids_written(writer)
     }
 
     /// Writes ids `0, 1, ..., nodes - 1`.

@@ -36,7 +36,8 @@ pub fn read<E: Edge>(
     let mut full = false;
     let mut largest = least_nodes.saturating_sub(1);
     let work = |item| {
-        let bytes = EdgeFiles::item_bytes(&item);
+        let item = files.load(item)?;
+        let bytes = files.item_bytes(&item);
         let mut edges: Vec<E> = Vec::with_capacity(bytes as usize / 12);
         let mut largest = 0;
         let parsed = files.parse::<u64>(&item, |source, target, weight| {

@@ -120,6 +120,7 @@ where
     observer.phase("survey ids", Some(files.bytes), Unit::Bytes);
     let mut all = Survey { sample: Vec::new(), ends: 0, bytes: 0, largest: Vec::new() };
     let work = |item| {
+        let item = files.load(item)?;
         let (mut sample, mut ends, mut bytes) = (Vec::new(), 0usize, 0u64);
         let (mut key, mut largest) = (Vec::new(), Vec::new());
         files.parse::<K::Token<'_>>(&item, |source, target, _| {
@@ -137,7 +138,7 @@ where
             }
             Pushed::Taken
         })?;
-        Ok::<_, IngestError>((sample, ends, bytes, largest, EdgeFiles::item_bytes(&item)))
+        Ok::<_, IngestError>((sample, ends, bytes, largest, files.item_bytes(&item)))
     };
     pipeline::ordered(places.context.threads, files.items(), work, |(sample, ends, bytes, largest, size)| {
         observer.advance(size);
@@ -197,6 +198,7 @@ pub fn read<K: TokenFamily, E: Edge>(
     let mut weights = ChunkStore::<f32>::new(places.scratch, places.budget);
     let mut ends = 0u64;
     let work = |item| {
+        let item = files.load(item)?;
         let (mut bytes, mut records, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         files.parse::<K::Token<'_>>(&item, |source, target, weight| {
             for token in [source, target] {
@@ -216,7 +218,7 @@ pub fn read<K: TokenFamily, E: Edge>(
             Pushed::Taken
         })?;
         let (grouped, starts) = group(&bytes, &records, buckets);
-        Ok::<_, IngestError>((grouped, starts, records.len(), weights, EdgeFiles::item_bytes(&item)))
+        Ok::<_, IngestError>((grouped, starts, records.len(), weights, files.item_bytes(&item)))
     };
     pipeline::ordered(context.threads, files.items(), work, |(grouped, starts, count, item_weights, size)| {
         observer.advance(size);

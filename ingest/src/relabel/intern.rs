@@ -125,7 +125,8 @@ pub fn read<I: OwnedId, E: Edge>(
         number.checked_mul(SHARDS as u32).map(|number| number + shard as u32)
     };
     let work = |item| {
-        let size = EdgeFiles::item_bytes(&item);
+        let item = files.load(item).map_err(Some)?;
+        let size = files.item_bytes(&item);
         let mut edges: Vec<E> = Vec::new();
         let parsed = files.parse::<I::Token<'_>>(&item, |source, target, weight| {
             match (number(source), number(target)) {

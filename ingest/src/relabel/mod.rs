@@ -19,7 +19,6 @@ use ignn_format::ids::IdsWriter;
 
 use crate::builder::DatasetBuilder;
 use crate::context::{Context, Unit};
-use crate::edges::map::NodeMap;
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
 use crate::error::Result;
@@ -38,18 +37,6 @@ pub struct Relabelled {
     pub rank: Vec<u32>,
     /// Ids that were written on the way.
     pub written: Option<IdsWriter>,
-}
-
-impl Relabelled {
-    /// From the numbers in the spool to node numbers.
-    pub fn map(&self) -> NodeMap<'_> {
-        match self.index.known() {
-            KnownIds::Set(set) => NodeMap::Rank(set),
-            KnownIds::Integers(_) | KnownIds::Strings(_) => NodeMap::Table(&self.rank),
-            _ if !self.rank.is_empty() => NodeMap::Table(&self.rank),
-            _ => NodeMap::Identity,
-        }
-    }
 }
 
 /// What reading edges needs.
@@ -158,6 +145,7 @@ impl<'a> Reader<'a> {
             Ok((source, *target.ok_or(Pushed::UnknownTarget)?))
         }
         let work = |item| {
+            let item = self.files.load(item)?;
             let mut edges: Vec<E> = Vec::new();
             let mut add = |found: Result<(u32, u32), Pushed>, weight| match found {
                 Ok((source, target)) => {
@@ -174,7 +162,7 @@ impl<'a> Reader<'a> {
                     self.files.parse::<&str>(&item, |s, t, w| add(pair(map.get(s), map.get(t)), w))?
                 }
             };
-            Ok((edges, EdgeFiles::item_bytes(&item)))
+            Ok((edges, self.files.item_bytes(&item)))
         };
         pipeline::ordered(self.context.threads, self.files.items(), work, |(edges, bytes)| {
             self.context.observer.advance(bytes);

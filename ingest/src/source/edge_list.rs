@@ -105,7 +105,11 @@ fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 /// A weight: finite and not negative.
 pub fn parse_weight(token: &[u8]) -> Result<f32, &'static str> {
-    let weight: f32 = std::str::from_utf8(token).ok().and_then(|t| t.parse().ok()).ok_or("a number as weight")?;
+    check_weight(std::str::from_utf8(token).ok().and_then(|t| t.parse().ok()).ok_or("a number as weight")?)
+}
+
+/// A number as a weight.
+pub fn check_weight(weight: f32) -> Result<f32, &'static str> {
     if weight.is_finite() && weight >= 0.0 { Ok(weight) } else { Err("a finite weight that is not negative") }
 }
 
@@ -245,11 +249,14 @@ impl Layout {
     }
 }
 
-const SOURCE_NAMES: &[&str] =
+/// Names of the source column.
+pub const SOURCE_NAMES: &[&str] =
     &["source", "src", "from", "u", "head", "fromnodeid", "from_node_id", "from_id", "source_id", "node1", "id1", "subject"];
-const TARGET_NAMES: &[&str] =
+/// Names of the target column.
+pub const TARGET_NAMES: &[&str] =
     &["target", "dst", "destination", "to", "v", "tail", "tonodeid", "to_node_id", "to_id", "target_id", "node2", "id2", "object"];
-const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
+/// Names of the weight column.
+pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 
 /// Parses the edges of a block of whole lines; stops where `push` does. Returns how many edges it took and why it stopped.
 pub fn parse<'a, K: Key<'a>>(

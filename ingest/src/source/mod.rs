@@ -1,7 +1,9 @@
 //! Raw forms: one file a form. They parse; they do not relabel, sort or write.
 
+pub mod adjacency;
 pub mod communities;
 pub mod edge_list;
+pub mod edge_table;
 pub mod edges;
 pub mod matrix_market;
 pub mod npy;
