@@ -4,5 +4,6 @@ pub mod communities;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+pub mod parquet_file;
 pub mod table;
 pub mod text;
