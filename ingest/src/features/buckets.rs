@@ -63,6 +63,9 @@ impl Buckets {
             self.end += bucket.buffer.len() as u64;
             bucket.buffer.clear();
         }
+        if bucket.buffer.capacity() == 0 {
+            bucket.buffer.reserve_exact(self.piece.max(self.record));
+        }
         let before = bucket.buffer.len();
         bucket.buffer.extend_from_slice(&node.to_le_bytes());
         fill(&mut bucket.buffer);

@@ -175,7 +175,7 @@ impl RowBuckets {
     }
 
     fn push(&mut self, node: u32, values: &[f32]) -> Result<()> {
-        self.buckets.push(node, |bytes| bytes.extend(values.iter().flat_map(|value| value.to_le_bytes())))
+        self.buckets.push(node, |bytes| bytes.extend_from_slice(bytemuck::cast_slice(values)))
     }
 
     /// Writes all rows; zeros where there are none.
@@ -188,7 +188,7 @@ impl RowBuckets {
                 let start = (u64::from(node) - first) as usize * columns;
                 let values = bytes.chunks_exact(size_of::<f32>());
                 for (slot, value) in out[start..start + columns].iter_mut().zip(values) {
-                    *slot = f32::from_le_bytes(value.try_into().expect("4 bytes"));
+                    *slot = f32::from_ne_bytes(value.try_into().expect("4 bytes"));
                 }
             })
         })

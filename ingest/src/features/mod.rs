@@ -3,7 +3,7 @@
 //!
 //! A file without ids (.npy, .npz, Matrix Market, Parquet without an id column) gives row `r` to the node with integer
 //! id `r`. Where nodes are numbered so and rows can be read anywhere, shards are filled straight from the file;
-//! otherwise rows or entries pass through [`buckets`], by node range.
+//! otherwise rows or entries pass through `buckets`, by node range.
 
 mod buckets;
 mod dense;
@@ -83,7 +83,7 @@ impl Form {
         let (mut stream, compression) = text::open_stream(path)?;
         let mut head = [0; matrix_market::MAGIC.len()];
         // A damaged compressed file: its reader will say so.
-        let got = npy::read_up_to(&mut stream, &mut head).unwrap_or(0);
+        let got = text::read_up_to(&mut stream, &mut head).unwrap_or(0);
         let head = &head[..got];
         let form = match name.rsplit('.').next() {
             Some("npy") => Self::Npy,

@@ -22,14 +22,14 @@ pub fn from_matrix_market(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSumm
     job.check_rows(header.rows)?;
     job.context.observer.phase("read features", Some(header.entries), Unit::Items("entries"));
     let mut gathered = EntryBuckets::new(job, sink, header.entries);
-    let mut count = 0;
+    let mut count = 0u64;
     while let Some((row, column, value)) = entries.next()? {
         gathered.push(row, column, value)?;
         if header.symmetry == Symmetry::Symmetric && row != column {
             gathered.push(column, row, value)?;
         }
         count += 1;
-        if count % PIECE == 0 {
+        if count.is_multiple_of(PIECE) {
             job.context.observer.advance(PIECE);
         }
     }
@@ -61,10 +61,10 @@ pub fn from_arrays(job: &Job, sink: &mut dyn Sink, matrix: &SparseArrays) -> Res
         SparseLayout::Csc => matrix.columns,
         SparseLayout::Coo => matrix.entries(),
     };
-    let mut count = 0;
+    let mut count = 0u64;
     for_each_entry(job, matrix, 0, majors, &mut |row, column, value| {
         count += 1;
-        if count % PIECE == 0 {
+        if count.is_multiple_of(PIECE) {
             job.context.observer.advance(PIECE);
         }
         gathered.push(row, u64::from(column), value)
@@ -149,17 +149,23 @@ fn overflow(job: &Job, node: u64, column: u32) -> IngestError {
 struct EntryBuckets<'a> {
     job: &'a Job<'a>,
     buckets: Buckets,
+    /// Row and node of the last entry: most files go row by row, and finding a node can be slow.
+    last: Option<(u64, u32)>,
 }
 
 impl<'a> EntryBuckets<'a> {
     fn new(job: &'a Job, sink: &dyn Sink, entries: u64) -> Self {
         let path = sink.scratch().join("features.entries");
         let buckets = Buckets::new(path, job.nodes.nodes(), 8, entries, job.memory());
-        Self { job, buckets }
+        Self { job, buckets, last: None }
     }
 
     fn push(&mut self, row: u64, column: u64, value: f32) -> Result<()> {
-        let node = self.job.node_of_row(row)?;
+        let node = match self.last {
+            Some((last, node)) if last == row => node,
+            _ => self.job.node_of_row(row)?,
+        };
+        self.last = Some((row, node));
         self.buckets.push(node, |bytes| {
             bytes.extend_from_slice(&(column as u32).to_le_bytes());
             bytes.extend_from_slice(&value.to_le_bytes());

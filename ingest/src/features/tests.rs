@@ -1,10 +1,16 @@
 //! Features through a sink in memory that asks for its shards in odd sizes, from the last to the first.
 
+use std::sync::Arc;
+
+use arrow_array::types::Float32Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray};
+
 use super::*;
 use crate::context::Recorder;
 use crate::nodes::Counting;
 use crate::source::npy::tests::npy;
 use crate::source::npz::tests::{npz, sparse};
+use crate::source::table::tests::parquet;
 use proptest::prelude::*;
 
 /// Nodes in the reverse order of their integer ids.
@@ -138,6 +144,42 @@ fn tables_by_id() {
     assert_eq!(dense("x.tsv", b"paper\tx\n1\t1\n0\t4\n", &Counting(2)), [4.0, 1.0]);
     let (summary, sink) = run("x.csv", b"node,x\n2,5\n", &Counting(3), true, 0).unwrap();
     assert_eq!((summary.given, summary.missing, sink.dense), (1, 2, vec![0.0, 0.0, 5.0]));
+}
+
+#[test]
+fn parquet_by_id_by_row_and_as_lists() {
+    let integers = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+    let floats = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+    let lists = |rows: &[&[f32]]| {
+        let rows = rows.iter().map(|row| Some(row.iter().map(|&value| Some(value)).collect::<Vec<_>>()));
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows)) as ArrayRef
+    };
+    let by_id =
+        parquet(vec![("f", floats(&[0.5, 1.5])), ("id", integers(&[1, 0])), ("g", integers(&[7, 8]))]);
+    assert_eq!(dense("x.parquet", &by_id, &Counting(2)), [1.5, 8.0, 0.5, 7.0]);
+    let by_row = parquet(vec![("x", lists(&[&[1.0, 2.0], &[3.0, 4.0]]))]);
+    assert_eq!(dense("x", &by_row, &Reversed(2)), [3.0, 4.0, 1.0, 2.0]);
+    assert_eq!(message("x.parquet", &by_row, &Counting(1)), "x.parquet: 2 rows, but the graph has 1 nodes");
+    assert!(
+        message("x.parquet", &by_row, &Counting(3))
+            .starts_with("x.parquet: 2 rows, but the graph has 3 nodes")
+    );
+    assert!(message("x.parquet", &by_row, &Letters(2)).starts_with("x.parquet: rows without node ids"));
+    let uneven = parquet(vec![("node", integers(&[0, 1])), ("x", lists(&[&[1.0, 2.0], &[3.0]]))]);
+    assert_eq!(
+        message("x.parquet", &uneven, &Counting(2)),
+        "x.parquet: row 1 (counting from 0): expected 2 values, as in the first row, found 1"
+    );
+    let infinite = parquet(vec![("node", integers(&[0, 1])), ("x", floats(&[0.0, 1e300]))]);
+    assert_eq!(
+        message("x.parquet", &infinite, &Counting(2)),
+        "x.parquet: row 1 (counting from 0): expected a finite number in column \"x\", found \"1e300\""
+    );
+    let twice = parquet(vec![("node", integers(&[1, 1])), ("x", floats(&[0.0, 1.0]))]);
+    assert_eq!(
+        message("x.parquet", &twice, &Counting(2)),
+        "x.parquet: row 1 (counting from 0): expected each node once, found \"1\" again (first in row 0)"
+    );
 }
 
 #[test]

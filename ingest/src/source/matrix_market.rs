@@ -271,7 +271,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &[u8]) -> Result<(Header, Vec<(u64, u64, f32)>)> {
+    type Entry = (u64, u64, f32);
+
+    fn read(text: &[u8]) -> Result<(Header, Vec<Entry>)> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.mtx");
         std::fs::write(&path, text).unwrap();

@@ -8,5 +8,6 @@ pub mod edges;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+pub mod parquet_file;
 pub mod table;
 pub mod text;

@@ -17,7 +17,7 @@ pub enum Npz {
     /// One array of numbers.
     Dense(NpyArray),
     /// A sparse matrix.
-    Sparse(SparseArrays),
+    Sparse(Box<SparseArrays>),
 }
 
 /// The arrays of a SciPy sparse matrix (`scipy.sparse.save_npz`).
@@ -65,7 +65,7 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
             let arrays =
                 SparseArrays { layout, rows, columns, major: major?, minor: minor?, values: values? };
             arrays.check(path)?;
-            Ok(Npz::Sparse(arrays))
+            Ok(Npz::Sparse(Box::new(arrays)))
         }
     }
 }

@@ -53,17 +53,23 @@ pub fn open_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
-pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
-    let mut file = open_file(path)?;
-    let mut magic = [0u8; 4];
+/// Fills the buffer as far as the input goes; returns how far that was.
+pub fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
-    while got < magic.len() {
-        match file.read(&mut magic[got..]).map_err(IngestError::io("read", path))? {
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..])? {
             0 => break,
             more => got += more,
         }
     }
+    Ok(got)
+}
+
+/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
+pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
+    let mut file = open_file(path)?;
+    let mut magic = [0u8; 4];
+    let got = read_up_to(&mut file, &mut magic).map_err(IngestError::io("read", path))?;
     let head = io::Cursor::new(magic[..got].to_vec());
     let compression = match &magic[..got] {
         [0x1f, 0x8b, ..] => Compression::Gzip,

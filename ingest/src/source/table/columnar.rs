@@ -1,7 +1,5 @@
-//! Rows of a Parquet file. Arrow's own description of the columns is left aside, so that text is text and a list is
-//! a list however the writing program held them in memory.
+//! Rows of a Parquet file as cells. It knows types; which columns are wanted is for the caller.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
@@ -12,13 +10,11 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use ignn_format::FormatError;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::{Cell, ColumnKind};
-use crate::error::{IngestError, Result};
-use crate::source::text;
+use crate::error::Result;
+use crate::source::parquet_file;
 
 /// Values in a batch, about.
 const BATCH_VALUES: usize = 1 << 18;
@@ -43,17 +39,16 @@ pub struct ColumnarBatch {
 
 impl Columnar {
     pub fn open(path: &Path) -> Result<Self> {
-        let file: File = text::open_file(path)?;
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-            .map_err(FormatError::parquet(path))?;
+        let builder = parquet_file::open(path)?;
         let fields = builder.schema().fields().clone();
         let names: Vec<_> = fields.iter().map(|field| field.name().clone()).collect();
         let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
         let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
         let rows = if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
-        let reader = builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?;
+        let reader = parquet_file::guarded(path, || {
+            Ok(builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?)
+        })?;
         Ok(Self { path: path.into(), names, types, total, reader, next: 0 })
     }
 
@@ -70,9 +65,11 @@ impl Columnar {
     }
 
     pub fn next_batch(&mut self) -> Result<Option<ColumnarBatch>> {
-        let Some(columns) = self.reader.next() else { return Ok(None) };
-        let columns = columns
-            .map_err(|error| IngestError::file(&self.path, format!("damaged Parquet file: {error}")))?;
+        let Self { path, reader, .. } = self;
+        let columns = parquet_file::guarded(path, || {
+            reader.next().transpose().map_err(|error| parquet_file::damaged(path, error))
+        })?;
+        let Some(columns) = columns else { return Ok(None) };
         let first = self.next;
         self.next += columns.num_rows() as u64;
         Ok(Some(ColumnarBatch { first, columns }))

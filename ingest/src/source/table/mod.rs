@@ -108,6 +108,7 @@ impl<'a> Cell<'a> {
     pub fn shown(self) -> String {
         match self {
             Self::Missing => "an empty cell".into(),
+            Self::Float(value) => format!("\"{value:?}\""),
             other => quoted(other.to_string().as_bytes()),
         }
     }
@@ -347,7 +348,7 @@ pub fn is_parquet(path: &Path) -> Result<bool> {
         return Ok(true);
     }
     let mut magic = [0; PARQUET_MAGIC.len()];
-    let got = crate::source::npy::read_up_to(&mut text::open_file(path)?, &mut magic);
+    let got = text::read_up_to(&mut text::open_file(path)?, &mut magic);
     Ok(got.map_err(IngestError::io("read", path))? == magic.len() && magic == PARQUET_MAGIC)
 }
 
@@ -360,3 +361,6 @@ pub fn parquet_rows(path: &Path) -> Result<(bool, u64)> {
 fn find_id(names: &[String]) -> Option<usize> {
     ID_NAMES.iter().find_map(|id| names.iter().position(|name| name.eq_ignore_ascii_case(id)))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;
