@@ -183,9 +183,30 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: std::ops::Range<u6
         if rows == 0 || rows > full {
             return Err(FormatError::invalid(path, "number of rows", rows, format!("1 to {full}")));
         }
+        if entry.kind == FeatureKind::Dense {
+            // Before anybody makes room for the rows.
+            let values = table.footer().row_groups().iter().map(|group| group.column(0).num_values());
+            let (values, rows) = (values.map(i128::from).sum::<i128>(), i128::from(rows));
+            if values != rows * i128::from(entry.columns) {
+                let found = format!("{values} values in {rows} rows");
+                return Err(FormatError::invalid(path, "shape", found, format!("rows of {} values", entry.columns)));
+            }
+        }
         Ok(table)
     };
     shards.into_par_iter().map(open).collect()
+}
+
+/// Whether the last shard has the rows that the others leave to it.
+pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64) -> Result<()> {
+    let Some(last) = entry.shards.checked_sub(1) else { return Ok(()) };
+    let expected = nodes.saturating_sub(last.saturating_mul(entry.rows_per_shard));
+    for table in open_shards(dataset, entry, last..entry.shards)? {
+        if table.rows()? != expected {
+            return Err(FormatError::invalid(table.path(), "number of rows", table.rows()?, expected));
+        }
+    }
+    Ok(())
 }
 
 /// Part of a row group, and where its rows go.
@@ -327,17 +348,28 @@ impl Piece {
     }
 }
 
+/// Row groups of sparse rows in parallel: `visit(first_row, rows)`; what it returns, in row order. Checks that columns
+/// rise and lie below the number of columns.
+pub(crate) fn visit_sparse<T: Send>(
+    dataset: &Path,
+    entry: &FeaturesEntry,
+    visit: impl Fn(u64, SparseRows) -> T + Sync,
+) -> Result<Vec<T>> {
+    let tables = open_shards(dataset, entry, 0..entry.shards)?;
+    let (mut groups, mut row) = (Vec::new(), 0);
+    for table in &tables {
+        for (group, rows) in table.group_rows()?.into_iter().enumerate() {
+            groups.push((table, group, row));
+            row += rows;
+        }
+    }
+    let read = |(table, group, first)| Ok(visit(first, read_sparse_group(table, group, entry)?));
+    groups.into_par_iter().map(read).collect()
+}
+
 /// Reads all sparse rows; checks that columns rise and lie below the number of columns.
 pub fn read_sparse(dataset: &Path, entry: &FeaturesEntry) -> Result<SparseRows> {
-    let tables = open_shards(dataset, entry, 0..entry.shards)?;
-    let groups: Vec<_> = tables
-        .iter()
-        .flat_map(|table| (0..table.footer().num_row_groups()).map(move |group| (table, group)))
-        .collect();
-    let pieces: Vec<SparseRows> = groups
-        .into_par_iter()
-        .map(|(table, group)| read_sparse_group(table, group, entry))
-        .collect::<Result<_>>()?;
+    let pieces = visit_sparse(dataset, entry, |_, rows| rows)?;
     let mut all = SparseRows { offsets: vec![0], ..SparseRows::default() };
     for piece in pieces {
         let base = all.values.len() as u64;
@@ -469,9 +501,9 @@ mod tests {
             error.split_once("features").unwrap().1.to_string()
         };
         let columns = |columns| FeaturesEntry { columns, ..entry.clone() };
-        let group = "/part-00000.parquet: row group 0 (found 12 values in 4 rows, expected rows of";
-        assert_eq!(message(&columns(2), 4), format!("{group} 2 values)"));
-        assert_eq!(message(&columns(4), 4), format!("{group} 4 values)"));
+        let shape = "/part-00000.parquet: shape (found 12 values in 4 rows, expected rows of";
+        assert_eq!(message(&columns(2), 4), format!("{shape} 2 values)"));
+        assert_eq!(message(&columns(4), 4), format!("{shape} 4 values)"));
         let short = FeaturesEntry { rows_per_shard: 5, ..entry.clone() };
         assert_eq!(message(&short, 5), "/part-00000.parquet: number of rows (found 4, expected 5)");
         let sparse = FeaturesEntry { kind: FeatureKind::Sparse, ..entry.clone() };
@@ -501,7 +533,7 @@ mod tests {
         let read = |first| read_dense(dir.path(), &entry, first, &mut [0.0; 6], 3);
         assert!(read(0).is_ok());
         assert!(read(2).unwrap_err().to_string().contains("rows of different lengths"));
-        assert!(read(4).unwrap_err().to_string().contains("nulls or empty lists"));
+        assert!(read(4).unwrap_err().to_string().contains("7 values in 2 rows"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ compile_error!("dataset files are little-endian and mapped as they are: ignn nee
 compile_error!("dataset files are mapped whole: ignn needs a 64-bit machine");
 
 pub mod array;
+pub mod check;
 pub mod checksum;
 pub mod csr;
 pub mod dataset;
