@@ -176,20 +176,22 @@ struct Draw {
 ///
 /// The nodes are shuffled once for all splits, and each takes them from the front: test first, then validation, then
 /// the other parts as written, `rest` last. So splits that differ only in their train share have the same test nodes,
-/// and their train sets lie in each other. The draw depends on the seed and on the node numbers, thus on the order of
-/// the nodes in the dataset.
-pub fn draw(specs: &[String], labels: Option<&Labels>, nodes: u64, seed: u64) -> Result<Vec<Split>> {
-    let mut shuffled: Vec<u32> = match labels {
-        None => (0..nodes as u32).collect(),
-        Some(Labels::Single { of, .. }) => {
-            (0..).zip(of).filter(|(_, class)| **class >= 0).map(|(node, _)| node).collect()
-        }
-        Some(Labels::Multi { offsets, .. }) => (0..)
-            .zip(offsets.windows(2))
-            .filter(|(_, ends)| ends[0] < ends[1])
-            .map(|(node, _)| node)
-            .collect(),
+/// and their train sets lie in each other. The draw depends on the seed and on the order of the ids; a reordering of the
+/// nodes does not change it when `position` gives the new number of each.
+pub fn draw(
+    specs: &[String],
+    labels: Option<&Labels>,
+    nodes: u64,
+    position: Option<&[u32]>,
+    seed: u64,
+) -> Result<Vec<Split>> {
+    let labelled = |node: u32| match labels {
+        None => true,
+        Some(Labels::Single { of, .. }) => of[node as usize] >= 0,
+        Some(Labels::Multi { offsets, .. }) => offsets[node as usize] < offsets[node as usize + 1],
     };
+    let placed = |node: u32| position.map_or(node, |position| position[node as usize]);
+    let mut shuffled: Vec<u32> = (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
     let of_what = if labels.is_some() { "labelled nodes" } else { "nodes" };
     Stream::new(seed, "split").shuffle(&mut shuffled);
     let mut splits: Vec<Split> = Vec::new();
@@ -329,7 +331,7 @@ mod tests {
 
     fn drawn(specs: &[&str], labels: Option<&Labels>, nodes: u64) -> Result<Vec<Split>, String> {
         let specs: Vec<String> = specs.iter().map(|&spec| spec.into()).collect();
-        draw(&specs, labels, nodes, 1).map_err(|error| error.to_string())
+        draw(&specs, labels, nodes, None, 1).map_err(|error| error.to_string())
     }
 
     fn members(split: &Split, part: &str) -> Vec<usize> {

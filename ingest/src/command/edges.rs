@@ -174,7 +174,7 @@ impl IngestEdges {
         for path in &self.splits {
             all_splits.extend(splits::from_table(context, &index, path)?);
         }
-        all_splits.extend(splits::draw(&self.draw, labels.as_ref(), index.nodes(), context.seed)?);
+        all_splits.extend(splits::draw(&self.draw, labels.as_ref(), index.nodes(), index.position(), context.seed)?);
         if !all_splits.is_empty() {
             builder.add_splits(&all_splits)?;
         }
@@ -239,7 +239,7 @@ impl IngestEdges {
     /// Builds the adjacency; a second time where the nodes are to be reordered by what the first one shows.
     fn build(&self, builder: &mut DatasetBuilder, read: &mut Relabelled, context: &Context) -> Result<Built> {
         let (index, rank) = (&read.index, &read.rank);
-        let describe = |node: u32| index.describe(node);
+        let describe = |node: u32| index.name(node);
         let map = read_map(index, rank);
         let reorder = self.order != Order::None;
         if reorder {

@@ -179,7 +179,7 @@ impl Job<'_> {
 
     /// The node of a row of a file without ids.
     fn node_of_row(&self, row: u64) -> Result<u32> {
-        self.nodes.find_integer(row)?.ok_or_else(|| {
+        self.nodes.find_row(row)?.ok_or_else(|| {
             let what = format!(
                 "row {row} (counting from 0) belongs to node id {row}, which is not in the graph: give the features \
                  as CSV or Parquet with a column \"node\""

@@ -124,13 +124,18 @@ impl NodeIndex {
         self.position = Some(position);
     }
 
+    /// The new number of each node, where they were reordered.
+    pub fn position(&self) -> Option<&[u32]> {
+        self.position.as_deref()
+    }
+
     /// The ids before reordering.
     pub fn known(&self) -> &KnownIds {
         &self.ids
     }
 
     /// The id of a node before reordering, for messages.
-    pub fn describe(&self, node: u32) -> String {
+    pub fn name(&self, node: u32) -> String {
         let at = node as usize;
         match &self.ids {
             KnownIds::Counting => node.to_string(),
@@ -208,6 +213,21 @@ impl NodeLookup for NodeIndex {
             _ => None,
         };
         Ok(self.placed(node))
+    }
+
+    fn find_row(&self, row: u64) -> Result<Option<u32>> {
+        match &self.ids {
+            KnownIds::Listed(_) => Ok(self.placed((row < self.nodes).then_some(row as u32))),
+            _ => self.find_integer(row),
+        }
+    }
+
+    fn describe(&self, node: u32) -> Result<String> {
+        let original = match &self.position {
+            Some(position) => position.iter().position(|&place| place == node).unwrap_or(0) as u32,
+            None => node,
+        };
+        Ok(self.name(original))
     }
 
     fn is_counting(&self) -> bool {

@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use crate::command::edges::IngestEdges;
 use crate::error::{IngestError, Result};
 use crate::source::edge_list::{self, BadLine, Pushed, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES};
-use crate::source::text;
+use crate::source::{parquet_file, text};
 
 /// First bytes of the form.
 pub const MAGIC: &[u8] = b"PAR1";
@@ -45,9 +45,10 @@ pub struct Slice {
 impl EdgeTable {
     /// Opens a file and finds its columns.
     pub fn open(path: &Path, wishes: &IngestEdges) -> Result<Self> {
-        let file = text::open_file(path)?;
+        let builder = parquet_file::open(path)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))?;
+        let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options);
+        let metadata = metadata.map_err(FormatError::parquet(path))?;
         let fields = metadata.schema().fields().clone();
         let names: Vec<String> = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
         let find = |wish: &Option<String>, known: &[&str], role: &str| {
@@ -110,7 +111,10 @@ impl EdgeTable {
 
     /// Decodes a slice.
     pub fn read(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
-        let damaged = |error: &dyn std::fmt::Display| IngestError::file(&self.path, format!("damaged Parquet file: {error}"));
+        parquet_file::guarded(&self.path, || self.decode(slice))
+    }
+
+    fn decode(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
         let file = text::open_file(&self.path)?;
         let columns = self.columns.into_iter().chain(self.weight);
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns);
@@ -122,7 +126,7 @@ impl EdgeTable {
             .with_batch_size(SLICE_ROWS)
             .build()
             .map_err(FormatError::parquet(&self.path))?;
-        reader.map(|batch| batch.map_err(|error| damaged(&error))).collect()
+        reader.map(|batch| batch.map_err(|error| parquet_file::damaged(&self.path, error))).collect()
     }
 
     /// The position of one of our columns in a batch, which keeps the file's order.
