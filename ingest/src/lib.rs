@@ -2,7 +2,9 @@
 //! It never touches the engine; it knows the format through `ignn-format` alone.
 
 pub mod builder;
+pub mod collection;
 pub mod command;
+pub mod content;
 pub mod context;
 pub mod edges;
 pub mod error;
@@ -10,6 +12,7 @@ pub mod nodes;
 pub mod pipeline;
 pub mod random;
 pub mod source;
+pub mod synthetic;
 
 pub use context::{Context, Observer, Unit};
 pub use error::{IngestError, Result};
