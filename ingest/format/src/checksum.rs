@@ -64,17 +64,26 @@ impl<W: Write> Write for HashingWriter<W> {
 
 /// Size of a file and checksum of its bytes from `skip` on, read in pieces.
 pub fn of_file(path: &Path, skip: u64) -> Result<FileEntry> {
+    of_file_observed(path, skip, &mut |_| {})
+}
+
+/// As [`of_file`]; `observe` hears how many bytes each piece had.
+pub fn of_file_observed(path: &Path, skip: u64, observe: &mut dyn FnMut(u64)) -> Result<FileEntry> {
     const PIECE: usize = 1 << 20;
     let mut file = File::open(path).map_err(FormatError::io("open", path))?;
     let mut hash = Xxh3Default::new();
     let mut buffer = vec![0u8; PIECE];
     let (mut bytes, mut skip) = (0u64, skip as usize);
     loop {
-        let got = file.read(&mut buffer).map_err(FormatError::io("read", path))?;
+        let got = match file.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other.map_err(FormatError::io("read", path))?,
+        };
         if got == 0 {
             return Ok(FileEntry { bytes, xxh3: hex(hash.digest()) });
         }
         bytes += got as u64;
+        observe(got as u64);
         let start = skip.min(got);
         skip -= start;
         hash.update(&buffer[start..got]);

@@ -21,7 +21,7 @@ use crate::error::{FormatError, Result};
 use crate::mapped::MappedArray;
 
 /// The three files of a direction: `in.offsets.u64`, `in.neighbours.u32`, `in.values.f32`.
-fn paths(directory: &Path, direction: &str) -> [PathBuf; 3] {
+pub(crate) fn paths(directory: &Path, direction: &str) -> [PathBuf; 3] {
     ["offsets.u64", "neighbours.u32", "values.f32"]
         .map(|array| directory.join(format!("{direction}.{array}")))
 }

@@ -94,7 +94,11 @@ impl DatasetDir {
 
     /// Reads dense features into rows of `stride` floats.
     pub fn read_dense(&self, first: u64, out: &mut [f32], stride: usize) -> Result<()> {
-        features::read_dense(&self.path, self.features()?, first, out, stride)
+        let entry = self.features()?;
+        if entry.kind != FeatureKind::Dense {
+            return Err(self.missing("dense features", " (its features are sparse)"));
+        }
+        features::read_dense(&self.path, entry, first, out, stride)
     }
 
     /// Reads sparse features.
@@ -103,7 +107,12 @@ impl DatasetDir {
         if entry.kind != FeatureKind::Sparse {
             return Err(self.missing("sparse features", " (its features are dense)"));
         }
-        features::read_sparse(&self.path, entry)
+        let rows = features::read_sparse(&self.path, entry)?;
+        if rows.rows() as u64 != self.manifest.nodes {
+            let path = self.path.join(features::FEATURES);
+            return Err(FormatError::invalid(path, "number of rows", rows.rows(), self.manifest.nodes));
+        }
+        Ok(rows)
     }
 
     /// Node labels.

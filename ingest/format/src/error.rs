@@ -85,6 +85,20 @@ pub enum FormatError {
 }
 
 impl FormatError {
+    /// The file or directory that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::Invalid { path, .. }
+            | Self::Version { path, .. }
+            | Self::NotADataset { path, .. }
+            | Self::Missing { path, .. }
+            | Self::Exists { path }
+            | Self::Busy { target: path, .. }
+            | Self::Parquet { path, .. } => path,
+        }
+    }
+
     /// An [`FormatError::Io`], for `map_err`.
     pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();

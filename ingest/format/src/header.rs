@@ -49,6 +49,15 @@ impl Element for f32 {
     const TYPE: ElementType = ElementType::F32;
 }
 
+fn type_name(tag: u32) -> String {
+    match tag {
+        1 => "u32".into(),
+        2 => "u64".into(),
+        3 => "f32".into(),
+        other => format!("tag {other}"),
+    }
+}
+
 /// The header of an array of `count` elements.
 pub fn encode<T: Element>(kind: &str, count: u64) -> [u8; HEADER_BYTES] {
     assert!(kind.len() <= 16 && kind.is_ascii(), "array kind");
@@ -87,11 +96,21 @@ pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> 
         ));
     }
     if word(12) != T::TYPE as u32 {
-        return Err(FormatError::invalid(path, "element type", word(12), T::TYPE as u32));
+        return Err(FormatError::invalid(
+            path,
+            "element type",
+            type_name(word(12)),
+            type_name(T::TYPE as u32),
+        ));
     }
     let found_kind = String::from_utf8_lossy(&bytes[24..40]).trim_end_matches('\0').to_string();
     if found_kind != kind {
-        return Err(FormatError::invalid(path, "kind of array", found_kind, kind));
+        return Err(FormatError::invalid(
+            path,
+            "kind of array",
+            format!("{found_kind:?}"),
+            format!("{kind:?}"),
+        ));
     }
     let count = long(16);
     let length =
@@ -102,4 +121,67 @@ pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> 
         return Err(FormatError::invalid(path, "file length", found, expected));
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message<T: Element>(bytes: &[u8], kind: &str) -> String {
+        decode::<T>(bytes, Path::new("a"), kind).unwrap_err().to_string()
+    }
+
+    /// The header with its own checksum put right.
+    fn resealed(mut header: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
+        let check = checksum::of_bytes(&header[..56]);
+        header[56..].copy_from_slice(&check.to_le_bytes());
+        header
+    }
+
+    #[test]
+    fn every_damaged_byte_is_found() {
+        let header = encode::<u32>("values", 0);
+        assert_eq!(decode::<u32>(&header, Path::new("a"), "values").unwrap(), 0);
+        for at in 0..HEADER_BYTES {
+            let mut damaged = header;
+            damaged[at] ^= 0x10;
+            assert!(decode::<u32>(&damaged, Path::new("a"), "values").is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn messages() {
+        let header = encode::<u32>("values", 2);
+        assert_eq!(
+            message::<u32>(&header, "values"),
+            "a: file length (found 64 bytes, expected 2 elements of 4 bytes after the header)"
+        );
+        let absurd = encode::<u64>("values", u64::MAX);
+        assert!(message::<u64>(&absurd, "values").contains("18446744073709551615 elements"));
+        // 2^61 elements of 8 bytes: the product would wrap to nothing.
+        let wrapping = encode::<u64>("values", 1 << 61);
+        assert!(message::<u64>(&wrapping, "values").starts_with("a: file length"));
+        assert_eq!(message::<f32>(&header, "values"), "a: element type (found u32, expected f32)");
+        assert_eq!(
+            message::<u32>(&header, "scale"),
+            "a: kind of array (found \"values\", expected \"scale\")"
+        );
+        assert_eq!(
+            message::<u32>(&header[..63], "values"),
+            "a: truncated array file (found 63 bytes, expected a 64-byte header)"
+        );
+        let mut later = header;
+        later[8] = 2;
+        assert_eq!(
+            message::<u32>(&later, "values"),
+            "a: dataset format version 2 (this program reads version 1): ingest the raw files again"
+        );
+        let mut unknown = header;
+        unknown[12] = 9;
+        assert_eq!(
+            message::<u32>(&resealed(unknown), "values"),
+            "a: element type (found tag 9, expected u32)"
+        );
+        assert!(message::<u32>(&unknown, "values").starts_with("a: damaged header"));
+    }
 }

@@ -1,11 +1,24 @@
 //! Node labels and class names: `labels.parquet` (a row a node) and `classes.parquet` (a row a class).
+//! It checks that labels are classes; what a class means is in its name.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, Int32Array, ListArray, StringArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::FileEntry;
-use crate::error::Result;
+use crate::error::{FormatError, Result};
+use crate::table::{self, BATCH_ROWS, Table, TableWriter};
+
+/// Name of the file of labels.
+pub const LABELS: &str = "labels.parquet";
+/// Name of the file of class names.
+pub const CLASSES: &str = "classes.parquet";
 
 /// The labels' part of the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,14 +63,218 @@ pub enum Labels {
     },
 }
 
+impl Labels {
+    /// Class names, in class order.
+    pub fn classes(&self) -> &[String] {
+        match self {
+            Self::Single { classes, .. } | Self::Multi { classes, .. } => classes,
+        }
+    }
+
+    /// Number of nodes, labelled or not.
+    pub fn nodes(&self) -> usize {
+        match self {
+            Self::Single { of, .. } => of.len(),
+            Self::Multi { offsets, .. } => offsets.len().saturating_sub(1),
+        }
+    }
+
+    /// Number of nodes with at least one label.
+    pub fn labelled(&self) -> u64 {
+        let count = match self {
+            Self::Single { of, .. } => of.iter().filter(|class| **class >= 0).count(),
+            Self::Multi { offsets, .. } => offsets.windows(2).filter(|ends| ends[0] < ends[1]).count(),
+        };
+        count as u64
+    }
+
+    /// Whether every label is a class, and sets rise strictly.
+    fn validate(&self, path: &Path) -> Result<()> {
+        let classes = self.classes().len();
+        let expected = || format!("a class below {classes}");
+        match self {
+            Self::Single { of, .. } => {
+                for (node, class) in of.iter().enumerate() {
+                    if *class < -1 || *class >= classes.min(i32::MAX as usize) as i32 {
+                        return Err(FormatError::invalid(
+                            path,
+                            format!("label of node {node}"),
+                            class,
+                            expected(),
+                        ));
+                    }
+                }
+            }
+            Self::Multi { offsets, of, .. } => {
+                for (node, ends) in offsets.windows(2).enumerate() {
+                    let set = &of[ends[0] as usize..ends[1] as usize];
+                    let what = || format!("labels of node {node}");
+                    if let Some(class) = set.iter().find(|class| **class as usize >= classes) {
+                        return Err(FormatError::invalid(path, what(), class, expected()));
+                    }
+                    if let Some(pair) = set.windows(2).find(|pair| pair[0] >= pair[1]) {
+                        let found = format!("{} after {}", pair[1], pair[0]);
+                        return Err(FormatError::invalid(path, what(), found, "strictly rising classes"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Writes both files.
 pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, Vec<(PathBuf, FileEntry)>)> {
-    let _ = (dataset, labels);
-    todo!()
+    let path = dataset.join(LABELS);
+    labels.validate(&path)?;
+    if labels.classes().len() > i32::MAX as usize {
+        return Err(FormatError::invalid(path, "classes", labels.classes().len(), "at most 2147483647"));
+    }
+    let (kind, field) = match labels {
+        Labels::Single { .. } => (LabelKind::Single, Field::new("label", DataType::Int32, true)),
+        Labels::Multi { .. } => {
+            (LabelKind::Multi, Field::new("labels", table::list_of(DataType::Int32), false))
+        }
+    };
+    let mut table = TableWriter::create(path, vec![field], table::properties())?;
+    for rows in table::batches_of(labels.nodes()) {
+        let column: ArrayRef = match labels {
+            Labels::Single { of, .. } => {
+                Arc::new(Int32Array::from_iter(of[rows].iter().map(|&class| (class >= 0).then_some(class))))
+            }
+            Labels::Multi { offsets, of, .. } => {
+                let (start, end) = (offsets[rows.start] as usize, offsets[rows.end] as usize);
+                let lengths =
+                    offsets[rows.start..=rows.end].windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                let lengths = OffsetBuffer::from_lengths(lengths);
+                let items = Int32Array::from_iter_values(of[start..end].iter().map(|&class| class as i32));
+                Arc::new(ListArray::new(table::item_field(DataType::Int32), lengths, Arc::new(items), None))
+            }
+        };
+        table.write(vec![column])?;
+    }
+    let classes = labels.classes();
+    let names = vec![Field::new("name", DataType::Utf8, false)];
+    let mut names = TableWriter::create(dataset.join(CLASSES), names, table::properties())?;
+    for rows in table::batches_of(classes.len()) {
+        names.write(vec![Arc::new(StringArray::from_iter_values(&classes[rows]))])?;
+    }
+    let entry = LabelsEntry { kind, classes: classes.len() as u64, labelled: labels.labelled() };
+    Ok((entry, vec![table.finish()?, names.finish()?]))
 }
 
 /// Reads both files; checks lengths and class range.
 pub fn read(dataset: &Path, entry: &LabelsEntry, nodes: u64) -> Result<Labels> {
-    let _ = (dataset, entry, nodes);
-    todo!()
+    let classes = read_classes(&dataset.join(CLASSES), entry.classes)?;
+    let path = dataset.join(LABELS);
+    let labels = match entry.kind {
+        LabelKind::Single => Labels::Single { classes, of: read_single(&path, nodes)? },
+        LabelKind::Multi => {
+            let (offsets, of) = read_multi(&path, nodes)?;
+            Labels::Multi { classes, offsets, of }
+        }
+    };
+    labels.validate(&path)?;
+    if labels.labelled() != entry.labelled {
+        return Err(FormatError::invalid(path, "labelled nodes", labels.labelled(), entry.labelled));
+    }
+    Ok(labels)
+}
+
+fn read_classes(path: &Path, classes: u64) -> Result<Vec<String>> {
+    let table = Table::open(path, &[table::column("name", &[DataType::Utf8])], Some(classes))?;
+    let mut names = Vec::new();
+    table.read(None, BATCH_ROWS, |batch| {
+        let column = table.required(batch, 0)?.as_string::<i32>();
+        names.extend((0..column.len()).map(|i| column.value(i).to_string()));
+        Ok(())
+    })?;
+    table.expect_read(names.len())?;
+    Ok(names)
+}
+
+fn read_single(path: &Path, nodes: u64) -> Result<Vec<i32>> {
+    let table = Table::open(path, &[table::column("label", &[DataType::Int32])], Some(nodes))?;
+    let mut of = Vec::new();
+    table.read(None, BATCH_ROWS, |batch| {
+        of.extend(batch.column(0).as_primitive::<Int32Type>().iter().map(|class| class.unwrap_or(-1)));
+        Ok(())
+    })?;
+    table.expect_read(of.len())?;
+    Ok(of)
+}
+
+fn read_multi(path: &Path, nodes: u64) -> Result<(Vec<u64>, Vec<u32>)> {
+    let columns = [table::list_of(DataType::Int32)];
+    let table = Table::open(path, &[table::column("labels", &columns)], Some(nodes))?;
+    let (mut offsets, mut of) = (vec![0], Vec::new());
+    table.read(None, BATCH_ROWS, |batch| {
+        let lists = table.required(batch, 0)?.as_list::<i32>();
+        let items = table::items_of::<Int32Type>(path, lists)?;
+        for row in lists.value_offsets().windows(2) {
+            for class in &items[row[0] as usize..row[1] as usize] {
+                let negative = |_| FormatError::invalid(path, "labels", class, "a class from 0");
+                of.push(u32::try_from(*class).map_err(negative)?);
+            }
+            offsets.push(of.len() as u64);
+        }
+        Ok(())
+    })?;
+    table.expect_read(offsets.len() - 1)?;
+    Ok((offsets, of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(count: usize) -> Vec<String> {
+        (0..count).map(|class| format!("class {class}")).collect()
+    }
+
+    fn round_trip(labels: &Labels) -> LabelsEntry {
+        let dir = tempfile::tempdir().unwrap();
+        let (entry, files) = write(dir.path(), labels).unwrap();
+        for (path, file) in files {
+            assert_eq!(file, crate::checksum::of_file(&path, 0).unwrap());
+        }
+        assert_eq!(read(dir.path(), &entry, labels.nodes() as u64).unwrap(), *labels);
+        entry
+    }
+
+    #[test]
+    fn round_trips() {
+        round_trip(&Labels::Single { classes: vec![], of: vec![] });
+        round_trip(&Labels::Multi { classes: vec![], offsets: vec![0], of: vec![] });
+        assert_eq!(round_trip(&Labels::Single { classes: vec![], of: vec![-1; 3] }).labelled, 0);
+        let of: Vec<i32> = (0..150_000).map(|i| i % 8 - 1).collect();
+        assert_eq!(round_trip(&Labels::Single { classes: names(7), of }).labelled, 131_250);
+        let offsets = (0..=100_000).map(|i| i / 2 * 3).collect();
+        let of = (0..150_000).map(|i| i % 3).collect();
+        let entry = round_trip(&Labels::Multi { classes: names(3), offsets, of });
+        assert_eq!((entry.labelled, entry.kind), (50_000, LabelKind::Multi));
+    }
+
+    #[test]
+    fn wrong_labels_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let message = |labels: Labels| {
+            let error = write(dir.path(), &labels).unwrap_err().to_string();
+            error.split_once("labels.parquet: ").unwrap().1.to_string()
+        };
+        let too_large = Labels::Single { classes: names(2), of: vec![0, 2] };
+        assert_eq!(message(too_large), "label of node 1 (found 2, expected a class below 2)");
+        let falling = Labels::Multi { classes: names(2), offsets: vec![0, 2], of: vec![1, 1] };
+        assert_eq!(message(falling), "labels of node 0 (found 1 after 1, expected strictly rising classes)");
+
+        let labels = Labels::Single { classes: names(3), of: vec![0, 2, -1] };
+        let (entry, _) = write(dir.path(), &labels).unwrap();
+        let message = |entry: LabelsEntry, nodes| read(dir.path(), &entry, nodes).unwrap_err().to_string();
+        let wrong = message(LabelsEntry { labelled: 3, ..entry.clone() }, 3);
+        assert!(wrong.ends_with("labels.parquet: labelled nodes (found 2, expected 3)"), "{wrong}");
+        let wrong = message(LabelsEntry { classes: 2, ..entry.clone() }, 3);
+        assert!(wrong.ends_with("classes.parquet: number of rows (found 3, expected 2)"), "{wrong}");
+        let wrong = message(LabelsEntry { kind: LabelKind::Multi, ..entry }, 3);
+        assert!(wrong.ends_with("labels.parquet: columns (found label, expected labels)"), "{wrong}");
+    }
 }

@@ -3,7 +3,13 @@
 //!
 //! The layout is specified in this package's `README.md`.
 
+#[cfg(target_endian = "big")]
+compile_error!("dataset files are little-endian and mapped as they are: ignn needs a little-endian machine");
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("dataset files are mapped whole: ignn needs a 64-bit machine");
+
 pub mod array;
+pub mod check;
 pub mod checksum;
 pub mod csr;
 pub mod dataset;
@@ -17,6 +23,7 @@ pub mod manifest;
 pub mod mapped;
 pub mod splits;
 pub mod staging;
+mod table;
 
 pub use dataset::{DatasetDir, Relation};
 pub use error::{FormatError, Result};

@@ -1,5 +1,9 @@
 //! `manifest.json`: what the dataset is, how it was made, and the size and checksum of each file.
 //! Written last: a directory without a manifest is not a dataset.
+//!
+//! The file is pretty-printed JSON whose last field, `xxh3`, is the checksum of all bytes before the comma that
+//! precedes it. So the manifest vouches for itself and, through `files`, for every byte of the dataset: that checksum
+//! names the dataset.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,21 +11,28 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::FileEntry;
+use crate::checksum::{self, FileEntry};
 use crate::error::{FormatError, Result};
-use crate::features::FeaturesEntry;
+use crate::features::{FeatureKind, FeaturesEntry};
 use crate::graphs::GraphsEntry;
 use crate::header::VERSION;
 use crate::ids::IdsEntry;
 use crate::labels::LabelsEntry;
-use crate::splits::SplitEntry;
+use crate::splits::{self, SplitEntry};
 
 /// Name of the manifest in the dataset directory.
 pub const MANIFEST: &str = "manifest.json";
 /// First field of the manifest.
 pub const FORMAT: &str = "ignn-dataset";
 
-/// The whole manifest.
+/// Last field of the file, and what stands before and after its sixteen digits.
+const CHECKSUM: &str = "xxh3";
+const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
+const CHECKSUM_AFTER: &str = "\"\n}\n";
+/// Largest number of feature columns.
+const MOST_COLUMNS: u64 = i32::MAX as u64;
+
+/// The whole manifest, but for the checksum of its own text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -71,7 +82,7 @@ pub struct MadeBy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelationEntry {
-    /// Letters, digits, `-`, `_`; its files lie in `relations/<name>/`.
+    /// Letters, digits, `-`, `_`, `.`; its files lie in `relations/<name>/`.
     pub name: String,
     /// Whether the stored values are symmetric: then `in` serves as `out` too (with the scale's sides swapped).
     pub symmetric: bool,
@@ -111,6 +122,14 @@ pub enum Scale {
     Source,
 }
 
+/// The text before the checksum, and the checksum.
+fn split_checksum(text: &[u8]) -> Option<(&[u8], &str)> {
+    const DIGITS: usize = 16;
+    let rest = text.strip_suffix(CHECKSUM_AFTER.as_bytes())?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
+    Some((rest.strip_suffix(CHECKSUM_BEFORE.as_bytes())?, std::str::from_utf8(digits).ok()?))
+}
+
 /// Whether a relation or split may bear this name.
 pub fn valid_name(name: &str) -> bool {
     !name.is_empty()
@@ -132,46 +151,136 @@ impl Manifest {
             return Err(FormatError::NotADataset { path: directory.into(), why });
         }
         let text = fs::read(&path).map_err(FormatError::io("read", &path))?;
+        Self::parse(&text, &path)
+    }
+
+    /// Checks the text of a manifest: format, version, checksum, fields, and whether they fit together.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Self> {
         let bad =
-            |e: serde_json::Error| FormatError::invalid(&path, "manifest", e, "the fields of the format");
+            |e: serde_json::Error| FormatError::invalid(path, "manifest", e, "the fields of the format");
         // The version first: a later version may have other fields.
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(bad)?;
+        let mut value: serde_json::Value = serde_json::from_slice(text).map_err(bad)?;
         if value["format"] != FORMAT {
-            return Err(FormatError::invalid(
-                &path,
-                "field \"format\"",
-                &value["format"],
-                format!("{FORMAT:?}"),
-            ));
+            let found = &value["format"];
+            return Err(FormatError::invalid(path, "field \"format\"", found, format!("{FORMAT:?}")));
         }
         match value["version"].as_u64() {
             Some(version) if version == u64::from(VERSION) => {}
             Some(version) => {
                 let found = u32::try_from(version).unwrap_or(u32::MAX);
-                return Err(FormatError::Version { path, found, supported: VERSION });
+                return Err(FormatError::Version { path: path.into(), found, supported: VERSION });
             }
-            None => return Err(FormatError::invalid(&path, "field \"version\"", &value["version"], VERSION)),
+            None => return Err(FormatError::invalid(path, "field \"version\"", &value["version"], VERSION)),
+        }
+        let (body, digest) = split_checksum(text).ok_or_else(|| {
+            FormatError::invalid(
+                path,
+                "last field",
+                "another",
+                "\"xxh3\" as ignn writes it: was the file edited?",
+            )
+        })?;
+        let expected = checksum::hex(checksum::of_bytes(body));
+        if digest != expected {
+            return Err(FormatError::invalid(path, "checksum of the manifest", digest, expected));
+        }
+        if let Some(fields) = value.as_object_mut() {
+            fields.remove(CHECKSUM);
         }
         let manifest: Self = serde_json::from_value(value).map_err(bad)?;
-        for relation in &manifest.relations {
+        manifest.validate(path)?;
+        Ok(manifest)
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
+        let body = text.strip_suffix("\n}").expect("an object with fields").len();
+        text.truncate(body);
+        let digest = checksum::hex(checksum::of_bytes(text.as_bytes()));
+        text.push_str(&format!("{CHECKSUM_BEFORE}{digest}{CHECKSUM_AFTER}"));
+        text
+    }
+
+    /// The checksum of the manifest, and so of the whole dataset, as its last field has it.
+    pub fn checksum(&self) -> String {
+        let text = self.to_text();
+        split_checksum(text.as_bytes()).map(|(_, digest)| digest.to_string()).expect("just written")
+    }
+
+    /// Whether the fields fit together; what the files hold is checked where they are read.
+    fn validate(&self, path: &Path) -> Result<()> {
+        let invalid = |what: String, found: &dyn ToString, expected: &dyn ToString| {
+            Err(FormatError::invalid(path, what, found.to_string(), expected.to_string()))
+        };
+        let nodes = self.nodes;
+        if nodes > u64::from(u32::MAX) {
+            return invalid("number of nodes".into(), &nodes, &"at most 4294967295");
+        }
+        for (i, relation) in self.relations.iter().enumerate() {
+            let of = |what: &str| format!("{what} of relation {:?}", relation.name);
             if !valid_name(&relation.name) {
-                let expected = "letters, digits, '-', '_', '.'";
-                return Err(FormatError::invalid(&path, "relation name", &relation.name, expected));
+                return invalid("relation name".into(), &relation.name, &"letters, digits, '-', '_', '.'");
+            }
+            if self.relations[..i].iter().any(|other| other.name == relation.name) {
+                return invalid(
+                    "relation name".into(),
+                    &format!("{} twice", relation.name),
+                    &"names that differ",
+                );
+            }
+            // 2^32 - 1 squared fits.
+            if relation.nonzeros > nodes * nodes {
+                return invalid(of("non-zeros"), &relation.nonzeros, &format!("at most {}", nodes * nodes));
+            }
+            let most = relation.nonzeros.min(nodes);
+            if relation.diagonal > most {
+                return invalid(of("diagonal"), &relation.diagonal, &format!("at most {most}"));
+            }
+            let scale = match relation.normalisation {
+                Normalisation::None => Scale::None,
+                Normalisation::Renorm => Scale::Both,
+                Normalisation::Row => Scale::Source,
+            };
+            if relation.scale != scale {
+                let (found, expected) = (format!("{:?}", relation.scale), format!("{scale:?}"));
+                return invalid(of("scale"), &found.to_lowercase(), &expected.to_lowercase());
+            }
+            if relation.normalisation == Normalisation::Renorm && relation.diagonal != nodes {
+                return invalid(of("diagonal"), &relation.diagonal, &format!("{nodes}, for renorm adds it"));
             }
         }
-        if manifest.nodes > u64::from(u32::MAX) {
-            return Err(FormatError::invalid(&path, "number of nodes", manifest.nodes, "at most 4294967295"));
+        if let Some(features) = &self.features {
+            if features.columns == 0 || features.columns > MOST_COLUMNS {
+                return invalid("feature columns".into(), &features.columns, &format!("1 to {MOST_COLUMNS}"));
+            }
+            if features.rows_per_shard == 0 {
+                return invalid("feature rows a shard".into(), &0, &"at least 1");
+            }
+            let shards = nodes.div_ceil(features.rows_per_shard);
+            if features.shards != shards {
+                return invalid("feature shards".into(), &features.shards, &shards);
+            }
+            if features.nonzeros.is_some() != (features.kind == FeatureKind::Sparse) {
+                let found = if features.nonzeros.is_some() { "a number" } else { "none" };
+                return invalid("feature non-zeros".into(), &found, &"a number for sparse features alone");
+            }
         }
-        Ok(manifest)
+        if let Some(labels) = &self.labels
+            && labels.labelled > nodes
+        {
+            return invalid("labelled nodes".into(), &labels.labelled, &format!("at most {nodes}"));
+        }
+        splits::check_entries(path, &self.splits)?;
+        self.graphs.iter().try_for_each(|graphs| splits::check_entries(path, &graphs.splits))
     }
 
     /// Writes the manifest under a temporary name and renames it: the last step of making a dataset.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(MANIFEST);
+        self.validate(&path)?;
         let draft = directory.join("manifest.json.tmp");
-        let mut text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
-        text.push('\n');
-        fs::write(&draft, text).map_err(FormatError::io("write", &draft))?;
+        fs::write(&draft, self.to_text()).map_err(FormatError::io("write", &draft))?;
         fs::rename(&draft, &path).map_err(FormatError::io("rename", &draft))
     }
 

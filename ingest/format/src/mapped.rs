@@ -39,7 +39,11 @@ impl<T: Element> MappedArray<T> {
     /// Maps a file and checks its header and length.
     pub fn open(path: &Path, kind: &str) -> Result<Self> {
         let file = File::open(path).map_err(FormatError::io("open", path))?;
-        let length = file.metadata().map_err(FormatError::io("read", path))?.len();
+        let metadata = file.metadata().map_err(FormatError::io("read", path))?;
+        if !metadata.is_file() {
+            return Err(FormatError::invalid(path, "array file", "a directory or device", "a file"));
+        }
+        let length = metadata.len();
         if length < HEADER_BYTES as u64 {
             let found = format!("{length} bytes");
             return Err(FormatError::invalid(path, "truncated array file", found, "a 64-byte header"));
@@ -67,5 +71,42 @@ impl<T: Element> Deref for MappedArray<T> {
 
     fn deref(&self) -> &[T] {
         bytemuck::cast_slice(&self.map[HEADER_BYTES..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::ArrayWriter;
+
+    #[test]
+    fn an_empty_array_is_an_empty_slice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let entry = ArrayWriter::<u64>::create(&path, "offsets").unwrap().finish().unwrap();
+        assert_eq!(entry.bytes, 64);
+        let array = MappedArray::<u64>::open(&path, "offsets").unwrap();
+        array.advise(Access::WillNeed);
+        assert!(array.is_empty());
+        assert!(MappedArray::<u64>::open(dir.path(), "offsets").is_err());
+    }
+
+    #[test]
+    fn a_large_array_comes_back_through_any_size_of_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let elements: Vec<u32> = (0..3_000_000).collect();
+        let mut writer = ArrayWriter::<u32>::create(&path, "neighbours").unwrap();
+        let (mut at, mut size) = (0, 1);
+        while at < elements.len() {
+            let end = elements.len().min(at + size);
+            writer.write(&elements[at..end]).unwrap();
+            (at, size) = (end, size * 3);
+        }
+        assert_eq!(writer.count(), 3_000_000);
+        let entry = writer.finish().unwrap();
+        assert_eq!(entry, crate::checksum::of_file(&path, 64).unwrap());
+        assert_eq!(MappedArray::<u32>::open(&path, "neighbours").unwrap()[..], elements[..]);
+        assert!(ArrayWriter::<u32>::create(&path, "neighbours").is_err(), "a file is never overwritten");
     }
 }

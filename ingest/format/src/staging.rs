@@ -1,21 +1,25 @@
 //! Outputs that appear whole or not at all: a locked temporary directory beside the target, renamed at the end.
 //! It knows nothing of what is written inside.
 //!
-//! The temporary directory of target `DIR` is `.DIR.ignn-<pid>`, with a locked file `lock` in it. The lock dies with
-//! its process, however that ends; a directory whose lock is free was left by a dead run and is removed by the next
-//! run with the same target.
+//! ```text
+//! .DIR.ignn-<pid>        the directory being written
+//! .DIR.ignn-<pid>.lock   locked as long as the run lives
+//! .DIR.ignn-<pid>.old    the old target, for the moment of its replacement
+//! ```
+//! The lock is taken before the directory is created and given back after it was renamed or removed. It dies with its
+//! process, however that ends: whatever has no held lock was left by a dead run, and is removed by the next run with
+//! the same target; an old target whose replacement never came is put back.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::error::{FormatError, Result};
 
-const LOCK: &str = "lock";
-/// Ending of an old target that was moved aside.
+const LOCK: &str = ".lock";
 const OLD: &str = ".old";
 
-/// Directories to remove if the process is told to stop.
+/// Directories to remove, with their lock files, if the process is told to stop.
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A temporary directory that becomes the target on [`Staging::commit`] and is removed when dropped before.
@@ -40,16 +44,15 @@ impl Staging {
         fs::create_dir_all(parent).map_err(FormatError::io("create", parent))?;
         let prefix = format!(".{}.ignn-", name.to_string_lossy());
         remove_dead(parent, &prefix, target)?;
-        if target.exists() && !force {
+        if is_there(target) && !force {
             return Err(FormatError::Exists { path: target.into() });
         }
         let directory = parent.join(format!("{prefix}{}", std::process::id()));
-        fs::create_dir(&directory).map_err(FormatError::io("create", &directory))?;
+        let lock = lock(&with_ending(&directory, LOCK), target)?;
         LIVE.lock().expect("no panic while held").push(directory.clone());
-        let lock_path = directory.join(LOCK);
-        let lock = File::create(&lock_path).map_err(FormatError::io("create", &lock_path))?;
-        lock.lock().map_err(FormatError::io("lock", &lock_path))?;
-        Ok(Self { directory, target: target.into(), force, _lock: lock })
+        let staging = Self { directory, target: target.into(), force, _lock: lock };
+        fs::create_dir(&staging.directory).map_err(FormatError::io("create", &staging.directory))?;
+        Ok(staging)
     }
 
     /// Where to write meanwhile.
@@ -65,12 +68,7 @@ impl Staging {
     /// Renames the directory to the target; an old target (with `force`) is moved aside first and removed after.
     pub fn commit(self) -> Result<()> {
         let mut live = LIVE.lock().expect("no panic while held");
-        let lock_path = self.directory.join(LOCK);
-        fs::remove_file(&lock_path).map_err(FormatError::io("remove", &lock_path))?;
-        let old = self.target.exists().then(|| {
-            let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
-            self.directory.with_file_name(format!("{name}{OLD}"))
-        });
+        let old = is_there(&self.target).then(|| with_ending(&self.directory, OLD));
         if let Some(old) = &old {
             if !self.force {
                 return Err(FormatError::Exists { path: self.target.clone() });
@@ -85,10 +83,9 @@ impl Staging {
         }
         live.retain(|path| *path != self.directory);
         drop(live);
-        if let Some(old) = old {
-            remove(&old)?;
-        }
-        Ok(())
+        let removed = old.map_or(Ok(()), |old| remove(&old));
+        let _ = fs::remove_file(with_ending(&self.directory, LOCK));
+        removed
     }
 }
 
@@ -98,6 +95,7 @@ impl Drop for Staging {
         if let Some(at) = live.iter().position(|path| *path == self.directory) {
             live.swap_remove(at);
             let _ = fs::remove_dir_all(&self.directory);
+            let _ = fs::remove_file(with_ending(&self.directory, LOCK));
         }
     }
 }
@@ -112,34 +110,214 @@ pub fn abandon_all() {
                 break;
             }
         }
+        let _ = fs::remove_file(with_ending(directory, LOCK));
     }
     // The guard is leaked: no commit may happen after this.
     std::mem::forget(live);
 }
 
+/// Whether something bears this name, a dangling link too.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(ending);
+    name.into()
+}
+
 fn remove(path: &Path) -> Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        _ => fs::remove_file(path),
+    };
     removed.map_err(FormatError::io("remove", path))
 }
 
+/// Creates and locks a lock file.
+fn lock(path: &Path, target: &Path) -> Result<File> {
+    loop {
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let lock = lock.map_err(FormatError::io("create", path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(FormatError::Busy { target: target.into(), lock: path.into() });
+            }
+            Err(TryLockError::Error(error)) => return Err(FormatError::io("lock", path)(error)),
+        }
+        // Another run may have taken it for a dead run's and removed it between its creation and its locking.
+        if path.exists() {
+            return Ok(lock);
+        }
+    }
+}
+
+/// The process of `<prefix><pid>`, `<prefix><pid>.lock` or `<prefix><pid>.old`.
+fn process_of<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let rest = name.strip_prefix(prefix)?;
+    let pid = rest.strip_suffix(LOCK).or(rest.strip_suffix(OLD)).unwrap_or(rest);
+    (!pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())).then_some(pid)
+}
+
 fn remove_dead(parent: &Path, prefix: &str, target: &Path) -> Result<()> {
+    let mut runs = Vec::new();
     for entry in fs::read_dir(parent).map_err(FormatError::io("read", parent))? {
-        let path = entry.map_err(FormatError::io("read", parent))?.path();
-        let is_ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
-        if !is_ours {
-            continue;
+        let name = entry.map_err(FormatError::io("read", parent))?.file_name();
+        if let Some(pid) = process_of(&name.to_string_lossy(), prefix) {
+            runs.push(format!("{prefix}{pid}"));
         }
-        if let Ok(lock) = File::open(path.join(LOCK))
-            && let Err(TryLockError::WouldBlock) = lock.try_lock()
-        {
-            return Err(FormatError::Busy { target: target.into(), lock: path.join(LOCK) });
+    }
+    runs.sort_unstable();
+    runs.dedup();
+    for run in runs {
+        let directory = parent.join(run);
+        let lock_path = with_ending(&directory, LOCK);
+        let _lock = lock(&lock_path, target)?;
+        let old = with_ending(&directory, OLD);
+        if is_there(&old) && !is_there(target) {
+            fs::rename(&old, target).map_err(FormatError::io("rename", &old))?;
         }
-        // An old target moved aside by a run that died before its rename is put back, not removed.
-        if path.to_string_lossy().ends_with(OLD) && !target.exists() {
-            fs::rename(&path, target).map_err(FormatError::io("rename", &path))?;
-            continue;
+        for left in [old, directory, lock_path] {
+            if is_there(&left) {
+                remove(&left)?;
+            }
         }
-        remove(&path)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn commit(target: &Path, force: bool, content: &str) -> Result<()> {
+        let staging = Staging::create(target, force)?;
+        fs::write(staging.path().join("f"), content).unwrap();
+        staging.commit()
+    }
+
+    #[test]
+    fn the_target_appears_whole_and_nothing_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("new/deep/out");
+        let staging = Staging::create(&target, false).unwrap();
+        fs::write(staging.path().join("f"), "1").unwrap();
+        assert!(!target.exists());
+        staging.commit().unwrap();
+        assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "1");
+        assert_eq!(names(&target), ["f"]);
+        assert_eq!(names(target.parent().unwrap()), ["out"]);
+    }
+
+    #[test]
+    fn an_existing_target_is_refused_and_force_replaces_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        commit(&target, false, "1").unwrap();
+        assert!(matches!(commit(&target, false, "2"), Err(FormatError::Exists { .. })));
+        assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "1");
+        commit(&target, true, "3").unwrap();
+        assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "3");
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_target_that_appeared_meanwhile_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        let staging = Staging::create(&target, false).unwrap();
+        fs::write(&target, "somebody else's").unwrap();
+        assert!(matches!(staging.commit(), Err(FormatError::Exists { .. })));
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn force_replaces_a_link_and_not_what_it_points_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, other) = (dir.path().join("out"), dir.path().join("other"));
+        commit(&other, false, "keep").unwrap();
+        std::os::unix::fs::symlink(&other, &target).unwrap();
+        commit(&target, true, "new").unwrap();
+        assert_eq!(fs::read_to_string(other.join("f")).unwrap(), "keep");
+        assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "new");
+        assert_eq!(names(dir.path()), ["other", "out"]);
+    }
+
+    #[test]
+    fn dropped_without_commit_nothing_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = Staging::create(&dir.path().join("out"), false).unwrap();
+        fs::create_dir_all(staging.path().join("a/b")).unwrap();
+        assert_eq!(names(dir.path()).len(), 2);
+        drop(staging);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn a_live_run_is_busy_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        let staging = Staging::create(&target, false).unwrap();
+        let error = Staging::create(&target, true).unwrap_err();
+        assert!(matches!(error, FormatError::Busy { .. }), "{error}");
+        // Another target whose name begins alike is another matter.
+        drop(Staging::create(&dir.path().join("out.ignn-7"), false).unwrap());
+        drop(Staging::create(&dir.path().join("ou"), false).unwrap());
+        staging.commit().unwrap();
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    fn what_dead_runs_left_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join(".out.ignn-1/deep")).unwrap();
+        fs::write(dir.path().join(".out.ignn-1.lock"), "").unwrap();
+        fs::create_dir(dir.path().join(".out.ignn-2")).unwrap();
+        fs::write(dir.path().join(".out.ignn-3.lock"), "").unwrap();
+        let foreign = [".other.ignn-1", ".out.ignn-", ".out.ignn-1x", ".out.ignn-7.ignn-1"];
+        foreign.iter().for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
+        commit(&dir.path().join("out"), false, "1").unwrap();
+        assert_eq!(names(dir.path()), [&foreign[..], &["out"]].concat());
+    }
+
+    #[test]
+    fn an_old_target_whose_replacement_never_came_is_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        commit(&target, false, "old").unwrap();
+        fs::rename(&target, dir.path().join(".out.ignn-1.old")).unwrap();
+        fs::create_dir(dir.path().join(".out.ignn-1")).unwrap();
+        // Without force the run fails, but the old target is there again.
+        assert!(matches!(commit(&target, false, "new"), Err(FormatError::Exists { .. })));
+        assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "old");
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    fn an_old_target_that_was_replaced_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        commit(&target, false, "new").unwrap();
+        fs::create_dir(dir.path().join(".out.ignn-1.old")).unwrap();
+        commit(&target, true, "newer").unwrap();
+        assert_eq!(names(dir.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_path_without_a_name_is_refused() {
+        assert!(Staging::create(Path::new(".."), false).is_err());
+        assert!(Staging::create(Path::new("/"), true).is_err());
+    }
 }

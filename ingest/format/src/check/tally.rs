@@ -1,0 +1,41 @@
+//! The first few problems of a kind, and how many there are: what parallel passes over rows bring back.
+
+use std::path::Path;
+
+use crate::check::Finding;
+
+/// Problems of a kind that are told one by one.
+const TOLD: usize = 3;
+
+/// Problems of one kind, in row order.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    told: Vec<String>,
+    count: u64,
+}
+
+impl Tally {
+    /// Counts a problem; `message` is asked for only where it will be told.
+    pub fn add(&mut self, message: impl FnOnce() -> String) {
+        if self.told.len() < TOLD {
+            self.told.push(message());
+        }
+        self.count += 1;
+    }
+
+    /// Problems of earlier rows, then those of later rows.
+    pub fn then(mut self, later: Self) -> Self {
+        let room = TOLD - self.told.len();
+        self.told.extend(later.told.into_iter().take(room));
+        self.count += later.count;
+        self
+    }
+
+    /// A finding each, and one for those not told.
+    pub fn report(self, path: &Path, findings: &mut Vec<Finding>) {
+        let more = self.count - self.told.len() as u64;
+        let rest = (more > 0).then(|| format!("and {more} more like the last"));
+        let messages = self.told.into_iter().chain(rest);
+        findings.extend(messages.map(|message| Finding { path: path.into(), message }));
+    }
+}
