@@ -90,10 +90,12 @@ impl Command {
             );
         }
         for (index, file) in files.iter().enumerate() {
+            TableWriter::accepts(file, self.force)?;
             if files[..index].contains(file) {
                 bail!("{}: named twice: each table needs a file of its own", file.display());
             }
         }
+        self.require_parts(&dataset)?;
         let export = Export { ids: dataset.directory().ids()?, dataset: &dataset, force: self.force };
         let mut written: Vec<(&PathBuf, u64)> = Vec::new();
         if let Some(file) = &self.edges {
@@ -124,6 +126,26 @@ impl Command {
             session.print(&written.iter().map(line).collect::<String>())?;
         }
         Ok(Outcome::Done)
+    }
+
+    /// Refuses to begin if the dataset lacks a part that was asked for.
+    fn require_parts(&self, dataset: &Dataset) -> Result<()> {
+        let (directory, manifest) = (dataset.directory(), dataset.manifest());
+        let place = directory.path().display();
+        if self.features.is_some() {
+            directory.features()?;
+        }
+        if self.labels.is_some() && manifest.labels.is_none() {
+            // The library's own message; with labels this would read them.
+            directory.labels()?;
+        }
+        if self.splits.is_some() && manifest.splits.is_empty() {
+            bail!("{place}: the dataset has no splits: ingest with --splits or --split");
+        }
+        if self.graphs.is_some() && manifest.graphs.is_none() {
+            bail!("{place}: the dataset is one graph, not a set of graphs");
+        }
+        Ok(())
     }
 }
 
@@ -263,12 +285,6 @@ impl Export<'_> {
 
     fn splits(&self, file: &Path) -> Result<u64> {
         let splits = self.dataset.directory().splits()?;
-        if splits.is_empty() {
-            bail!(
-                "{}: the dataset has no splits: ingest with --splits FILE or --split",
-                self.dataset.directory().path().display()
-            );
-        }
         let columns = splits.iter().map(|split| (split.name.clone(), ColumnKind::Text)).collect();
         let mut table = self.table(file, &["node"], columns)?;
         for node in 0..self.nodes() {
@@ -290,9 +306,7 @@ impl Export<'_> {
     }
 
     fn graphs(&self, file: &Path) -> Result<u64> {
-        let Some(graphs) = self.dataset.directory().graphs()? else {
-            bail!("{}: the dataset is one graph", self.dataset.directory().path().display());
-        };
+        let Some(graphs) = self.dataset.directory().graphs()? else { return Ok(0) };
         let (text, integer) = (ColumnKind::Text, ColumnKind::Integer);
         let columns = [("graph", text), ("first_node", integer), ("nodes", integer), ("label", text)];
         let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).to_vec();

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::{CommunityChoice, IngestEdges};
+use ignn_ingest::command::graphsage::IngestGraphSage;
+use ignn_ingest::command::tu::IngestTu;
 
 use super::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
 use super::{Outcome, Session, summary};
@@ -21,6 +24,9 @@ pub struct Command {
 #[derive(Debug, Subcommand)]
 enum RawForm {
     Edges(Box<Edges>),
+    Tu(Tu),
+    Dgcnn(Dgcnn),
+    Graphsage(Graphsage),
 }
 
 impl Command {
@@ -28,6 +34,18 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         match self.form {
             RawForm::Edges(arguments) => {
+                let job = arguments.job();
+                summary::run_job(session, &job.out, |context| job.run(context))
+            }
+            RawForm::Tu(arguments) => {
+                let job = arguments.job();
+                summary::run_job(session, &job.out, |context| job.run(context))
+            }
+            RawForm::Dgcnn(arguments) => {
+                let job = arguments.job();
+                summary::run_job(session, &job.out, |context| job.run(context))
+            }
+            RawForm::Graphsage(arguments) => {
                 let job = arguments.job();
                 summary::run_job(session, &job.out, |context| job.run(context))
             }
@@ -174,6 +192,103 @@ impl Edges {
             communities: self.communities.map(|file| (file, choice)),
             splits: self.splits,
             draw: self.split,
+        }
+    }
+}
+
+/// Graph classification sets of the TU collection
+///
+/// Reads `NAME_A.txt`, `NAME_graph_indicator.txt`, `NAME_graph_labels.txt` and, where they exist, node labels
+/// (one-hot features) and node attributes (features), into one dataset of many graphs. Files about edges are not used.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn ingest tu MUTAG/ --out mutag.ignn")]
+struct Tu {
+    /// The directory with `NAME_A.txt` and the other files
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    destination: Target,
+
+    /// Add the degree as last feature column, for sets without node labels and attributes
+    #[arg(long)]
+    degree_features: bool,
+
+    #[command(flatten, next_help_heading = "The matrix")]
+    relation: RelationArgs,
+}
+
+impl Tu {
+    fn job(self) -> IngestTu {
+        IngestTu {
+            directory: self.directory,
+            out: self.destination.out,
+            force: self.destination.force,
+            degree_features: self.degree_features,
+            relation: self.relation.options(),
+        }
+    }
+}
+
+/// Graph classification sets in the text form of DGCNN and GIN
+///
+/// First line: number of graphs. A graph: a line `nodes label`, then a line a node: `tag degree neighbours...`. Tags
+/// become one-hot features.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn ingest dgcnn PTC.txt --out ptc.ignn")]
+struct Dgcnn {
+    /// The file
+    file: PathBuf,
+
+    #[command(flatten)]
+    destination: Target,
+
+    #[command(flatten, next_help_heading = "The matrix")]
+    relation: RelationArgs,
+}
+
+impl Dgcnn {
+    fn job(self) -> IngestDgcnn {
+        IngestDgcnn {
+            file: self.file,
+            out: self.destination.out,
+            force: self.destination.force,
+            relation: self.relation.options(),
+        }
+    }
+}
+
+/// Both published forms of the PPI set
+///
+/// Reads `train_graph.json`, `train_feats.npy`, `train_labels.npy`, `train_graph_id.npy` and the same for `valid` and
+/// `test`; or GraphSAGE's `PREFIX-G.json`, `PREFIX-feats.npy`, `PREFIX-class_map.json`, `PREFIX-id_map.json`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn ingest graphsage ppi/ --normalise none --out ppi.ignn")]
+struct Graphsage {
+    /// The directory with the files of either form
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    destination: Target,
+
+    #[command(flatten, next_help_heading = "The matrix")]
+    relation: RelationArgs,
+}
+
+impl Graphsage {
+    fn job(self) -> IngestGraphSage {
+        IngestGraphSage {
+            directory: self.directory,
+            out: self.destination.out,
+            force: self.destination.force,
+            relation: self.relation.options(),
         }
     }
 }

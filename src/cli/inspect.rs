@@ -265,7 +265,7 @@ fn write_degrees(text: &mut String, name: &str, degrees: &Degrees) {
     let Degrees { min, max, mean, histogram } = degrees;
     let _ = writeln!(text, "  {name}: {} to {}, mean {mean:.2}", count(*min), count(*max));
     let largest = histogram.iter().copied().max().unwrap_or(0);
-    let mut sheet = Sheet::columns(&[]);
+    let mut sheet = Sheet::default();
     for (index, &nodes) in histogram.iter().enumerate() {
         let range = match Degrees::bucket(index) {
             (first, last) if first == last => first.to_string(),

@@ -15,6 +15,7 @@ mod man;
 mod memory_size;
 pub mod messages;
 mod progress;
+mod sample;
 mod summary;
 
 use std::io::{self, Write};

@@ -67,7 +67,7 @@ enum Column {
 
 enum Sink {
     Text { out: BufWriter<File>, separator: char },
-    Parquet { out: ArrowWriter<File>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
+    Parquet { out: Box<ArrowWriter<File>>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
 }
 
 /// Writes a table under a temporary name; [`TableWriter::finish`] gives it its own.
@@ -93,12 +93,25 @@ impl TableForm {
 }
 
 impl TableWriter {
-    /// Refuses an existing file without `force`, and an ending that is no form; writes the header.
-    pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
+    /// Whether [`TableWriter::create`] would begin: the ending is a form, and an existing file may be replaced.
+    pub fn accepts(target: &Path, force: bool) -> Result<TableForm> {
         let Some(form) = TableForm::of(target) else {
             let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
             return Err(FormatError::invalid(target, "name's ending", found, ".parquet, .tsv or .csv"));
         };
+        if target.is_dir() || (target.exists() && !force) {
+            let (found, expected) = match target.is_dir() {
+                true => ("a directory", "a file's name"),
+                false => ("an existing file", "a new name, or --force to replace it"),
+            };
+            return Err(FormatError::invalid(target, "output", found, expected));
+        }
+        Ok(form)
+    }
+
+    /// Begins a table and writes its header; see [`TableWriter::accepts`].
+    pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
+        let form = Self::accepts(target, force)?;
         let staging = Staging::create(target, force)?;
         let draft = staging.path().join("table");
         let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
@@ -189,7 +202,7 @@ fn parquet_sink(file: File, columns: &[(String, ColumnKind)]) -> parquet::errors
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let out = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
-    Ok(Sink::Parquet { out, schema, columns: columns.iter().map(column).collect(), rows: 0 })
+    Ok(Sink::Parquet { out: Box::new(out), schema, columns: columns.iter().map(column).collect(), rows: 0 })
 }
 
 fn write_batch(
@@ -264,7 +277,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.tsv");
         fs::write(&path, "mine").unwrap();
-        assert!(matches!(write(&path, false), Err(FormatError::Exists { .. })));
+        let error = write(&path, false).unwrap_err().to_string();
+        let expected =
+            "t.tsv: output (found an existing file, expected a new name, or --force to replace it)";
+        assert!(error.ends_with(expected), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         write(&path, true).unwrap();
         assert!(fs::read_to_string(&path).unwrap().starts_with("id\tvalue\tname\n"));
