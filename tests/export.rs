@@ -25,12 +25,12 @@ fn the_diagonal_of_renormalisation_is_no_edge() {
     let sandbox = Sandbox::new();
     weighted_chain().write(&sandbox.path("d"));
     sandbox.ignn(&["export", "d", "--edges", "e.csv", "--normalised"]).exits(0);
-    let expected = "source,target,weight,value\nx,y,2,1\ny,z,0.5,0.0625\nz,z,1.5,0.15625\n";
+    let expected = "source,target,weight,value\nx,y,3,0.75\ny,z,3,0.375\nz,z,15,1\n";
     assert_eq!(sandbox.read("e.csv"), expected);
     let plain = Handmade { normalisation: Normalisation::None, scale: None, ..weighted_chain() };
     plain.write(&sandbox.path("plain"));
     sandbox.ignn(&["export", "plain", "--edges", "p.csv"]).exits(0);
-    let expected = "source,target,weight\nx,x,1\nx,y,2\ny,y,1\ny,z,0.5\nz,z,2.5\n";
+    let expected = "source,target,weight\nx,x,1\nx,y,3\ny,y,1\ny,z,3\nz,z,16\n";
     assert_eq!(sandbox.read("p.csv"), expected);
 }
 

@@ -1,6 +1,7 @@
 //! Datasets written entry by entry with `ignn-format`, so that `inspect` and `export` are tested without ingest.
 
 use std::collections::BTreeMap;
+use std::f32::consts::FRAC_1_SQRT_2;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -116,20 +117,20 @@ pub fn path_and_loner() -> Handmade<'static> {
         symmetric: true,
         weighted: false,
         normalisation: Normalisation::Renorm,
-        scale: Some((Scale::Both, &[0.5, 0.25, 0.5, 1.0])),
+        scale: Some((Scale::Both, &[FRAC_1_SQRT_2, 0.577_350_26, FRAC_1_SQRT_2, 1.0])),
         labels: None,
         splits: Vec::new(),
     }
 }
 
-/// A directed, weighted, renormalised chain x -> y -> z with a loop of weight 1.5 at z.
+/// A directed, weighted, renormalised chain x -> y -> z with a loop of weight 15 at z; sums of rows 4, 4, 16.
 pub fn weighted_chain() -> Handmade<'static> {
     Handmade {
         ids: &["x", "y", "z"],
-        entries: &[(0, 1, 2.0), (1, 2, 0.5), (0, 0, 1.0), (1, 1, 1.0), (2, 2, 2.5)],
+        entries: &[(0, 1, 3.0), (1, 2, 3.0), (0, 0, 1.0), (1, 1, 1.0), (2, 2, 16.0)],
         symmetric: false,
         weighted: true,
-        scale: Some((Scale::Both, &[1.0, 0.5, 0.25])),
+        scale: Some((Scale::Both, &[0.5, 0.5, 0.25])),
         ..path_and_loner()
     }
 }
