@@ -1,1 +1,22 @@
-//! stub
+//! Implicit graph neural networks on large graphs, on the cores of one machine: the engine's library.
+//! It reads dataset directories and never raw files: those are for `ignn-ingest`, which only the binary joins to it.
+//!
+//! Modules are rooms with numbers; a module names only rooms with lower numbers, or itself (`ARCHITECTURE.md`).
+//!
+//! | room | number | what |
+//! | --- | --- | --- |
+//! | [`parallel`] | 0 | the thread pool |
+//! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
+//! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
+//!
+//! ```no_run
+//! let dataset = ignn::graph::Dataset::open("dblp.ignn")?;
+//! for relation in dataset.relations()? {
+//!     println!("{}: {} non-zeros", relation.entry.name, relation.entry.nonzeros);
+//! }
+//! # Ok::<(), ignn_format::FormatError>(())
+//! ```
+
+pub mod graph;
+pub mod parallel;
+pub mod report;

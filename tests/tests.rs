@@ -1,1 +1,11 @@
+//! The integration tests, one binary: the program run in temporary directories, and the rules of the house.
 
+mod architecture;
+mod check;
+mod demo;
+mod export;
+mod handmade;
+mod ingest;
+mod inspect;
+mod interface;
+mod util;

@@ -9,13 +9,13 @@ use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
 use ignn_format::manifest::{Normalisation, RelationEntry, Scale};
 
-use crate::builder::{Duplicates, RelationOptions, SelfLoops};
+use crate::builder::{Duplicates, EdgeCounts, RelationOptions, SelfLoops};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
 use crate::edges::merge::{self, Rows};
 use crate::edges::partition::{Partition, Plan, Side};
-use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::sort;
+use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
@@ -49,12 +49,8 @@ pub struct Built {
     pub entry: RelationEntry,
     /// Its files, for the manifest.
     pub files: Vec<(PathBuf, FileEntry)>,
-    /// Edges read that were duplicates of another.
-    pub merged: u64,
-    /// Self-loops dropped.
-    pub dropped_loops: u64,
-    /// Bytes that went through the disk.
-    pub spilled: u64,
+    /// What became of its edges.
+    pub counts: EdgeCounts,
 }
 
 /// One direction, written.
@@ -121,9 +117,14 @@ impl Relation<'_> {
         // An undirected duplicate off the diagonal was counted once in each direction.
         let off_diagonal = if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
         let mut built = Built {
-            merged: off_diagonal + incoming.merged[1],
-            dropped_loops: incoming.dropped,
-            spilled: spool.store.spilled() + incoming.spilled + outgoing.as_ref().map_or(0, |o| o.spilled),
+            counts: EdgeCounts {
+                read: spool.store.records(),
+                merged: off_diagonal + incoming.merged[1],
+                dropped_loops: incoming.dropped,
+                spilled: spool.store.spilled()
+                    + incoming.spilled
+                    + outgoing.as_ref().map_or(0, |o| o.spilled),
+            },
             files: incoming.files.into_iter().chain(outgoing.into_iter().flat_map(|o| o.files)).collect(),
             entry,
         };
@@ -200,7 +201,12 @@ impl Relation<'_> {
         Ok(out)
     }
 
-    fn sort_bucket<E: Edge>(&self, partition: &Partition<E>, bucket: usize, keep_values: bool) -> Result<Rows> {
+    fn sort_bucket<E: Edge>(
+        &self,
+        partition: &Partition<E>,
+        bucket: usize,
+        keep_values: bool,
+    ) -> Result<Rows> {
         let duplicates = self.options.duplicates;
         let space = partition.space(bucket);
         let count = partition.entries(bucket);
@@ -237,8 +243,11 @@ impl OpenRow {
     /// is the first of the next bucket.
     fn close(&mut self, rows: &Rows, complete: bool) -> (Vec<u64>, Vec<f64>) {
         let mut degrees = rows.degrees.clone();
-        let mut sums =
-            if rows.sums.is_empty() { degrees.iter().map(|&d| d as f64).collect() } else { rows.sums.clone() };
+        let mut sums = if rows.sums.is_empty() {
+            degrees.iter().map(|&d| d as f64).collect()
+        } else {
+            rows.sums.clone()
+        };
         if let Some((degree, sum)) = self.pending.take() {
             degrees[0] += degree;
             sums[0] += sum;

@@ -78,6 +78,28 @@ const CHUNK_SHARE: (u64, u64) = (5, 8);
 /// Temporary files of a build, inside the staging directory.
 const SCRATCH: &str = "scratch";
 
+/// A finished dataset and what happened on the way.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The manifest as written.
+    pub manifest: Manifest,
+    /// What became of the edges.
+    pub counts: EdgeCounts,
+}
+
+/// What became of the edges that were read, over all relations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// Edges read.
+    pub read: u64,
+    /// Edges that were duplicates of another.
+    pub merged: u64,
+    /// Self-loops dropped.
+    pub dropped_loops: u64,
+    /// Bytes of edges that went through the disk because they did not fit in memory.
+    pub spilled: u64,
+}
+
 /// A dataset in the making.
 pub struct DatasetBuilder<'a> {
     context: &'a Context<'a>,
@@ -85,6 +107,7 @@ pub struct DatasetBuilder<'a> {
     budget: Budget,
     manifest: Manifest,
     has_ids: bool,
+    counts: EdgeCounts,
 }
 
 impl<'a> DatasetBuilder<'a> {
@@ -116,7 +139,7 @@ impl<'a> DatasetBuilder<'a> {
             files: BTreeMap::new(),
         };
         let budget = Budget::new(context.memory / CHUNK_SHARE.1 * CHUNK_SHARE.0);
-        Ok(Self { context, staging, budget, manifest, has_ids: false })
+        Ok(Self { context, staging, budget, manifest, has_ids: false, counts: EdgeCounts::default() })
     }
 
     /// The dataset directory while it is unfinished.
@@ -138,7 +161,9 @@ impl<'a> DatasetBuilder<'a> {
     pub fn set_nodes(&mut self, nodes: u64) -> Result<()> {
         if nodes > u64::from(u32::MAX) {
             let limit = u32::MAX;
-            return Err(IngestError::Usage(format!("the graph has {nodes} nodes (at most {limit} are supported)")));
+            return Err(IngestError::Usage(format!(
+                "the graph has {nodes} nodes (at most {limit} are supported)"
+            )));
         }
         self.manifest.nodes = nodes;
         Ok(())
@@ -156,7 +181,12 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Builds and writes the adjacency of a relation from edges whose node numbers are final (below `nodes`).
-    pub fn add_relation(&mut self, name: &str, mut edges: EdgeSpool, options: &RelationOptions) -> Result<RelationEntry> {
+    pub fn add_relation(
+        &mut self,
+        name: &str,
+        mut edges: EdgeSpool,
+        options: &RelationOptions,
+    ) -> Result<RelationEntry> {
         let describe = |node: u32| node.to_string();
         let built = self.build(name, &mut edges, NodeMap::Identity, options, &describe, false)?;
         Ok(self.add_built(built))
@@ -189,6 +219,10 @@ impl<'a> DatasetBuilder<'a> {
     /// Adds a built relation to the manifest.
     pub fn add_built(&mut self, built: Built) -> RelationEntry {
         self.manifest.relations.push(built.entry.clone());
+        self.counts.read += built.counts.read;
+        self.counts.merged += built.counts.merged;
+        self.counts.dropped_loops += built.counts.dropped_loops;
+        self.counts.spilled += built.counts.spilled;
         self.add_files(built.files);
         built.entry
     }
@@ -277,7 +311,8 @@ impl<'a> DatasetBuilder<'a> {
         let kind = FeatureKind::Dense;
         let columns = columns as u64;
         let (shards, _) = shards;
-        self.manifest.features = Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros: None });
+        self.manifest.features =
+            Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros: None });
         Ok(())
     }
 
@@ -338,7 +373,9 @@ impl<'a> DatasetBuilder<'a> {
         for (at, split) in splits.iter().enumerate() {
             if splits[..at].iter().any(|other| other.name == split.name) {
                 let name = &split.name;
-                return Err(IngestError::Usage(format!("two splits are named {name:?}: name one NAME:train=...")));
+                return Err(IngestError::Usage(format!(
+                    "two splits are named {name:?}: name one NAME:train=..."
+                )));
             }
         }
         let (entries, files) = splits::write(self.path(), splits)?;
@@ -356,14 +393,14 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Writes the manifest and renames the directory to its target.
-    pub fn finish(self) -> Result<Manifest> {
+    pub fn finish(self) -> Result<Made> {
         assert!(self.has_ids, "a dataset has ids");
         let scratch = self.scratch();
         std::fs::remove_dir_all(&scratch).map_err(IngestError::io("remove", &scratch))?;
         self.manifest.write(self.staging.path())?;
         self.staging.commit()?;
         self.context.observer.finish();
-        Ok(self.manifest)
+        Ok(Made { manifest: self.manifest, counts: self.counts })
     }
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {

@@ -3,7 +3,9 @@
 
 pub mod build;
 pub mod builder;
+pub mod collection;
 pub mod command;
+pub mod content;
 pub mod context;
 pub mod edges;
 pub mod error;
@@ -17,6 +19,7 @@ pub mod random;
 pub mod relabel;
 pub mod source;
 pub mod splits;
+pub mod synthetic;
 
 pub use context::{Context, Observer, Unit};
 pub use error::{IngestError, Result};

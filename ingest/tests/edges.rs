@@ -7,8 +7,8 @@ use ignn_format::DatasetDir;
 use ignn_format::ids::Ids;
 use ignn_format::manifest::{Normalisation, Scale};
 use ignn_ingest::Context;
-use ignn_ingest::builder::{Duplicates, RelationOptions, SelfLoops};
-use ignn_ingest::command::edges::{IdChoice, IngestEdges, Order, Summary};
+use ignn_ingest::builder::{Duplicates, Made, RelationOptions, SelfLoops};
+use ignn_ingest::command::edges::{IdChoice, IngestEdges, Order};
 use ignn_ingest::context::Recorder;
 use ignn_ingest::random::Stream;
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ fn job(files: &[&Path], out: PathBuf) -> IngestEdges {
     }
 }
 
-fn run(job: &IngestEdges, threads: usize, memory: u64) -> Result<Summary, String> {
+fn run(job: &IngestEdges, threads: usize, memory: u64) -> Result<Made, String> {
     let observer = Recorder::default();
     let context = Context { threads, memory, seed: 1, observer: &observer };
     job.run(&context).map_err(|error| error.to_string())
@@ -160,7 +160,9 @@ fn random_edges(seed: u64, count: usize, nodes: u64, style: &IdStyle) -> Vec<(St
 
 fn write(dir: &TempDir, edges: &[(String, String, f32)], weighted: bool) -> PathBuf {
     let path = dir.path().join("edges.txt");
-    let line = |(s, t, w): &(String, String, f32)| if weighted { format!("{s}\t{t}\t{w}\n") } else { format!("{s}\t{t}\n") };
+    let line = |(s, t, w): &(String, String, f32)| {
+        if weighted { format!("{s}\t{t}\t{w}\n") } else { format!("{s}\t{t}\n") }
+    };
     std::fs::write(&path, edges.iter().map(line).collect::<String>()).unwrap();
     path
 }
@@ -186,7 +188,7 @@ fn every_option_agrees_with_the_naive_model() {
                             let job = IngestEdges { relation: options.clone(), ..job(&[&path], out.clone()) };
                             let summary = run(&job, 2, AMPLE).unwrap();
                             assert_close(&matrix(&out), &model(&edges, &options));
-                            assert_eq!(summary.edges, 3000);
+                            assert_eq!(summary.counts.read, 3000);
                             let plain = !weighted && duplicates != Duplicates::Sum;
                             let doubled = normalise == Normalisation::Renorm && self_loops == SelfLoops::Keep;
                             assert_eq!(summary.manifest.relations[0].weighted, !plain || doubled);
@@ -207,9 +209,14 @@ fn memory_and_threads_change_no_byte() {
         let mut first: Option<BTreeMap<PathBuf, Vec<u8>>> = None;
         for (threads, memory) in [(1, AMPLE), (2, AMPLE), (4, AMPLE), (1, spills), (2, spills), (4, spills)] {
             let out = dir.path().join(format!("{threads}-{memory}"));
-            let relation = RelationOptions { directed: true, duplicates: Duplicates::First, ..RelationOptions::default() };
-            let summary = run(&IngestEdges { relation, ..job(&[&path], out.clone()) }, threads, memory).unwrap();
-            assert_eq!(summary.spilled > 0, memory == spills);
+            let relation = RelationOptions {
+                directed: true,
+                duplicates: Duplicates::First,
+                ..RelationOptions::default()
+            };
+            let summary =
+                run(&IngestEdges { relation, ..job(&[&path], out.clone()) }, threads, memory).unwrap();
+            assert_eq!(summary.counts.spilled > 0, memory == spills);
             let found = bytes(&out);
             match &first {
                 None => first = Some(found),
@@ -226,10 +233,13 @@ fn one_edge_a_million_times_fits_in_little_memory() {
     edges.push(("9".into(), "8".into(), 1.0));
     let path = write(&dir, &edges, true);
     let out = dir.path().join("out");
-    let relation =
-        RelationOptions { duplicates: Duplicates::Sum, normalise: Normalisation::None, ..RelationOptions::default() };
+    let relation = RelationOptions {
+        duplicates: Duplicates::Sum,
+        normalise: Normalisation::None,
+        ..RelationOptions::default()
+    };
     let summary = run(&IngestEdges { relation, ..job(&[&path], out.clone()) }, 2, 1 << 20).unwrap();
-    assert_eq!(summary.merged, 299_999);
+    assert_eq!(summary.counts.merged, 299_999);
     assert_eq!(matrix(&out)[&("7".to_string(), "9".to_string())], 150_000.0);
 }
 
@@ -243,12 +253,18 @@ fn reordering_changes_numbers_and_nothing_else() {
             let mut matrices = Vec::new();
             for order in [Order::None, Order::Degree, Order::Rcm] {
                 let out = dir.path().join(format!("{order:?}"));
-                run(&IngestEdges { order, relation: relation.clone(), ..job(&[&path], out.clone()) }, 2, AMPLE).unwrap();
+                run(
+                    &IngestEdges { order, relation: relation.clone(), ..job(&[&path], out.clone()) },
+                    2,
+                    AMPLE,
+                )
+                .unwrap();
                 matrices.push(matrix(&out));
                 let dataset = DatasetDir::open(&out).unwrap();
                 if order == Order::Degree && !directed {
                     let relation = dataset.relation("edges").unwrap();
-                    let degrees: Vec<_> = relation.incoming.offsets().windows(2).map(|w| w[1] - w[0]).collect();
+                    let degrees: Vec<_> =
+                        relation.incoming.offsets().windows(2).map(|w| w[1] - w[0]).collect();
                     assert!(degrees.is_sorted_by(|a, b| a >= b));
                 }
             }

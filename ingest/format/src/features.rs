@@ -189,7 +189,12 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: std::ops::Range<u6
             let (values, rows) = (values.map(i128::from).sum::<i128>(), i128::from(rows));
             if values != rows * i128::from(entry.columns) {
                 let found = format!("{values} values in {rows} rows");
-                return Err(FormatError::invalid(path, "shape", found, format!("rows of {} values", entry.columns)));
+                return Err(FormatError::invalid(
+                    path,
+                    "shape",
+                    found,
+                    format!("rows of {} values", entry.columns),
+                ));
             }
         }
         Ok(table)

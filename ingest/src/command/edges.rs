@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ignn_format::Manifest;
 use ignn_format::csr::CsrFile;
 use ignn_format::dataset::relation_path;
 
 use crate::build::Built;
-use crate::builder::{DatasetBuilder, Duplicates, RelationOptions};
+use crate::builder::{DatasetBuilder, Duplicates, Made, RelationOptions};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
 use crate::error::{IngestError, Result};
@@ -116,28 +115,14 @@ pub struct IngestEdges {
 /// The one relation of a homogeneous graph.
 pub const RELATION: &str = "edges";
 
-/// A finished dataset and what happened on the way.
-#[derive(Debug)]
-pub struct Summary {
-    /// The manifest as written.
-    pub manifest: Manifest,
-    /// Edges read.
-    pub edges: u64,
-    /// Edges that were duplicates of another.
-    pub merged: u64,
-    /// Self-loops dropped.
-    pub dropped_loops: u64,
-    /// Bytes of edges that went through the disk because they did not fit in memory.
-    pub spilled: u64,
-}
-
 impl IngestEdges {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Summary> {
+    pub fn run(&self, context: &Context) -> Result<Made> {
         if self.labels.is_some() && self.communities.is_some() {
             return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
         }
-        let mut builder = DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
+        let mut builder =
+            DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
         let scratch = builder.scratch();
         let files = EdgeFiles::open(self)?;
         let list = self.node_list(context)?;
@@ -146,13 +131,11 @@ impl IngestEdges {
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
         let mut read = Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
         files.finish()?;
-        let edges = read.edges.len();
-        if edges == 0 && least_nodes == 0 {
+        if read.edges.is_empty() && least_nodes == 0 {
             return Err(IngestError::file(files.first_path(), "no edges in it"));
         }
         builder.set_nodes(read.index.nodes())?;
         let built = self.build(&mut builder, &mut read, context)?;
-        let (merged, dropped_loops, spilled) = (built.merged, built.dropped_loops, built.spilled);
         builder.add_built(built);
         self.add_ids(&mut builder, &mut read)?;
         let index = read.index;
@@ -174,25 +157,34 @@ impl IngestEdges {
         for path in &self.splits {
             all_splits.extend(splits::from_table(context, &index, path)?);
         }
-        all_splits.extend(splits::draw(&self.draw, labels.as_ref(), index.nodes(), index.position(), context.seed)?);
+        all_splits.extend(splits::draw(
+            &self.draw,
+            labels.as_ref(),
+            index.nodes(),
+            index.position(),
+            context.seed,
+        )?);
         if !all_splits.is_empty() {
             builder.add_splits(&all_splits)?;
         }
-        Ok(Summary { manifest: builder.finish()?, edges, merged, dropped_loops, spilled })
+        builder.finish()
     }
 
     /// The options that shaped the result, for the manifest.
     fn options(&self, context: &Context) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
-        let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name =
+            |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
         set("files", names(&self.files));
         set("directed", self.relation.directed.to_string());
         set("duplicates", format!("{:?}", self.relation.duplicates).to_lowercase());
         set("self-loops", format!("{:?}", self.relation.self_loops).to_lowercase());
         set("normalise", format!("{:?}", self.relation.normalise).to_lowercase());
-        for (option, path) in [("features", &self.features), ("labels", &self.labels), ("nodes-file", &self.nodes_file)] {
+        for (option, path) in
+            [("features", &self.features), ("labels", &self.labels), ("nodes-file", &self.nodes_file)]
+        {
             if let Some(path) = path {
                 set(option, name(path));
             }
@@ -230,7 +222,8 @@ impl IngestEdges {
             least = least.max(features::rows_by_position(path)?.unwrap_or(0));
         }
         if !files.integer && self.node_count.is_some() {
-            let what = "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
+            let what =
+                "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
             return Err(IngestError::Usage(what.into()));
         }
         Ok(least)
@@ -263,9 +256,10 @@ impl IngestEdges {
         };
         let incoming = open("in")?;
         let outgoing = if built.entry.symmetric { None } else { Some(open("out")?) };
-        let position = order::positions(self.order, &Pattern { incoming: &incoming, outgoing: outgoing.as_ref() });
+        let position =
+            order::positions(self.order, &Pattern { incoming: &incoming, outgoing: outgoing.as_ref() });
         drop((incoming, outgoing));
-        let spilled = built.spilled;
+        let spilled = built.counts.spilled;
         builder.discard_built(built)?;
         builder.set_order(match self.order {
             Order::None => "none",
@@ -279,7 +273,7 @@ impl IngestEdges {
             _ => NodeMap::Table(&position),
         };
         let mut built = builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, false)?;
-        built.spilled += spilled;
+        built.counts.spilled += spilled;
         read.index.reorder(position);
         Ok(built)
     }
@@ -294,7 +288,9 @@ impl IngestEdges {
         match read.index.known() {
             KnownIds::Counting => builder.add_ids_counting(),
             KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
-            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => builder.add_integer_ids(ids),
+            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
+                builder.add_integer_ids(ids)
+            }
             KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
                 builder.add_string_ids(ids.iter().map(|id| &**id))
             }

@@ -1,3 +1,7 @@
 //! The jobs of this package, one file a command: options in, a finished dataset directory out.
 
+pub mod dgcnn;
 pub mod edges;
+pub mod generate;
+pub mod graphsage;
+pub mod tu;

@@ -88,8 +88,10 @@ impl Plan<'_> {
         // so that a bucket's slice of a chunk is worth a read.
         let in_memory = bytes <= self.budget.left();
         let workers = pipeline::alive(self.context.threads) as u64;
-        let chunk_bytes = if in_memory { CHUNK_BYTES } else { (self.context.memory / 12 / workers).max(1 << 18) };
-        let bucket_bytes = if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
+        let chunk_bytes =
+            if in_memory { CHUNK_BYTES } else { (self.context.memory / 12 / workers).max(1 << 18) };
+        let bucket_bytes =
+            if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
         let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
         let finder = Finder::new(self.bounds(&spool.sample, buckets, &map), self.nodes);
         let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
@@ -105,9 +107,12 @@ impl Plan<'_> {
             let store = &mut spool.store;
             let mut group: Vec<Vec<E>> = Vec::new();
             let mut edges = 0;
-            while next < store.chunks() && (group.is_empty() || edges + store.chunk_records(next) <= chunk_edges) {
+            while next < store.chunks()
+                && (group.is_empty() || edges + store.chunk_records(next) <= chunk_edges)
+            {
                 edges += store.chunk_records(next);
-                let chunk = if keep { store.read(next).map(|chunk| chunk.into_owned()) } else { store.take(next) };
+                let chunk =
+                    if keep { store.read(next).map(|chunk| chunk.into_owned()) } else { store.take(next) };
                 match chunk {
                     Ok(chunk) => group.push(chunk),
                     Err(error) => return Some(Err(error)),
@@ -117,11 +122,16 @@ impl Plan<'_> {
             (!group.is_empty()).then_some(Ok(group))
         });
         let work = |group: Vec<Vec<E>>| Ok(finder.group(group, self.side, &map));
-        pipeline::ordered(self.context.threads, groups, work, |(entries, starts, edges): (Vec<E>, Vec<u32>, u64)| {
-            self.context.observer.advance(edges);
-            partition.starts.push(starts);
-            partition.store.push(entries)
-        })?;
+        pipeline::ordered(
+            self.context.threads,
+            groups,
+            work,
+            |(entries, starts, edges): (Vec<E>, Vec<u32>, u64)| {
+                self.context.observer.advance(edges);
+                partition.starts.push(starts);
+                partition.store.push(entries)
+            },
+        )?;
         Ok(partition)
     }
 
@@ -252,7 +262,12 @@ impl<E: Edge> Partition<E> {
     }
 
     /// Reads a bucket in input order, in pieces: `flush` is called whenever `entries` has grown by a chunk's part.
-    pub fn read(&self, bucket: usize, entries: &mut Vec<E>, mut flush: impl FnMut(&mut Vec<E>)) -> Result<()> {
+    pub fn read(
+        &self,
+        bucket: usize,
+        entries: &mut Vec<E>,
+        mut flush: impl FnMut(&mut Vec<E>),
+    ) -> Result<()> {
         for (chunk, starts) in self.starts.iter().enumerate() {
             let range = starts[bucket] as usize..starts[bucket + 1] as usize;
             if !range.is_empty() {

@@ -117,9 +117,15 @@ mod tests {
     #[test]
     fn agrees_with_the_standard_stable_sort() {
         let mut stream = Stream::new(3, "sort");
-        for (count, rows, nodes) in
-            [(0, 1, 1), (1, 1, 1), (40, 5, 9), (3000, 7, 50), (100_000, 1000, 5000), (300_000, 1, 3), (400_000, 60_000, 1 << 20)]
-        {
+        for (count, rows, nodes) in [
+            (0, 1, 1),
+            (1, 1, 1),
+            (40, 5, 9),
+            (3000, 7, 50),
+            (100_000, 1000, 5000),
+            (300_000, 1, 3),
+            (400_000, 60_000, 1 << 20),
+        ] {
             let mut edges: Vec<Weighted> = (0..count)
                 .map(|i| Weighted::new(17 + stream.below(rows) as u32, stream.below(nodes) as u32, i as f32))
                 .collect();

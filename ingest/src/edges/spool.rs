@@ -138,7 +138,8 @@ impl EdgeSpool {
             Self::Weighted(spool) => {
                 assert_eq!(edges.len(), weights.len(), "a weight for every edge");
                 let pairs = edges.iter().zip(weights);
-                spool.push(pairs.map(|(&[s, t], &weight)| Weighted { source: s, target: t, weight }).collect())
+                spool
+                    .push(pairs.map(|(&[s, t], &weight)| Weighted { source: s, target: t, weight }).collect())
             }
         }
     }

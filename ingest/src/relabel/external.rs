@@ -140,14 +140,19 @@ where
         })?;
         Ok::<_, IngestError>((sample, ends, bytes, largest, files.item_bytes(&item)))
     };
-    pipeline::ordered(places.context.threads, files.items(), work, |(sample, ends, bytes, largest, size)| {
-        observer.advance(size);
-        all.sample.extend(sample);
-        all.ends += ends as u64;
-        all.bytes += bytes;
-        all.largest = largest.max(std::mem::take(&mut all.largest));
-        Ok(())
-    })?;
+    pipeline::ordered(
+        places.context.threads,
+        files.items(),
+        work,
+        |(sample, ends, bytes, largest, size)| {
+            observer.advance(size);
+            all.sample.extend(sample);
+            all.ends += ends as u64;
+            all.bytes += bytes;
+            all.largest = largest.max(std::mem::take(&mut all.largest));
+            Ok(())
+        },
+    )?;
     all.sample.sort_unstable();
     Ok(all)
 }
@@ -220,12 +225,17 @@ pub fn read<K: TokenFamily, E: Edge>(
         let (grouped, starts) = group(&bytes, &records, buckets);
         Ok::<_, IngestError>((grouped, starts, records.len(), weights, files.item_bytes(&item)))
     };
-    pipeline::ordered(context.threads, files.items(), work, |(grouped, starts, count, item_weights, size)| {
-        observer.advance(size);
-        by_id.push(&grouped, starts, ends)?;
-        ends += count as u64;
-        if E::WEIGHTED { weights.push(item_weights) } else { Ok(()) }
-    })?;
+    pipeline::ordered(
+        context.threads,
+        files.items(),
+        work,
+        |(grouped, starts, count, item_weights, size)| {
+            observer.advance(size);
+            by_id.push(&grouped, starts, ends)?;
+            ends += count as u64;
+            if E::WEIGHTED { weights.push(item_weights) } else { Ok(()) }
+        },
+    )?;
 
     // Each bucket: sort, number, send the numbers to their positions.
     observer.phase("number ids", Some(ends), Unit::Items("edge ends"));
@@ -412,7 +422,8 @@ impl KeyFile {
     }
 
     fn find(&self, wanted: &[u8]) -> Result<Option<u32>> {
-        let Some(block) = self.blocks.partition_point(|(first, _)| first.as_slice() <= wanted).checked_sub(1) else {
+        let Some(block) = self.blocks.partition_point(|(first, _)| first.as_slice() <= wanted).checked_sub(1)
+        else {
             return Ok(None);
         };
         let start = self.blocks[block].1;

@@ -68,7 +68,9 @@ impl NodeList {
         if names.is_empty() {
             return Err(IngestError::file(path, "no node ids in it (expected one a line)"));
         }
-        let twice = |at: usize| IngestError::line(path, lines_of[at], "each node once", format!("{:?} again", names[at]));
+        let twice = |at: usize| {
+            IngestError::line(path, lines_of[at], "each node once", format!("{:?} again", names[at]))
+        };
         let integer = integer.unwrap_or_else(|| names.iter().all(|name| u64::parse(name.as_bytes()).is_ok()));
         if integer {
             let mut ids = Vec::with_capacity(names.len());
@@ -110,7 +112,9 @@ impl NodeIndex {
     /// For so many nodes; recognises ids that count from 0.
     pub fn new(ids: KnownIds, nodes: u64) -> Self {
         let counting = match &ids {
-            KnownIds::Set(set) => nodes == 0 || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes,
+            KnownIds::Set(set) => {
+                nodes == 0 || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes
+            }
             // The last of n different integers is n - 1: they are 0 .. n.
             KnownIds::Integers(ids) => ids.last().is_none_or(|&last| last == nodes - 1),
             KnownIds::Listed(NodeList::Integers(ids, _)) => ids.iter().zip(0..).all(|(&id, at)| id == at),
@@ -154,14 +158,18 @@ impl NodeIndex {
         for (node, &place) in position.iter().enumerate() {
             original[place as usize] = node as u32;
         }
-        let integers = |id: &dyn Fn(usize) -> u64| Some(Ids::Integer(original.iter().map(|&n| id(n as usize)).collect()));
+        let integers = |id: &dyn Fn(usize) -> u64| {
+            Some(Ids::Integer(original.iter().map(|&n| id(n as usize)).collect()))
+        };
         match &self.ids {
             KnownIds::Counting => integers(&|node| node as u64),
             KnownIds::Set(set) => {
                 let ids: Vec<u32> = set.iter().collect();
                 integers(&|node| u64::from(ids[node]))
             }
-            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => integers(&|node| ids[node]),
+            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
+                integers(&|node| ids[node])
+            }
             KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
                 let (mut offsets, mut text) = (vec![0u64], String::new());
                 for &node in &original {
@@ -207,7 +215,9 @@ impl NodeLookup for NodeIndex {
 
     fn find_string(&self, id: &str) -> Result<Option<u32>> {
         let node = match &self.ids {
-            KnownIds::Strings(ids) => ids.binary_search_by(|known| (**known).cmp(id)).ok().map(|at| at as u32),
+            KnownIds::Strings(ids) => {
+                ids.binary_search_by(|known| (**known).cmp(id)).ok().map(|at| at as u32)
+            }
             KnownIds::Listed(NodeList::Strings(_, map)) => map.get(id).copied(),
             KnownIds::OnDisk(keys) if keys.kind() == IdKind::String => keys.find_string(id)?,
             _ => None,

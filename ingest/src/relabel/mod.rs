@@ -81,7 +81,11 @@ impl<'a> Reader<'a> {
         context.memory / 4
     }
 
-    fn read_edges<E: Edge>(&self, wrap: fn(Spool<E>) -> EdgeSpool, list: Option<NodeList>) -> Result<Relabelled> {
+    fn read_edges<E: Edge>(
+        &self,
+        wrap: fn(Spool<E>) -> EdgeSpool,
+        list: Option<NodeList>,
+    ) -> Result<Relabelled> {
         let fresh = || Spool::<E>::new(self.scratch, self.budget);
         let limit = Self::id_memory(self.context);
         let observer = self.context.observer;
@@ -100,7 +104,9 @@ impl<'a> Reader<'a> {
             return Ok(done(spool, KnownIds::Listed(list), nodes, Vec::new()));
         }
         if self.files.integer {
-            if let Some(set) = bitmap::read(self.context, self.files, &mut spool, limit * 8, self.least_nodes)? {
+            if let Some(set) =
+                bitmap::read(self.context, self.files, &mut spool, limit * 8, self.least_nodes)?
+            {
                 let nodes = set.members();
                 return Ok(done(spool, KnownIds::Set(set), nodes, Vec::new()));
             }

@@ -25,7 +25,11 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its neighbours.
-pub fn parse(text: &[u8], first: u64, mut push: impl FnMut(u64, u64, f32) -> Pushed) -> Result<Pushed, BadLine> {
+pub fn parse(
+    text: &[u8],
+    first: u64,
+    mut push: impl FnMut(u64, u64, f32) -> Pushed,
+) -> Result<Pushed, BadLine> {
     let mut at = 0;
     for (node, line) in (first..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
         let start = at;

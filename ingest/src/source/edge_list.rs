@@ -183,9 +183,13 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 impl Layout {
     /// Finds the layout from the first block of a file and the user's wishes.
     pub fn detect(path: &Path, text: &[u8], wishes: &IngestEdges) -> Result<Self> {
-        let data: Vec<&[u8]> = lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
+        let data: Vec<&[u8]> =
+            lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
         let Some(first) = data.first() else {
-            return Err(IngestError::file(path, "no edges in it (found nothing but empty lines and comments)"));
+            return Err(IngestError::file(
+                path,
+                "no edges in it (found nothing but empty lines and comments)",
+            ));
         };
         let separator = match first {
             line if line.contains(&b',') => Separator::Comma,
@@ -197,21 +201,28 @@ impl Layout {
         let names: Vec<String> =
             cells(first).iter().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
-        let second_is_integer = data.get(1).is_some_and(|line| cells(line).iter().take(2).all(|c| is_integer(&c)));
+        let second_is_integer =
+            data.get(1).is_some_and(|line| cells(line).iter().take(2).all(|c| is_integer(&c)));
         let header = wishes.header.unwrap_or_else(|| {
             let asked = [&wishes.source, &wishes.target, &wishes.weight];
             let by_name = asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
             let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
-            let only_first_differs =
-                second_is_integer && !cells(first).iter().take(2).any(|c| is_integer(&c)) && wishes.ids != IdChoice::String;
+            let only_first_differs = second_is_integer
+                && !cells(first).iter().take(2).any(|c| is_integer(&c))
+                && wishes.ids != IdChoice::String;
             by_name || known || only_first_differs
         });
         let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| match wish {
             Some(wish) => {
-                let by_name = if header { names.iter().position(|n| *n == wish.to_ascii_lowercase()) } else { None };
+                let by_name =
+                    if header { names.iter().position(|n| *n == wish.to_ascii_lowercase()) } else { None };
                 let found = by_name.or_else(|| wish.parse().ok().filter(|&at: &usize| at < names.len()));
                 found.map(Some).ok_or_else(|| {
-                    let what = if header { format!("columns: {}", names.join(", ")) } else { format!("{} columns, no header", names.len()) };
+                    let what = if header {
+                        format!("columns: {}", names.join(", "))
+                    } else {
+                        format!("{} columns, no header", names.len())
+                    };
                     IngestError::file(path, format!("no column {wish:?} for the {role} (found {what})"))
                 })
             }
@@ -250,11 +261,36 @@ impl Layout {
 }
 
 /// Names of the source column.
-pub const SOURCE_NAMES: &[&str] =
-    &["source", "src", "from", "u", "head", "fromnodeid", "from_node_id", "from_id", "source_id", "node1", "id1", "subject"];
+pub const SOURCE_NAMES: &[&str] = &[
+    "source",
+    "src",
+    "from",
+    "u",
+    "head",
+    "fromnodeid",
+    "from_node_id",
+    "from_id",
+    "source_id",
+    "node1",
+    "id1",
+    "subject",
+];
 /// Names of the target column.
-pub const TARGET_NAMES: &[&str] =
-    &["target", "dst", "destination", "to", "v", "tail", "tonodeid", "to_node_id", "to_id", "target_id", "node2", "id2", "object"];
+pub const TARGET_NAMES: &[&str] = &[
+    "target",
+    "dst",
+    "destination",
+    "to",
+    "v",
+    "tail",
+    "tonodeid",
+    "to_node_id",
+    "to_id",
+    "target_id",
+    "node2",
+    "id2",
+    "object",
+];
 /// Names of the weight column.
 pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 

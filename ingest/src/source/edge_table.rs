@@ -11,7 +11,9 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use ignn_format::FormatError;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 
 use crate::command::edges::IngestEdges;
 use crate::error::{IngestError, Result};
@@ -59,7 +61,8 @@ impl EdgeTable {
             let wanted = wish.as_deref().unwrap_or(known[0]);
             found.ok_or_else(|| {
                 let found = names.join(", ");
-                let what = format!("no column {wanted:?} for the {role} (found {found}): name it with --{role}");
+                let what =
+                    format!("no column {wanted:?} for the {role} (found {found}): name it with --{role}");
                 IngestError::file(path, what)
             })
         };
@@ -77,7 +80,8 @@ impl EdgeTable {
                 DataType::Utf8 | DataType::LargeUtf8 => integer = false,
                 other => {
                     let name = fields[column].name();
-                    let what = format!("column {name:?} has type {other} (expected integers or strings as ids)");
+                    let what =
+                        format!("column {name:?} has type {other} (expected integers or strings as ids)");
                     return Err(IngestError::file(path, what));
                 }
             }
@@ -86,7 +90,10 @@ impl EdgeTable {
             let kind = fields[column].data_type();
             if !kind.is_integer() && !matches!(kind, DataType::Float32 | DataType::Float64) {
                 let name = fields[column].name();
-                return Err(IngestError::file(path, format!("column {name:?} has type {kind} (expected a number as weight)")));
+                return Err(IngestError::file(
+                    path,
+                    format!("column {name:?} has type {kind} (expected a number as weight)"),
+                ));
             }
         }
         Ok(Self { path: path.into(), metadata, columns: [source, target], weight, integer })
@@ -100,12 +107,21 @@ impl EdgeTable {
     /// The file in slices.
     pub fn slices(&self) -> impl Iterator<Item = Slice> + Send + use<> {
         let mut first = 0u64;
-        let groups: Vec<usize> =
-            self.metadata.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as usize).collect();
+        let groups: Vec<usize> = self
+            .metadata
+            .metadata()
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows().max(0) as usize)
+            .collect();
         groups.into_iter().enumerate().flat_map(move |(group, rows)| {
             let base = first;
             first += rows as u64;
-            (0..rows).step_by(SLICE_ROWS).map(move |offset| Slice { group, offset, first_row: base + offset as u64 })
+            (0..rows).step_by(SLICE_ROWS).map(move |offset| Slice {
+                group,
+                offset,
+                first_row: base + offset as u64,
+            })
         })
     }
 
@@ -174,18 +190,30 @@ impl EdgeTable {
             let [sources, targets] = self.columns.map(|column| ids(batch, column));
             let weights = self.weight.map(|column| weight_column(batch.column(self.place(column))));
             for row in 0..batch.num_rows() {
-                let bad = |expected: &str, found: String| BadLine { at: first + row, expected: expected.into(), found };
-                let id = |ids: &[Result<K, String>]| ids[row].clone().map_err(|found| bad("an id that is not negative", found));
+                let bad = |expected: &str, found: String| BadLine {
+                    at: first + row,
+                    expected: expected.into(),
+                    found,
+                };
+                let id = |ids: &[Result<K, String>]| {
+                    ids[row].clone().map_err(|found| bad("an id that is not negative", found))
+                };
                 let (source, target) = (id(&sources)?, id(&targets)?);
                 let weight = match &weights {
-                    Some(weights) => edge_list::check_weight(weights[row]).map_err(|e| bad(e, weights[row].to_string()))?,
+                    Some(weights) => {
+                        edge_list::check_weight(weights[row]).map_err(|e| bad(e, weights[row].to_string()))?
+                    }
                     None => 1.0,
                 };
                 match push(source, target, weight) {
                     Pushed::Taken => {}
                     Pushed::Full => return Ok(Pushed::Full),
-                    Pushed::UnknownSource => return Err(bad("a node of the node list", format!("{source:?}"))),
-                    Pushed::UnknownTarget => return Err(bad("a node of the node list", format!("{target:?}"))),
+                    Pushed::UnknownSource => {
+                        return Err(bad("a node of the node list", format!("{source:?}")));
+                    }
+                    Pushed::UnknownTarget => {
+                        return Err(bad("a node of the node list", format!("{target:?}")));
+                    }
                 }
             }
             first += batch.num_rows();
@@ -223,7 +251,9 @@ fn integer_column(array: &dyn Array) -> Vec<Result<u64, String>> {
 /// Weights as f32; null is NaN, which is refused later.
 fn weight_column(array: &dyn Array) -> Vec<f32> {
     match array.data_type() {
-        DataType::Float32 => array.as_primitive::<Float32Type>().iter().map(|w| w.unwrap_or(f32::NAN)).collect(),
+        DataType::Float32 => {
+            array.as_primitive::<Float32Type>().iter().map(|w| w.unwrap_or(f32::NAN)).collect()
+        }
         DataType::Float64 => {
             array.as_primitive::<Float64Type>().iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect()
         }

@@ -8,11 +8,11 @@ use arrow_array::RecordBatch;
 
 use crate::command::edges::{EdgeForm, IngestEdges};
 use crate::error::{IngestError, Result, quoted};
+use crate::source::adjacency;
 use crate::source::edge_list::{self, BadLine, Key, Layout, Pushed};
 use crate::source::edge_table::{self, EdgeTable, Slice};
 use crate::source::matrix_market::{self, Symmetry};
 use crate::source::text::{self, Block, Blocks};
-use crate::source::adjacency;
 
 /// The edge files of a job.
 pub struct EdgeFiles {
@@ -97,7 +97,8 @@ impl EdgeFiles {
     /// Opens each file and recognises its form.
     pub fn open(wishes: &IngestEdges) -> Result<Self> {
         let directed = wishes.relation.directed;
-        let mut all = Self { files: Vec::new(), directed, integer: true, weighted: false, least_nodes: 0, bytes: 0 };
+        let mut all =
+            Self { files: Vec::new(), directed, integer: true, weighted: false, least_nodes: 0, bytes: 0 };
         for path in expand(&wishes.files)? {
             let (form, compression) = recognise(&path, wishes)?;
             let (integer, weighted) = match &form {
@@ -105,7 +106,8 @@ impl EdgeFiles {
                 Form::MatrixMarket { header, .. } => {
                     if header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
-                        let what = format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
+                        let what =
+                            format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
                         return Err(IngestError::file(path, what));
                     }
                     all.least_nodes = all.least_nodes.max(header.rows);
@@ -118,11 +120,18 @@ impl EdgeFiles {
                 Form::Parquet(table) => (table.integer, table.weighted()),
             };
             if weighted != all.weighted && !all.files.is_empty() {
-                let what = if weighted { "has weights, but the file before it has not" } else { "has no weights, but the file before it has" };
+                let what = if weighted {
+                    "has weights, but the file before it has not"
+                } else {
+                    "has no weights, but the file before it has"
+                };
                 return Err(IngestError::file(path, format!("{what}: pass --unweighted to ignore weights")));
             }
             if integer != all.integer && !all.files.is_empty() {
-                return Err(IngestError::file(path, "has ids of another type than the file before it: pass --ids string"));
+                return Err(IngestError::file(
+                    path,
+                    "has ids of another type than the file before it: pass --ids string",
+                ));
             }
             (all.integer, all.weighted) = (integer, weighted);
             all.bytes += std::fs::metadata(&path).map_err(IngestError::io("read", &path))?.len();
@@ -174,7 +183,11 @@ impl EdgeFiles {
     }
 
     /// Parses a piece that was loaded.
-    pub fn parse<'a, K: IdKey<'a>>(&self, item: &'a Item, mut push: impl FnMut(K, K, f32) -> Pushed) -> Result<Parsed> {
+    pub fn parse<'a, K: IdKey<'a>>(
+        &self,
+        item: &'a Item,
+        mut push: impl FnMut(K, K, f32) -> Pushed,
+    ) -> Result<Parsed> {
         let EdgeFile { path, form, .. } = &self.files[item.file];
         let (start, done) = match (form, &item.piece) {
             (Form::List(layout), Piece::Text(Block { text, offset }, _)) => {
@@ -184,7 +197,12 @@ impl EdgeFiles {
             (Form::MatrixMarket { header, start, seen }, Piece::Text(Block { text, offset }, _)) => {
                 let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
                 let both = self.directed && header.symmetry == Symmetry::Symmetric;
-                (skip, parse_entries(&text[skip..], header, both, seen, |s, t, w| K::integers(&mut push, s, t, w)))
+                (
+                    skip,
+                    parse_entries(&text[skip..], header, both, seen, |s, t, w| {
+                        K::integers(&mut push, s, t, w)
+                    }),
+                )
             }
             (Form::Adjacency, Piece::Text(Block { text, .. }, first)) => {
                 (0, adjacency::parse(text, *first, |s, t, w| K::integers(&mut push, s, t, w)))
@@ -238,7 +256,8 @@ fn count_lines(path: &Path) -> Result<u64> {
     let mut lines = 0;
     for block in Blocks::open(path)? {
         let text = block?.text;
-        lines += text.iter().filter(|&&byte| byte == b'\n').count() as u64 + u64::from(!text.ends_with(b"\n"));
+        lines +=
+            text.iter().filter(|&&byte| byte == b'\n').count() as u64 + u64::from(!text.ends_with(b"\n"));
     }
     Ok(lines)
 }
@@ -260,7 +279,9 @@ fn parse_entries(
         let Some((row, column, value)) = entry else { continue };
         entries += 1;
         let weight = edge_list::check_weight(value).map_err(|e| bad(e.into(), quoted(line)))?;
-        for (row, column) in [(row, column), (column, row)].into_iter().take(1 + usize::from(both && row != column)) {
+        for (row, column) in
+            [(row, column), (column, row)].into_iter().take(1 + usize::from(both && row != column))
+        {
             match push(row, column, weight) {
                 Pushed::Taken => {}
                 Pushed::Full => return Ok(Pushed::Full),
@@ -289,7 +310,12 @@ pub trait IdKey<'a>: Key<'a> {
     ) -> Result<Pushed, BadLine>;
 
     /// Passes integer ids on; only keys that are integers are used with forms that have no others.
-    fn integers(push: &mut impl FnMut(Self, Self, f32) -> Pushed, source: u64, target: u64, weight: f32) -> Pushed;
+    fn integers(
+        push: &mut impl FnMut(Self, Self, f32) -> Pushed,
+        source: u64,
+        target: u64,
+        weight: f32,
+    ) -> Pushed;
 }
 
 impl<'a> IdKey<'a> for u64 {
@@ -309,7 +335,12 @@ impl<'a> IdKey<'a> for u64 {
         table.integers(batches, push)
     }
 
-    fn integers(push: &mut impl FnMut(Self, Self, f32) -> Pushed, source: u64, target: u64, weight: f32) -> Pushed {
+    fn integers(
+        push: &mut impl FnMut(Self, Self, f32) -> Pushed,
+        source: u64,
+        target: u64,
+        weight: f32,
+    ) -> Pushed {
         push(source, target, weight)
     }
 }

@@ -2,12 +2,18 @@
 
 pub mod adjacency;
 pub mod communities;
+pub mod dgcnn;
 pub mod edge_list;
 pub mod edge_table;
 pub mod edges;
+pub mod fields;
+pub mod graphsage;
 pub mod matrix_market;
+pub mod node_link;
 pub mod npy;
+pub mod npy_whole;
 pub mod npz;
 pub mod parquet_file;
 pub mod table;
 pub mod text;
+pub mod tu;

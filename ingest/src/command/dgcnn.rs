@@ -1,0 +1,42 @@
+//! `ignn ingest dgcnn`: a file in the DGCNN/GIN text form becomes a dataset of many graphs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::builder::{Made, RelationOptions};
+use crate::command::tu::join;
+use crate::content;
+use crate::context::{Context, Unit};
+use crate::error::Result;
+use crate::source::dgcnn;
+
+/// Options of `ignn ingest dgcnn`.
+#[derive(Clone, Debug)]
+pub struct IngestDgcnn {
+    /// The file.
+    pub file: PathBuf,
+    /// The dataset directory to make.
+    pub out: PathBuf,
+    /// Replace an existing target.
+    pub force: bool,
+    /// Direction, normalisation, duplicates, self-loops.
+    pub relation: RelationOptions,
+}
+
+impl IngestDgcnn {
+    /// Runs the job.
+    pub fn run(&self, context: &Context) -> Result<Made> {
+        context.observer.phase("read", None, Unit::Items("files"));
+        let set = dgcnn::read(&self.file)?;
+        let options = BTreeMap::from([("tags".to_owned(), join(&set.tags))]);
+        content::write(
+            &set.collection,
+            context,
+            &self.out,
+            self.force,
+            "ingest dgcnn",
+            options,
+            &self.relation,
+        )
+    }
+}

@@ -1,0 +1,41 @@
+//! `ignn ingest graphsage`: the published forms of the PPI data set become a dataset.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::builder::{Made, RelationOptions};
+use crate::content;
+use crate::context::{Context, Unit};
+use crate::error::Result;
+use crate::source::graphsage;
+
+/// Options of `ignn ingest graphsage`.
+#[derive(Clone, Debug)]
+pub struct IngestGraphSage {
+    /// The directory with `train_graph.json` or `PREFIX-G.json` and the other files.
+    pub directory: PathBuf,
+    /// The dataset directory to make.
+    pub out: PathBuf,
+    /// Replace an existing target.
+    pub force: bool,
+    /// Direction, normalisation, duplicates, self-loops.
+    pub relation: RelationOptions,
+}
+
+impl IngestGraphSage {
+    /// Runs the job.
+    pub fn run(&self, context: &Context) -> Result<Made> {
+        context.observer.phase("read", None, Unit::Items("files"));
+        let set = graphsage::read(&self.directory)?;
+        set.notes.iter().for_each(|note| context.observer.note(note));
+        content::write(
+            &set.collection,
+            context,
+            &self.out,
+            self.force,
+            "ingest graphsage",
+            BTreeMap::new(),
+            &self.relation,
+        )
+    }
+}

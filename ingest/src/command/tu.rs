@@ -1,0 +1,63 @@
+//! `ignn ingest tu`: a data set of the TU collection becomes a dataset of many graphs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::builder::{Made, RelationOptions};
+use crate::content;
+use crate::context::{Context, Unit};
+use crate::error::Result;
+use crate::source::tu;
+
+/// Options of `ignn ingest tu`.
+#[derive(Clone, Debug)]
+pub struct IngestTu {
+    /// The directory with `NAME_A.txt` and the other files.
+    pub directory: PathBuf,
+    /// The dataset directory to make.
+    pub out: PathBuf,
+    /// Replace an existing target.
+    pub force: bool,
+    /// Add the degree as last feature column; without it nodes that have neither labels nor attributes have no
+    /// features.
+    pub degree_features: bool,
+    /// Direction, normalisation, duplicates, self-loops.
+    pub relation: RelationOptions,
+}
+
+impl IngestTu {
+    /// Runs the job.
+    pub fn run(&self, context: &Context) -> Result<Made> {
+        context.observer.phase("read", None, Unit::Items("files"));
+        let tu = tu::read(&self.directory, self.degree_features)?;
+        for path in &tu.unused {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            context.observer.note(&format!("{name} is not used: only nodes have features in a dataset"));
+        }
+        if tu.collection.features.columns() == 0 {
+            context.observer.note(
+                "the nodes have neither labels nor attributes: the dataset has no features \
+                 (pass --degree-features to store the degree)",
+            );
+        }
+        let mut options = BTreeMap::from([
+            ("name".to_owned(), tu.name),
+            ("degree_features".to_owned(), self.degree_features.to_string()),
+        ]);
+        for (column, values) in tu.node_label_values.iter().enumerate() {
+            options.insert(format!("node_labels_{column}"), join(values));
+        }
+        content::write(&tu.collection, context, &self.out, self.force, "ingest tu", options, &self.relation)
+    }
+}
+
+/// More values than this are only counted in the manifest.
+const MOST_LISTED: usize = 1000;
+
+/// `3,5,7`: the values behind one-hot columns, in column order.
+pub(super) fn join(values: &[i64]) -> String {
+    if values.len() > MOST_LISTED {
+        return format!("{} values, rising", values.len());
+    }
+    values.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,147 @@
+//! What a dataset is made of, however it came about, and the one way from there into the builder.
+//! It does not know raw forms nor how anything was drawn; sources and generators implement it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ignn_format::features::SparseRows;
+use ignn_format::graphs::Graphs;
+use ignn_format::ids::Ids;
+use ignn_format::labels::Labels;
+use ignn_format::splits::Split;
+
+use crate::builder::{DatasetBuilder, Made, RelationOptions};
+use crate::context::{Context, Unit};
+use crate::error::{IngestError, Result};
+use crate::pipeline;
+
+/// Name of the relation of a homogeneous graph.
+pub const RELATION: &str = "edges";
+
+/// The parts of a dataset. Edges come in chunks, each a function of its index alone, so that any thread can make any
+/// chunk and the result does not depend on the threads; features come in rows, likewise.
+pub trait Content: Sync {
+    /// Number of nodes.
+    fn nodes(&self) -> u64;
+
+    /// Number of chunks of edges.
+    fn edge_chunks(&self) -> u64;
+
+    /// Appends the edges of a chunk to `edges`.
+    fn edge_chunk(&self, chunk: u64, edges: &mut Vec<[u32; 2]>);
+
+    /// Number of edges over all chunks, where it is known beforehand.
+    fn edges(&self) -> Option<u64> {
+        None
+    }
+
+    /// The user's ids; `None` where they are `0, 1, ..., nodes - 1`.
+    fn ids(&self) -> Option<&Ids> {
+        None
+    }
+
+    /// Node features.
+    fn features(&self) -> Option<Features<'_>> {
+        None
+    }
+
+    /// Node labels.
+    fn labels(&self) -> Option<Labels> {
+        None
+    }
+
+    /// Splits of the nodes.
+    fn splits(&self) -> Vec<Split> {
+        Vec::new()
+    }
+
+    /// Blocks, labels and splits of many graphs.
+    fn graphs(&self) -> Option<&Graphs> {
+        None
+    }
+}
+
+/// Fills whole rows from a node on: `(first_row, rows)`.
+pub type FillRows<'a> = Box<dyn Fn(u64, &mut [f32]) + Sync + 'a>;
+/// Returns `count` rows from a node on: `(first_row, count)`.
+pub type MakeRows<'a> = Box<dyn Fn(u64, usize) -> SparseRows + Sync + 'a>;
+
+/// Node features, made when they are written.
+pub enum Features<'a> {
+    /// Every value stored.
+    Dense {
+        /// Number of columns.
+        columns: usize,
+        /// The rows.
+        fill: FillRows<'a>,
+    },
+    /// Non-zero values stored.
+    Sparse {
+        /// Number of columns.
+        columns: usize,
+        /// The rows.
+        rows: MakeRows<'a>,
+    },
+}
+
+/// Makes all chunks in parallel, hands each to `work` on the same thread and the results to `consume` in order.
+pub fn for_each_chunk<U: Send>(
+    content: &dyn Content,
+    threads: usize,
+    work: impl Fn(&[[u32; 2]]) -> U + Sync,
+    mut consume: impl FnMut(U) -> Result<()>,
+) -> Result<()> {
+    let make = |chunk| {
+        let mut edges = Vec::new();
+        content.edge_chunk(chunk, &mut edges);
+        Ok::<_, IngestError>(work(&edges))
+    };
+    pipeline::ordered(threads, (0..content.edge_chunks()).map(Ok), make, &mut consume)
+}
+
+/// Writes the dataset. `command` is the subcommand ("ingest tu"), `options` what shaped the result.
+pub fn write(
+    content: &dyn Content,
+    context: &Context,
+    out: &Path,
+    force: bool,
+    command: &str,
+    options: BTreeMap<String, String>,
+    relation: &RelationOptions,
+) -> Result<Made> {
+    let mut builder = DatasetBuilder::begin(context, out, force, command, options)?;
+    builder.set_nodes(content.nodes())?;
+    context.observer.phase("edges", content.edges(), Unit::Edges);
+    let mut spool = builder.spool(false);
+    for_each_chunk(content, context.threads, <[_]>::to_vec, |edges| {
+        spool.push(&edges, &[])?;
+        context.observer.advance(edges.len() as u64);
+        Ok(())
+    })?;
+    builder.add_relation(RELATION, spool, relation)?;
+    match content.ids() {
+        Some(ids) => builder.add_ids(ids)?,
+        None => builder.add_ids_counting()?,
+    }
+    match content.features() {
+        Some(Features::Dense { columns, fill }) => builder.add_dense_features(columns, |first, rows| {
+            fill(first, rows);
+            Ok(())
+        })?,
+        Some(Features::Sparse { columns, rows }) => {
+            builder.add_sparse_features(columns, |first, count| Ok(rows(first, count)))?;
+        }
+        None => {}
+    }
+    if let Some(labels) = content.labels() {
+        builder.add_labels(&labels)?;
+    }
+    let splits = content.splits();
+    if !splits.is_empty() {
+        builder.add_splits(&splits)?;
+    }
+    if let Some(graphs) = content.graphs() {
+        builder.add_graphs(graphs)?;
+    }
+    builder.finish()
+}

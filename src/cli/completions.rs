@@ -1,0 +1,32 @@
+//! `ignn completions`: a completion script for a shell.
+//! It prints the script; installing it is the user's.
+
+use anyhow::Result;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, Outcome, Session};
+
+/// Print a completion script for a shell
+///
+/// The script completes commands, options and their values. It goes to standard output.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn completions bash > ~/.local/share/bash-completion/completions/ignn
+  ignn completions fish > ~/.config/fish/completions/ignn.fish")]
+pub struct Command {
+    /// The shell
+    shell: Shell,
+}
+
+impl Command {
+    /// Prints the script.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        // Into memory first: the generator panics on a closed pipe.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "ignn", &mut script);
+        session.print(&String::from_utf8_lossy(&script))?;
+        Ok(Outcome::Done)
+    }
+}

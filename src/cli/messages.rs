@@ -1,0 +1,67 @@
+//! What the program says outside its results: the one printer of errors, and the last words after a signal.
+//! It decides no exit code but that of a signal.
+
+use std::io::{self, Write};
+
+/// Exit code after SIGINT, SIGTERM or SIGHUP; the handler is not told which.
+const STOPPED: i32 = 130;
+
+/// Prints `error: ...` with every cause that its message does not already contain.
+pub fn print_error(error: &anyhow::Error) {
+    // If standard error is closed there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "error: {}", full_message(error));
+}
+
+/// The message with its causes.
+fn full_message(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        // Our error types name their cause themselves.
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
+}
+
+/// Whether the reader of our standard output went away.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
+}
+
+/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, says so in one line, and exits.
+pub fn stop_cleanly_on_signals() {
+    let handler = || {
+        ignn_format::staging::abandon_all();
+        let _ = writeln!(io::stderr(), "stopped: unfinished output was removed");
+        std::process::exit(STOPPED);
+    };
+    // Without a handler the signal ends the process, and the next run removes what was left.
+    if let Err(error) = ctrlc::set_handler(handler) {
+        let _ = writeln!(io::stderr(), "note: signals are not handled: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_are_told_once() {
+        let inner = || io::Error::other("disk on fire");
+        let known = ignn_format::FormatError::io("write", "x.csv")(inner());
+        assert_eq!(full_message(&anyhow::Error::new(known)), "x.csv: cannot write: disk on fire");
+        let added = Err::<(), _>(inner()).context("demo").unwrap_err();
+        assert_eq!(full_message(&added), "demo: disk on fire");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_recognised_below_context() {
+        let pipe = Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("standard output");
+        assert!(is_closed_pipe(&pipe.unwrap_err()));
+        assert!(!is_closed_pipe(&anyhow::anyhow!("no")));
+    }
+}

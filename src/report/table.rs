@@ -1,0 +1,293 @@
+//! Tables in files, row after row: Parquet, TSV or CSV by the name's ending.
+//! It knows cells; what they mean is for its callers. The file appears whole or not at all.
+//!
+//! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line end in it is quoted
+//! as in RFC 4180 (TSV too). Floats are written with the fewest digits that read back to the same value.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use ignn_format::staging::Staging;
+use ignn_format::{FormatError, Result};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+/// Cells kept before they are written.
+const BATCH_CELLS: usize = 1 << 18;
+
+/// Forms of a table file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableForm {
+    /// Apache Parquet.
+    Parquet,
+    /// Cells split by tabs.
+    Tsv,
+    /// Cells split by commas.
+    Csv,
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Integers up to 2^63 - 1: i64 in Parquet.
+    Integer,
+    /// Integers up to 2^64 - 1: u64 in Parquet.
+    Wide,
+    /// f32.
+    Float,
+    /// UTF-8, or null.
+    Text,
+}
+
+/// A value of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// For [`ColumnKind::Integer`] and [`ColumnKind::Wide`].
+    Integer(u64),
+    /// For [`ColumnKind::Float`].
+    Float(f32),
+    /// For [`ColumnKind::Text`].
+    Text(&'a str),
+    /// Nothing, in a column of text.
+    Null,
+}
+
+/// Cells of one column that wait to be written.
+enum Column {
+    Integer(Vec<u64>, ColumnKind),
+    Float(Vec<f32>),
+    Text(StringBuilder),
+}
+
+enum Sink {
+    Text { out: BufWriter<File>, separator: char },
+    Parquet { out: Box<ArrowWriter<File>>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
+}
+
+/// Writes a table under a temporary name; [`TableWriter::finish`] gives it its own.
+pub struct TableWriter {
+    target: PathBuf,
+    draft: PathBuf,
+    // Removes the draft when dropped, and when the process is told to stop.
+    staging: Staging,
+    sink: Sink,
+    width: usize,
+}
+
+impl TableForm {
+    /// The form that a file's name asks for.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "parquet" => Some(Self::Parquet),
+            "tsv" => Some(Self::Tsv),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
+    }
+}
+
+impl TableWriter {
+    /// Whether [`TableWriter::create`] would begin: the ending is a form, and an existing file may be replaced.
+    pub fn accepts(target: &Path, force: bool) -> Result<TableForm> {
+        let Some(form) = TableForm::of(target) else {
+            let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
+            return Err(FormatError::invalid(target, "name's ending", found, ".parquet, .tsv or .csv"));
+        };
+        if target.is_dir() || (target.exists() && !force) {
+            let (found, expected) = match target.is_dir() {
+                true => ("a directory", "a file's name"),
+                false => ("an existing file", "a new name, or --force to replace it"),
+            };
+            return Err(FormatError::invalid(target, "output", found, expected));
+        }
+        Ok(form)
+    }
+
+    /// Begins a table and writes its header; see [`TableWriter::accepts`].
+    pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
+        let form = Self::accepts(target, force)?;
+        let staging = Staging::create(target, force)?;
+        let draft = staging.path().join("table");
+        let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
+        let sink = match form {
+            TableForm::Parquet => parquet_sink(file, columns).map_err(FormatError::parquet(target))?,
+            TableForm::Tsv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: '\t' },
+            TableForm::Csv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: ',' },
+        };
+        let mut writer = Self { target: target.into(), draft, staging, sink, width: columns.len() };
+        if matches!(writer.sink, Sink::Text { .. }) {
+            let header: Vec<_> = columns.iter().map(|(name, _)| Cell::Text(name)).collect();
+            writer.row(&header)?;
+        }
+        Ok(writer)
+    }
+
+    /// Appends a row: a cell a column, each of its column's kind.
+    pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
+        assert_eq!(cells.len(), self.width, "a cell for every column");
+        match &mut self.sink {
+            Sink::Text { out, separator } => {
+                write_line(out, cells, *separator).map_err(FormatError::io("write", &self.target))
+            }
+            Sink::Parquet { out, schema, columns, rows } => {
+                for (column, &cell) in columns.iter_mut().zip(cells) {
+                    column.push(cell);
+                }
+                *rows += 1;
+                if *rows * columns.len() < BATCH_CELLS {
+                    return Ok(());
+                }
+                *rows = 0;
+                write_batch(out, schema, columns).map_err(FormatError::parquet(&self.target))
+            }
+        }
+    }
+
+    /// Completes the file and gives it its name.
+    pub fn finish(self) -> Result<()> {
+        match self.sink {
+            Sink::Text { mut out, .. } => out.flush().map_err(FormatError::io("write", &self.target))?,
+            Sink::Parquet { mut out, schema, mut columns, .. } => {
+                let written = write_batch(&mut out, &schema, &mut columns).and_then(|()| out.close());
+                written.map_err(FormatError::parquet(&self.target))?;
+            }
+        }
+        fs::rename(&self.draft, &self.target).map_err(FormatError::io("rename", &self.draft))?;
+        drop(self.staging);
+        Ok(())
+    }
+}
+
+impl Column {
+    fn push(&mut self, cell: Cell) {
+        match (self, cell) {
+            (Self::Integer(cells, _), Cell::Integer(value)) => cells.push(value),
+            (Self::Float(cells), Cell::Float(value)) => cells.push(value),
+            (Self::Text(cells), Cell::Text(text)) => cells.append_value(text),
+            (Self::Text(cells), Cell::Null) => cells.append_null(),
+            (_, cell) => panic!("a cell of its column's kind, not {cell:?}"),
+        }
+    }
+
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            Self::Integer(cells, ColumnKind::Wide) => Arc::new(UInt64Array::from(std::mem::take(cells))),
+            Self::Integer(cells, _) => {
+                Arc::new(Int64Array::from_iter_values(cells.drain(..).map(|id| id as i64)))
+            }
+            Self::Float(cells) => Arc::new(Float32Array::from(std::mem::take(cells))),
+            Self::Text(cells) => Arc::new(cells.finish()),
+        }
+    }
+}
+
+fn parquet_sink(file: File, columns: &[(String, ColumnKind)]) -> parquet::errors::Result<Sink> {
+    let field = |(name, kind): &(String, ColumnKind)| match kind {
+        ColumnKind::Integer => Field::new(name, DataType::Int64, false),
+        ColumnKind::Wide => Field::new(name, DataType::UInt64, false),
+        ColumnKind::Float => Field::new(name, DataType::Float32, false),
+        ColumnKind::Text => Field::new(name, DataType::Utf8, true),
+    };
+    let column = |(_, kind): &(String, ColumnKind)| match kind {
+        ColumnKind::Integer | ColumnKind::Wide => Column::Integer(Vec::new(), *kind),
+        ColumnKind::Float => Column::Float(Vec::new()),
+        ColumnKind::Text => Column::Text(StringBuilder::new()),
+    };
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let out = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
+    Ok(Sink::Parquet { out: Box::new(out), schema, columns: columns.iter().map(column).collect(), rows: 0 })
+}
+
+fn write_batch(
+    out: &mut ArrowWriter<File>,
+    schema: &Arc<Schema>,
+    columns: &mut [Column],
+) -> parquet::errors::Result<()> {
+    let arrays = columns.iter_mut().map(Column::take).collect();
+    out.write(&RecordBatch::try_new(schema.clone(), arrays)?)
+}
+
+fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io::Result<()> {
+    for (index, cell) in cells.iter().enumerate() {
+        if index > 0 {
+            write!(out, "{separator}")?;
+        }
+        match cell {
+            Cell::Integer(value) => write!(out, "{value}")?,
+            Cell::Float(value) => write!(out, "{value}")?,
+            Cell::Text(text) if text.contains([separator, '"', '\n', '\r']) => {
+                write!(out, "\"{}\"", text.replace('"', "\"\""))?;
+            }
+            Cell::Text(text) => out.write_all(text.as_bytes())?,
+            Cell::Null => {}
+        }
+    }
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float32Type, UInt64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    fn write(path: &Path, force: bool) -> Result<()> {
+        let columns = [("id", ColumnKind::Wide), ("value", ColumnKind::Float), ("name", ColumnKind::Text)];
+        let mut writer = TableWriter::create(path, &columns.map(|(n, k)| (n.to_string(), k)), force)?;
+        writer.row(&[Cell::Integer(u64::MAX), Cell::Float(0.1), Cell::Text("a,\"b\"")])?;
+        writer.row(&[Cell::Integer(7), Cell::Float(1e-30), Cell::Null])?;
+        writer.finish()
+    }
+
+    #[test]
+    fn text_is_quoted_where_it_must_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        write(&path, false).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let small = 1e-30f32;
+        assert_eq!(text, format!("id,value,name\n18446744073709551615,0.1,\"a,\"\"b\"\"\"\n7,{small},\n"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn parquet_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        write(&path, false).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let batch = reader.build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.column(0).as_primitive::<UInt64Type>().values()[..], [u64::MAX, 7]);
+        assert_eq!(batch.column(1).as_primitive::<Float32Type>().values()[..], [0.1, 1e-30]);
+        let names = batch.column(2).as_string::<i32>();
+        assert_eq!((names.value(0), names.is_null(1)), ("a,\"b\"", true));
+    }
+
+    #[test]
+    fn what_exists_is_kept_and_unknown_endings_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.tsv");
+        fs::write(&path, "mine").unwrap();
+        let error = write(&path, false).unwrap_err().to_string();
+        let expected =
+            "t.tsv: output (found an existing file, expected a new name, or --force to replace it)";
+        assert!(error.ends_with(expected), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        write(&path, true).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().starts_with("id\tvalue\tname\n"));
+        let error = write(&dir.path().join("t.xlsx"), false).unwrap_err().to_string();
+        assert!(
+            error.ends_with("t.xlsx: name's ending (found \"xlsx\", expected .parquet, .tsv or .csv)"),
+            "{error}"
+        );
+    }
+}
