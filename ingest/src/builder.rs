@@ -4,16 +4,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ignn_format::features::SparseRows;
-use ignn_format::graphs::Graphs;
-use ignn_format::ids::Ids;
-use ignn_format::labels::Labels;
-use ignn_format::manifest::{Manifest, Normalisation, RelationEntry};
-use ignn_format::splits::Split;
+use ignn_format::checksum::FileEntry;
+use ignn_format::features::{self, FEATURES, FeatureKind, FeaturesEntry, SparseRows};
+use ignn_format::graphs::{self, Graphs};
+use ignn_format::header::VERSION;
+use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
+use ignn_format::labels::{self, Labels};
+use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry};
+use ignn_format::splits::{self, Split};
+use ignn_format::staging::Staging;
 
-use crate::context::Context;
+use crate::build::{self, Built};
+use crate::context::{Context, Unit};
+use crate::edges::map::NodeMap;
 use crate::edges::spool::EdgeSpool;
-use crate::error::Result;
+use crate::edges::store::Budget;
+use crate::error::{IngestError, Result};
+use crate::pipeline;
 
 /// How the edges of a relation become its matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +31,8 @@ pub struct RelationOptions {
     pub normalise: Normalisation,
     /// What becomes of an edge given more than once.
     pub duplicates: Duplicates,
-    /// What becomes of edges from a node to itself.
+    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of weight 1; loops that
+    /// are kept add to it.
     pub self_loops: SelfLoops,
 }
 
@@ -56,14 +64,27 @@ impl Default for RelationOptions {
             directed: false,
             normalise: Normalisation::Renorm,
             duplicates: Duplicates::Max,
-            self_loops: SelfLoops::Keep,
+            self_loops: SelfLoops::Drop,
         }
     }
 }
 
+/// Rows of features aimed at for a shard: about this many bytes.
+const SHARD_BYTES: u64 = 64 << 20;
+/// Most rows of a shard.
+const SHARD_ROWS: u64 = 1 << 20;
+/// The part of the job's memory that chunks may take; the rest is for what the workers hold.
+const CHUNK_SHARE: (u64, u64) = (5, 8);
+/// Temporary files of a build, inside the staging directory.
+const SCRATCH: &str = "scratch";
+
 /// A dataset in the making.
 pub struct DatasetBuilder<'a> {
-    _context: &'a Context<'a>,
+    context: &'a Context<'a>,
+    staging: Staging,
+    budget: Budget,
+    manifest: Manifest,
+    has_ids: bool,
 }
 
 impl<'a> DatasetBuilder<'a> {
@@ -76,52 +97,167 @@ impl<'a> DatasetBuilder<'a> {
         command: &str,
         options: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let _ = (out, force, command, options);
-        Ok(Self { _context: context })
+        let staging = Staging::create(out, force)?;
+        let scratch = staging.path().join(SCRATCH);
+        std::fs::create_dir(&scratch).map_err(IngestError::io("create", &scratch))?;
+        let program = concat!("ignn ", env!("CARGO_PKG_VERSION")).to_string();
+        let manifest = Manifest {
+            format: FORMAT.into(),
+            version: VERSION,
+            made_by: MadeBy { program, command: command.into(), options },
+            nodes: 0,
+            order: "none".into(),
+            relations: Vec::new(),
+            ids: IdsEntry { kind: IdKind::Integer },
+            features: None,
+            labels: None,
+            splits: Vec::new(),
+            graphs: None,
+            files: BTreeMap::new(),
+        };
+        let budget = Budget::new(context.memory / CHUNK_SHARE.1 * CHUNK_SHARE.0);
+        Ok(Self { context, staging, budget, manifest, has_ids: false })
     }
 
     /// The dataset directory while it is unfinished.
     pub fn path(&self) -> &Path {
-        todo!()
+        self.staging.path()
     }
 
     /// A directory for temporary files, gone at the end.
     pub fn scratch(&self) -> PathBuf {
-        todo!()
+        self.staging.path().join(SCRATCH)
+    }
+
+    /// The memory that chunks of this job share.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// Says how many nodes there are; before any other part. At most 2^32 - 1.
     pub fn set_nodes(&mut self, nodes: u64) -> Result<()> {
-        let _ = nodes;
-        todo!()
+        if nodes > u64::from(u32::MAX) {
+            let limit = u32::MAX;
+            return Err(IngestError::Usage(format!("the graph has {nodes} nodes (at most {limit} are supported)")));
+        }
+        self.manifest.nodes = nodes;
+        Ok(())
     }
 
-    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory.
+    /// Records how the nodes were ordered.
+    pub fn set_order(&mut self, order: &str) {
+        self.manifest.order = order.into();
+    }
+
+    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory. Where unweighted duplicates
+    /// are to be summed, `weighted` must be true and every weight 1.
     pub fn spool(&self, weighted: bool) -> EdgeSpool {
-        let _ = weighted;
-        todo!()
+        EdgeSpool::new(&self.scratch(), &self.budget, weighted)
     }
 
     /// Builds and writes the adjacency of a relation from edges whose node numbers are final (below `nodes`).
-    pub fn add_relation(
-        &mut self,
+    pub fn add_relation(&mut self, name: &str, mut edges: EdgeSpool, options: &RelationOptions) -> Result<RelationEntry> {
+        let describe = |node: u32| node.to_string();
+        let built = self.build(name, &mut edges, NodeMap::Identity, options, &describe, false)?;
+        Ok(self.add_built(built))
+    }
+
+    /// Builds a relation's files without adding them; `keep` the spool for another build.
+    pub fn build(
+        &self,
         name: &str,
-        edges: EdgeSpool,
+        edges: &mut EdgeSpool,
+        map: NodeMap,
         options: &RelationOptions,
-    ) -> Result<RelationEntry> {
-        let _ = (name, edges, options);
-        todo!()
+        describe: &(dyn Fn(u32) -> String + Sync),
+        keep: bool,
+    ) -> Result<Built> {
+        let relation = build::Relation {
+            context: self.context,
+            dataset: self.staging.path(),
+            scratch: &self.scratch(),
+            budget: &self.budget,
+            name,
+            nodes: self.manifest.nodes,
+            map,
+            options,
+            describe,
+        };
+        relation.build(edges, keep)
+    }
+
+    /// Adds a built relation to the manifest.
+    pub fn add_built(&mut self, built: Built) -> RelationEntry {
+        self.manifest.relations.push(built.entry.clone());
+        self.add_files(built.files);
+        built.entry
+    }
+
+    /// Removes a relation's files, to build it again in another order.
+    pub fn discard_built(&self, built: Built) -> Result<()> {
+        for (path, _) in built.files {
+            std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
+        }
+        Ok(())
     }
 
     /// Writes the original ids.
     pub fn add_ids(&mut self, ids: &Ids) -> Result<()> {
-        let _ = ids;
-        todo!()
+        match ids {
+            Ids::Integer(ids) => self.add_integer_ids(ids),
+            Ids::String { offsets, text } => {
+                self.add_string_ids(offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]))
+            }
+        }
+    }
+
+    /// Writes integer ids.
+    pub fn add_integer_ids(&mut self, ids: &[u64]) -> Result<()> {
+        let wide = ids.iter().any(|&id| id > i64::MAX as u64);
+        let mut writer = IdsWriter::create(self.path(), IdKind::Integer, wide)?;
+        writer.push_integers(ids)?;
+        self.add_ids_written(writer)
+    }
+
+    /// Writes string ids.
+    pub fn add_string_ids<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Result<()> {
+        let mut writer = IdsWriter::create(self.path(), IdKind::String, false)?;
+        writer.push_strings(ids)?;
+        self.add_ids_written(writer)
     }
 
     /// Writes ids `0, 1, ..., nodes - 1`.
     pub fn add_ids_counting(&mut self) -> Result<()> {
-        todo!()
+        self.add_ids_streamed(0..self.manifest.nodes)
+    }
+
+    /// Writes integer ids, below 2^63, from an iterator.
+    pub fn add_ids_streamed(&mut self, ids: impl Iterator<Item = u64>) -> Result<()> {
+        let mut writer = IdsWriter::create(self.path(), IdKind::Integer, false)?;
+        let mut batch = Vec::with_capacity(1 << 16);
+        for id in ids {
+            batch.push(id);
+            if batch.len() == batch.capacity() {
+                writer.push_integers(&batch)?;
+                batch.clear();
+            }
+        }
+        writer.push_integers(&batch)?;
+        self.add_ids_written(writer)
+    }
+
+    /// Adds ids that were written with their own writer.
+    pub fn add_ids_written(&mut self, writer: IdsWriter) -> Result<()> {
+        let (entry, path, file) = writer.finish()?;
+        self.manifest.ids = entry;
+        self.has_ids = true;
+        self.add_files(vec![(path, file)]);
+        Ok(())
+    }
+
+    /// Rows of a shard of features, for rows of this many bytes: fixed by the data alone.
+    pub fn rows_per_shard(row_bytes: u64) -> u64 {
+        (SHARD_BYTES / row_bytes.max(1)).clamp(1, SHARD_ROWS)
     }
 
     /// Writes dense features, shard by shard in parallel: `fill(first_row, rows)` fills whole rows from node
@@ -131,8 +267,18 @@ impl<'a> DatasetBuilder<'a> {
         columns: usize,
         fill: impl Fn(u64, &mut [f32]) -> Result<()> + Sync,
     ) -> Result<()> {
-        let _ = (columns, fill);
-        todo!()
+        let rows_per_shard = Self::rows_per_shard(columns as u64 * 4);
+        let dataset = self.staging.path().to_path_buf();
+        let shards = self.write_shards(rows_per_shard, |shard, first, rows| {
+            let mut values = vec![0f32; rows * columns];
+            fill(first, &mut values)?;
+            Ok((features::write_dense_shard(&dataset, shard, columns, &values)?, 0))
+        })?;
+        let kind = FeatureKind::Dense;
+        let columns = columns as u64;
+        let (shards, _) = shards;
+        self.manifest.features = Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros: None });
+        Ok(())
     }
 
     /// Writes sparse features, shard by shard in parallel: `rows(first_row, count)` returns those rows.
@@ -141,30 +287,93 @@ impl<'a> DatasetBuilder<'a> {
         columns: usize,
         rows: impl Fn(u64, usize) -> Result<SparseRows> + Sync,
     ) -> Result<()> {
-        let _ = (columns, rows);
-        todo!()
+        let rows_per_shard = Self::rows_per_shard(SPARSE_ROW_BYTES);
+        let dataset = self.staging.path().to_path_buf();
+        let (shards, nonzeros) = self.write_shards(rows_per_shard, |shard, first, count| {
+            let rows = rows(first, count)?;
+            Ok((features::write_sparse_shard(&dataset, shard, &rows)?, rows.columns.len() as u64))
+        })?;
+        let (kind, columns, nonzeros) = (FeatureKind::Sparse, columns as u64, Some(nonzeros));
+        self.manifest.features = Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros });
+        Ok(())
+    }
+
+    fn write_shards(
+        &mut self,
+        rows_per_shard: u64,
+        write: impl Fn(u64, u64, usize) -> Result<(FileEntry, u64)> + Sync,
+    ) -> Result<(u64, u64)> {
+        let (nodes, observer) = (self.manifest.nodes, self.context.observer);
+        observer.phase("write features", Some(nodes), Unit::Items("rows"));
+        let directory = self.staging.path().join(FEATURES);
+        std::fs::create_dir_all(&directory).map_err(IngestError::io("create", &directory))?;
+        let shards = nodes.div_ceil(rows_per_shard);
+        let work = |shard: u64| {
+            let first = shard * rows_per_shard;
+            let rows = rows_per_shard.min(nodes - first);
+            let (file, nonzeros) = write(shard, first, rows as usize)?;
+            observer.advance(rows);
+            Ok::<_, IngestError>((shard, file, nonzeros))
+        };
+        let mut total = 0;
+        let dataset = self.staging.path().to_path_buf();
+        pipeline::ordered(self.context.threads, (0..shards).map(Ok), work, |(shard, file, nonzeros)| {
+            total += nonzeros;
+            self.add_files(vec![(features::shard_path(&dataset, shard), file)]);
+            Ok(())
+        })?;
+        Ok((shards, total))
     }
 
     /// Writes node labels.
     pub fn add_labels(&mut self, labels: &Labels) -> Result<()> {
-        let _ = labels;
-        todo!()
+        let (entry, files) = labels::write(self.path(), labels)?;
+        self.manifest.labels = Some(entry);
+        self.add_files(files);
+        Ok(())
     }
 
     /// Writes splits of the nodes, all at once.
     pub fn add_splits(&mut self, splits: &[Split]) -> Result<()> {
-        let _ = splits;
-        todo!()
+        for (at, split) in splits.iter().enumerate() {
+            if splits[..at].iter().any(|other| other.name == split.name) {
+                let name = &split.name;
+                return Err(IngestError::Usage(format!("two splits are named {name:?}: name one NAME:train=...")));
+            }
+        }
+        let (entries, files) = splits::write(self.path(), splits)?;
+        self.manifest.splits = entries;
+        self.add_files(files);
+        Ok(())
     }
 
     /// Writes the blocks, labels and splits of a dataset of many graphs.
     pub fn add_graphs(&mut self, graphs: &Graphs) -> Result<()> {
-        let _ = graphs;
-        todo!()
+        let (entry, files) = graphs::write(self.path(), graphs)?;
+        self.manifest.graphs = Some(entry);
+        self.add_files(files);
+        Ok(())
     }
 
     /// Writes the manifest and renames the directory to its target.
     pub fn finish(self) -> Result<Manifest> {
-        todo!()
+        assert!(self.has_ids, "a dataset has ids");
+        let scratch = self.scratch();
+        std::fs::remove_dir_all(&scratch).map_err(IngestError::io("remove", &scratch))?;
+        self.manifest.write(self.staging.path())?;
+        self.staging.commit()?;
+        self.context.observer.finish();
+        Ok(self.manifest)
+    }
+
+    fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {
+        for (path, entry) in files {
+            let inside = path.strip_prefix(self.staging.path()).expect("files of a dataset lie in it");
+            let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+            self.manifest.files.insert(parts.join("/"), entry);
+        }
     }
 }
+
+/// Bytes taken for a row of sparse features when their number a shard is chosen.
+const SPARSE_ROW_BYTES: u64 = 1024;

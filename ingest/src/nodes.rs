@@ -20,6 +20,17 @@ pub trait NodeLookup: Sync {
         false
     }
 
+    /// The node of row `row` of a file without ids: the one with that integer id, or the one on that place of the user's
+    /// own list of nodes.
+    fn find_row(&self, row: u64) -> Result<Option<u32>> {
+        self.find_integer(row)
+    }
+
+    /// How messages name a node: by its id where that can be told, else by its number.
+    fn describe(&self, node: u32) -> Result<String> {
+        Ok(if self.is_counting() { node.to_string() } else { format!("number {node}") })
+    }
+
     /// The node whose id is written here: parsed as an integer where ids are integers.
     fn find_text(&self, id: &str) -> Result<Option<u32>> {
         match self.kind() {

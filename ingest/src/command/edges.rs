@@ -1,12 +1,23 @@
 //! `ignn ingest edges`: edge lists of any form, with features, labels and splits, become a dataset.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ignn_format::Manifest;
+use ignn_format::csr::CsrFile;
+use ignn_format::dataset::relation_path;
 
-use crate::builder::RelationOptions;
-use crate::context::Context;
-use crate::error::Result;
+use crate::build::Built;
+use crate::builder::{DatasetBuilder, Duplicates, RelationOptions};
+use crate::context::{Context, Unit};
+use crate::edges::map::NodeMap;
+use crate::error::{IngestError, Result};
+use crate::nodes::NodeLookup;
+use crate::order::{self, Pattern};
+use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
+use crate::relabel::{Reader, Relabelled};
+use crate::source::edges::EdgeFiles;
+use crate::{features, labels, splits};
 
 /// The forms an edge file can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,10 +113,201 @@ pub struct IngestEdges {
     pub draw: Vec<String>,
 }
 
+/// The one relation of a homogeneous graph.
+pub const RELATION: &str = "edges";
+
+/// A finished dataset and what happened on the way.
+#[derive(Debug)]
+pub struct Summary {
+    /// The manifest as written.
+    pub manifest: Manifest,
+    /// Edges read.
+    pub edges: u64,
+    /// Edges that were duplicates of another.
+    pub merged: u64,
+    /// Self-loops dropped.
+    pub dropped_loops: u64,
+    /// Bytes of edges that went through the disk because they did not fit in memory.
+    pub spilled: u64,
+}
+
 impl IngestEdges {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Manifest> {
-        let _ = context;
-        todo!()
+    pub fn run(&self, context: &Context) -> Result<Summary> {
+        if self.labels.is_some() && self.communities.is_some() {
+            return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
+        }
+        let mut builder = DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
+        let scratch = builder.scratch();
+        let files = EdgeFiles::open(self)?;
+        let list = self.node_list(context)?;
+        let least_nodes = self.least_nodes(&files)?;
+        // Unweighted duplicates that are to be summed count 1 each.
+        let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
+        let mut read = Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
+        files.finish()?;
+        let edges = read.edges.len();
+        if edges == 0 && least_nodes == 0 {
+            return Err(IngestError::file(files.first_path(), "no edges in it"));
+        }
+        builder.set_nodes(read.index.nodes())?;
+        let built = self.build(&mut builder, &mut read, context)?;
+        let (merged, dropped_loops, spilled) = (built.merged, built.dropped_loops, built.spilled);
+        builder.add_built(built);
+        self.add_ids(&mut builder, &mut read)?;
+        let index = read.index;
+        if let Some(path) = &self.features {
+            let summary = features::add(context, &mut builder, &index, path, self.missing_features_zero)?;
+            if summary.missing > 0 {
+                context.observer.note(&format!("{} nodes had no features and got zeros", summary.missing));
+            }
+        }
+        let labels = match (&self.labels, &self.communities) {
+            (Some(path), _) => Some(labels::from_table(context, &index, path)?),
+            (None, Some((path, choice))) => Some(labels::from_communities(context, &index, path, *choice)?),
+            (None, None) => None,
+        };
+        if let Some(labels) = &labels {
+            builder.add_labels(labels)?;
+        }
+        let mut all_splits = Vec::new();
+        for path in &self.splits {
+            all_splits.extend(splits::from_table(context, &index, path)?);
+        }
+        all_splits.extend(splits::draw(&self.draw, labels.as_ref(), index.nodes(), index.position(), context.seed)?);
+        if !all_splits.is_empty() {
+            builder.add_splits(&all_splits)?;
+        }
+        Ok(Summary { manifest: builder.finish()?, edges, merged, dropped_loops, spilled })
+    }
+
+    /// The options that shaped the result, for the manifest.
+    fn options(&self, context: &Context) -> BTreeMap<String, String> {
+        let mut options = BTreeMap::new();
+        let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
+        let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
+        set("files", names(&self.files));
+        set("directed", self.relation.directed.to_string());
+        set("duplicates", format!("{:?}", self.relation.duplicates).to_lowercase());
+        set("self-loops", format!("{:?}", self.relation.self_loops).to_lowercase());
+        set("normalise", format!("{:?}", self.relation.normalise).to_lowercase());
+        for (option, path) in [("features", &self.features), ("labels", &self.labels), ("nodes-file", &self.nodes_file)] {
+            if let Some(path) = path {
+                set(option, name(path));
+            }
+        }
+        if let Some((path, choice)) = &self.communities {
+            set("communities", format!("{} {choice:?}", name(path)));
+        }
+        if !self.splits.is_empty() {
+            set("splits", names(&self.splits));
+        }
+        if !self.draw.is_empty() {
+            set("split", self.draw.join(" "));
+            set("seed", context.seed.to_string());
+        }
+        options
+    }
+
+    fn node_list(&self, context: &Context) -> Result<Option<NodeList>> {
+        let integer = match self.ids {
+            IdChoice::Auto => None,
+            IdChoice::Integer => Some(true),
+            IdChoice::String => Some(false),
+        };
+        let limit = Reader::id_memory(context);
+        self.nodes_file.as_ref().map(|path| NodeList::read(path, integer, limit)).transpose()
+    }
+
+    /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without ids.
+    fn least_nodes(&self, files: &EdgeFiles) -> Result<u64> {
+        let mut least = files.least_nodes.max(self.node_count.unwrap_or(0));
+        if files.integer
+            && self.nodes_file.is_none()
+            && let Some(path) = &self.features
+        {
+            least = least.max(features::rows_by_position(path)?.unwrap_or(0));
+        }
+        if !files.integer && self.node_count.is_some() {
+            let what = "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
+            return Err(IngestError::Usage(what.into()));
+        }
+        Ok(least)
+    }
+
+    /// Builds the adjacency; a second time where the nodes are to be reordered by what the first one shows.
+    fn build(&self, builder: &mut DatasetBuilder, read: &mut Relabelled, context: &Context) -> Result<Built> {
+        let (index, rank) = (&read.index, &read.rank);
+        let describe = |node: u32| index.name(node);
+        let map = read_map(index, rank);
+        let reorder = self.order != Order::None;
+        if reorder {
+            let (nodes, edges) = (index.nodes(), read.edges.len());
+            let entries = nodes + if self.relation.directed { edges } else { 2 * edges };
+            order::check_memory(self.order, nodes, entries, self.relation.directed, context.memory)?;
+            if matches!(index.known(), KnownIds::OnDisk(_)) {
+                let what = "--order needs the node ids in memory, and they do not fit: raise --memory, or use --order none";
+                return Err(IngestError::Usage(what.into()));
+            }
+        }
+        let built = builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, reorder)?;
+        if !reorder {
+            return Ok(built);
+        }
+        context.observer.phase("order nodes", Some(index.nodes()), Unit::Items("nodes"));
+        let directory = relation_path(builder.path(), RELATION);
+        let open = |direction| {
+            let entry = &built.entry;
+            CsrFile::open(&directory, direction, index.nodes(), entry.nonzeros, entry.weighted)
+        };
+        let incoming = open("in")?;
+        let outgoing = if built.entry.symmetric { None } else { Some(open("out")?) };
+        let position = order::positions(self.order, &Pattern { incoming: &incoming, outgoing: outgoing.as_ref() });
+        drop((incoming, outgoing));
+        let spilled = built.spilled;
+        builder.discard_built(built)?;
+        builder.set_order(match self.order {
+            Order::None => "none",
+            Order::Degree => "degree",
+            Order::Rcm => "rcm",
+        });
+        let composed: Vec<u32> = rank.iter().map(|&node| position[node as usize]).collect();
+        let map = match map {
+            NodeMap::Rank(set) => NodeMap::RankTable(set, &position),
+            NodeMap::Table(_) => NodeMap::Table(&composed),
+            _ => NodeMap::Table(&position),
+        };
+        let mut built = builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, false)?;
+        built.spilled += spilled;
+        read.index.reorder(position);
+        Ok(built)
+    }
+
+    fn add_ids(&self, builder: &mut DatasetBuilder, read: &mut Relabelled) -> Result<()> {
+        if let Some(writer) = read.written.take() {
+            return builder.add_ids_written(writer);
+        }
+        if let Some(ids) = read.index.reordered() {
+            return builder.add_ids(&ids);
+        }
+        match read.index.known() {
+            KnownIds::Counting => builder.add_ids_counting(),
+            KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
+            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => builder.add_integer_ids(ids),
+            KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
+                builder.add_string_ids(ids.iter().map(|id| &**id))
+            }
+            KnownIds::OnDisk(_) => unreachable!("ids on disk were written on the way"),
+        }
+    }
+}
+
+/// From the numbers in the spool to node numbers.
+fn read_map<'a>(index: &'a NodeIndex, rank: &'a [u32]) -> NodeMap<'a> {
+    match index.known() {
+        KnownIds::Set(set) => NodeMap::Rank(set),
+        _ if !rank.is_empty() => NodeMap::Table(rank),
+        _ => NodeMap::Identity,
     }
 }

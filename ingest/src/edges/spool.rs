@@ -3,33 +3,161 @@
 
 use std::path::Path;
 
+use bytemuck::{Pod, Zeroable};
+
+use crate::edges::store::{Budget, ChunkStore};
 use crate::error::Result;
 
-/// A list of edges `[source, target]`, with weights or without.
-pub struct EdgeSpool {
-    _weighted: bool,
+/// An edge without a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Plain {
+    /// Where it starts; after partitioning, the row of the entry.
+    pub source: u32,
+    /// Where it ends; after partitioning, the column of the entry.
+    pub target: u32,
+}
+
+/// An edge with a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Weighted {
+    /// Where it starts, or the row.
+    pub source: u32,
+    /// Where it ends, or the column.
+    pub target: u32,
+    /// Its weight.
+    pub weight: f32,
+}
+
+/// An edge of either kind; also an entry of the matrix, with the row as source.
+pub trait Edge: Pod + Send + Sync {
+    /// Whether it carries a weight.
+    const WEIGHTED: bool;
+    /// Makes an edge; plain ones forget the weight.
+    fn new(source: u32, target: u32, weight: f32) -> Self;
+    /// Source, or row.
+    fn source(&self) -> u32;
+    /// Target, or column.
+    fn target(&self) -> u32;
+    /// Weight, 1 for plain edges.
+    fn weight(&self) -> f32;
+}
+
+impl Edge for Plain {
+    const WEIGHTED: bool = false;
+    fn new(source: u32, target: u32, _weight: f32) -> Self {
+        Self { source, target }
+    }
+    fn source(&self) -> u32 {
+        self.source
+    }
+    fn target(&self) -> u32 {
+        self.target
+    }
+    fn weight(&self) -> f32 {
+        1.0
+    }
+}
+
+impl Edge for Weighted {
+    const WEIGHTED: bool = true;
+    fn new(source: u32, target: u32, weight: f32) -> Self {
+        Self { source, target, weight }
+    }
+    fn source(&self) -> u32 {
+        self.source
+    }
+    fn target(&self) -> u32 {
+        self.target
+    }
+    fn weight(&self) -> f32 {
+        self.weight
+    }
+}
+
+/// A list of edges, with weights or without.
+#[derive(Debug)]
+pub enum EdgeSpool {
+    /// Without weights.
+    Plain(Spool<Plain>),
+    /// With weights.
+    Weighted(Spool<Weighted>),
+}
+
+/// Chunks of edges of one kind, with a sample for choosing partitions.
+#[derive(Debug)]
+pub struct Spool<E> {
+    /// The edges.
+    pub store: ChunkStore<E>,
+    /// Every [`SAMPLE_EVERY`]th edge.
+    pub sample: Vec<[u32; 2]>,
+    loops: u64,
+}
+
+/// One edge in so many is kept in the sample.
+pub const SAMPLE_EVERY: usize = 509;
+
+impl<E: Edge> Spool<E> {
+    /// An empty spool.
+    pub fn new(scratch: &Path, budget: &Budget) -> Self {
+        Self { store: ChunkStore::new(scratch, budget), sample: Vec::new(), loops: 0 }
+    }
+
+    /// Appends a chunk.
+    pub fn push(&mut self, edges: Vec<E>) -> Result<()> {
+        let phase = (SAMPLE_EVERY - (self.store.records() % SAMPLE_EVERY as u64) as usize) % SAMPLE_EVERY;
+        self.sample.extend(edges.iter().skip(phase).step_by(SAMPLE_EVERY).map(|e| [e.source(), e.target()]));
+        self.loops += edges.iter().filter(|e| e.source() == e.target()).count() as u64;
+        self.store.push(edges)
+    }
+
+    /// Edges from a node to itself.
+    pub fn loops(&self) -> u64 {
+        self.loops
+    }
 }
 
 impl EdgeSpool {
-    /// An empty spool; beyond `memory` bytes it goes on in a file in `scratch`.
-    pub fn new(scratch: &Path, memory: u64, weighted: bool) -> Self {
-        let _ = (scratch, memory);
-        Self { _weighted: weighted }
+    /// An empty spool; beyond the budget it goes on in a file in `scratch`.
+    pub fn new(scratch: &Path, budget: &Budget, weighted: bool) -> Self {
+        if weighted {
+            Self::Weighted(Spool::new(scratch, budget))
+        } else {
+            Self::Plain(Spool::new(scratch, budget))
+        }
     }
 
-    /// Appends edges; `weights` is empty for an unweighted spool, else as long as `edges`.
+    /// Appends a chunk of edges; `weights` is empty for an unweighted spool, else as long as `edges`.
+    /// Chunks of about a hundred thousand edges are best.
     pub fn push(&mut self, edges: &[[u32; 2]], weights: &[f32]) -> Result<()> {
-        let _ = (edges, weights);
-        todo!()
+        match self {
+            Self::Plain(spool) => {
+                spool.push(edges.iter().map(|&[source, target]| Plain { source, target }).collect())
+            }
+            Self::Weighted(spool) => {
+                assert_eq!(edges.len(), weights.len(), "a weight for every edge");
+                let pairs = edges.iter().zip(weights);
+                spool.push(pairs.map(|(&[s, t], &weight)| Weighted { source: s, target: t, weight }).collect())
+            }
+        }
     }
 
     /// Number of edges.
     pub fn len(&self) -> u64 {
-        todo!()
+        match self {
+            Self::Plain(spool) => spool.store.records(),
+            Self::Weighted(spool) => spool.store.records(),
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether edges carry weights.
+    pub fn weighted(&self) -> bool {
+        matches!(self, Self::Weighted(_))
     }
 }

@@ -39,6 +39,8 @@ pub struct Blocks {
 pub struct Block {
     /// The lines.
     pub text: Vec<u8>,
+    /// Bytes of (decompressed) text before it in the file.
+    pub offset: u64,
 }
 
 /// Opens a file that must be a readable, regular file.
@@ -51,17 +53,23 @@ pub fn open_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
-pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
-    let mut file = open_file(path)?;
-    let mut magic = [0u8; 4];
+/// Fills the buffer as far as the input goes; returns how far that was.
+pub fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
-    while got < magic.len() {
-        match file.read(&mut magic[got..]).map_err(IngestError::io("read", path))? {
+    while got < buffer.len() {
+        match reader.read(&mut buffer[got..])? {
             0 => break,
             more => got += more,
         }
     }
+    Ok(got)
+}
+
+/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
+pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
+    let mut file = open_file(path)?;
+    let mut magic = [0u8; 4];
+    let got = read_up_to(&mut file, &mut magic).map_err(IngestError::io("read", path))?;
     let head = io::Cursor::new(magic[..got].to_vec());
     let compression = match &magic[..got] {
         [0x1f, 0x8b, ..] => Compression::Gzip,
@@ -88,6 +96,7 @@ impl Blocks {
 
     fn read_block(&mut self) -> Result<Option<Block>> {
         let mut text = std::mem::take(&mut self.carry);
+        let offset = self.offset - text.len() as u64;
         loop {
             let start = text.len();
             text.reserve(BLOCK_BYTES + 1);
@@ -103,12 +112,12 @@ impl Blocks {
             self.offset += got as u64;
             if got < BLOCK_BYTES {
                 self.ended = true;
-                return Ok((!text.is_empty()).then_some(Block { text }));
+                return Ok((!text.is_empty()).then_some(Block { text, offset }));
             }
             if let Some(end) = text[start..].iter().rposition(|&byte| byte == b'\n') {
                 self.carry = text[start + end + 1..].to_vec();
                 text.truncate(start + end + 1);
-                return Ok(Some(Block { text }));
+                return Ok(Some(Block { text, offset }));
             }
             if text.len() > LONGEST_LINE {
                 return Err(IngestError::file(
@@ -147,6 +156,20 @@ impl Iterator for Blocks {
         self.ended |= block.is_err();
         block.transpose()
     }
+}
+
+/// The number, from 1, of the line that starts at this offset of the (decompressed) text.
+pub fn line_at(path: &Path, offset: u64) -> Result<u64> {
+    let mut line = 1;
+    for block in Blocks::open(path)? {
+        let block = block?;
+        let before = offset.saturating_sub(block.offset).min(block.text.len() as u64) as usize;
+        line += block.text[..before].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        if before < block.text.len() {
+            break;
+        }
+    }
+    Ok(line)
 }
 
 /// A file line by line, for files that are not worth threads.

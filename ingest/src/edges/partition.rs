@@ -1,0 +1,265 @@
+//! Entries of the matrix in buckets of rising (row, column): each bucket can then be sorted by itself.
+//! Buckets are chosen from a sample so that they are about equally full; a hub's row may span several.
+//!
+//! A worker takes about [`CHUNK_BYTES`] of edges, maps their ends to node numbers, and writes their entries grouped by
+//! bucket as one chunk. Chunks keep the order of the input, so a bucket read chunk after chunk holds its entries in input
+//! order, and a stable sort makes "the first of the duplicates" well defined for any number of threads.
+
+use std::path::Path;
+
+use crate::context::Context;
+use crate::edges::map::NodeMap;
+use crate::edges::sort::KeySpace;
+use crate::edges::spool::{Edge, Spool};
+use crate::edges::store::{Budget, ChunkStore};
+use crate::error::Result;
+use crate::pipeline;
+
+/// Which entries an edge makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Rows are targets, columns sources: the incoming adjacency.
+    Incoming,
+    /// Rows are sources, columns targets: the outgoing adjacency.
+    Outgoing,
+    /// Both: the adjacency of an undirected graph.
+    Both,
+}
+
+/// Entries a chunk holds when memory is no concern: it stays in the caches.
+const CHUNK_BYTES: u64 = 16 << 20;
+/// Entries a bucket holds when memory is no concern.
+const BUCKET_BYTES: u64 = 1 << 20;
+/// Most buckets; their number fits the 16 bits kept for each entry.
+const MOST_BUCKETS: u64 = 8192;
+/// Slots of the table that finds a bucket by its row.
+const SLOTS: u64 = 1 << 14;
+
+fn key(row: u32, column: u32) -> u64 {
+    u64::from(row) << 32 | u64::from(column)
+}
+
+/// Entries in buckets.
+pub struct Partition<E> {
+    /// Bucket `b` holds the keys `bounds[b] .. bounds[b + 1]` (row in the high half).
+    pub bounds: Vec<u64>,
+    nodes: u64,
+    store: ChunkStore<E>,
+    starts: Vec<Vec<u32>>,
+}
+
+/// What to partition.
+pub struct Plan<'a> {
+    /// Threads, observer.
+    pub context: &'a Context<'a>,
+    /// Where to spill.
+    pub scratch: &'a Path,
+    /// Memory for chunks.
+    pub budget: &'a Budget,
+    /// Number of nodes.
+    pub nodes: u64,
+    /// Numbers in the spool to node numbers.
+    pub map: NodeMap<'a>,
+    /// Which entries.
+    pub side: Side,
+}
+
+impl Plan<'_> {
+    /// Partitions a spool; `keep` it for another time, or give up its memory on the way.
+    pub fn run<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<Partition<E>> {
+        match self.map {
+            NodeMap::Identity => self.run_mapped(spool, keep, |id| id),
+            NodeMap::Table(table) => self.run_mapped(spool, keep, |id| table[id as usize]),
+            NodeMap::Rank(set) => self.run_mapped(spool, keep, |id| set.rank(id)),
+            NodeMap::RankTable(set, table) => self.run_mapped(spool, keep, |id| table[set.rank(id) as usize]),
+        }
+    }
+
+    fn run_mapped<E: Edge>(
+        &self,
+        spool: &mut Spool<E>,
+        keep: bool,
+        map: impl Fn(u32) -> u32 + Sync,
+    ) -> Result<Partition<E>> {
+        let per_edge = if self.side == Side::Both { 2 } else { 1 };
+        let entry_bytes = size_of::<E>() as u64;
+        let bytes = spool.store.records() * per_edge * entry_bytes;
+        // Chunks and buckets are small while everything stays in memory; on disk they are as large as memory allows,
+        // so that a bucket's slice of a chunk is worth a read.
+        let in_memory = bytes <= self.budget.left();
+        let workers = pipeline::alive(self.context.threads) as u64;
+        let chunk_bytes = if in_memory { CHUNK_BYTES } else { (self.context.memory / 12 / workers).max(1 << 18) };
+        let bucket_bytes = if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
+        let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
+        let finder = Finder::new(self.bounds(&spool.sample, buckets, &map), self.nodes);
+        let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
+
+        let mut partition = Partition {
+            bounds: finder.bounds.clone(),
+            nodes: self.nodes,
+            store: ChunkStore::new(self.scratch, self.budget),
+            starts: Vec::new(),
+        };
+        let mut next = 0;
+        let groups = std::iter::from_fn(|| {
+            let store = &mut spool.store;
+            let mut group: Vec<Vec<E>> = Vec::new();
+            let mut edges = 0;
+            while next < store.chunks() && (group.is_empty() || edges + store.chunk_records(next) <= chunk_edges) {
+                edges += store.chunk_records(next);
+                let chunk = if keep { store.read(next).map(|chunk| chunk.into_owned()) } else { store.take(next) };
+                match chunk {
+                    Ok(chunk) => group.push(chunk),
+                    Err(error) => return Some(Err(error)),
+                }
+                next += 1;
+            }
+            (!group.is_empty()).then_some(Ok(group))
+        });
+        let work = |group: Vec<Vec<E>>| Ok(finder.group(group, self.side, &map));
+        pipeline::ordered(self.context.threads, groups, work, |(entries, starts, edges): (Vec<E>, Vec<u32>, u64)| {
+            self.context.observer.advance(edges);
+            partition.starts.push(starts);
+            partition.store.push(entries)
+        })?;
+        Ok(partition)
+    }
+
+    /// Bounds at the quantiles of the sample, at row starts except inside rows that are a bucket by themselves.
+    fn bounds(&self, sample: &[[u32; 2]], buckets: u64, map: impl Fn(u32) -> u32) -> Vec<u64> {
+        let mut keys: Vec<u64> = Vec::with_capacity(sample.len() * 2);
+        for &[source, target] in sample {
+            let (source, target) = (map(source), map(target));
+            if self.side != Side::Incoming {
+                keys.push(key(source, target));
+            }
+            if self.side != Side::Outgoing {
+                keys.push(key(target, source));
+            }
+        }
+        keys.sort_unstable();
+        let mut bounds = vec![0];
+        for bucket in 1..buckets.min(keys.len() as u64) {
+            let quantile = keys[(bucket as usize * keys.len()) / buckets.min(keys.len() as u64) as usize];
+            let row_start = quantile & !0xffff_ffff;
+            let last = *bounds.last().expect("never empty");
+            let bound = if row_start > last { row_start } else { quantile };
+            if bound > last {
+                bounds.push(bound);
+            }
+        }
+        bounds.push(self.nodes << 32);
+        bounds
+    }
+}
+
+/// Finds the bucket of an entry.
+struct Finder {
+    bounds: Vec<u64>,
+    /// First bucket that can hold a row with these high bits.
+    slots: Vec<u16>,
+    shift: u32,
+}
+
+impl Finder {
+    fn new(bounds: Vec<u64>, nodes: u64) -> Self {
+        let shift = (64 - (nodes.max(1) - 1).leading_zeros()).saturating_sub(SLOTS.ilog2());
+        let slots = (0..=(nodes.max(1) - 1) >> shift).map(|slot| {
+            let first = (slot << shift) << 32;
+            (bounds.partition_point(|&bound| bound <= first) - 1) as u16
+        });
+        Self { slots: slots.collect(), bounds, shift }
+    }
+
+    fn bucket(&self, row: u32, column: u32) -> u16 {
+        let key = key(row, column);
+        let mut bucket = self.slots[(row >> self.shift) as usize];
+        while key >= self.bounds[usize::from(bucket) + 1] {
+            bucket += 1;
+        }
+        bucket
+    }
+
+    /// The entries of some edges grouped by bucket, where each group starts, and how many edges there were.
+    fn group<E: Edge>(
+        &self,
+        edges: Vec<Vec<E>>,
+        side: Side,
+        map: impl Fn(u32) -> u32,
+    ) -> (Vec<E>, Vec<u32>, u64) {
+        let count: usize = edges.iter().map(Vec::len).sum();
+        let capacity = if side == Side::Both { 2 * count } else { count };
+        let mut entries: Vec<E> = Vec::with_capacity(capacity);
+        let mut owner: Vec<u16> = Vec::with_capacity(capacity);
+        let mut starts = vec![0u32; self.bounds.len()];
+        let mut add = |row, column, weight| {
+            let bucket = self.bucket(row, column);
+            entries.push(E::new(row, column, weight));
+            owner.push(bucket);
+            starts[usize::from(bucket) + 1] += 1;
+        };
+        for chunk in edges {
+            for edge in chunk {
+                let (source, target) = (map(edge.source()), map(edge.target()));
+                if side != Side::Outgoing {
+                    add(target, source, edge.weight());
+                }
+                // A self-loop is one entry, in either direction.
+                if side == Side::Outgoing || side == Side::Both && source != target {
+                    add(source, target, edge.weight());
+                }
+            }
+        }
+        for bucket in 1..starts.len() {
+            starts[bucket] += starts[bucket - 1];
+        }
+        let mut at = starts.clone();
+        let mut grouped = vec![E::zeroed(); entries.len()];
+        for (entry, bucket) in entries.iter().zip(&owner) {
+            let at = &mut at[usize::from(*bucket)];
+            grouped[*at as usize] = *entry;
+            *at += 1;
+        }
+        (grouped, starts, count as u64)
+    }
+}
+
+impl<E: Edge> Partition<E> {
+    /// Number of buckets.
+    pub fn buckets(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// Bytes on disk.
+    pub fn spilled(&self) -> u64 {
+        self.store.spilled()
+    }
+
+    /// Rows that a bucket touches, first and last.
+    pub fn rows(&self, bucket: usize) -> (u32, u32) {
+        ((self.bounds[bucket] >> 32) as u32, ((self.bounds[bucket + 1] - 1) >> 32) as u32)
+    }
+
+    /// The key space of a bucket.
+    pub fn space(&self, bucket: usize) -> KeySpace {
+        let (first, last) = self.rows(bucket);
+        KeySpace::new(first, last, self.nodes)
+    }
+
+    /// Number of entries in a bucket.
+    pub fn entries(&self, bucket: usize) -> usize {
+        self.starts.iter().map(|starts| (starts[bucket + 1] - starts[bucket]) as usize).sum()
+    }
+
+    /// Reads a bucket in input order, in pieces: `flush` is called whenever `entries` has grown by a chunk's part.
+    pub fn read(&self, bucket: usize, entries: &mut Vec<E>, mut flush: impl FnMut(&mut Vec<E>)) -> Result<()> {
+        for (chunk, starts) in self.starts.iter().enumerate() {
+            let range = starts[bucket] as usize..starts[bucket + 1] as usize;
+            if !range.is_empty() {
+                self.store.append_range(chunk, range, entries)?;
+                flush(entries);
+            }
+        }
+        Ok(())
+    }
+}

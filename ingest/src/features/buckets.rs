@@ -1,0 +1,152 @@
+//! Records of fixed size gathered by node range: in memory while they fit, in one scratch file beyond.
+//! It knows a record's node and its bytes; what the bytes mean is for the caller.
+//!
+//! A bucket is a range of nodes. Its records keep the order in which they came: first its pieces in the file, in
+//! order, then what is still in its buffer. So reading is the same whatever the memory.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IngestError, Result};
+
+/// Records of a bucket, about, so that a reader holds little.
+const BUCKET_BYTES: u64 = 4 << 20;
+/// Less is not worth a write.
+const SHORTEST_PIECE: u64 = 4 << 10;
+
+/// Records by node.
+pub struct Buckets {
+    path: PathBuf,
+    file: Option<File>,
+    end: u64,
+    record: usize,
+    /// Nodes of a bucket are `index << shift ..`.
+    shift: u32,
+    piece: usize,
+    buckets: Vec<Bucket>,
+}
+
+#[derive(Default)]
+struct Bucket {
+    pieces: Vec<(u64, usize)>,
+    buffer: Vec<u8>,
+}
+
+impl Buckets {
+    /// No records; they have `record` bytes besides their node, there will be about `expected` of them, and buffers
+    /// take at most `memory` bytes (but a few KiB and a record at least). The file is created when it is needed.
+    pub fn new(path: PathBuf, nodes: u64, record: usize, expected: u64, memory: u64) -> Self {
+        let record = record + size_of::<u32>();
+        let bytes = expected.saturating_mul(record as u64);
+        let most = (memory / SHORTEST_PIECE.max(record as u64)).clamp(1, 1 << 16);
+        let wanted = bytes.div_ceil(BUCKET_BYTES).clamp(1, most);
+        let shift = nodes.div_ceil(wanted).max(1).next_power_of_two().trailing_zeros();
+        let count = nodes.div_ceil(1 << shift).max(1);
+        let piece = (memory / count).clamp(SHORTEST_PIECE, BUCKET_BYTES) as usize;
+        let buckets = (0..count).map(|_| Bucket::default()).collect();
+        Self { path, file: None, end: 0, record, shift, piece, buckets }
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, node: u32, fill: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        let bucket = &mut self.buckets[(u64::from(node) >> self.shift) as usize];
+        if !bucket.buffer.is_empty() && bucket.buffer.len() + self.record > self.piece {
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(create(&self.path)?),
+            };
+            file.write_all(&bucket.buffer).map_err(IngestError::io("write", &self.path))?;
+            bucket.pieces.push((self.end, bucket.buffer.len()));
+            self.end += bucket.buffer.len() as u64;
+            bucket.buffer.clear();
+        }
+        if bucket.buffer.capacity() == 0 {
+            bucket.buffer.reserve_exact(self.piece.max(self.record));
+        }
+        let before = bucket.buffer.len();
+        bucket.buffer.extend_from_slice(&node.to_le_bytes());
+        fill(&mut bucket.buffer);
+        debug_assert_eq!(bucket.buffer.len(), before + self.record);
+        Ok(())
+    }
+
+    /// Visits the records of some nodes, from any thread: bucket by bucket, in the order in which they came.
+    pub fn visit(&self, nodes: Range<u64>, mut visit: impl FnMut(u32, &[u8])) -> Result<()> {
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let mut each = |bytes: &[u8]| {
+            for record in bytes.chunks_exact(self.record) {
+                let (node, rest) = record.split_at(size_of::<u32>());
+                let node = u32::from_le_bytes(node.try_into().expect("4 bytes"));
+                if nodes.contains(&u64::from(node)) {
+                    visit(node, rest);
+                }
+            }
+        };
+        let first = (nodes.start >> self.shift) as usize;
+        let last = ((nodes.end - 1) >> self.shift) as usize;
+        let mut bytes = Vec::new();
+        for bucket in &self.buckets[first..=last] {
+            for &(offset, length) in &bucket.pieces {
+                bytes.resize(length, 0);
+                let file = self.file.as_ref().expect("pieces lie in the file");
+                file.read_exact_at(&mut bytes, offset).map_err(IngestError::io("read", &self.path))?;
+                each(&bytes);
+            }
+            each(&bucket.buffer);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Buckets {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn create(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    options.open(path).map_err(IngestError::io("create", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_in_order_from_memory_and_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = |i: u32| [i.to_le_bytes(), (i * 3).to_le_bytes()].concat();
+        for (memory, on_disk) in [(1 << 30, false), (1 << 14, true), (0, true)] {
+            let path = dir.path().join("rows");
+            let mut buckets = Buckets::new(path.clone(), 1000, 8, 1 << 20, memory);
+            for i in 0..20_000 {
+                buckets.push(i * 7 % 1000, |bytes| bytes.extend(record(i))).unwrap();
+            }
+            assert_eq!(path.exists(), on_disk);
+            let mut seen = vec![Vec::new(); 1000];
+            for first in [0, 300, 600, 900] {
+                buckets
+                    .visit(first..(first + 300).min(1000), |node, bytes| {
+                        seen[node as usize].push(u32::from_le_bytes(bytes[..4].try_into().unwrap()));
+                        assert_eq!(bytes, record(*seen[node as usize].last().unwrap()));
+                    })
+                    .unwrap();
+            }
+            for (node, seen) in seen.iter().enumerate() {
+                let expected: Vec<u32> = (0..20_000).filter(|i| i * 7 % 1000 == node as u32).collect();
+                assert_eq!(*seen, expected);
+            }
+            drop(buckets);
+            assert!(!path.exists());
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Node labels from a table (`node,label`) or from a community file.
+//! It finds nodes and orders classes; the files of the dataset are written by `ignn-format`.
+//!
+//! Memory: the labels themselves, 8 bytes each while they are gathered.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use ignn_format::labels::Labels;
+
+use crate::command::edges::CommunityChoice;
+use crate::context::{Context, Unit};
+use crate::error::{IngestError, Result, quoted};
+use crate::nodes::NodeLookup;
+use crate::source::communities;
+use crate::source::table::{ColumnKind, Table};
+
+/// Names of the label column, in lower case, for tables with more than two columns.
+const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
+
+/// Reads a table with a row for each label of a node. A node with several labels makes all labels sets; a row that
+/// repeats another is ignored, an empty label too. Classes are ordered as numbers if all names are integers, else by
+/// their bytes.
+pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
+    context.observer.phase("labels", None, Unit::Items("rows"));
+    let mut table = Table::open(path, nodes.kind(), false)?;
+    table.require_id()?;
+    let column = label_column(&table)?;
+    use ColumnKind::{Boolean, Float, Integer, Text};
+    table.require(column, &[Text, Integer, Float, Boolean], "labels: text or integers")?;
+
+    let mut names: Vec<String> = Vec::new();
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    while let Some(batch) = table.next_batch()? {
+        for row in 0..batch.rows() {
+            let node = table.node(&batch, row, nodes)?;
+            let Some(name) = batch.cell(row, column).text() else { continue };
+            let class = match known.get(name.as_ref()) {
+                Some(&class) => class,
+                None => {
+                    let class = names.len() as u32;
+                    if class > i32::MAX as u32 {
+                        return Err(table.error(batch.number(row), "at most 2^31 classes", "one more"));
+                    }
+                    names.push(name.clone().into_owned());
+                    known.insert(name.into_owned(), class);
+                    class
+                }
+            };
+            pairs.push((node, class));
+        }
+        context.observer.advance(batch.rows() as u64);
+    }
+    if pairs.is_empty() {
+        return Err(IngestError::file(path, format!("no labels: {} is empty", table.column_name(column))));
+    }
+    drop(known);
+
+    let order = class_order(&names);
+    let mut rank = vec![0; names.len()];
+    for (position, &class) in order.iter().enumerate() {
+        rank[class] = position as u32;
+    }
+    for pair in &mut pairs {
+        pair.1 = rank[pair.1 as usize];
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    let classes = order.iter().map(|&class| std::mem::take(&mut names[class])).collect();
+    if pairs.windows(2).any(|two| two[0].0 == two[1].0) {
+        return Ok(sets(classes, &pairs, nodes.nodes()));
+    }
+    let mut of = vec![-1; nodes.nodes() as usize];
+    for (node, class) in pairs {
+        of[node as usize] = class as i32;
+    }
+    Ok(Labels::Single { classes, of })
+}
+
+/// Reads a community file; the labels of a node are the communities that it is in, always as a set. Classes are
+/// ordered by size, the largest first, then by their place in the file. The name of a class is the number of its
+/// community in the file, from 0 (comments and blank lines do not count). Communities that were not chosen are
+/// counted, but their members are not looked up.
+pub fn from_communities(
+    context: &Context,
+    nodes: &dyn NodeLookup,
+    path: &Path,
+    choice: CommunityChoice,
+) -> Result<Labels> {
+    if choice == CommunityChoice::Top(0) {
+        return Err(IngestError::Usage("0 communities asked for (expected at least 1)".into()));
+    }
+    context.observer.phase("communities", None, Unit::Items("communities"));
+    let mut sizes: Vec<u64> = Vec::new();
+    communities::for_each(path, |community| {
+        let mut members: Vec<&str> = community.members().collect();
+        members.sort_unstable();
+        members.dedup();
+        sizes.push(members.len() as u64);
+        Ok(())
+    })?;
+    let chosen = choose(context, path, &sizes, choice)?;
+    let classes: HashMap<u64, u32> =
+        chosen.iter().enumerate().map(|(class, &index)| (index, class as u32)).collect();
+    let mut pairs = Vec::new();
+    communities::for_each(path, |community| {
+        let Some(&class) = classes.get(&community.index) else { return Ok(()) };
+        for member in community.members() {
+            let node = nodes.find_text(member)?.ok_or_else(|| {
+                let found = format!("{} (unknown)", quoted(member.as_bytes()));
+                IngestError::line(path, community.line, "ids of nodes of the graph", found)
+            })?;
+            pairs.push((node, class));
+        }
+        context.observer.advance(1);
+        Ok(())
+    })?;
+    pairs.sort_unstable();
+    pairs.dedup();
+    let names = chosen.iter().map(u64::to_string).collect();
+    Ok(sets(names, &pairs, nodes.nodes()))
+}
+
+/// Indices of the communities that become classes, in class order.
+fn choose(context: &Context, path: &Path, sizes: &[u64], choice: CommunityChoice) -> Result<Vec<u64>> {
+    let mut order: Vec<u64> = (0..sizes.len() as u64).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(sizes[index as usize]));
+    match choice {
+        CommunityChoice::All => {}
+        CommunityChoice::Top(count) => {
+            if count > sizes.len() {
+                let has = sizes.len();
+                context.observer.note(&format!(
+                    "{}: {has} communities, all of them taken ({count} were asked for)",
+                    path.display()
+                ));
+            }
+            order.truncate(count);
+        }
+        CommunityChoice::LargerThan(limit) => {
+            let largest = order.first().map_or(0, |&index| sizes[index as usize]);
+            order.retain(|&index| sizes[index as usize] > limit);
+            if order.is_empty() {
+                let what = format!("no community has more than {limit} members (the largest has {largest})");
+                return Err(IngestError::file(path, what));
+            }
+        }
+    }
+    if order.len() > i32::MAX as usize {
+        let what = format!("{} communities (expected fewer than 2^31): choose the largest", order.len());
+        return Err(IngestError::file(path, what));
+    }
+    Ok(order)
+}
+
+fn label_column(table: &Table) -> Result<usize> {
+    let columns = table.value_columns();
+    if let [column] = columns[..] {
+        return Ok(column);
+    }
+    let named = table.names().and_then(|names| {
+        let is = |column: &usize, name: &str| names[*column].eq_ignore_ascii_case(name);
+        LABEL_NAMES.iter().find_map(|name| columns.iter().copied().find(|column| is(column, name)))
+    });
+    named.ok_or_else(|| {
+        let found = columns.len() + usize::from(table.id_column().is_some());
+        let what =
+            format!("expected two columns, node and label, or one named \"label\"; found {found} columns");
+        IngestError::file(table.path(), what)
+    })
+}
+
+/// Order of classes: by number if all names are integers, else by bytes.
+fn class_order(names: &[String]) -> Vec<usize> {
+    let numbers: Option<Vec<i128>> = names.iter().map(|name| name.parse().ok()).collect();
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    match numbers {
+        // "7" and "07" are different names of the same number.
+        Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &names[a]).cmp(&(numbers[b], &names[b]))),
+        None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
+    }
+    order
+}
+
+/// Label sets from pairs `(node, class)`, sorted and without repetition.
+fn sets(classes: Vec<String>, pairs: &[(u32, u32)], nodes: u64) -> Labels {
+    let mut offsets = vec![0u64; nodes as usize + 1];
+    for &(node, _) in pairs {
+        offsets[node as usize + 1] += 1;
+    }
+    for node in 0..nodes as usize {
+        offsets[node + 1] += offsets[node];
+    }
+    Labels::Multi { classes, offsets, of: pairs.iter().map(|pair| pair.1).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::nodes::Counting;
+    use proptest::prelude::*;
+
+    fn with<T>(bytes: &[u8], read: impl FnOnce(&Context, &Path) -> Result<T>) -> Result<T, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("labels.csv");
+        std::fs::write(&path, bytes).unwrap();
+        let observer = Recorder::default();
+        let context = Context { threads: 1, memory: 1 << 20, seed: 0, observer: &observer };
+        read(&context, &path)
+            .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    fn table(text: &str) -> Result<Labels, String> {
+        with(text.as_bytes(), |context, path| from_table(context, &Counting(4), path))
+    }
+
+    fn cmty(text: &str, choice: CommunityChoice) -> Result<Labels, String> {
+        with(text.as_bytes(), |context, path| from_communities(context, &Counting(4), path, choice))
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    #[test]
+    fn single_labels_numeric_order_and_gaps() {
+        let labels = table("node,label\r\n3,10\r\n0,9\r\n1,\r\n0,9\r\n").unwrap();
+        assert_eq!(labels, Labels::Single { classes: names(&["9", "10"]), of: vec![0, -1, -1, 1] });
+        let labels = table("0 b\n1 a\n2 \"10\n").unwrap();
+        assert_eq!(labels, Labels::Single { classes: names(&["\"10", "a", "b"]), of: vec![2, 1, 0, -1] });
+    }
+
+    #[test]
+    fn several_labels_of_a_node_make_sets() {
+        let labels = table("label\tid\tnote\nx, y\t2\t\nb\t0\t.\nx, y\t0\t\nb\t0\t\n").unwrap();
+        let expected =
+            Labels::Multi { classes: names(&["b", "x, y"]), offsets: vec![0, 2, 2, 3, 3], of: vec![0, 1, 1] };
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn communities_by_size_then_line() {
+        let text = "0 1\n# c\n1 2 3 3\n2\n0 3\n";
+        let top = cmty(text, CommunityChoice::Top(2)).unwrap();
+        let expected = Labels::Multi {
+            classes: names(&["1", "0"]),
+            offsets: vec![0, 1, 3, 4, 5],
+            of: vec![1, 0, 1, 0, 0],
+        };
+        assert_eq!(top, expected);
+        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::LargerThan(1)).unwrap() else {
+            panic!()
+        };
+        assert_eq!(classes, ["1", "0", "3"]);
+        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::All).unwrap() else { panic!() };
+        assert_eq!(classes, ["1", "0", "3", "2"]);
+    }
+
+    #[test]
+    fn malformed_files_have_exact_messages() {
+        let cases = [
+            ("", "labels.csv: no rows (expected a line a node)"),
+            ("node,label\n", "labels.csv: no rows after the header"),
+            (
+                "node,label\n7,a\n",
+                "labels.csv:2: expected the id of a node of the graph, found \"7\" (unknown)",
+            ),
+            (
+                "node,label\n-1,a\n",
+                "labels.csv:2: expected the id of a node of the graph, found \"-1\" (unknown)",
+            ),
+            ("node,label\n,a\n", "labels.csv:2: expected a node id, found an empty cell"),
+            ("node,label\n0,a\n1\n", "labels.csv:3: expected 2 columns, found 1: \"1\""),
+            (
+                "0,a,b\n",
+                "labels.csv: expected two columns, node and label, or one named \"label\"; found 3 columns",
+            ),
+            (
+                "0\n",
+                "labels.csv: expected two columns, node and label, or one named \"label\"; found 1 columns",
+            ),
+            ("node,label\n0,\n", "labels.csv: no labels: column \"label\" is empty"),
+            ("0,\"a\n", "labels.csv:1: expected a closing quote on the same line, found \"0,\\\"a\""),
+            ("0,\"a\"b\n", "labels.csv:1: expected a comma after the closing quote, found \"0,\\\"a\\\"b\""),
+            ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file, where text was expected"),
+        ];
+        for (text, message) in cases {
+            assert_eq!(table(text).unwrap_err(), message, "{text:?}");
+        }
+        let unknown = cmty("0 1\n1 9\n", CommunityChoice::All).unwrap_err();
+        assert_eq!(unknown, "labels.csv:2: expected ids of nodes of the graph, found \"9\" (unknown)");
+        let none = cmty("0 1\n1 2\n", CommunityChoice::LargerThan(2)).unwrap_err();
+        assert_eq!(none, "labels.csv: no community has more than 2 members (the largest has 2)");
+        let zero = cmty("0 1\n", CommunityChoice::Top(0)).unwrap_err();
+        assert_eq!(zero, "0 communities asked for (expected at least 1)");
+    }
+
+    /// The shared data, or `None` where it is not to be had.
+    fn shared(file: &str) -> Option<std::path::PathBuf> {
+        let root = std::env::var_os("IGNN_SHARED").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+            std::path::PathBuf::from,
+        );
+        let path = root.join(file);
+        if !path.exists() {
+            eprintln!("skipped: {file} not found; set IGNN_SHARED to the directory that has it");
+        }
+        path.exists().then_some(path)
+    }
+
+    #[test]
+    fn top_communities_of_com_dblp() {
+        let Some(path) = shared("data/com-dblp/com-dblp.all.cmty.txt.gz") else { return };
+        let observer = Recorder::default();
+        let context = Context { threads: 1, memory: 1 << 30, seed: 0, observer: &observer };
+        let labels = from_communities(&context, &Counting(430_000), &path, CommunityChoice::Top(58)).unwrap();
+        let Labels::Multi { classes, offsets, .. } = labels else { panic!("communities are sets") };
+        assert_eq!(classes.len(), 58);
+        assert_eq!(offsets.windows(2).filter(|pair| pair[0] < pair[1]).count(), 107_639);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = with(&bytes, |context, path| from_table(context, &Counting(4), path));
+        }
+
+        #[test]
+        fn arbitrary_tables_do_no_harm(text in "[0-4,\" \t\n\r#a-c]{0,60}") {
+            let _ = table(&text);
+            let _ = cmty(&text, CommunityChoice::Top(2));
+        }
+    }
+}

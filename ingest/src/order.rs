@@ -1,0 +1,142 @@
+//! Orders of the nodes that keep neighbours near each other or hubs together: new positions from an adjacency.
+//! It needs the graph in memory (mapped), and says so when that does not fit.
+
+use ignn_format::csr::CsrFile;
+
+use crate::command::edges::Order;
+use crate::error::{IngestError, Result};
+
+/// The adjacency to order by: one direction or both.
+pub struct Pattern<'a> {
+    /// Incoming neighbours.
+    pub incoming: &'a CsrFile,
+    /// Outgoing neighbours, where they differ.
+    pub outgoing: Option<&'a CsrFile>,
+}
+
+impl Pattern<'_> {
+    fn degree(&self, node: usize) -> usize {
+        self.incoming.range(node).len() + self.outgoing.map_or(0, |out| out.range(node).len())
+    }
+
+    fn neighbours(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
+        let outgoing = self.outgoing.map_or(&[][..], |out| out.row(node));
+        self.incoming.row(node).iter().chain(outgoing).copied()
+    }
+}
+
+/// Refuses an order that needs more memory than the job has: before the graph is built a first time.
+pub fn check_memory(order: Order, nodes: u64, entries: u64, directed: bool, memory: u64) -> Result<()> {
+    let graph = if directed { 2 * entries } else { entries } * 4;
+    let need = match order {
+        Order::None => 0,
+        Order::Degree => nodes * 24,
+        Order::Rcm => nodes * 32 + graph,
+    };
+    if need <= memory {
+        return Ok(());
+    }
+    let (need, memory) = (need >> 20, memory >> 20);
+    let what = format!("--order needs {need} MiB (found --memory {memory} MiB)");
+    Err(IngestError::Usage(format!("{what}: raise --memory, or use --order none")))
+}
+
+/// The new position of each node.
+pub fn positions(order: Order, pattern: &Pattern) -> Vec<u32> {
+    let sequence = match order {
+        Order::None => return (0..pattern.incoming.rows() as u32).collect(),
+        Order::Degree => by_degree(pattern),
+        Order::Rcm => reverse_cuthill_mckee(pattern),
+    };
+    let mut position = vec![0u32; sequence.len()];
+    for (at, node) in sequence.into_iter().enumerate() {
+        position[node as usize] = at as u32;
+    }
+    position
+}
+
+/// Highest degree first; equal degrees by number.
+fn by_degree(pattern: &Pattern) -> Vec<u32> {
+    let mut nodes: Vec<u32> = (0..pattern.incoming.rows() as u32).collect();
+    nodes.sort_by_cached_key(|&node| std::cmp::Reverse(pattern.degree(node as usize)));
+    nodes
+}
+
+/// Breadth first from a node far out, neighbours by rising degree, component after component, then reversed.
+fn reverse_cuthill_mckee(pattern: &Pattern) -> Vec<u32> {
+    let nodes = pattern.incoming.rows();
+    let mut starts: Vec<u32> = (0..nodes as u32).collect();
+    starts.sort_by_cached_key(|&node| pattern.degree(node as usize));
+    let mut seen = vec![false; nodes];
+    let mut sequence: Vec<u32> = Vec::with_capacity(nodes);
+    for start in starts {
+        if seen[start as usize] {
+            continue;
+        }
+        // The last node reached from the component's node of least degree lies far out.
+        let first = sequence.len();
+        let far = breadth_first(pattern, start, &mut seen, &mut sequence);
+        for &node in &sequence[first..] {
+            seen[node as usize] = false;
+        }
+        sequence.truncate(first);
+        breadth_first(pattern, far, &mut seen, &mut sequence);
+    }
+    sequence.reverse();
+    sequence
+}
+
+/// Appends the component of `start` in Cuthill-McKee order; returns its last node.
+fn breadth_first(pattern: &Pattern, start: u32, seen: &mut [bool], sequence: &mut Vec<u32>) -> u32 {
+    let mut at = sequence.len();
+    seen[start as usize] = true;
+    sequence.push(start);
+    while at < sequence.len() {
+        let node = sequence[at];
+        let first = sequence.len();
+        for neighbour in pattern.neighbours(node as usize) {
+            if !std::mem::replace(&mut seen[neighbour as usize], true) {
+                sequence.push(neighbour);
+            }
+        }
+        sequence[first..].sort_by_key(|&neighbour| (pattern.degree(neighbour as usize), neighbour));
+        at += 1;
+    }
+    sequence[at - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ignn_format::csr::CsrWriter;
+
+    fn csr(rows: &[&[u32]]) -> (tempfile::TempDir, CsrFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = CsrWriter::create(dir.path(), "in", false).unwrap();
+        for row in rows {
+            writer.extend(row, &[]).unwrap();
+            writer.end_rows(&[row.len() as u64]).unwrap();
+        }
+        writer.finish().unwrap();
+        let entries = rows.iter().map(|row| row.len() as u64).sum();
+        let csr = CsrFile::open(dir.path(), "in", rows.len() as u64, entries, false).unwrap();
+        (dir, csr)
+    }
+
+    #[test]
+    fn degree_puts_hubs_first_and_rcm_straightens_a_path() {
+        // The path 3 - 0 - 4 - 1 - 2, and 5 alone.
+        let (_dir, csr) = csr(&[&[3, 4], &[2, 4], &[1], &[0], &[0, 1], &[]]);
+        let pattern = Pattern { incoming: &csr, outgoing: None };
+        assert_eq!(positions(Order::Degree, &pattern), [0, 1, 3, 4, 2, 5]);
+        let position = positions(Order::Rcm, &pattern);
+        for (node, row) in (0..6).map(|node| (node, csr.row(node))) {
+            for &neighbour in row {
+                assert_eq!(position[node].abs_diff(position[neighbour as usize]), 1);
+            }
+        }
+        let mut sorted = position;
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+    }
+}

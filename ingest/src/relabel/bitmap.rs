@@ -1,0 +1,85 @@
+//! Integer ids of moderate size: a bit for each possible id, set while edges are read; a node's number is its rank.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::context::Context;
+use crate::edges::map::BitRank;
+use crate::edges::spool::{Edge, Spool};
+use crate::error::Result;
+use crate::pipeline;
+use crate::source::edge_list::Pushed;
+use crate::source::edges::{EdgeFiles, Parsed};
+
+/// Ids are 32-bit in the spool.
+const MOST_IDS: u64 = 1 << 32;
+
+/// Reads all edges; `None` if an id is `limit` or more.
+pub fn read<E: Edge>(
+    context: &Context,
+    files: &EdgeFiles,
+    spool: &mut Spool<E>,
+    limit: u64,
+    least_nodes: u64,
+) -> Result<Option<BitRank>> {
+    let limit = limit.min(MOST_IDS);
+    if least_nodes > limit {
+        return Ok(None);
+    }
+    // Zero pages of the system: only those that are touched take memory.
+    let words: Vec<AtomicU64> = bytemuck::zeroed_vec(limit.div_ceil(64) as usize);
+    let mark = |id: u64| {
+        let (word, bit) = (&words[(id / 64) as usize], 1 << (id % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    };
+    let mut full = false;
+    let mut largest = least_nodes.saturating_sub(1);
+    let work = |item| {
+        let item = files.load(item)?;
+        let bytes = files.item_bytes(&item);
+        let mut edges: Vec<E> = Vec::with_capacity(bytes as usize / 12);
+        let mut largest = 0;
+        let parsed = files.parse::<u64>(&item, |source, target, weight| {
+            let larger = source.max(target);
+            if larger >= limit {
+                return Pushed::Full;
+            }
+            largest = larger.max(largest);
+            mark(source);
+            mark(target);
+            edges.push(E::new(source as u32, target as u32, weight));
+            Pushed::Taken
+        })?;
+        Ok((parsed, edges, largest, bytes))
+    };
+    // Once full, the items that are still on their way are dropped; nothing new is started after the error below.
+    let outcome = pipeline::ordered(
+        context.threads,
+        files.items().map(|item| item.map_err(Some)),
+        |item| work(item).map_err(Some),
+        |(parsed, mut edges, top, bytes)| {
+            if parsed == Parsed::Full {
+                return Err(None);
+            }
+            context.observer.advance(bytes);
+            largest = largest.max(top);
+            edges.shrink_to_fit();
+            spool.push(edges).map_err(Some)
+        },
+    );
+    match outcome {
+        Ok(()) => {}
+        Err(None) => full = true,
+        Err(Some(error)) => return Err(error),
+    }
+    if full {
+        return Ok(None);
+    }
+    for id in 0..least_nodes {
+        mark(id);
+    }
+    let used = (largest / 64 + 1) as usize;
+    let words = words.into_iter().take(used).map(AtomicU64::into_inner).collect();
+    Ok(Some(BitRank::new(words)))
+}

@@ -1,0 +1,172 @@
+//! From the ids in the files to node numbers `0 .. n`, rising with the id: three ways, by what fits in memory.
+//!
+//! | way | ids | memory |
+//! | --- | --- | --- |
+//! | [`bitmap`] | integers below a limit that depends on the memory | a bit an id |
+//! | [`intern`] | any, while their table fits | some tens of bytes a node |
+//! | [`external`] | any | a bucket at a time, through the disk |
+//!
+//! Each reads the files once and fails over to the next; all three give the same numbers.
+
+pub mod bitmap;
+pub mod external;
+pub mod index;
+pub mod intern;
+
+use std::path::Path;
+
+use ignn_format::ids::IdsWriter;
+
+use crate::builder::DatasetBuilder;
+use crate::context::{Context, Unit};
+use crate::edges::spool::{Edge, EdgeSpool, Spool};
+use crate::edges::store::Budget;
+use crate::error::Result;
+use crate::pipeline;
+use crate::source::edge_list::Pushed;
+use crate::source::edges::EdgeFiles;
+use index::{KnownIds, NodeIndex, NodeList};
+
+/// Edges read, with the ids of their nodes.
+pub struct Relabelled {
+    /// The edges, in provisional or final numbers.
+    pub edges: EdgeSpool,
+    /// The ids.
+    pub index: NodeIndex,
+    /// Provisional numbers to final ones, for [`KnownIds::Integers`] and [`KnownIds::Strings`].
+    pub rank: Vec<u32>,
+    /// Ids that were written on the way.
+    pub written: Option<IdsWriter>,
+}
+
+/// What reading edges needs.
+pub struct Reader<'a> {
+    /// Threads, memory, observer.
+    pub context: &'a Context<'a>,
+    /// The files.
+    pub files: &'a EdgeFiles,
+    /// For spilling.
+    pub scratch: &'a Path,
+    /// The unfinished dataset.
+    pub dataset: &'a Path,
+    /// Memory for chunks.
+    pub budget: &'a Budget,
+    /// Ids below this exist, with edges or without (integers only).
+    pub least_nodes: u64,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that works for a dataset in the making.
+    pub fn new(
+        context: &'a Context<'a>,
+        builder: &'a DatasetBuilder<'_>,
+        files: &'a EdgeFiles,
+        scratch: &'a Path,
+        least_nodes: u64,
+    ) -> Self {
+        Self { context, files, scratch, dataset: builder.path(), budget: builder.budget(), least_nodes }
+    }
+
+    /// Reads all edges; `weighted` spools carry weights (1 where the files have none).
+    pub fn read(&self, weighted: bool, list: Option<NodeList>) -> Result<Relabelled> {
+        if weighted {
+            self.read_edges(EdgeSpool::Weighted, list)
+        } else {
+            self.read_edges(EdgeSpool::Plain, list)
+        }
+    }
+
+    /// The part of the memory that ids may take.
+    pub fn id_memory(context: &Context) -> u64 {
+        context.memory / 4
+    }
+
+    fn read_edges<E: Edge>(&self, wrap: fn(Spool<E>) -> EdgeSpool, list: Option<NodeList>) -> Result<Relabelled> {
+        let fresh = || Spool::<E>::new(self.scratch, self.budget);
+        let limit = Self::id_memory(self.context);
+        let observer = self.context.observer;
+        let start = || observer.phase("read edges", Some(self.files.bytes), Unit::Bytes);
+        let done = |spool, ids, nodes, rank| Relabelled {
+            edges: wrap(spool),
+            index: NodeIndex::new(ids, nodes),
+            rank,
+            written: None,
+        };
+        start();
+        let mut spool = fresh();
+        if let Some(list) = list {
+            self.read_listed(&list, &mut spool)?;
+            let nodes = list.len() as u64;
+            return Ok(done(spool, KnownIds::Listed(list), nodes, Vec::new()));
+        }
+        if self.files.integer {
+            if let Some(set) = bitmap::read(self.context, self.files, &mut spool, limit * 8, self.least_nodes)? {
+                let nodes = set.members();
+                return Ok(done(spool, KnownIds::Set(set), nodes, Vec::new()));
+            }
+            drop(spool);
+            let mut spool = fresh();
+            start();
+            if let Some(found) = intern::read::<u64, E>(self.context, self.files, &mut spool, limit)? {
+                let nodes = found.ids.len() as u64;
+                return Ok(done(spool, KnownIds::Integers(found.ids), nodes, found.rank));
+            }
+            drop(spool);
+            return self.read_external::<external::Integers, E>(wrap);
+        }
+        if let Some(found) = intern::read::<Box<str>, E>(self.context, self.files, &mut spool, limit)? {
+            let nodes = found.ids.len() as u64;
+            return Ok(done(spool, KnownIds::Strings(found.ids), nodes, found.rank));
+        }
+        drop(spool);
+        self.read_external::<external::Strings, E>(wrap)
+    }
+
+    fn read_external<K: external::TokenFamily, E: Edge>(
+        &self,
+        wrap: fn(Spool<E>) -> EdgeSpool,
+    ) -> Result<Relabelled> {
+        let mut spool = Spool::<E>::new(self.scratch, self.budget);
+        let places = external::Places {
+            context: self.context,
+            scratch: self.scratch,
+            dataset: self.dataset,
+            budget: self.budget,
+        };
+        let (written, keys) = external::read::<K, E>(&places, self.files, &mut spool)?;
+        let nodes = keys.nodes();
+        let index = NodeIndex::new(KnownIds::OnDisk(keys), nodes);
+        Ok(Relabelled { edges: wrap(spool), index, rank: Vec::new(), written: Some(written) })
+    }
+
+    fn read_listed<E: Edge>(&self, list: &NodeList, spool: &mut Spool<E>) -> Result<()> {
+        fn pair(source: Option<&u32>, target: Option<&u32>) -> Result<(u32, u32), Pushed> {
+            let source = *source.ok_or(Pushed::UnknownSource)?;
+            Ok((source, *target.ok_or(Pushed::UnknownTarget)?))
+        }
+        let work = |item| {
+            let item = self.files.load(item)?;
+            let mut edges: Vec<E> = Vec::new();
+            let mut add = |found: Result<(u32, u32), Pushed>, weight| match found {
+                Ok((source, target)) => {
+                    edges.push(E::new(source, target, weight));
+                    Pushed::Taken
+                }
+                Err(unknown) => unknown,
+            };
+            match list {
+                NodeList::Integers(_, map) => {
+                    self.files.parse::<u64>(&item, |s, t, w| add(pair(map.get(&s), map.get(&t)), w))?
+                }
+                NodeList::Strings(_, map) => {
+                    self.files.parse::<&str>(&item, |s, t, w| add(pair(map.get(s), map.get(t)), w))?
+                }
+            };
+            Ok((edges, self.files.item_bytes(&item)))
+        };
+        pipeline::ordered(self.context.threads, self.files.items(), work, |(edges, bytes)| {
+            self.context.observer.advance(bytes);
+            spool.push(edges)
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Adjacency lists: line `i` (from 0) is `degree neighbour neighbour ...` of node `i`.
+//! Every line is a node, so there are no comments and no empty lines but at the end.
+
+use crate::error::quoted;
+use crate::source::edge_list::{BadLine, Key, Pushed};
+
+/// Whether the first lines of a text look like this form and not like an edge list: every count is right, and
+/// the lines have different lengths.
+pub fn looks_like(text: &[u8]) -> bool {
+    let mut lengths = Vec::new();
+    // The last line may be cut.
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1);
+    for line in text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(1000) {
+        let cells: Vec<_> = cells(line).collect();
+        match cells.first().map(|cell| u64::parse(cell)) {
+            Some(Ok(degree)) if degree as usize == cells.len() - 1 => lengths.push(cells.len()),
+            _ => return false,
+        }
+    }
+    lengths.iter().any(|&length| length != lengths[0])
+}
+
+fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| byte.is_ascii_whitespace()).filter(|cell| !cell.is_empty())
+}
+
+/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its neighbours.
+pub fn parse(text: &[u8], first: u64, mut push: impl FnMut(u64, u64, f32) -> Pushed) -> Result<Pushed, BadLine> {
+    let mut at = 0;
+    for (node, line) in (first..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+        let start = at;
+        at += line.len();
+        let bad = |expected: String, found: &[u8]| BadLine { at: start, expected, found: quoted(found) };
+        let mut cells = cells(line);
+        let degree = cells.next().ok_or_else(|| bad("a number of neighbours".into(), b""))?;
+        let degree = u64::parse(degree).map_err(|_| bad("a number of neighbours".into(), degree))?;
+        let mut found = 0;
+        for cell in cells {
+            let neighbour = u64::parse(cell).map_err(|expected| bad(expected.into(), cell))?;
+            found += 1;
+            match push(node, neighbour, 1.0) {
+                Pushed::Taken => {}
+                Pushed::Full => return Ok(Pushed::Full),
+                _ => return Err(bad("a node of the node list".into(), cell)),
+            }
+        }
+        if found != degree {
+            let expected = format!("{degree} neighbours, as the first number of the line says");
+            return Err(BadLine { at: start, expected, found: found.to_string() });
+        }
+    }
+    Ok(Pushed::Taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_nodes() {
+        let mut edges = Vec::new();
+        let mut push = |source, target, _| {
+            edges.push((source, target));
+            Pushed::Taken
+        };
+        parse(b"2 5 6\n0\r\n1 9", 10, &mut push).unwrap();
+        assert_eq!(edges, [(10, 5), (10, 6), (12, 9)]);
+    }
+
+    #[test]
+    fn wrong_counts_are_told() {
+        let refuse = |text: &[u8]| {
+            let bad = parse(text, 0, |_, _, _| Pushed::Taken).unwrap_err();
+            (bad.at, bad.expected, bad.found)
+        };
+        let expected = "2 neighbours, as the first number of the line says".to_string();
+        assert_eq!(refuse(b"1 0\n2 1\n"), (4, expected, "1".into()));
+        assert_eq!(refuse(b"x 0\n"), (0, "a number of neighbours".into(), "\"x\"".into()));
+        assert_eq!(refuse(b"1 0\n\n1 0\n").0, 4);
+    }
+
+    #[test]
+    fn the_form_is_told_from_edge_lists() {
+        assert!(looks_like(b"2 5 6\n0\n1 9\n"));
+        assert!(!looks_like(b"1 5\n1 6\n1 9\n"));
+        assert!(!looks_like(b"2 5\n3 6\n"));
+        assert!(!looks_like(b"# x\n2 5 6\n"));
+    }
+}

@@ -1,0 +1,353 @@
+//! Edge lists: a line an edge, two columns or more, split by blanks, tabs or commas.
+//! It finds out the layout and parses blocks; where ids go is for the caller.
+
+use std::path::Path;
+
+use crate::command::edges::{IdChoice, IngestEdges};
+use crate::error::{IngestError, Result, quoted};
+
+/// What stands between columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// Any run of spaces and tabs.
+    Blank,
+    /// One tab.
+    Tab,
+    /// One comma, with blanks around it ignored; fields may be quoted.
+    Comma,
+}
+
+/// Where things are in a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Between columns.
+    pub separator: Separator,
+    /// The first line that is no comment is a header.
+    pub header: bool,
+    /// Column of the source.
+    pub source: usize,
+    /// Column of the target.
+    pub target: usize,
+    /// Column of the weight.
+    pub weight: Option<usize>,
+    /// Ids are integers.
+    pub integer: bool,
+}
+
+/// A line that cannot be parsed, by its offset in the block.
+#[derive(Debug)]
+pub struct BadLine {
+    /// Start of the line in the block.
+    pub at: usize,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+/// What the receiver of an edge says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// Go on.
+    Taken,
+    /// Stop: this receiver cannot take such ids.
+    Full,
+    /// The source is not in the list of nodes.
+    UnknownSource,
+    /// The target is not in the list of nodes.
+    UnknownTarget,
+}
+
+/// An id as it stands in a file.
+pub trait Key<'a>: Copy + Send {
+    /// Reads a token.
+    fn parse(token: &'a [u8]) -> Result<Self, &'static str>;
+}
+
+/// What an integer id must be.
+const INTEGER: &str = "an integer id from 0 to 18446744073709551615";
+
+impl<'a> Key<'a> for u64 {
+    fn parse(token: &'a [u8]) -> Result<Self, &'static str> {
+        let mut at = 0;
+        match integer(token, &mut at) {
+            Some(value) if at == token.len() => Ok(value),
+            _ => Err(INTEGER),
+        }
+    }
+}
+
+impl<'a> Key<'a> for &'a str {
+    fn parse(token: &'a [u8]) -> Result<Self, &'static str> {
+        match std::str::from_utf8(token) {
+            Ok("") => Err("an id"),
+            Ok(text) if text.contains('"') => Err("an id without quotes inside"),
+            Ok(text) => Ok(text),
+            Err(_) => Err("an id in UTF-8"),
+        }
+    }
+}
+
+/// Digits from `at` on; `None` if there are none or the number exceeds 64 bits.
+fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    const SAFE_DIGITS: usize = 19;
+    let start = *at;
+    let mut value = 0u64;
+    while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        *at += 1;
+    }
+    if *at - start > SAFE_DIGITS {
+        return std::str::from_utf8(&bytes[start..*at]).ok()?.parse().ok();
+    }
+    (*at > start).then_some(value)
+}
+
+/// A weight: finite and not negative.
+pub fn parse_weight(token: &[u8]) -> Result<f32, &'static str> {
+    check_weight(std::str::from_utf8(token).ok().and_then(|t| t.parse().ok()).ok_or("a number as weight")?)
+}
+
+/// A number as a weight.
+pub fn check_weight(weight: f32) -> Result<f32, &'static str> {
+    if weight.is_finite() && weight >= 0.0 { Ok(weight) } else { Err("a finite weight that is not negative") }
+}
+
+/// The columns of a line.
+fn columns(line: &[u8], separator: Separator) -> Columns<'_> {
+    Columns { rest: Some(line), separator }
+}
+
+struct Columns<'a> {
+    rest: Option<&'a [u8]>,
+    separator: Separator,
+}
+
+impl<'a> Iterator for Columns<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
+        let (token, after) = match self.separator {
+            Separator::Blank => {
+                let rest = rest.trim_ascii_start();
+                let end = rest.iter().position(blank).unwrap_or(rest.len());
+                let after = rest[end..].trim_ascii_start();
+                (&rest[..end], (!after.is_empty()).then_some(after))
+            }
+            Separator::Tab => cut(rest, b'\t'),
+            Separator::Comma => {
+                let start = rest.trim_ascii_start();
+                match start.strip_prefix(b"\"") {
+                    Some(quoted) => match quoted.iter().position(|&byte| byte == b'"') {
+                        // Doubled quotes leave a quote in the token, which no id may have.
+                        Some(end) if quoted.get(end + 1) != Some(&b'"') => {
+                            let (_, after) = cut(&quoted[end + 1..], b',');
+                            (&quoted[..end], after)
+                        }
+                        _ => cut(start, b','),
+                    },
+                    None => cut(rest, b','),
+                }
+            }
+        };
+        self.rest = after;
+        Some(token.trim_ascii())
+    }
+}
+
+fn cut(line: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
+    match line.iter().position(|&byte| byte == separator) {
+        Some(at) => (&line[..at], Some(&line[at + 1..])),
+        None => (line, None),
+    }
+}
+
+/// Whether a line holds no edge: empty, or a comment.
+fn no_edge(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_start().first(), None | Some(b'#' | b'%'))
+}
+
+/// Lines of a block with their offsets, without line ends.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    text.split_inclusive(|&byte| byte == b'\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        (start, line.strip_suffix(b"\r").unwrap_or(line))
+    })
+}
+
+impl Layout {
+    /// Finds the layout from the first block of a file and the user's wishes.
+    pub fn detect(path: &Path, text: &[u8], wishes: &IngestEdges) -> Result<Self> {
+        let data: Vec<&[u8]> = lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
+        let Some(first) = data.first() else {
+            return Err(IngestError::file(path, "no edges in it (found nothing but empty lines and comments)"));
+        };
+        let separator = match first {
+            line if line.contains(&b',') => Separator::Comma,
+            line if line.contains(&b'\t') => Separator::Tab,
+            _ => Separator::Blank,
+        };
+        let cells = |line| columns(line, separator).collect::<Vec<_>>();
+        let is_integer = |token: &&[u8]| u64::parse(token).is_ok();
+        let names: Vec<String> =
+            cells(first).iter().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
+        let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+        let second_is_integer = data.get(1).is_some_and(|line| cells(line).iter().take(2).all(|c| is_integer(&c)));
+        let header = wishes.header.unwrap_or_else(|| {
+            let asked = [&wishes.source, &wishes.target, &wishes.weight];
+            let by_name = asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
+            let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
+            let only_first_differs =
+                second_is_integer && !cells(first).iter().take(2).any(|c| is_integer(&c)) && wishes.ids != IdChoice::String;
+            by_name || known || only_first_differs
+        });
+        let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| match wish {
+            Some(wish) => {
+                let by_name = if header { names.iter().position(|n| *n == wish.to_ascii_lowercase()) } else { None };
+                let found = by_name.or_else(|| wish.parse().ok().filter(|&at: &usize| at < names.len()));
+                found.map(Some).ok_or_else(|| {
+                    let what = if header { format!("columns: {}", names.join(", ")) } else { format!("{} columns, no header", names.len()) };
+                    IngestError::file(path, format!("no column {wish:?} for the {role} (found {what})"))
+                })
+            }
+            None => Ok(if header { named(known) } else { None }.or(default)),
+        };
+        let source = find(&wishes.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
+        let target = find(&wishes.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
+        let third = !header && names.len() == 3 && source.max(target) == 1;
+        let weight = find(&wishes.weight, WEIGHT_NAMES, third.then_some(2), "weight")?;
+        let weight = weight.filter(|_| !wishes.unweighted);
+        let integer = match wishes.ids {
+            IdChoice::Integer => true,
+            IdChoice::String => false,
+            IdChoice::Auto => data.iter().skip(usize::from(header)).all(|line| {
+                let cells = cells(line);
+                [source, target].into_iter().filter_map(|at| cells.get(at)).all(|c| is_integer(&c))
+            }),
+        };
+        Ok(Self { separator, header, source, target, weight, integer })
+    }
+
+    /// Where the data starts in the first block: after the header, if there is one.
+    pub fn data_start(&self, text: &[u8]) -> usize {
+        if !self.header {
+            return 0;
+        }
+        let header = lines(text).find(|(_, line)| !no_edge(line));
+        let end = header.map_or(0, |(at, _)| at);
+        text[end..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| end + newline + 1)
+    }
+
+    /// Whether the fast parser of plain integer columns fits.
+    fn plain(&self) -> bool {
+        self.integer && (self.source, self.target) == (0, 1) && self.weight.is_none()
+    }
+}
+
+/// Names of the source column.
+pub const SOURCE_NAMES: &[&str] =
+    &["source", "src", "from", "u", "head", "fromnodeid", "from_node_id", "from_id", "source_id", "node1", "id1", "subject"];
+/// Names of the target column.
+pub const TARGET_NAMES: &[&str] =
+    &["target", "dst", "destination", "to", "v", "tail", "tonodeid", "to_node_id", "to_id", "target_id", "node2", "id2", "object"];
+/// Names of the weight column.
+pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
+
+/// Parses the edges of a block of whole lines; stops where `push` does. Returns how many edges it took and why it stopped.
+pub fn parse<'a, K: Key<'a>>(
+    text: &'a [u8],
+    layout: &Layout,
+    mut push: impl FnMut(K, K, f32) -> Pushed,
+) -> Result<Pushed, BadLine> {
+    let last = layout.source.max(layout.target).max(layout.weight.unwrap_or(0));
+    let mut cells: Vec<&[u8]> = Vec::new();
+    for (at, line) in lines(text) {
+        if no_edge(line) {
+            continue;
+        }
+        let bad = |expected: String, found: String| BadLine { at, expected, found };
+        cells.clear();
+        cells.extend(columns(line, layout.separator).take(last + 1));
+        if cells.len() <= last {
+            let expected = format!("{} columns", last + 1);
+            return Err(bad(expected, format!("{}: {}", cells.len(), quoted(line))));
+        }
+        let key = |column: usize| K::parse(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])));
+        let (source, target) = (key(layout.source)?, key(layout.target)?);
+        let weight = match layout.weight {
+            Some(column) => parse_weight(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))?,
+            None => 1.0,
+        };
+        match push(source, target, weight) {
+            Pushed::Taken => {}
+            Pushed::Full => return Ok(Pushed::Full),
+            Pushed::UnknownSource => {
+                return Err(bad("a node of the node list".into(), quoted(cells[layout.source])));
+            }
+            Pushed::UnknownTarget => {
+                return Err(bad("a node of the node list".into(), quoted(cells[layout.target])));
+            }
+        }
+    }
+    Ok(Pushed::Taken)
+}
+
+/// The same for integer ids in the first two columns, without looking at cells: most of the world's edge lists.
+/// Lines that it does not understand go to [`parse`].
+pub fn parse_integers(
+    text: &[u8],
+    layout: &Layout,
+    mut push: impl FnMut(u64, u64, f32) -> Pushed,
+) -> Result<Pushed, BadLine> {
+    if !layout.plain() {
+        return parse(text, layout, push);
+    }
+    let mut at = 0;
+    while at < text.len() {
+        let start = at;
+        if let Some((source, target, end)) = plain_line(text, at) {
+            let pushed = push(source, target, 1.0);
+            at = end;
+            if pushed == Pushed::Taken {
+                continue;
+            }
+            if pushed == Pushed::Full {
+                return Ok(pushed);
+            }
+        }
+        // A comment, an empty line, an error, or more columns: one line, slowly.
+        let end = text[start..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |n| start + n + 1);
+        let done = parse(&text[start..end], layout, &mut push);
+        match done.map_err(|bad| BadLine { at: start + bad.at, ..bad })? {
+            Pushed::Taken => at = end,
+            other => return Ok(other),
+        }
+    }
+    Ok(Pushed::Taken)
+}
+
+/// `digits separator digits end-of-line` at `at`: both numbers and the start of the next line.
+#[inline(always)]
+fn plain_line(text: &[u8], mut at: usize) -> Option<(u64, u64, usize)> {
+    let separator = |byte: u8| byte == b' ' || byte == b'\t' || byte == b',';
+    let source = integer(text, &mut at)?;
+    let from = at;
+    while separator(*text.get(at)?) {
+        at += 1;
+    }
+    if at == from {
+        return None;
+    }
+    let target = integer(text, &mut at)?;
+    match text.get(at) {
+        None => Some((source, target, at)),
+        Some(b'\n') => Some((source, target, at + 1)),
+        Some(b'\r') if text.get(at + 1) == Some(&b'\n') => Some((source, target, at + 2)),
+        _ => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! Edges in Parquet tables: the columns of source, target and weight, by name; a slice of a row group at a time.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use ignn_format::FormatError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use crate::command::edges::IngestEdges;
+use crate::error::{IngestError, Result};
+use crate::source::edge_list::{self, BadLine, Pushed, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES};
+use crate::source::{parquet_file, text};
+
+/// First bytes of the form.
+pub const MAGIC: &[u8] = b"PAR1";
+/// Rows decoded at once.
+const SLICE_ROWS: usize = 1 << 18;
+
+/// A Parquet file of edges.
+pub struct EdgeTable {
+    path: PathBuf,
+    metadata: ArrowReaderMetadata,
+    columns: [usize; 2],
+    weight: Option<usize>,
+    /// Ids are integers.
+    pub integer: bool,
+}
+
+/// Rows of a row group.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice {
+    group: usize,
+    offset: usize,
+    /// Number of the first row in the file.
+    pub first_row: u64,
+}
+
+impl EdgeTable {
+    /// Opens a file and finds its columns.
+    pub fn open(path: &Path, wishes: &IngestEdges) -> Result<Self> {
+        let builder = parquet_file::open(path)?;
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options);
+        let metadata = metadata.map_err(FormatError::parquet(path))?;
+        let fields = metadata.schema().fields().clone();
+        let names: Vec<String> = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
+        let find = |wish: &Option<String>, known: &[&str], role: &str| {
+            let found = match wish {
+                Some(wish) => names.iter().position(|name| *name == wish.to_ascii_lowercase()),
+                None => names.iter().position(|name| known.contains(&name.as_str())),
+            };
+            let wanted = wish.as_deref().unwrap_or(known[0]);
+            found.ok_or_else(|| {
+                let found = names.join(", ");
+                let what = format!("no column {wanted:?} for the {role} (found {found}): name it with --{role}");
+                IngestError::file(path, what)
+            })
+        };
+        let source = find(&wishes.source, SOURCE_NAMES, "source")?;
+        let target = find(&wishes.target, TARGET_NAMES, "target")?;
+        let weight = match &wishes.weight {
+            _ if wishes.unweighted => None,
+            Some(_) => Some(find(&wishes.weight, WEIGHT_NAMES, "weight")?),
+            None => find(&wishes.weight, WEIGHT_NAMES, "weight").ok(),
+        };
+        let mut integer = true;
+        for column in [source, target] {
+            match fields[column].data_type() {
+                kind if kind.is_integer() => {}
+                DataType::Utf8 | DataType::LargeUtf8 => integer = false,
+                other => {
+                    let name = fields[column].name();
+                    let what = format!("column {name:?} has type {other} (expected integers or strings as ids)");
+                    return Err(IngestError::file(path, what));
+                }
+            }
+        }
+        if let Some(column) = weight {
+            let kind = fields[column].data_type();
+            if !kind.is_integer() && !matches!(kind, DataType::Float32 | DataType::Float64) {
+                let name = fields[column].name();
+                return Err(IngestError::file(path, format!("column {name:?} has type {kind} (expected a number as weight)")));
+            }
+        }
+        Ok(Self { path: path.into(), metadata, columns: [source, target], weight, integer })
+    }
+
+    /// Whether there is a weight column.
+    pub fn weighted(&self) -> bool {
+        self.weight.is_some()
+    }
+
+    /// The file in slices.
+    pub fn slices(&self) -> impl Iterator<Item = Slice> + Send + use<> {
+        let mut first = 0u64;
+        let groups: Vec<usize> =
+            self.metadata.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as usize).collect();
+        groups.into_iter().enumerate().flat_map(move |(group, rows)| {
+            let base = first;
+            first += rows as u64;
+            (0..rows).step_by(SLICE_ROWS).map(move |offset| Slice { group, offset, first_row: base + offset as u64 })
+        })
+    }
+
+    /// Decodes a slice.
+    pub fn read(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
+        parquet_file::guarded(&self.path, || self.decode(slice))
+    }
+
+    fn decode(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
+        let file = text::open_file(&self.path)?;
+        let columns = self.columns.into_iter().chain(self.weight);
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns);
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_projection(mask)
+            .with_row_groups(vec![slice.group])
+            .with_offset(slice.offset)
+            .with_limit(SLICE_ROWS)
+            .with_batch_size(SLICE_ROWS)
+            .build()
+            .map_err(FormatError::parquet(&self.path))?;
+        reader.map(|batch| batch.map_err(|error| parquet_file::damaged(&self.path, error))).collect()
+    }
+
+    /// The position of one of our columns in a batch, which keeps the file's order.
+    fn place(&self, column: usize) -> usize {
+        let all = self.columns.into_iter().chain(self.weight);
+        let mut smaller: Vec<usize> = all.filter(|&other| other < column).collect();
+        smaller.sort_unstable();
+        smaller.dedup();
+        smaller.len()
+    }
+
+    /// Integer ids of a batch.
+    pub fn integers(
+        &self,
+        batches: &[RecordBatch],
+        mut push: impl FnMut(u64, u64, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        self.rows(batches, |batch, column| integer_column(batch.column(self.place(column))), &mut push)
+    }
+
+    /// String ids of a batch.
+    pub fn strings<'a>(
+        &self,
+        batches: &'a [RecordBatch],
+        mut push: impl FnMut(&'a str, &'a str, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        let column = |batch: &'a RecordBatch, column: usize| {
+            let array = batch.column(self.place(column));
+            match array.data_type() {
+                DataType::Utf8 => array.as_string::<i32>().iter().map(|id| id.ok_or_else(null)).collect(),
+                _ => array.as_string::<i64>().iter().map(|id| id.ok_or_else(null)).collect(),
+            }
+        };
+        self.rows(batches, column, &mut push)
+    }
+
+    fn rows<'a, K: Copy + std::fmt::Debug>(
+        &self,
+        batches: &'a [RecordBatch],
+        ids: impl Fn(&'a RecordBatch, usize) -> Vec<Result<K, String>>,
+        push: &mut impl FnMut(K, K, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        let mut first = 0;
+        for batch in batches {
+            let [sources, targets] = self.columns.map(|column| ids(batch, column));
+            let weights = self.weight.map(|column| weight_column(batch.column(self.place(column))));
+            for row in 0..batch.num_rows() {
+                let bad = |expected: &str, found: String| BadLine { at: first + row, expected: expected.into(), found };
+                let id = |ids: &[Result<K, String>]| ids[row].clone().map_err(|found| bad("an id that is not negative", found));
+                let (source, target) = (id(&sources)?, id(&targets)?);
+                let weight = match &weights {
+                    Some(weights) => edge_list::check_weight(weights[row]).map_err(|e| bad(e, weights[row].to_string()))?,
+                    None => 1.0,
+                };
+                match push(source, target, weight) {
+                    Pushed::Taken => {}
+                    Pushed::Full => return Ok(Pushed::Full),
+                    Pushed::UnknownSource => return Err(bad("a node of the node list", format!("{source:?}"))),
+                    Pushed::UnknownTarget => return Err(bad("a node of the node list", format!("{target:?}"))),
+                }
+            }
+            first += batch.num_rows();
+        }
+        Ok(Pushed::Taken)
+    }
+}
+
+fn null() -> String {
+    "null".into()
+}
+
+fn integer_column(array: &dyn Array) -> Vec<Result<u64, String>> {
+    macro_rules! collect {
+        ($kind:ty) => {
+            array
+                .as_primitive::<$kind>()
+                .iter()
+                .map(|id| id.ok_or_else(null).and_then(|id| u64::try_from(id).map_err(|_| id.to_string())))
+                .collect()
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => collect!(Int8Type),
+        DataType::Int16 => collect!(Int16Type),
+        DataType::Int32 => collect!(Int32Type),
+        DataType::Int64 => collect!(Int64Type),
+        DataType::UInt8 => collect!(UInt8Type),
+        DataType::UInt16 => collect!(UInt16Type),
+        DataType::UInt32 => collect!(UInt32Type),
+        _ => collect!(UInt64Type),
+    }
+}
+
+/// Weights as f32; null is NaN, which is refused later.
+fn weight_column(array: &dyn Array) -> Vec<f32> {
+    match array.data_type() {
+        DataType::Float32 => array.as_primitive::<Float32Type>().iter().map(|w| w.unwrap_or(f32::NAN)).collect(),
+        DataType::Float64 => {
+            array.as_primitive::<Float64Type>().iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect()
+        }
+        _ => integer_column(array).into_iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect(),
+    }
+}

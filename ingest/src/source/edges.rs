@@ -1,0 +1,379 @@
+//! All edge files of a job, whatever their forms, as items of work that yield edges.
+//! It recognises forms and reports positions; ids stay what they are in the file.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+
+use crate::command::edges::{EdgeForm, IngestEdges};
+use crate::error::{IngestError, Result, quoted};
+use crate::source::edge_list::{self, BadLine, Key, Layout, Pushed};
+use crate::source::edge_table::{self, EdgeTable, Slice};
+use crate::source::matrix_market::{self, Symmetry};
+use crate::source::text::{self, Block, Blocks};
+use crate::source::adjacency;
+
+/// The edge files of a job.
+pub struct EdgeFiles {
+    files: Vec<EdgeFile>,
+    directed: bool,
+    /// Ids are integers in all of them.
+    pub integer: bool,
+    /// All have weights.
+    pub weighted: bool,
+    /// Ids below this exist, with edges or without.
+    pub least_nodes: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+}
+
+struct EdgeFile {
+    path: PathBuf,
+    form: Form,
+    /// Bytes on disk a byte of text takes, for progress.
+    compression: f64,
+}
+
+enum Form {
+    List(Layout),
+    MatrixMarket {
+        header: matrix_market::Header,
+        /// Where the entries start in the text.
+        start: u64,
+        /// Entries parsed so far, to be compared with the header's at the end.
+        seen: AtomicU64,
+    },
+    Adjacency,
+    Parquet(EdgeTable),
+}
+
+/// A piece of a file, to be parsed by one worker.
+pub struct Item {
+    file: usize,
+    piece: Piece,
+}
+
+enum Piece {
+    /// Whole lines, with the number of lines before them where the form needs it.
+    Text(Block, u64),
+    /// Rows of a table, not read yet.
+    Slice(Slice),
+    /// Rows of a table.
+    Rows(Slice, Vec<RecordBatch>),
+}
+
+/// How far an item was parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// To its end.
+    Whole,
+    /// The receiver could not take its ids.
+    Full,
+}
+
+/// The files that the user's words name: globs expanded and sorted, plain paths as they are.
+pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for word in words {
+        let pattern = word.to_string_lossy();
+        if word.exists() || !pattern.contains(['*', '?', '[']) {
+            paths.push(word.clone());
+            continue;
+        }
+        let found = glob::glob(&pattern).map_err(|e| IngestError::file(word, format!("bad pattern: {e}")))?;
+        let before = paths.len();
+        for path in found {
+            paths.push(path.map_err(|e| IngestError::file(word, e.to_string()))?);
+        }
+        if paths.len() == before {
+            return Err(IngestError::file(word, "no file matches this pattern"));
+        }
+    }
+    Ok(paths)
+}
+
+impl EdgeFiles {
+    /// Opens each file and recognises its form.
+    pub fn open(wishes: &IngestEdges) -> Result<Self> {
+        let directed = wishes.relation.directed;
+        let mut all = Self { files: Vec::new(), directed, integer: true, weighted: false, least_nodes: 0, bytes: 0 };
+        for path in expand(&wishes.files)? {
+            let (form, compression) = recognise(&path, wishes)?;
+            let (integer, weighted) = match &form {
+                Form::List(layout) => (layout.integer, layout.weight.is_some()),
+                Form::MatrixMarket { header, .. } => {
+                    if header.rows != header.cols {
+                        let (rows, cols) = (header.rows, header.cols);
+                        let what = format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
+                        return Err(IngestError::file(path, what));
+                    }
+                    all.least_nodes = all.least_nodes.max(header.rows);
+                    (true, header.field != matrix_market::Field::Pattern && !wishes.unweighted)
+                }
+                Form::Adjacency => {
+                    all.least_nodes = all.least_nodes.max(count_lines(&path)?);
+                    (true, false)
+                }
+                Form::Parquet(table) => (table.integer, table.weighted()),
+            };
+            if weighted != all.weighted && !all.files.is_empty() {
+                let what = if weighted { "has weights, but the file before it has not" } else { "has no weights, but the file before it has" };
+                return Err(IngestError::file(path, format!("{what}: pass --unweighted to ignore weights")));
+            }
+            if integer != all.integer && !all.files.is_empty() {
+                return Err(IngestError::file(path, "has ids of another type than the file before it: pass --ids string"));
+            }
+            (all.integer, all.weighted) = (integer, weighted);
+            all.bytes += std::fs::metadata(&path).map_err(IngestError::io("read", &path))?.len();
+            all.files.push(EdgeFile { path, form, compression });
+        }
+        if all.files.is_empty() {
+            return Err(IngestError::Usage("no edge files given".into()));
+        }
+        Ok(all)
+    }
+
+    /// The pieces of all files, in order.
+    pub fn items(&self) -> impl Iterator<Item = Result<Item>> + Send + '_ {
+        self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, form, .. })| {
+            let items: Box<dyn Iterator<Item = Result<Item>> + Send> = match form {
+                Form::Parquet(table) => {
+                    Box::new(table.slices().map(move |slice| Ok(Item { file, piece: Piece::Slice(slice) })))
+                }
+                _ => match Blocks::open(path) {
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                    Ok(blocks) => {
+                        if let Form::MatrixMarket { seen, .. } = form {
+                            seen.store(0, Ordering::Relaxed);
+                        }
+                        let numbered = matches!(form, Form::Adjacency);
+                        let mut line = 0;
+                        Box::new(blocks.map(move |block| {
+                            let (block, first) = (block?, line);
+                            if numbered {
+                                line += block.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+                            }
+                            Ok(Item { file, piece: Piece::Text(block, first) })
+                        }))
+                    }
+                },
+            };
+            items
+        })
+    }
+
+    /// Decodes a piece where that is work of its own.
+    pub fn load(&self, item: Item) -> Result<Item> {
+        match (item.piece, &self.files[item.file].form) {
+            (Piece::Slice(slice), Form::Parquet(table)) => {
+                Ok(Item { piece: Piece::Rows(slice, table.read(slice)?), ..item })
+            }
+            (piece, _) => Ok(Item { piece, ..item }),
+        }
+    }
+
+    /// Parses a piece that was loaded.
+    pub fn parse<'a, K: IdKey<'a>>(&self, item: &'a Item, mut push: impl FnMut(K, K, f32) -> Pushed) -> Result<Parsed> {
+        let EdgeFile { path, form, .. } = &self.files[item.file];
+        let (start, done) = match (form, &item.piece) {
+            (Form::List(layout), Piece::Text(Block { text, offset }, _)) => {
+                let start = if *offset == 0 { layout.data_start(text) } else { 0 };
+                (start, K::parse_list(&text[start..], layout, push))
+            }
+            (Form::MatrixMarket { header, start, seen }, Piece::Text(Block { text, offset }, _)) => {
+                let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
+                let both = self.directed && header.symmetry == Symmetry::Symmetric;
+                (skip, parse_entries(&text[skip..], header, both, seen, |s, t, w| K::integers(&mut push, s, t, w)))
+            }
+            (Form::Adjacency, Piece::Text(Block { text, .. }, first)) => {
+                (0, adjacency::parse(text, *first, |s, t, w| K::integers(&mut push, s, t, w)))
+            }
+            (Form::Parquet(table), Piece::Rows(_, batches)) => (0, K::parse_table(table, batches, push)),
+            _ => unreachable!("pieces are made for their form and loaded before they are parsed"),
+        };
+        match done {
+            Ok(Pushed::Full) => Ok(Parsed::Full),
+            Ok(_) => Ok(Parsed::Whole),
+            Err(BadLine { at, expected, found }) => match &item.piece {
+                Piece::Text(block, _) => {
+                    let line = text::line_at(path, block.offset + (start + at) as u64)?;
+                    Err(IngestError::line(path, line, expected, found))
+                }
+                Piece::Slice(slice) | Piece::Rows(slice, _) => {
+                    let row = slice.first_row + at as u64;
+                    Err(IngestError::file(path, format!("row {row}: expected {expected}, found {found}")))
+                }
+            },
+        }
+    }
+
+    /// Checks what can only be known at the end of a pass.
+    pub fn finish(&self) -> Result<()> {
+        for file in &self.files {
+            if let Form::MatrixMarket { header, seen, .. } = &file.form {
+                header.check_count(&file.path, seen.load(Ordering::Relaxed))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a piece on disk, about.
+    pub fn item_bytes(&self, item: &Item) -> u64 {
+        let bytes = match &item.piece {
+            Piece::Text(block, _) => block.text.len(),
+            Piece::Slice(_) => 0,
+            Piece::Rows(_, batches) => batches.iter().map(RecordBatch::get_array_memory_size).sum(),
+        };
+        (bytes as f64 * self.files[item.file].compression) as u64
+    }
+
+    /// The first file, for messages about all of them.
+    pub fn first_path(&self) -> &Path {
+        &self.files[0].path
+    }
+}
+
+fn count_lines(path: &Path) -> Result<u64> {
+    let mut lines = 0;
+    for block in Blocks::open(path)? {
+        let text = block?.text;
+        lines += text.iter().filter(|&&byte| byte == b'\n').count() as u64 + u64::from(!text.ends_with(b"\n"));
+    }
+    Ok(lines)
+}
+
+fn parse_entries(
+    text: &[u8],
+    header: &matrix_market::Header,
+    both: bool,
+    seen: &AtomicU64,
+    mut push: impl FnMut(u64, u64, f32) -> Pushed,
+) -> Result<Pushed, BadLine> {
+    let (mut at, mut entries) = (0, 0);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let start = at;
+        at += line.len();
+        let line = line.trim_ascii_end();
+        let bad = |expected: String, found: String| BadLine { at: start, expected, found };
+        let entry = header.parse_entry(line).map_err(|error| bad(error.expected, error.found))?;
+        let Some((row, column, value)) = entry else { continue };
+        entries += 1;
+        let weight = edge_list::check_weight(value).map_err(|e| bad(e.into(), quoted(line)))?;
+        for (row, column) in [(row, column), (column, row)].into_iter().take(1 + usize::from(both && row != column)) {
+            match push(row, column, weight) {
+                Pushed::Taken => {}
+                Pushed::Full => return Ok(Pushed::Full),
+                _ => return Err(bad("nodes of the node list".into(), quoted(line))),
+            }
+        }
+    }
+    seen.fetch_add(entries, Ordering::Relaxed);
+    Ok(Pushed::Taken)
+}
+
+/// A key with the parsers that it has.
+pub trait IdKey<'a>: Key<'a> {
+    /// Parses a block of an edge list.
+    fn parse_list(
+        text: &'a [u8],
+        layout: &Layout,
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine>;
+
+    /// Parses rows of a table.
+    fn parse_table(
+        table: &EdgeTable,
+        batches: &'a [RecordBatch],
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine>;
+
+    /// Passes integer ids on; only keys that are integers are used with forms that have no others.
+    fn integers(push: &mut impl FnMut(Self, Self, f32) -> Pushed, source: u64, target: u64, weight: f32) -> Pushed;
+}
+
+impl<'a> IdKey<'a> for u64 {
+    fn parse_list(
+        text: &'a [u8],
+        layout: &Layout,
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        edge_list::parse_integers(text, layout, push)
+    }
+
+    fn parse_table(
+        table: &EdgeTable,
+        batches: &'a [RecordBatch],
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        table.integers(batches, push)
+    }
+
+    fn integers(push: &mut impl FnMut(Self, Self, f32) -> Pushed, source: u64, target: u64, weight: f32) -> Pushed {
+        push(source, target, weight)
+    }
+}
+
+impl<'a> IdKey<'a> for &'a str {
+    fn parse_list(
+        text: &'a [u8],
+        layout: &Layout,
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        edge_list::parse(text, layout, push)
+    }
+
+    fn parse_table(
+        table: &EdgeTable,
+        batches: &'a [RecordBatch],
+        push: impl FnMut(Self, Self, f32) -> Pushed,
+    ) -> Result<Pushed, BadLine> {
+        table.strings(batches, push)
+    }
+
+    fn integers(_: &mut impl FnMut(Self, Self, f32) -> Pushed, _: u64, _: u64, _: f32) -> Pushed {
+        Pushed::UnknownSource
+    }
+}
+
+/// The form of a file, and its bytes on disk for a byte of its content.
+fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
+    let size = std::fs::metadata(path).map_err(IngestError::io("open", path))?.len();
+    let mut magic = [0u8; 4];
+    let is_parquet = std::io::Read::read_exact(&mut text::open_file(path)?, &mut magic).is_ok()
+        && magic == *edge_table::MAGIC;
+    if is_parquet && wishes.form.is_none() || wishes.form == Some(EdgeForm::Parquet) {
+        if !is_parquet {
+            return Err(IngestError::file(path, "not a Parquet file (it does not start with PAR1)"));
+        }
+        let table = EdgeTable::open(path, wishes)?;
+        return Ok((Form::Parquet(table), 1.0));
+    }
+    let head = match Blocks::open(path)?.next() {
+        Some(block) => block?.text,
+        None => return Err(IngestError::file(path, "the file is empty (expected edges)")),
+    };
+    // What a whole small file takes; a large one is taken to go on as it begins.
+    let compression = if text::open_stream(path)?.1 == text::Compression::Plain {
+        1.0
+    } else if head.len() < text::BLOCK_BYTES / 2 {
+        size as f64 / head.len().max(1) as f64
+    } else {
+        0.3
+    };
+    let form = wishes.form.unwrap_or_else(|| match &head {
+        head if head.starts_with(matrix_market::MAGIC) => EdgeForm::MatrixMarket,
+        head if adjacency::looks_like(head) => EdgeForm::Adjacency,
+        _ => EdgeForm::List,
+    });
+    let form = match form {
+        EdgeForm::List => Form::List(Layout::detect(path, &head, wishes)?),
+        EdgeForm::MatrixMarket => {
+            let (header, start) = matrix_market::Header::parse(path, &head)?;
+            Form::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
+        }
+        EdgeForm::Adjacency => Form::Adjacency,
+        EdgeForm::Parquet => unreachable!("handled above"),
+    };
+    Ok((form, compression))
+}

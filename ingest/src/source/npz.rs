@@ -1,0 +1,358 @@
+//! NumPy archives (.npz): one dense array, or the arrays of a SciPy sparse matrix.
+//! Members are unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use npyz::npz::{NpzArchive, file_name_from_array_name};
+
+use crate::error::{IngestError, Result};
+use crate::source::npy::{NpyArray, NpyHeader};
+use crate::source::text;
+
+/// What an archive holds.
+#[derive(Debug)]
+pub enum Npz {
+    /// One array of numbers.
+    Dense(NpyArray),
+    /// A sparse matrix.
+    Sparse(Box<SparseArrays>),
+}
+
+/// The arrays of a SciPy sparse matrix (`scipy.sparse.save_npz`).
+#[derive(Debug)]
+pub struct SparseArrays {
+    /// Which way round it is.
+    pub layout: SparseLayout,
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of columns.
+    pub columns: u64,
+    /// Offsets of the rows (or columns), one more than there are; for [`SparseLayout::Coo`], the row of each entry.
+    pub major: NpyArray,
+    /// Column (or row) of each entry.
+    pub minor: NpyArray,
+    /// Value of each entry.
+    pub values: NpyArray,
+}
+
+/// Layouts of SciPy that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SparseLayout {
+    /// Row after row.
+    Csr,
+    /// Column after column.
+    Csc,
+    /// Entries in any order.
+    Coo,
+}
+
+/// Longest array of an archive that is read into memory: its `shape` and `format`.
+const SMALL_BYTES: u64 = 4096;
+
+/// Opens an archive; its arrays are unpacked into `scratch`, an existing directory.
+pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
+    let mut archive = Archive::open(path)?;
+    match archive.content()? {
+        Content::Dense(name) => Ok(Npz::Dense(archive.unpack(&name, scratch)?)),
+        Content::Sparse(layout, [rows, columns]) => {
+            let names = match layout {
+                SparseLayout::Coo => ["row", "col", "data"],
+                _ => ["indptr", "indices", "data"],
+            };
+            let [major, minor, values] = names.map(|name| archive.unpack(name, scratch));
+            let arrays =
+                SparseArrays { layout, rows, columns, major: major?, minor: minor?, values: values? };
+            arrays.check(path)?;
+            Ok(Npz::Sparse(Box::new(arrays)))
+        }
+    }
+}
+
+/// Number of rows, without unpacking.
+pub fn rows(path: &Path) -> Result<u64> {
+    let mut archive = Archive::open(path)?;
+    match archive.content()? {
+        Content::Dense(name) => {
+            let shown = archive.shown(&name);
+            archive
+                .member(&name, |member| NpyHeader::read(&shown, member))?
+                .matrix(&shown)
+                .map(|(rows, _)| rows)
+        }
+        Content::Sparse(_, [rows, _]) => Ok(rows),
+    }
+}
+
+impl SparseArrays {
+    /// Number of stored entries.
+    pub fn entries(&self) -> u64 {
+        self.values.rows()
+    }
+
+    fn check(&self, path: &Path) -> Result<()> {
+        let entries = self.entries();
+        let majors = match self.layout {
+            SparseLayout::Csr => self.rows.checked_add(1),
+            SparseLayout::Csc => self.columns.checked_add(1),
+            SparseLayout::Coo => Some(entries),
+        };
+        for array in [&self.major, &self.minor, &self.values] {
+            if array.columns() != 1 {
+                let what = format!("array of {} columns (expected one dimension)", array.columns());
+                return Err(IngestError::file(array.name(), what));
+            }
+        }
+        if Some(self.major.rows()) != majors || self.minor.rows() != entries {
+            let what = format!(
+                "sparse matrix whose arrays do not fit: shape ({}, {}), lengths {}, {} and {}",
+                self.rows,
+                self.columns,
+                self.major.rows(),
+                self.minor.rows(),
+                entries
+            );
+            return Err(IngestError::file(path, what));
+        }
+        Ok(())
+    }
+}
+
+enum Content {
+    Dense(String),
+    Sparse(SparseLayout, [u64; 2]),
+}
+
+struct Archive {
+    path: PathBuf,
+    npz: NpzArchive<BufReader<File>>,
+}
+
+impl Archive {
+    fn open(path: &Path) -> Result<Self> {
+        let npz = NpzArchive::new(BufReader::new(text::open_file(path)?))
+            .map_err(|error| IngestError::file(path, format!("not a NumPy archive: {error}")))?;
+        Ok(Self { path: path.into(), npz })
+    }
+
+    /// How messages name a member.
+    fn shown(&self, name: &str) -> PathBuf {
+        let mut shown = self.path.clone().into_os_string();
+        shown.push(format!(":{name}"));
+        shown.into()
+    }
+
+    fn content(&mut self) -> Result<Content> {
+        let mut names: Vec<String> = self.npz.array_names().map(String::from).collect();
+        names.sort();
+        let has = |name: &str| names.iter().any(|n| n == name);
+        if has("format") && has("shape") && has("data") {
+            let layout = self.layout()?;
+            return Ok(Content::Sparse(layout, self.shape()?));
+        }
+        match &names[..] {
+            [name] => Ok(Content::Dense(name.clone())),
+            _ => {
+                let listed = if names.is_empty() { "none".into() } else { names.join(", ") };
+                let what = format!(
+                    "expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found {} arrays: \
+                     {listed}; save the features alone as .npy",
+                    names.len()
+                );
+                Err(IngestError::file(&self.path, what))
+            }
+        }
+    }
+
+    /// The member `format`: a byte or unicode string of no dimension.
+    fn layout(&mut self) -> Result<SparseLayout> {
+        let (_, bytes) = self.small("format")?;
+        let word: String = bytes.iter().filter(|&&byte| byte != 0).map(|&byte| byte as char).collect();
+        match word.as_str() {
+            "csr" => Ok(SparseLayout::Csr),
+            "csc" => Ok(SparseLayout::Csc),
+            "coo" => Ok(SparseLayout::Coo),
+            _ => {
+                let what =
+                    format!("sparse matrix of format {word:?} (expected csr, csc or coo): save m.tocsr()");
+                Err(IngestError::file(&self.path, what))
+            }
+        }
+    }
+
+    fn shape(&mut self) -> Result<[u64; 2]> {
+        let (header, bytes) = self.small("shape")?;
+        let numbers: Vec<u64> = match header.dtype.to_string().as_str() {
+            "<i8" | "<u8" => {
+                bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8"))).collect()
+            }
+            "<i4" | "<u4" => bytes
+                .chunks_exact(4)
+                .map(|b| u64::from(u32::from_le_bytes(b.try_into().expect("4"))))
+                .collect(),
+            other => {
+                let what = format!("shape of dtype '{other}' (expected integers)");
+                return Err(IngestError::file(&self.path, what));
+            }
+        };
+        // Above 2^63: a negative number.
+        match numbers[..] {
+            [rows, columns] if rows.max(columns) <= i64::MAX as u64 => Ok([rows, columns]),
+            _ => Err(IngestError::file(&self.path, "sparse matrix whose shape is not two dimensions")),
+        }
+    }
+
+    /// A member of a few bytes, in memory.
+    fn small(&mut self, name: &str) -> Result<(NpyHeader, Vec<u8>)> {
+        let shown = self.shown(name);
+        self.member(name, |mut member| {
+            let header = NpyHeader::read(&shown, &mut member)?;
+            let mut bytes = Vec::new();
+            member.take(SMALL_BYTES).read_to_end(&mut bytes).map_err(damaged(&shown))?;
+            Ok((header, bytes))
+        })
+    }
+
+    fn unpack(&mut self, name: &str, scratch: &Path) -> Result<NpyArray> {
+        let shown = self.shown(name);
+        // Names inside an archive are anything, paths upwards too: the scratch file has a name of its own.
+        let target = scratch.join(match name {
+            "indptr" | "row" => "features.major.npy",
+            "indices" | "col" => "features.minor.npy",
+            _ => "features.values.npy",
+        });
+        self.member(name, |mut member| {
+            let mut file = File::create(&target).map_err(IngestError::io("create", &target))?;
+            io::copy(&mut member, &mut file).map_err(|error| match error.kind() {
+                io::ErrorKind::StorageFull => IngestError::io("write", &target)(error),
+                _ => damaged(&shown)(error),
+            })?;
+            Ok(())
+        })?;
+        NpyArray::open_as(&target, &shown)
+    }
+
+    fn member<T>(&mut self, name: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+        let shown = self.shown(name);
+        let zip = self.npz.zip_archive();
+        let mut member = zip
+            .by_name(&file_name_from_array_name(name))
+            .map_err(|error| IngestError::file(&shown, format!("cannot read this member: {error}")))?;
+        read(&mut member)
+    }
+}
+
+fn damaged(shown: &Path) -> impl FnOnce(io::Error) -> IngestError {
+    move |error| IngestError::file(shown, format!("damaged archive: {error}"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::source::npy::tests::npy;
+    use npyz::npz::NpzWriter;
+    use proptest::prelude::*;
+    use std::io::{Cursor, Write};
+
+    /// The bytes of an archive with these members.
+    pub(crate) fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        let mut writer = NpzWriter::new(&mut bytes);
+        for (name, member) in members {
+            writer.zip_writer().start_file(format!("{name}.npy"), Default::default()).unwrap();
+            writer.zip_writer().write_all(member).unwrap();
+        }
+        drop(writer);
+        bytes.into_inner()
+    }
+
+    fn integers(values: &[i32]) -> Vec<u8> {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        npy("'<i4'", "False", &format!("({},)", values.len()), &bytes)
+    }
+
+    /// A sparse matrix as SciPy saves it.
+    pub(crate) fn sparse(
+        layout: &str,
+        shape: [i64; 2],
+        major: &[i32],
+        minor: &[i32],
+        values: &[f32],
+    ) -> Vec<u8> {
+        let names = if layout == "coo" { ["row", "col"] } else { ["indptr", "indices"] };
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let shape: Vec<u8> = shape.iter().flat_map(|v| v.to_le_bytes()).collect();
+        npz(&[
+            (names[1], integers(minor)),
+            (names[0], integers(major)),
+            ("format", npy("'|S3'", "False", "()", layout.as_bytes())),
+            ("shape", npy("'<i8'", "False", "(2,)", &shape)),
+            ("data", npy("'<f4'", "False", &format!("({},)", values.len()), &data)),
+        ])
+    }
+
+    fn message(bytes: &[u8]) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        std::fs::write(&path, bytes).unwrap();
+        let error = open(&path, dir.path()).unwrap_err().to_string();
+        error.replace(&format!("{}/", dir.path().display()), "")
+    }
+
+    #[test]
+    fn dense_and_sparse_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        let data: Vec<u8> = (0..4).flat_map(|v| (v as f32).to_le_bytes()).collect();
+        std::fs::write(&path, npz(&[("arr_0", npy("'<f4'", "False", "(2, 2)", &data))])).unwrap();
+        assert_eq!(rows(&path).unwrap(), 2);
+        let Npz::Dense(array) = open(&path, dir.path()).unwrap() else { panic!("dense") };
+        let mut out = [0.0; 2];
+        array.read_rows(1, &mut out).unwrap();
+        assert_eq!(out, [2.0, 3.0]);
+
+        std::fs::write(&path, sparse("csr", [3, 4], &[0, 1, 1, 2], &[3, 0], &[1.0, 2.0])).unwrap();
+        assert_eq!(rows(&path).unwrap(), 3);
+        let Npz::Sparse(matrix) = open(&path, dir.path()).unwrap() else { panic!("sparse") };
+        assert_eq!((matrix.layout, matrix.columns, matrix.entries()), (SparseLayout::Csr, 4, 2));
+    }
+
+    #[test]
+    fn malformed_archives_have_exact_messages() {
+        assert!(message(b"hello").starts_with("x.npz: not a NumPy archive: "));
+        assert_eq!(
+            message(&npz(&[("b", vec![]), ("a", vec![])])),
+            "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 arrays: a, b; \
+             save the features alone as .npy"
+        );
+        assert_eq!(
+            message(&npz(&[("x", npy("'|O'", "False", "(2,)", b"pickle"))])),
+            "x.npz:x: array of Python objects: save it with a numeric dtype, for example \
+             numpy.save(FILE, array.astype(\"float32\"))"
+        );
+        assert_eq!(
+            message(&sparse("csr", [3, 4], &[0, 1], &[3], &[1.0])),
+            "x.npz: sparse matrix whose arrays do not fit: shape (3, 4), lengths 2, 1 and 1"
+        );
+        assert_eq!(
+            message(&sparse("bsr", [3, 4], &[0, 1], &[3], &[1.0])),
+            "x.npz: sparse matrix of format \"bsr\" (expected csr, csc or coo): save m.tocsr()"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_archives_do_no_harm(at in 0usize..1500, byte in any::<u8>(), cut in 0usize..1500) {
+            let mut bytes = sparse("csc", [3, 2], &[0, 1, 2], &[2, 0], &[1.0, 2.0]);
+            let length = bytes.len();
+            bytes[at % length] = byte;
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("x.npz");
+            for bytes in [&bytes[..], &bytes[..cut.min(length)]] {
+                std::fs::write(&path, bytes).unwrap();
+                let _ = (rows(&path), open(&path, dir.path()));
+            }
+        }
+    }
+}

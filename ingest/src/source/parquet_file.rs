@@ -1,0 +1,51 @@
+//! Parquet files of users, opened with care: the library trusts what a file says of itself, and panics where a
+//! damaged one lies. Offsets are checked here first; what else it may trip over becomes an error.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use ignn_format::FormatError;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use crate::error::{IngestError, Result};
+use crate::source::text;
+
+/// Opens a file and checks that its columns lie inside it. Arrow's own description of the columns is left aside, so
+/// that text is `Utf8` and a list is `List` however the writing program held them in memory.
+pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let file = text::open_file(path)?;
+    let length = file.metadata().map_err(IngestError::io("read", path))?.len();
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = guarded(path, || {
+        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
+            .map_err(|error| FormatError::parquet(path)(error).into())
+    })?;
+    let outside = |chunk: &ColumnChunkMetaData| {
+        let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+        let end = start.checked_add(chunk.compressed_size());
+        start < 0 || chunk.compressed_size() < 0 || end.is_none_or(|end| end as u64 > length)
+    };
+    for group in builder.metadata().row_groups() {
+        if group.num_rows() < 0 || group.columns().iter().any(outside) {
+            return Err(damaged(path, "its metadata point outside of the file"));
+        }
+    }
+    Ok(builder)
+}
+
+/// Runs a call of the library; a panic in it becomes an error.
+pub fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What the call had hold of is dropped or never used again once this error is on its way.
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the library gave up");
+        Err(damaged(path, text))
+    })
+}
+
+/// The error for a file that cannot be read.
+pub fn damaged(path: &Path, what: impl std::fmt::Display) -> IngestError {
+    IngestError::file(path, format!("damaged Parquet file: {what}"))
+}

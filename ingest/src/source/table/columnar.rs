@@ -1,0 +1,141 @@
+//! Rows of a Parquet file as cells. It knows types; which columns are wanted is for the caller.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use ignn_format::FormatError;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+
+use super::{Cell, ColumnKind};
+use crate::error::Result;
+use crate::source::parquet_file;
+
+/// Values in a batch, about.
+const BATCH_VALUES: usize = 1 << 18;
+/// Rows in a batch where a column holds lists, whose length is not known before.
+const BATCH_LISTS: usize = 256;
+
+/// A Parquet file opened as a table.
+pub struct Columnar {
+    path: PathBuf,
+    names: Vec<String>,
+    types: Vec<DataType>,
+    total: u64,
+    reader: ParquetRecordBatchReader,
+    next: u64,
+}
+
+/// Rows of a Parquet file.
+pub struct ColumnarBatch {
+    first: u64,
+    columns: RecordBatch,
+}
+
+impl Columnar {
+    pub fn open(path: &Path) -> Result<Self> {
+        let builder = parquet_file::open(path)?;
+        let fields = builder.schema().fields().clone();
+        let names: Vec<_> = fields.iter().map(|field| field.name().clone()).collect();
+        let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
+        let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
+        let rows = if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
+        let reader = parquet_file::guarded(path, || {
+            Ok(builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?)
+        })?;
+        Ok(Self { path: path.into(), names, types, total, reader, next: 0 })
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    pub fn kind(&self, column: usize) -> ColumnKind {
+        kind_of(&self.types[column])
+    }
+
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub fn next_batch(&mut self) -> Result<Option<ColumnarBatch>> {
+        let Self { path, reader, .. } = self;
+        let columns = parquet_file::guarded(path, || {
+            reader.next().transpose().map_err(|error| parquet_file::damaged(path, error))
+        })?;
+        let Some(columns) = columns else { return Ok(None) };
+        let first = self.next;
+        self.next += columns.num_rows() as u64;
+        Ok(Some(ColumnarBatch { first, columns }))
+    }
+}
+
+impl ColumnarBatch {
+    pub fn rows(&self) -> usize {
+        self.columns.num_rows()
+    }
+
+    pub fn number(&self, row: usize) -> u64 {
+        self.first + row as u64
+    }
+
+    pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        cell(self.columns.column(column).as_ref(), row)
+    }
+
+    pub fn for_each_item(&self, row: usize, column: usize, visit: &mut dyn FnMut(Cell<'_>)) {
+        let array = self.columns.column(column);
+        let Some(lists) = array.as_list_opt::<i32>() else { return visit(cell(array.as_ref(), row)) };
+        if lists.is_valid(row) {
+            let offsets = lists.value_offsets();
+            for item in offsets[row] as usize..offsets[row + 1] as usize {
+                visit(cell(lists.values().as_ref(), item));
+            }
+        }
+    }
+}
+
+fn kind_of(kind: &DataType) -> ColumnKind {
+    match kind {
+        DataType::Utf8 => ColumnKind::Text,
+        DataType::Boolean => ColumnKind::Boolean,
+        kind if kind.is_integer() => ColumnKind::Integer,
+        kind if kind.is_floating() => ColumnKind::Float,
+        DataType::List(item) if item.data_type().is_integer() || item.data_type().is_floating() => {
+            ColumnKind::List
+        }
+        other => ColumnKind::Other(other.to_string()),
+    }
+}
+
+/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers refuse by their kind.
+fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
+    if array.is_null(row) {
+        return Cell::Missing;
+    }
+    match array.data_type() {
+        DataType::Utf8 => match array.as_string::<i32>().value(row) {
+            "" => Cell::Missing,
+            text => Cell::Text(text),
+        },
+        DataType::Boolean => Cell::Boolean(array.as_boolean().value(row)),
+        DataType::Int8 => Cell::Signed(array.as_primitive::<Int8Type>().value(row).into()),
+        DataType::Int16 => Cell::Signed(array.as_primitive::<Int16Type>().value(row).into()),
+        DataType::Int32 => Cell::Signed(array.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => Cell::Signed(array.as_primitive::<Int64Type>().value(row)),
+        DataType::UInt8 => Cell::Unsigned(array.as_primitive::<UInt8Type>().value(row).into()),
+        DataType::UInt16 => Cell::Unsigned(array.as_primitive::<UInt16Type>().value(row).into()),
+        DataType::UInt32 => Cell::Unsigned(array.as_primitive::<UInt32Type>().value(row).into()),
+        DataType::UInt64 => Cell::Unsigned(array.as_primitive::<UInt64Type>().value(row)),
+        DataType::Float16 => Cell::Float(array.as_primitive::<Float16Type>().value(row).into()),
+        DataType::Float32 => Cell::Float(array.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => Cell::Float(array.as_primitive::<Float64Type>().value(row)),
+        _ => Cell::Missing,
+    }
+}

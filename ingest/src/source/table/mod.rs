@@ -1,0 +1,366 @@
+//! Tables of node data, in text (CSV, TSV, whitespace) or Parquet, a batch of rows at a time.
+//! It finds the column of the node ids and types the cells; what the other columns mean is for the caller.
+//!
+//! Rows are numbered as users see them: lines of a text from 1, rows of a Parquet file from 0.
+
+mod columnar;
+mod delimited;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use ignn_format::ids::IdKind;
+
+use crate::error::{IngestError, Result, quoted};
+use crate::nodes::NodeLookup;
+use crate::source::text;
+use columnar::{Columnar, ColumnarBatch};
+use delimited::{Delimited, DelimitedBatch};
+
+/// First bytes of a Parquet file.
+pub const PARQUET_MAGIC: &[u8] = b"PAR1";
+/// Names of the column with the node ids, in lower case.
+const ID_NAMES: [&str; 3] = ["node", "id", "node_id"];
+
+/// An opened table.
+pub struct Table {
+    path: PathBuf,
+    ids: IdKind,
+    numbers: bool,
+    names: Option<Vec<String>>,
+    width: usize,
+    id: Option<usize>,
+    rows: Rows,
+}
+
+enum Rows {
+    Delimited(Delimited),
+    Columnar(Columnar),
+}
+
+/// Some rows.
+pub enum Batch {
+    #[doc(hidden)]
+    Delimited(DelimitedBatch),
+    #[doc(hidden)]
+    Columnar(ColumnarBatch),
+}
+
+/// What a column holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Text, which may be a number.
+    Text,
+    /// Integers.
+    Integer,
+    /// Floats.
+    Float,
+    /// True or false.
+    Boolean,
+    /// Lists of numbers.
+    List,
+    /// Something else, with the name of the type.
+    Other(String),
+}
+
+/// One value of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Null or empty.
+    Missing,
+    /// Text.
+    Text(&'a str),
+    /// An integer of a signed column.
+    Signed(i64),
+    /// An integer of an unsigned column.
+    Unsigned(u64),
+    /// A float.
+    Float(f64),
+    /// True or false.
+    Boolean(bool),
+}
+
+impl<'a> Cell<'a> {
+    /// As text; `None` for a missing value, and for NaN, which is how some programs write one.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Missing => None,
+            Self::Text(text) => Some(text.into()),
+            Self::Float(value) if value.is_nan() => None,
+            other => Some(other.to_string().into()),
+        }
+    }
+
+    /// As a number; `None` where there is none. It may be NaN or infinite.
+    pub fn number(self) -> Option<f32> {
+        match self {
+            Self::Missing => None,
+            Self::Text(text) => text.parse().ok(),
+            Self::Signed(value) => Some(value as f32),
+            Self::Unsigned(value) => Some(value as f32),
+            Self::Float(value) => Some(value as f32),
+            Self::Boolean(value) => Some(f32::from(u8::from(value))),
+        }
+    }
+
+    /// For messages: quoted, or "an empty cell".
+    pub fn shown(self) -> String {
+        match self {
+            Self::Missing => "an empty cell".into(),
+            Self::Float(value) => format!("\"{value:?}\""),
+            other => quoted(other.to_string().as_bytes()),
+        }
+    }
+}
+
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => Ok(()),
+            Self::Text(text) => f.write_str(text),
+            Self::Signed(value) => value.fmt(f),
+            Self::Unsigned(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+            Self::Boolean(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Batch {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Delimited(batch) => batch.rows(),
+            Self::Columnar(batch) => batch.rows(),
+        }
+    }
+
+    /// Number of a row as the user counts: its line from 1, or its row from 0.
+    pub fn number(&self, row: usize) -> u64 {
+        match self {
+            Self::Delimited(batch) => batch.line(row),
+            Self::Columnar(batch) => batch.number(row),
+        }
+    }
+
+    /// A cell.
+    pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match self {
+            Self::Delimited(batch) => batch.cell(row, column),
+            Self::Columnar(batch) => batch.cell(row, column),
+        }
+    }
+
+    /// Calls `visit` with each item of a list; a single cell counts as a list of one, null as an empty list.
+    pub fn for_each_item(&self, row: usize, column: usize, visit: &mut dyn FnMut(Cell<'_>)) {
+        match self {
+            Self::Delimited(batch) => visit(batch.cell(row, column)),
+            Self::Columnar(batch) => batch.for_each_item(row, column, visit),
+        }
+    }
+}
+
+impl Table {
+    /// Opens a table. The first line of a text is its header if a cell of it is `node`, `id` or `node_id`, or if it
+    /// cannot be data: its first cell is no integer where `ids` are, or another cell no number where `numbers`
+    /// says that all are.
+    pub fn open(path: &Path, ids: IdKind, numbers: bool) -> Result<Self> {
+        if is_parquet(path)? {
+            let rows = Columnar::open(path)?;
+            let names = rows.names();
+            let (width, id) = (names.len(), find_id(&names));
+            return Ok(Self {
+                path: path.into(),
+                ids,
+                numbers,
+                names: Some(names),
+                width,
+                id,
+                rows: Rows::Columnar(rows),
+            });
+        }
+        let mut rows = Delimited::open(path)?;
+        let first = rows.first_row();
+        let is_integer = |cell: &String| cell.parse::<u64>().is_ok();
+        let is_number = |cell: &String| cell.is_empty() || cell.parse::<f32>().is_ok();
+        let is_header = find_id(&first).is_some()
+            || ids == IdKind::Integer && !is_integer(&first[0])
+            || numbers && !first[1..].iter().all(is_number);
+        let width = first.len();
+        let (names, id) = if is_header {
+            rows.drop_first_row();
+            let id = find_id(&first).unwrap_or(0);
+            (Some(first), Some(id))
+        } else {
+            (None, Some(0))
+        };
+        Ok(Self { path: path.into(), ids, numbers, names, width, id, rows: Rows::Delimited(rows) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names of all columns, where there is a header.
+    pub fn names(&self) -> Option<&[String]> {
+        self.names.as_deref()
+    }
+
+    /// The column of the ids; always there in a text, by its name in Parquet.
+    pub fn id_column(&self) -> Option<usize> {
+        self.id
+    }
+
+    /// All columns but that of the ids.
+    pub fn value_columns(&self) -> Vec<usize> {
+        (0..self.width).filter(|&column| Some(column) != self.id).collect()
+    }
+
+    /// What a column holds.
+    pub fn kind(&self, column: usize) -> ColumnKind {
+        match &self.rows {
+            Rows::Delimited(_) => ColumnKind::Text,
+            Rows::Columnar(rows) => rows.kind(column),
+        }
+    }
+
+    /// How messages name a column.
+    pub fn column_name(&self, column: usize) -> String {
+        match &self.names {
+            Some(names) => format!("column {}", quoted(names[column].as_bytes())),
+            None => format!("column {column} (counting from 0)"),
+        }
+    }
+
+    /// Refuses a column of a kind that is not among those accepted.
+    pub fn require(&self, column: usize, accepted: &[ColumnKind], expected: &str) -> Result<()> {
+        let kind = self.kind(column);
+        if accepted.contains(&kind) {
+            return Ok(());
+        }
+        let name = match kind {
+            ColumnKind::Text => "text".into(),
+            ColumnKind::Integer => "integers".into(),
+            ColumnKind::Float => "floats".into(),
+            ColumnKind::Boolean => "booleans".into(),
+            ColumnKind::List => "lists".into(),
+            ColumnKind::Other(name) => format!("values of type {name}"),
+        };
+        let what = format!("{} holds {name} (expected {expected})", self.column_name(column));
+        Err(IngestError::file(&self.path, what))
+    }
+
+    /// The column of the ids; an error where a Parquet file has none or one of a wrong type.
+    pub fn require_id(&self) -> Result<usize> {
+        let Some(id) = self.id else {
+            let names = self.names.as_deref().unwrap_or_default();
+            let what = format!(
+                "no column named \"node\", \"id\" or \"node_id\" (found: {})",
+                quoted(names.join(", ").as_bytes())
+            );
+            return Err(IngestError::file(&self.path, what));
+        };
+        self.require(id, &[ColumnKind::Integer, ColumnKind::Text], "node ids: integers or text")?;
+        Ok(id)
+    }
+
+    /// The next rows.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        match &mut self.rows {
+            Rows::Delimited(rows) => Ok(rows.next_batch()?.map(Batch::Delimited)),
+            Rows::Columnar(rows) => Ok(rows.next_batch()?.map(Batch::Columnar)),
+        }
+    }
+
+    /// The node that a row is about.
+    pub fn node(&self, batch: &Batch, row: usize, nodes: &dyn NodeLookup) -> Result<u32> {
+        let column = self.id.unwrap_or(0);
+        let cell = batch.cell(row, column);
+        let found = match (cell, nodes.kind()) {
+            (Cell::Missing, _) => {
+                return Err(self.error(batch.number(row), "a node id", cell.shown()));
+            }
+            (Cell::Text(id), _) => nodes.find_text(id)?,
+            (Cell::Unsigned(id), IdKind::Integer) => nodes.find_integer(id)?,
+            (Cell::Signed(id), IdKind::Integer) => match u64::try_from(id) {
+                Ok(id) => nodes.find_integer(id)?,
+                Err(_) => None,
+            },
+            (other, _) => nodes.find_string(&other.to_string())?,
+        };
+        found.ok_or_else(|| {
+            self.error(
+                batch.number(row),
+                "the id of a node of the graph",
+                format!("{} (unknown)", cell.shown()),
+            )
+        })
+    }
+
+    /// The error for a node that an earlier row was about; it reads the file again to say which.
+    pub fn repeated(&self, batch: &Batch, row: usize, node: u32, nodes: &dyn NodeLookup) -> IngestError {
+        let first = match self.first_row_of(node, nodes) {
+            Ok(first) => first,
+            Err(error) => return error,
+        };
+        let place = match self.rows {
+            Rows::Delimited(_) => "on line",
+            Rows::Columnar(_) => "in row",
+        };
+        let id = batch.cell(row, self.id.unwrap_or(0)).shown();
+        let found = match first {
+            Some(first) => format!("{id} again (first {place} {first})"),
+            None => format!("{id} again"),
+        };
+        self.error(batch.number(row), "each node once", found)
+    }
+
+    fn first_row_of(&self, node: u32, nodes: &dyn NodeLookup) -> Result<Option<u64>> {
+        let mut again = Self::open(&self.path, self.ids, self.numbers)?;
+        while let Some(batch) = again.next_batch()? {
+            for row in 0..batch.rows() {
+                if again.node(&batch, row, nodes)? == node {
+                    return Ok(Some(batch.number(row)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The error for a row, given its number in the user's count.
+    pub fn error(&self, number: u64, expected: &str, found: impl Into<String>) -> IngestError {
+        match self.rows {
+            Rows::Delimited(_) => IngestError::line(&self.path, number, expected, found),
+            Rows::Columnar(_) => {
+                let found = found.into();
+                let what = format!("row {number} (counting from 0): expected {expected}, found {found}");
+                IngestError::file(&self.path, what)
+            }
+        }
+    }
+}
+
+/// Whether a file is Parquet: by its name or by its first bytes.
+pub fn is_parquet(path: &Path) -> Result<bool> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
+        return Ok(true);
+    }
+    let mut magic = [0; PARQUET_MAGIC.len()];
+    let got = text::read_up_to(&mut text::open_file(path)?, &mut magic);
+    Ok(got.map_err(IngestError::io("read", path))? == magic.len() && magic == PARQUET_MAGIC)
+}
+
+/// Whether a Parquet file has a column of node ids, and its number of rows.
+pub fn parquet_rows(path: &Path) -> Result<(bool, u64)> {
+    let rows = Columnar::open(path)?;
+    Ok((find_id(&rows.names()).is_some(), rows.total()))
+}
+
+fn find_id(names: &[String]) -> Option<usize> {
+    ID_NAMES.iter().find_map(|id| names.iter().position(|name| name.eq_ignore_ascii_case(id)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,456 @@
+//! Splits of the nodes: read from a table, or drawn at random.
+//! It assigns nodes to named parts; the file of the dataset is written by `ignn-format`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use ignn_format::labels::Labels;
+use ignn_format::manifest::valid_name;
+use ignn_format::splits::{NO_PART, Split};
+
+use crate::context::{Context, Unit};
+use crate::error::{IngestError, Result, quoted};
+use crate::node_set::NodeSet;
+use crate::nodes::NodeLookup;
+use crate::random::Stream;
+use crate::source::table::{ColumnKind, Table};
+
+/// Name of a split without a name.
+const DEFAULT: &str = "default";
+/// Parts that a split can have.
+const MOST_PARTS: usize = NO_PART as usize;
+
+/// Reads a table: `node,split` is one split named "default"; `node,a,b` with a header is a split for each further
+/// column, named by it. An empty cell is no part; each node comes at most once.
+pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
+    context.observer.phase("splits", None, Unit::Items("rows"));
+    let mut table = Table::open(path, nodes.kind(), false)?;
+    table.require_id()?;
+    let columns = table.value_columns();
+    let names = split_names(&table, &columns)?;
+    use ColumnKind::{Boolean, Float, Integer, Text};
+    for &column in &columns {
+        table.require(column, &[Text, Integer, Float, Boolean], "parts: text such as train, val, test")?;
+    }
+    let mut splits: Vec<Gathered> =
+        names.into_iter().map(|name| Gathered::new(name, nodes.nodes())).collect();
+    let mut seen = NodeSet::new(nodes.nodes());
+    while let Some(batch) = table.next_batch()? {
+        for row in 0..batch.rows() {
+            let node = table.node(&batch, row, nodes)?;
+            if !seen.insert(node) {
+                return Err(table.repeated(&batch, row, node, nodes));
+            }
+            for (split, &column) in splits.iter_mut().zip(&columns) {
+                let Some(part) = batch.cell(row, column).text() else { continue };
+                if !split.assign(node, &part) {
+                    let expected = format!("at most {MOST_PARTS} different parts in a split");
+                    return Err(table.error(batch.number(row), &expected, "one more"));
+                }
+            }
+        }
+        context.observer.advance(batch.rows() as u64);
+    }
+    for split in &splits {
+        if split.parts.is_empty() {
+            return Err(IngestError::file(path, format!("split {:?} has no nodes", split.name)));
+        }
+    }
+    Ok(splits.into_iter().map(Gathered::finish).collect())
+}
+
+fn split_names(table: &Table, columns: &[usize]) -> Result<Vec<String>> {
+    match (columns, table.names()) {
+        ([], _) => {
+            Err(IngestError::file(table.path(), "expected at least two columns, node and split; found 1"))
+        }
+        ([_], _) => Ok(vec![DEFAULT.into()]),
+        (_, None) => {
+            let what = format!(
+                "{} columns and no header (expected a first line like node,split1,split2)",
+                columns.len() + 1
+            );
+            Err(IngestError::file(table.path(), what))
+        }
+        (_, Some(names)) => {
+            let names: Vec<String> = columns.iter().map(|&column| names[column].clone()).collect();
+            for (at, name) in names.iter().enumerate() {
+                if !valid_name(name) {
+                    let what = format!("split named {} (expected {NAME_RULE})", quoted(name.as_bytes()));
+                    return Err(IngestError::file(table.path(), what));
+                }
+                if names[..at].contains(name) {
+                    return Err(IngestError::file(table.path(), format!("two splits named {name:?}")));
+                }
+            }
+            Ok(names)
+        }
+    }
+}
+
+const NAME_RULE: &str = "at most 64 letters, digits, '-', '_' and '.'";
+
+/// A split while its parts are in the order of their first appearance.
+struct Gathered {
+    name: String,
+    parts: Vec<String>,
+    known: HashMap<String, u8>,
+    of: Vec<u8>,
+}
+
+impl Gathered {
+    fn new(name: String, nodes: u64) -> Self {
+        Self { name, parts: Vec::new(), known: HashMap::new(), of: vec![NO_PART; nodes as usize] }
+    }
+
+    /// False if there are too many parts.
+    fn assign(&mut self, node: u32, part: &str) -> bool {
+        let index = match self.known.get(part) {
+            Some(&index) => index,
+            None if self.parts.len() == MOST_PARTS => return false,
+            None => {
+                let index = self.parts.len() as u8;
+                self.parts.push(part.into());
+                self.known.insert(part.into(), index);
+                index
+            }
+        };
+        self.of[node as usize] = index;
+        true
+    }
+
+    /// Puts the parts in order: train, validation, test, then the others as they came.
+    fn finish(self) -> Split {
+        let Self { name, mut parts, mut of, .. } = self;
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|&part| Role::of(&parts[part]) as u8);
+        let mut rank = [NO_PART; NO_PART as usize + 1];
+        for (position, &part) in order.iter().enumerate() {
+            rank[part] = position as u8;
+        }
+        for part in &mut of {
+            *part = rank[*part as usize];
+        }
+        let parts = order.iter().map(|&part| std::mem::take(&mut parts[part])).collect();
+        Split { name, parts, of }
+    }
+}
+
+/// What a part is for, by its name; in the order in which parts are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Train,
+    Validation,
+    Test,
+    Other,
+}
+
+impl Role {
+    fn of(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "train" | "training" => Self::Train,
+            "val" | "valid" | "validation" | "dev" => Self::Validation,
+            "test" | "testing" => Self::Test,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How much of the nodes a part takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Share {
+    Fraction(f64),
+    Count(u64),
+    Rest,
+}
+
+/// A split to draw.
+#[derive(Debug, PartialEq)]
+struct Draw {
+    name: Option<String>,
+    parts: Vec<(String, Share)>,
+}
+
+/// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes where there are no labels. A share
+/// is a fraction (`0.06`), a count (`140`) or `rest`.
+///
+/// The nodes are shuffled once for all splits, and each takes them from the front: test first, then validation, then
+/// the other parts as written, `rest` last. So splits that differ only in their train share have the same test nodes,
+/// and their train sets lie in each other. The draw depends on the seed and on the order of the ids; a reordering of the
+/// nodes does not change it when `position` gives the new number of each.
+pub fn draw(
+    specs: &[String],
+    labels: Option<&Labels>,
+    nodes: u64,
+    position: Option<&[u32]>,
+    seed: u64,
+) -> Result<Vec<Split>> {
+    let labelled = |node: u32| match labels {
+        None => true,
+        Some(Labels::Single { of, .. }) => of[node as usize] >= 0,
+        Some(Labels::Multi { offsets, .. }) => offsets[node as usize] < offsets[node as usize + 1],
+    };
+    let placed = |node: u32| position.map_or(node, |position| position[node as usize]);
+    let mut shuffled: Vec<u32> = (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
+    let of_what = if labels.is_some() { "labelled nodes" } else { "nodes" };
+    Stream::new(seed, "split").shuffle(&mut shuffled);
+    let mut splits: Vec<Split> = Vec::new();
+    for spec in specs {
+        let draw = Draw::parse(spec).map_err(|what| usage(spec, &what))?;
+        let name = draw.name.clone().unwrap_or_else(|| DEFAULT.into());
+        if splits.iter().any(|split| split.name == name) {
+            let what = format!("a second split named {name:?}: name them, as in a:train=0.05 b:train=0.06");
+            return Err(usage(spec, &what));
+        }
+        splits.push(draw.take(name, &shuffled, nodes, of_what).map_err(|what| usage(spec, &what))?);
+    }
+    Ok(splits)
+}
+
+fn usage(spec: &str, what: &str) -> IngestError {
+    let example = "[NAME:]train=0.06,val=500,test=rest";
+    IngestError::Usage(format!("split {}: {what} (expected a split like {example})", quoted(spec.as_bytes())))
+}
+
+impl Draw {
+    fn parse(spec: &str) -> Result<Self, String> {
+        let (name, list) = match spec.split_once(':') {
+            Some((name, list)) => (Some(name.to_string()), list),
+            None => (None, spec),
+        };
+        if let Some(name) = &name
+            && !valid_name(name)
+        {
+            return Err(format!("name {name:?} is not {NAME_RULE}"));
+        }
+        let mut parts: Vec<(String, Share)> = Vec::new();
+        for part in list.split(',') {
+            let Some((part, share)) = part.split_once('=') else {
+                return Err(format!("{part:?} is not PART=SHARE"));
+            };
+            let part = part.trim();
+            if part.is_empty() {
+                return Err("a part without a name".into());
+            }
+            if parts.iter().any(|(known, _)| known == part) {
+                return Err(format!("part {part:?} is there twice"));
+            }
+            let share = Share::parse(share.trim()).ok_or_else(|| {
+                format!("{:?} is not a fraction between 0.0 and 1.0, a count or \"rest\"", share.trim())
+            })?;
+            if share == Share::Rest && parts.iter().any(|(_, known)| *known == Share::Rest) {
+                return Err("\"rest\" is there twice".into());
+            }
+            parts.push((part.into(), share));
+        }
+        if parts.len() > MOST_PARTS {
+            return Err(format!("{} parts (at most {MOST_PARTS})", parts.len()));
+        }
+        let fractions: f64 = parts.iter().map(|(_, share)| share.fraction()).sum();
+        if fractions > 1.0 + 1e-9 {
+            return Err(format!("the fractions add up to {fractions:.4}, more than 1"));
+        }
+        Ok(Self { name, parts })
+    }
+
+    /// Gives nodes from the front of `shuffled` to the parts.
+    fn take(&self, name: String, shuffled: &[u32], nodes: u64, of_what: &str) -> Result<Split, String> {
+        let mut turns: Vec<&(String, Share)> = self.parts.iter().collect();
+        turns.sort_by_key(|(part, share)| match (share, Role::of(part)) {
+            (Share::Rest, _) => 3,
+            (_, Role::Test) => 0,
+            (_, Role::Validation) => 1,
+            _ => 2,
+        });
+        let total = shuffled.len() as u64;
+        let mut split = Gathered::new(name, nodes);
+        // Parts in the order of the spec, whatever turn they have.
+        for (part, _) in &self.parts {
+            split.known.insert(part.clone(), split.parts.len() as u8);
+            split.parts.push(part.clone());
+        }
+        let (mut fractions, mut counts, mut start) = (0.0, 0u64, 0u64);
+        for (part, share) in turns {
+            // Ends are rounded, not lengths: fractions that add up to 1 leave no node out.
+            fractions += share.fraction();
+            if let Share::Count(count) = share {
+                counts = counts.saturating_add(*count);
+            }
+            let end = match share {
+                Share::Rest => total,
+                _ => counts.saturating_add((fractions * total as f64).round() as u64),
+            };
+            if end > total {
+                return Err(format!("the parts take {end} nodes, but there are {total} {of_what}"));
+            }
+            if end <= start {
+                return Err(format!("part {part:?} would be empty: there are {total} {of_what}"));
+            }
+            for &node in &shuffled[start as usize..end as usize] {
+                split.assign(node, part);
+            }
+            start = end;
+        }
+        Ok(split.finish())
+    }
+}
+
+impl Share {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "rest" {
+            return Some(Self::Rest);
+        }
+        if let Ok(count) = text.parse::<u64>() {
+            return (count > 0).then_some(Self::Count(count));
+        }
+        let fraction: f64 = text.parse().ok()?;
+        (fraction > 0.0 && fraction <= 1.0).then_some(Self::Fraction(fraction))
+    }
+
+    fn fraction(self) -> f64 {
+        if let Self::Fraction(fraction) = self { fraction } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::nodes::Counting;
+    use proptest::prelude::*;
+
+    fn table(bytes: &[u8]) -> Result<Vec<Split>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("splits.csv");
+        std::fs::write(&path, bytes).unwrap();
+        let observer = Recorder::default();
+        let context = Context { threads: 1, memory: 1 << 20, seed: 0, observer: &observer };
+        from_table(&context, &Counting(4), &path)
+            .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+    }
+
+    fn drawn(specs: &[&str], labels: Option<&Labels>, nodes: u64) -> Result<Vec<Split>, String> {
+        let specs: Vec<String> = specs.iter().map(|&spec| spec.into()).collect();
+        draw(&specs, labels, nodes, None, 1).map_err(|error| error.to_string())
+    }
+
+    fn members(split: &Split, part: &str) -> Vec<usize> {
+        let index = split.parts.iter().position(|name| name == part).unwrap() as u8;
+        (0..split.of.len()).filter(|&node| split.of[node] == index).collect()
+    }
+
+    #[test]
+    fn one_split_and_several() {
+        let splits = table(b"node,split\n2,unused\n3,test\n0,dev\n1,train\n").unwrap();
+        assert_eq!(splits.len(), 1);
+        assert_eq!(splits[0].name, "default");
+        assert_eq!(splits[0].parts, ["train", "dev", "test", "unused"]);
+        assert_eq!(splits[0].of, [1, 0, 3, 2]);
+        let splits = table(b"node\tfold0\tfold1\n0\ttrain\t\n1\t\ttest\n").unwrap();
+        let of: Vec<_> = splits.iter().map(|split| (split.name.as_str(), split.of.clone())).collect();
+        assert_eq!(of, [("fold0", vec![0, 255, 255, 255]), ("fold1", vec![255, 0, 255, 255])]);
+    }
+
+    #[test]
+    fn malformed_tables_have_exact_messages() {
+        let cases: [(&str, &str); 8] = [
+            (
+                "node,split\n1,train\n2,test\n1,test\n",
+                "splits.csv:4: expected each node once, found \"1\" again (first on line 2)",
+            ),
+            (
+                "node,split\n9,train\n",
+                "splits.csv:2: expected the id of a node of the graph, found \"9\" (unknown)",
+            ),
+            ("0\n", "splits.csv: expected at least two columns, node and split; found 1"),
+            (
+                "0,a,b\n",
+                "splits.csv: 3 columns and no header (expected a first line like node,split1,split2)",
+            ),
+            ("node,a,a\n0,x,y\n", "splits.csv: two splits named \"a\""),
+            (
+                "node,a,b c\n0,x,y\n",
+                "splits.csv: split named \"b c\" (expected at most 64 letters, digits, '-', '_' and '.')",
+            ),
+            ("node,a,b\n0,x,\n", "splits.csv: split \"b\" has no nodes"),
+            ("", "splits.csv: no rows (expected a line a node)"),
+        ];
+        for (text, message) in cases {
+            assert_eq!(table(text.as_bytes()).unwrap_err(), message, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn draws_share_their_test_nodes_and_nest() {
+        let specs = ["a:train=0.05,test=0.10", "b:train=0.09,test=0.10", "train=100,val=rest,test=0.1"];
+        let splits = drawn(&specs, None, 1000).unwrap();
+        assert_eq!(splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["a", "b", "default"]);
+        assert_eq!(splits[2].parts, ["train", "val", "test"]);
+        let sizes: Vec<_> = splits[2].parts.iter().map(|part| members(&splits[2], part).len()).collect();
+        assert_eq!(sizes, [100, 800, 100]);
+        assert_eq!(members(&splits[0], "test"), members(&splits[1], "test"));
+        assert_eq!(members(&splits[0], "test"), members(&splits[2], "test"));
+        let (small, large) = (members(&splits[0], "train"), members(&splits[1], "train"));
+        assert_eq!((small.len(), large.len()), (50, 90));
+        assert!(small.iter().all(|node| large.contains(node)));
+        assert_eq!(splits, drawn(&specs, None, 1000).unwrap());
+    }
+
+    #[test]
+    fn only_labelled_nodes_are_drawn() {
+        let labels = Labels::Single { classes: vec!["x".into()], of: vec![-1, 0, -1, 0, 0, -1] };
+        let split = drawn(&["train=0.5,test=0.5"], Some(&labels), 6).unwrap().remove(0);
+        assert!([0, 2, 5].iter().all(|&node| split.of[node] == NO_PART));
+        assert_eq!(members(&split, "train").len() + members(&split, "test").len(), 3);
+        let labels = Labels::Multi { classes: vec!["x".into()], offsets: vec![0, 0, 1], of: vec![0] };
+        assert_eq!(drawn(&["train=rest"], Some(&labels), 2).unwrap()[0].of, [NO_PART, 0]);
+    }
+
+    #[test]
+    fn bad_draws_have_exact_messages() {
+        let like = "(expected a split like [NAME:]train=0.06,val=500,test=rest)";
+        let cases = [
+            (&["train"][..], "split \"train\": \"train\" is not PART=SHARE"),
+            (&["=1"], "split \"=1\": a part without a name"),
+            (
+                &["train=2.5"],
+                "split \"train=2.5\": \"2.5\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+            ),
+            (&["a=0"], "split \"a=0\": \"0\" is not a fraction between 0.0 and 1.0, a count or \"rest\""),
+            (
+                &["a=nan"],
+                "split \"a=nan\": \"nan\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+            ),
+            (&["a=0.6,b=0.5"], "split \"a=0.6,b=0.5\": the fractions add up to 1.1000, more than 1"),
+            (&["a=9,b=0.5"], "split \"a=9,b=0.5\": the parts take 14 nodes, but there are 10 nodes"),
+            (&["a=0.01"], "split \"a=0.01\": part \"a\" would be empty: there are 10 nodes"),
+            (&["a=10,b=rest"], "split \"a=10,b=rest\": part \"b\" would be empty: there are 10 nodes"),
+            (&["a=rest,b=rest"], "split \"a=rest,b=rest\": \"rest\" is there twice"),
+            (&["a=1,a=1"], "split \"a=1,a=1\": part \"a\" is there twice"),
+            (
+                &["a=1", "b=1"],
+                "split \"b=1\": a second split named \"default\": name them, as in a:train=0.05 b:train=0.06",
+            ),
+            (
+                &["a b:x=1"],
+                "split \"a b:x=1\": name \"a b\" is not at most 64 letters, digits, '-', '_' and '.'",
+            ),
+        ];
+        for (specs, message) in cases {
+            assert_eq!(drawn(specs, None, 10).unwrap_err(), format!("{message} {like}"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), spec in ".{0,40}") {
+            let _ = table(&bytes);
+            let _ = drawn(&[&spec], None, 10);
+        }
+
+        #[test]
+        fn arbitrary_specs_do_no_harm(spec in "[a-c:=,.0-9e-]{0,20}", nodes in 0u64..30) {
+            let _ = drawn(&[&spec], None, nodes);
+        }
+    }
+}
