@@ -11,17 +11,16 @@ use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
 use ignn_format::splits::SplitEntry;
+use ignn_ingest::command::edges::Summary;
 use ignn_ingest::context::Phase;
-use ignn_ingest::{Context, Unit};
+use ignn_ingest::{Context, Observer, Unit};
 use serde_json::json;
 
 use super::progress::{self, Console};
 use super::{Outcome, Session, machine};
 
-/// A finished job.
-pub struct Job {
-    /// What was made.
-    pub manifest: Manifest,
+/// How a job went.
+pub struct Run {
     /// How long it took.
     pub seconds: f64,
     /// Its phases.
@@ -30,39 +29,84 @@ pub struct Job {
     pub notes: Vec<String>,
 }
 
-/// Runs a job with progress on the console.
-pub fn time_job(
+/// What a job made, with counts where the job tells them.
+pub struct Made {
+    /// The manifest as written.
+    pub manifest: Manifest,
+    edges_read: Option<u64>,
+    merged: Option<u64>,
+    dropped_loops: Option<u64>,
+    spilled: Option<u64>,
+}
+
+/// A finished job.
+pub struct Job {
+    /// What it made.
+    pub made: Made,
+    /// How it went.
+    pub run: Run,
+}
+
+impl From<Manifest> for Made {
+    fn from(manifest: Manifest) -> Self {
+        Self { manifest, edges_read: None, merged: None, dropped_loops: None, spilled: None }
+    }
+}
+
+impl From<Summary> for Made {
+    fn from(summary: Summary) -> Self {
+        Self {
+            manifest: summary.manifest,
+            edges_read: Some(summary.edges),
+            merged: Some(summary.merged),
+            dropped_loops: Some(summary.dropped_loops),
+            spilled: Some(summary.spilled),
+        }
+    }
+}
+
+/// Runs anything that takes a context, with progress on the console.
+pub fn observe<T>(
     session: &Session,
-    run: impl FnOnce(&Context) -> ignn_ingest::Result<Manifest>,
-) -> Result<Job> {
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
+) -> Result<(T, Run)> {
     let console = Console::new(session.quiet);
     let started = Instant::now();
     let result = run(&session.context(&console));
     // Also after an error: the bar must be gone before the message.
-    ignn_ingest::Observer::finish(&console);
-    let manifest = result?;
+    console.finish();
+    let result = result?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Job { manifest, seconds, phases: console.phases(), notes: console.notes() })
+    Ok((result, Run { seconds, phases: console.phases(), notes: console.notes() }))
+}
+
+/// Runs a job that makes a dataset.
+pub fn time_job<T: Into<Made>>(
+    session: &Session,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
+) -> Result<Job> {
+    let (made, run) = observe(session, run)?;
+    Ok(Job { made: made.into(), run })
 }
 
 /// Runs a job that makes the dataset `out`, and prints its summary.
-pub fn run_job(
+pub fn run_job<T: Into<Made>>(
     session: &Session,
     out: &Path,
-    run: impl FnOnce(&Context) -> ignn_ingest::Result<Manifest>,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
 ) -> Result<Outcome> {
-    let job = time_job(session, run)?;
-    if session.json {
-        session.print_json(&as_json(&job, out))?;
-    } else {
-        session.print(&as_text(&job, out))?;
-    }
+    time_job(session, run)?.print(session, out)?;
     Ok(Outcome::Done)
 }
 
-/// Edges that were read: the amount of the first phase that counts edges.
-fn edges_read(job: &Job) -> Option<u64> {
-    job.phases.iter().find(|phase| phase.unit == Unit::Edges && phase.amount > 0).map(|phase| phase.amount)
+impl Job {
+    /// Prints the summary of the dataset `out`.
+    pub fn print(&self, session: &Session, out: &Path) -> Result<()> {
+        match session.json {
+            true => session.print_json(&as_json(self, out)),
+            false => session.print(&as_text(self, out)),
+        }
+    }
 }
 
 /// Bytes of a dataset without its manifest.
@@ -72,11 +116,17 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
 
 /// The table.
 pub fn as_text(job: &Job, out: &Path) -> String {
-    let manifest = &job.manifest;
+    let Made { manifest, edges_read, merged, dropped_loops, spilled } = &job.made;
     let mut sheet = Sheet::pairs();
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
-    if let Some(edges) = edges_read(job) {
-        sheet.row(["edges read".into(), quantity::count(edges)]);
+    if let Some(edges) = edges_read {
+        sheet.row(["edges read".into(), quantity::count(*edges)]);
+    }
+    let counts = [("duplicates merged", merged), ("self-loops dropped", dropped_loops)];
+    for (name, count) in counts {
+        if let Some(count) = count.filter(|&count| count > 0) {
+            sheet.row([name.into(), quantity::count(count)]);
+        }
     }
     for relation in &manifest.relations {
         let name = match manifest.relations.len() {
@@ -116,7 +166,10 @@ pub fn as_text(job: &Job, out: &Path) -> String {
         sheet.row(["split".into(), split_words(split)]);
     }
     sheet.row(["on disk".into(), quantity::bytes(bytes_on_disk(manifest))]);
-    sheet.row(["time".into(), quantity::seconds(job.seconds)]);
+    if let Some(spilled) = spilled.filter(|&spilled| spilled > 0) {
+        sheet.row(["through the disk".into(), quantity::bytes(spilled)]);
+    }
+    sheet.row(["time".into(), quantity::seconds(job.run.seconds)]);
     if let Some(peak) = machine::peak_memory() {
         sheet.row(["peak memory".into(), quantity::bytes(peak)]);
     }
@@ -132,22 +185,25 @@ pub fn split_words(split: &SplitEntry) -> String {
 
 /// The object.
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
-    let manifest = &job.manifest;
+    let Made { manifest, edges_read, merged, dropped_loops, spilled } = &job.made;
     json!({
         "dataset": out,
         "command": manifest.made_by.command,
         "nodes": manifest.nodes,
-        "edges_read": edges_read(job),
+        "edges_read": edges_read,
+        "duplicates_merged": merged,
+        "self_loops_dropped": dropped_loops,
+        "spilled_bytes": spilled,
         "relations": manifest.relations,
         "graphs": manifest.graphs.as_ref().map(|graphs| graphs.count),
         "features": manifest.features,
         "labels": manifest.labels,
         "splits": manifest.splits,
         "bytes_on_disk": bytes_on_disk(manifest),
-        "seconds": job.seconds,
+        "seconds": job.run.seconds,
         "peak_memory_bytes": machine::peak_memory(),
-        "phases": job.phases.iter().map(phase_json).collect::<Vec<_>>(),
-        "notes": job.notes,
+        "phases": job.run.phases.iter().map(phase_json).collect::<Vec<_>>(),
+        "notes": job.run.notes,
     })
 }
 
