@@ -19,7 +19,9 @@ fn a_summary_and_the_next_command() {
     sandbox.file("edges.txt", EDGES);
     let run = sandbox.ignn(&["ingest", "edges", "edges.txt", "--out", "d"]).exits(0);
     let run = run.says("made d\n").says("nodes").says("next: ignn inspect d\n");
-    assert!(!run.stderr.is_empty(), "progress goes to standard error");
+    let lines: Vec<_> = run.stderr.lines().map(|line| line.split(':').next()).collect();
+    assert!(!lines.is_empty(), "progress goes to standard error");
+    assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "a phase is told once:\n{}", run.stderr);
     assert_eq!(sandbox.names(), ["d", "edges.txt"]);
 }
 

@@ -105,7 +105,7 @@ fn a_signal_removes_unfinished_output() {
         let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", "--quiet"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let work = sandbox.path(&format!(".ignn-bench.ignn-{}", child.id()));
-        while !work.join("edges.txt").exists() {
+        while !work.join(format!(".raw.ignn-{}/edges.txt", child.id())).exists() {
             std::thread::yield_now();
         }
         let kill = format!("kill -{signal} {}", child.id());

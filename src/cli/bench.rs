@@ -83,19 +83,22 @@ impl Ingest {
         let file = match &self.file {
             Some(file) => file.clone(),
             None => {
-                let path = work.path().join("edges.txt");
-                sample::write_rmat(&path, self.edges, session.seed)?;
-                path
+                let raw = work.path().join("raw");
+                let generate = sample::rmat(raw.clone(), self.edges);
+                summary::observe(session, |context| generate.run(context))?;
+                raw.join("edges.txt")
             }
         };
         let input_bytes = file.metadata().with_context(|| file.display().to_string())?.len();
         let copy_seconds = time_copy(&file, &work.path().join("copy"))?;
         let dataset = work.path().join("dataset");
         let job = IngestEdges { force: true, ..sample::edges_job(file.clone(), dataset) };
+        // What the generator took is not ingest's.
+        machine::reset_peak_memory();
         let mut best: Option<Job> = None;
         for _ in 0..self.repeat {
             let run = summary::time_job(session, |context| job.run(context))?;
-            if best.as_ref().is_none_or(|best| run.seconds < best.seconds) {
+            if best.as_ref().is_none_or(|best| run.run.seconds < best.run.seconds) {
                 best = Some(run);
             }
         }
@@ -103,7 +106,7 @@ impl Ingest {
         // Before the verifier, which takes memory of its own.
         let peak = machine::peak_memory();
         let can_verify = self.file.is_none() && self.edges <= VERIFIED_UP_TO;
-        let verified = if can_verify { Some(verify(&file, &best.manifest)?) } else { None };
+        let verified = if can_verify { Some(verify(&file, &best.made.manifest)?) } else { None };
         let result = Measured { job: best, input_bytes, copy_seconds, peak, verified };
         if session.json {
             session.print_json(&result.as_json(session))?;
@@ -125,12 +128,12 @@ struct Measured {
 impl Measured {
     /// Edges of the dataset, undirected ones once, without the diagonal.
     fn edges(&self) -> u64 {
-        stored_edges(&self.job.manifest)
+        stored_edges(&self.job.made.manifest)
     }
 
     fn as_text(&self) -> String {
-        let (edges, seconds) = (self.edges(), self.job.seconds);
-        let disk = summary::bytes_on_disk(&self.job.manifest);
+        let (edges, seconds) = (self.edges(), self.job.run.seconds);
+        let disk = summary::bytes_on_disk(&self.job.made.manifest);
         let speed = |seconds: f64| quantity::bytes((self.input_bytes as f64 / seconds.max(1e-9)) as u64);
         let mut sheet = Sheet::pairs();
         sheet.row(["input".into(), quantity::bytes(self.input_bytes)]);
@@ -149,21 +152,21 @@ impl Measured {
             Some(false) => "WRONG: nodes or edges differ from sort and count",
         };
         sheet.row(["verified", verified]);
-        format!("{}\n{}", summary::phase_sheet(&self.job.phases).render(), sheet.render())
+        format!("{}\n{}", summary::phase_sheet(&self.job.run.phases).render(), sheet.render())
     }
 
     fn as_json(&self, session: &Session) -> serde_json::Value {
         json!({
             "input_bytes": self.input_bytes,
             "edges": self.edges(),
-            "nodes": self.job.manifest.nodes,
-            "seconds": self.job.seconds,
+            "nodes": self.job.made.manifest.nodes,
+            "seconds": self.job.run.seconds,
             "copy_seconds": self.copy_seconds,
             "peak_memory_bytes": self.peak,
-            "bytes_on_disk": summary::bytes_on_disk(&self.job.manifest),
+            "bytes_on_disk": summary::bytes_on_disk(&self.job.made.manifest),
             "threads": session.threads,
             "memory_bytes": session.memory,
-            "phases": self.job.phases.iter().map(summary::phase_json).collect::<Vec<_>>(),
+            "phases": self.job.run.phases.iter().map(summary::phase_json).collect::<Vec<_>>(),
             "verified": self.verified,
         })
     }

@@ -36,7 +36,7 @@ pub struct RelationArgs {
     duplicates: Duplicates,
 
     /// What becomes of edges from a node to itself
-    #[arg(long, value_enum, default_value_t = SelfLoops::Keep)]
+    #[arg(long, value_enum, default_value_t = SelfLoops::Drop)]
     self_loops: SelfLoops,
 }
 
@@ -45,11 +45,7 @@ impl RelationArgs {
     pub fn options(&self) -> RelationOptions {
         RelationOptions {
             directed: self.directed,
-            normalise: match self.normalise {
-                Normalise::Renorm => Normalisation::Renorm,
-                Normalise::Row => Normalisation::Row,
-                Normalise::None => Normalisation::None,
-            },
+            normalise: self.normalise.choice(),
             duplicates: match self.duplicates {
                 Duplicates::Max => builder::Duplicates::Max,
                 Duplicates::Sum => builder::Duplicates::Sum,
@@ -64,14 +60,26 @@ impl RelationArgs {
     }
 }
 
+/// Words of `--normalise`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Normalise {
+pub enum Normalise {
     /// D^-1/2 (A + I) D^-1/2, D the row sums of A + I: the GCN trick, for directed graphs too
     Renorm,
     /// D^-1 A: what leaves a node sums to one
     Row,
     /// as read
     None,
+}
+
+impl Normalise {
+    /// The library's choice.
+    pub fn choice(self) -> Normalisation {
+        match self {
+            Self::Renorm => Normalisation::Renorm,
+            Self::Row => Normalisation::Row,
+            Self::None => Normalisation::None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -24,6 +24,11 @@ pub fn peak_memory() -> Option<u64> {
     fs::read_to_string("/proc/self/status").ok().and_then(|text| kib_field(&text, "VmHWM:"))
 }
 
+/// Starts the count of [`peak_memory`] afresh from what is resident now; nothing happens where the system cannot.
+pub fn reset_peak_memory() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
 /// The lowest `memory.max` from this process's group (cgroup v2) up to the root.
 fn group_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;

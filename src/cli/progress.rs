@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ignn::report::quantity;
@@ -15,6 +16,8 @@ pub struct Console {
     mode: Mode,
     recorder: Recorder,
     bar: Mutex<Option<ProgressBar>>,
+    /// Phases whose end was told: a job may finish before its caller does.
+    told: AtomicUsize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +35,7 @@ impl Console {
             (false, true) => Mode::Bars,
             (false, false) => Mode::Lines,
         };
-        Self { mode, recorder: Recorder::default(), bar: Mutex::new(None) }
+        Self { mode, recorder: Recorder::default(), bar: Mutex::new(None), told: AtomicUsize::new(0) }
     }
 
     /// The phases that ended, in order.
@@ -45,15 +48,14 @@ impl Console {
         self.recorder.notes()
     }
 
-    /// Takes the bar away and says how the phase went that just ended.
-    fn ended(&self, phase: Option<&Phase>) {
+    /// Takes the bar away and says how the phases went that ended and were not told: the first `ended` ones.
+    fn tell(&self, ended: usize) {
         if let Some(bar) = self.bar.lock().expect("no panic while held").take() {
             bar.finish_and_clear();
         }
-        if let Some(phase) = phase
-            && self.mode != Mode::Quiet
-        {
-            say(&phase_line(phase));
+        let told = self.told.fetch_max(ended, Ordering::Relaxed);
+        if self.mode != Mode::Quiet {
+            self.recorder.phases().iter().take(ended).skip(told).for_each(|phase| say(&phase_line(phase)));
         }
     }
 }
@@ -62,7 +64,7 @@ impl Observer for Console {
     fn phase(&self, name: &str, total: Option<u64>, unit: Unit) {
         let before = self.recorder.phases().len();
         self.recorder.phase(name, total, unit);
-        self.ended(self.recorder.phases()[..before].last());
+        self.tell(before);
         if self.mode == Mode::Bars {
             let bar = ProgressBar::new(total.unwrap_or(0)).with_style(style(total.is_some(), unit));
             bar.set_message(name.to_string());
@@ -91,7 +93,7 @@ impl Observer for Console {
 
     fn finish(&self) {
         self.recorder.finish();
-        self.ended(self.recorder.phases().last());
+        self.tell(self.recorder.phases().len());
     }
 }
 

@@ -1,34 +1,21 @@
-//! The raw graphs that `demo` and `bench` feed to ingest, written as any user's files would be.
-//! It writes raw files and the options to read them; datasets are made by the jobs themselves.
+//! The graphs that `demo` and `bench` feed to ingest: generators that write raw files, and the options to read them.
+//! Nothing here is special: the same files come from `ignn generate --raw`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use ignn_format::manifest::Normalisation;
 use ignn_ingest::builder::RelationOptions;
 use ignn_ingest::command::edges::{IdChoice, IngestEdges, Order};
-use ignn_ingest::random::Stream;
+use ignn_ingest::command::generate::{Generate, Kind};
+use ignn_ingest::synthetic::rmat::RmatOptions;
+use ignn_ingest::synthetic::sbm::SbmOptions;
 
-/// Members of each community of [`write_communities`].
-const MEMBERS: u64 = 500;
-/// Names of the communities.
-const COMMUNITIES: [&str; 4] = ["amber", "blue", "coral", "dun"];
-/// Edges drawn for each node, of which this share stays inside its community.
-const EDGES_A_NODE: u64 = 6;
-const INSIDE: f64 = 0.85;
-
-/// What [`write_communities`] wrote.
-pub struct Communities {
-    /// The edge list.
-    pub edges: PathBuf,
-    /// The labels.
-    pub labels: PathBuf,
-    /// Number of nodes.
-    pub nodes: u64,
-    /// Lines of the edge list.
-    pub lines: u64,
-}
+/// Nodes of the demo's graph.
+pub const DEMO_NODES: u64 = 2_000;
+/// Communities of the demo's graph.
+pub const DEMO_BLOCKS: u64 = 4;
+/// Edges drawn for each id of the benchmark's graph.
+const BENCH_EDGE_FACTOR: u64 = 16;
 
 /// The options of `ignn ingest edges FILE --out DIR`, all others at their defaults.
 pub fn edges_job(file: PathBuf, out: PathBuf) -> IngestEdges {
@@ -56,58 +43,17 @@ pub fn edges_job(file: PathBuf, out: PathBuf) -> IngestEdges {
     }
 }
 
-/// A small graph of four communities (a stochastic block model): `edges.tsv` and `labels.csv` in a directory.
-pub fn write_communities(directory: &Path, seed: u64) -> Result<Communities> {
-    let (edges, labels) = (directory.join("edges.tsv"), directory.join("labels.csv"));
-    let nodes = MEMBERS * COMMUNITIES.len() as u64;
-    let mut stream = Stream::new(seed, "demo");
-    write(&edges, |out| {
-        for source in 0..nodes {
-            for _ in 0..EDGES_A_NODE {
-                let target = match stream.unit() < INSIDE {
-                    true => source / MEMBERS * MEMBERS + stream.below(MEMBERS),
-                    false => stream.below(nodes),
-                };
-                writeln!(out, "{source}\t{target}")?;
-            }
-        }
-        Ok(())
-    })?;
-    write(&labels, |out| {
-        writeln!(out, "node,label")?;
-        (0..nodes).try_for_each(|node| writeln!(out, "{node},{}", COMMUNITIES[(node / MEMBERS) as usize]))
-    })?;
-    Ok(Communities { edges, labels, nodes, lines: nodes * EDGES_A_NODE })
+/// Communities with labels, features and a split: `edges.tsv`, `labels.csv`, `features.npy` and `splits.csv`.
+pub fn communities(directory: PathBuf) -> Generate {
+    raw(Kind::Sbm(SbmOptions { nodes: DEMO_NODES, blocks: DEMO_BLOCKS, ..SbmOptions::default() }), directory)
 }
 
-/// An R-MAT edge list (a, b, c = 0.57, 0.19, 0.19) with about sixteen edges a node.
-pub fn write_rmat(path: &Path, edges: u64, seed: u64) -> Result<()> {
-    let scale = (edges / 16).max(2).ilog2();
-    let stream = Stream::new(seed, "bench");
-    write(path, |out| {
-        for edge in 0..edges {
-            let mut bits = stream.fork(edge);
-            let (mut source, mut target) = (0u32, 0u32);
-            for _ in 0..scale {
-                let (down, right) = match bits.unit() {
-                    u if u < 0.57 => (0, 0),
-                    u if u < 0.76 => (0, 1),
-                    u if u < 0.95 => (1, 0),
-                    _ => (1, 1),
-                };
-                (source, target) = (source << 1 | down, target << 1 | right);
-            }
-            writeln!(out, "{source} {target}")?;
-        }
-        Ok(())
-    })
+/// An R-MAT edge list, `edges.txt`.
+pub fn rmat(directory: PathBuf, edges: u64) -> Generate {
+    let scale = (edges / BENCH_EDGE_FACTOR).max(2).ilog2().min(31);
+    raw(Kind::Rmat(RmatOptions { scale, edges: Some(edges), ..RmatOptions::default() }), directory)
 }
 
-fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<()> {
-    let written = File::create(path).and_then(|file| {
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        fill(&mut out)?;
-        out.flush()
-    });
-    written.with_context(|| path.display().to_string())
+fn raw(kind: Kind, directory: PathBuf) -> Generate {
+    Generate { kind, out: None, raw: Some(directory), force: true, normalise: Normalisation::Renorm }
 }

@@ -11,20 +11,16 @@ use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
 use ignn_format::splits::SplitEntry;
-use ignn_ingest::builder::{EdgeCounts, Made};
+use ignn_ingest::builder::Made;
 use ignn_ingest::context::Phase;
-use ignn_ingest::{Context, Unit};
+use ignn_ingest::{Context, Observer, Unit};
 use serde_json::json;
 
 use super::progress::{self, Console};
 use super::{Outcome, Session, machine};
 
-/// A finished job.
-pub struct Job {
-    /// What was made.
-    pub manifest: Manifest,
-    /// What became of the edges.
-    pub counts: EdgeCounts,
+/// How a job went.
+pub struct Run {
     /// How long it took.
     pub seconds: f64,
     /// Its phases.
@@ -33,16 +29,33 @@ pub struct Job {
     pub notes: Vec<String>,
 }
 
-/// Runs a job with progress on the console.
-pub fn time_job(session: &Session, run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>) -> Result<Job> {
+/// A finished job.
+pub struct Job {
+    /// What it made.
+    pub made: Made,
+    /// How it went.
+    pub run: Run,
+}
+
+/// Runs anything that takes a context, with progress on the console.
+pub fn observe<T>(
+    session: &Session,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
+) -> Result<(T, Run)> {
     let console = Console::new(session.quiet);
     let started = Instant::now();
     let result = run(&session.context(&console));
     // Also after an error: the bar must be gone before the message.
-    ignn_ingest::Observer::finish(&console);
-    let Made { manifest, counts } = result?;
+    console.finish();
+    let result = result?;
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Job { manifest, counts, seconds, phases: console.phases(), notes: console.notes() })
+    Ok((result, Run { seconds, phases: console.phases(), notes: console.notes() }))
+}
+
+/// Runs a job that makes a dataset.
+pub fn time_job(session: &Session, run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>) -> Result<Job> {
+    let (made, run) = observe(session, run)?;
+    Ok(Job { made, run })
 }
 
 /// Runs a job that makes the dataset `out`, and prints its summary.
@@ -51,13 +64,18 @@ pub fn run_job(
     out: &Path,
     run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>,
 ) -> Result<Outcome> {
-    let job = time_job(session, run)?;
-    if session.json {
-        session.print_json(&as_json(&job, out))?;
-    } else {
-        session.print(&as_text(&job, out))?;
-    }
+    time_job(session, run)?.print(session, out)?;
     Ok(Outcome::Done)
+}
+
+impl Job {
+    /// Prints the summary of the dataset `out`.
+    pub fn print(&self, session: &Session, out: &Path) -> Result<()> {
+        match session.json {
+            true => session.print_json(&as_json(self, out)),
+            false => session.print(&as_text(self, out)),
+        }
+    }
 }
 
 /// Bytes of a dataset without its manifest.
@@ -67,19 +85,15 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
 
 /// The table.
 pub fn as_text(job: &Job, out: &Path) -> String {
-    let manifest = &job.manifest;
+    let Made { manifest, counts } = &job.made;
     let mut sheet = Sheet::pairs();
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
-    let counts = &job.counts;
-    let mut fates = Vec::new();
-    if counts.merged > 0 {
-        fates.push(format!("{} merged as duplicates", quantity::count(counts.merged)));
+    sheet.row(["edges read".into(), quantity::count(counts.read)]);
+    for (name, count) in [("duplicates merged", counts.merged), ("self-loops dropped", counts.dropped_loops)] {
+        if count > 0 {
+            sheet.row([name.into(), quantity::count(count)]);
+        }
     }
-    if counts.dropped_loops > 0 {
-        fates.push(format!("{} dropped as self-loops", quantity::count(counts.dropped_loops)));
-    }
-    let fates = if fates.is_empty() { String::new() } else { format!(" ({})", fates.join(", ")) };
-    sheet.row(["edges read".into(), quantity::count(counts.read) + &fates]);
     for relation in &manifest.relations {
         let name = match manifest.relations.len() {
             1 => "non-zeros".to_string(),
@@ -118,12 +132,12 @@ pub fn as_text(job: &Job, out: &Path) -> String {
         sheet.row(["split".into(), split_words(split)]);
     }
     sheet.row(["on disk".into(), quantity::bytes(bytes_on_disk(manifest))]);
-    sheet.row(["time".into(), quantity::seconds(job.seconds)]);
-    if let Some(peak) = machine::peak_memory() {
-        sheet.row(["peak memory".into(), quantity::bytes(peak)]);
-    }
     if counts.spilled > 0 {
         sheet.row(["through the disk".into(), quantity::bytes(counts.spilled)]);
+    }
+    sheet.row(["time".into(), quantity::seconds(job.run.seconds)]);
+    if let Some(peak) = machine::peak_memory() {
+        sheet.row(["peak memory".into(), quantity::bytes(peak)]);
     }
     let out = out.display();
     format!("made {out}\n{}next: ignn inspect {out}\n", sheet.render())
@@ -137,25 +151,25 @@ pub fn split_words(split: &SplitEntry) -> String {
 
 /// The object.
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
-    let manifest = &job.manifest;
+    let Made { manifest, counts } = &job.made;
     json!({
         "dataset": out,
         "command": manifest.made_by.command,
         "nodes": manifest.nodes,
-        "edges_read": job.counts.read,
-        "edges_merged": job.counts.merged,
-        "self_loops_dropped": job.counts.dropped_loops,
-        "bytes_spilled": job.counts.spilled,
+        "edges_read": counts.read,
+        "duplicates_merged": counts.merged,
+        "self_loops_dropped": counts.dropped_loops,
+        "spilled_bytes": counts.spilled,
         "relations": manifest.relations,
         "graphs": manifest.graphs.as_ref().map(|graphs| graphs.count),
         "features": manifest.features,
         "labels": manifest.labels,
         "splits": manifest.splits,
         "bytes_on_disk": bytes_on_disk(manifest),
-        "seconds": job.seconds,
+        "seconds": job.run.seconds,
         "peak_memory_bytes": machine::peak_memory(),
-        "phases": job.phases.iter().map(phase_json).collect::<Vec<_>>(),
-        "notes": job.notes,
+        "phases": job.run.phases.iter().map(phase_json).collect::<Vec<_>>(),
+        "notes": job.run.notes,
     })
 }
 

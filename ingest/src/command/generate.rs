@@ -1,1 +1,204 @@
-//! x
+//! `ignn generate`: a graph made by rule or by lot becomes a dataset, raw files, or both.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ignn_format::manifest::Normalisation;
+use ignn_format::staging::Staging;
+
+use crate::builder::{Made, RelationOptions, SelfLoops};
+use crate::content::{self, Content};
+use crate::context::{Context, Unit};
+use crate::error::{IngestError, Result};
+use crate::synthetic::chains::{Chains, ChainsOptions};
+use crate::synthetic::grid::{Grid, GridOptions};
+use crate::synthetic::ppi::{self, PpiOptions};
+use crate::synthetic::rmat::{Rmat, RmatOptions};
+use crate::synthetic::sbm::{Density, Sbm, SbmOptions};
+use crate::synthetic::{ppi_raw, raw};
+
+/// What to make.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Directed chains whose class is told at their first node.
+    Chains(ChainsOptions),
+    /// Many graphs of the shape of PPI.
+    Ppi(PpiOptions),
+    /// R-MAT; loops are left out of the dataset, and every id is a node.
+    Rmat(RmatOptions),
+    /// Stochastic block model.
+    Sbm(SbmOptions),
+    /// Grid or torus.
+    Grid(GridOptions),
+}
+
+/// Options of `ignn generate`.
+#[derive(Clone, Debug)]
+pub struct Generate {
+    /// What to make.
+    pub kind: Kind,
+    /// The dataset directory to make.
+    pub out: Option<PathBuf>,
+    /// The directory of raw files to make.
+    pub raw: Option<PathBuf>,
+    /// Replace existing targets.
+    pub force: bool,
+    /// Normalisation of the dataset's matrix.
+    pub normalise: Normalisation,
+}
+
+impl Generate {
+    /// Runs the job; there is a manifest where there is a dataset.
+    pub fn run(&self, context: &Context) -> Result<Option<Made>> {
+        if self.out.is_none() && self.raw.is_none() {
+            return Err(IngestError::Usage("generate: nothing to write: pass --out DIR or --raw DIR".into()));
+        }
+        match &self.kind {
+            Kind::Chains(options) => self.write(&Chains::new(options, context.seed)?, context),
+            Kind::Rmat(options) => self.write(&Rmat::new(options, context.seed)?, context),
+            Kind::Sbm(options) => self.write(&Sbm::new(options, context.seed)?, context),
+            Kind::Grid(options) => self.write(&Grid::new(options)?, context),
+            Kind::Ppi(options) => {
+                context.observer.phase("make graphs", None, Unit::Items("graphs"));
+                let set = ppi::generate(options, context)?;
+                if let (Some(target), Some(graphs)) = (&self.raw, &set.graphs) {
+                    let staging = Staging::create(target, self.force)?;
+                    context.observer.phase("write files", None, Unit::Items("files"));
+                    ppi_raw::write(&set, graphs, staging.path())?;
+                    staging.commit()?;
+                }
+                self.write_dataset(&set, context)
+            }
+        }
+    }
+
+    fn write(&self, content: &dyn Content, context: &Context) -> Result<Option<Made>> {
+        if let Some(target) = &self.raw {
+            let staging = Staging::create(target, self.force)?;
+            let edges = if matches!(self.kind, Kind::Rmat(_)) { "edges.txt" } else { "edges.tsv" };
+            raw::write(content, context, staging.path(), edges)?;
+            staging.commit()?;
+        }
+        self.write_dataset(content, context)
+    }
+
+    fn write_dataset(&self, content: &dyn Content, context: &Context) -> Result<Option<Made>> {
+        let Some(out) = &self.out else {
+            context.observer.finish();
+            return Ok(None);
+        };
+        let (command, mut options) = self.kind.describe();
+        options.insert("seed".into(), context.seed.to_string());
+        let relation = self.kind.relation(self.normalise);
+        let command = format!("generate {command}");
+        content::write(content, context, out, self.force, &command, options, &relation).map(Some)
+    }
+}
+
+impl Kind {
+    fn relation(&self, normalise: Normalisation) -> RelationOptions {
+        let directed = match self {
+            Self::Chains(_) => true,
+            Self::Rmat(options) => options.directed,
+            _ => false,
+        };
+        // Only R-MAT draws loops, and there they mean nothing.
+        RelationOptions { directed, normalise, self_loops: SelfLoops::Drop, ..RelationOptions::default() }
+    }
+
+    /// Name of the subcommand, and the options by name.
+    fn describe(&self) -> (&'static str, BTreeMap<String, String>) {
+        let (name, options): (_, Vec<(&str, String)>) = match self {
+            Self::Chains(o) => (
+                "chains",
+                vec![
+                    ("classes", o.classes.to_string()),
+                    ("chains", o.chains.to_string()),
+                    ("length", o.length.to_string()),
+                    ("features", o.features.to_string()),
+                    ("train", o.train.to_string()),
+                    ("val", o.val.to_string()),
+                    ("test", o.test.to_string()),
+                ],
+            ),
+            Self::Ppi(o) => ("ppi", vec![("scale", o.scale.to_string()), ("restart", o.restart.to_string())]),
+            Self::Rmat(o) => (
+                "rmat",
+                vec![
+                    ("scale", o.scale.to_string()),
+                    ("edges", o.edges.map_or_else(|| "auto".into(), |edges| edges.to_string())),
+                    ("edge_factor", o.edge_factor.to_string()),
+                    ("quarters", join(&o.quarters)),
+                    ("permute", o.permute.to_string()),
+                    ("directed", o.directed.to_string()),
+                ],
+            ),
+            Self::Sbm(o) => {
+                let (density, within, between) = match o.density {
+                    Density::Degrees { within, between } => ("degrees", within, between),
+                    Density::Probabilities { within, between } => ("probabilities", within, between),
+                };
+                (
+                    "sbm",
+                    vec![
+                        ("nodes", o.nodes.to_string()),
+                        ("blocks", o.blocks.to_string()),
+                        (density, join(&[within, between])),
+                        ("features", o.features.map_or_else(|| "auto".into(), |columns| columns.to_string())),
+                        ("noise", o.noise.to_string()),
+                        ("fractions", join(&o.fractions)),
+                    ],
+                )
+            }
+            Self::Grid(o) => (
+                "grid",
+                vec![
+                    ("rows", o.rows.to_string()),
+                    ("columns", o.columns.to_string()),
+                    ("torus", o.torus.to_string()),
+                    ("coordinates", o.coordinates.to_string()),
+                ],
+            ),
+        };
+        (name, options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
+fn join(numbers: &[f64]) -> String {
+    numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+
+    fn generate(kind: Kind, raw: Option<PathBuf>) -> Result<Option<Made>> {
+        let context = Context { threads: 2, memory: 1 << 30, seed: 1, observer: &Recorder::default() };
+        Generate { kind, out: None, raw, force: false, normalise: Normalisation::Renorm }.run(&context)
+    }
+
+    #[test]
+    fn raw_directories_appear_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let kinds = [
+            Kind::Chains(ChainsOptions::default()),
+            Kind::Ppi(PpiOptions { scale: 0.08, ..PpiOptions::default() }),
+            Kind::Rmat(RmatOptions { scale: 8, ..RmatOptions::default() }),
+            Kind::Sbm(SbmOptions { nodes: 500, ..SbmOptions::default() }),
+            Kind::Grid(GridOptions::default()),
+        ];
+        for kind in kinds {
+            let target = dir.path().join(kind.describe().0);
+            assert!(generate(kind.clone(), Some(target.clone())).unwrap().is_none());
+            assert!(std::fs::read_dir(&target).unwrap().count() >= 1);
+            let error = generate(kind, Some(target)).unwrap_err().to_string();
+            assert!(error.contains("already exists"), "{error}");
+        }
+        let bad = Kind::Grid(GridOptions { rows: 0, ..GridOptions::default() });
+        assert!(generate(bad, Some(dir.path().join("bad"))).is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 5);
+        let error = generate(Kind::Grid(GridOptions::default()), None).unwrap_err().to_string();
+        assert_eq!(error, "generate: nothing to write: pass --out DIR or --raw DIR");
+    }
+}

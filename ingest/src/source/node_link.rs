@@ -232,7 +232,7 @@ mod tests {
             ),
             (
                 "{\"nodes\": [{\"id\": -1}], \"links\": []}",
-                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `-1`, expected an id: an integer from 0 on or a string at column 20",
+                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `-1`, expected an id: an integer from 0 on or a string at column 21",
             ),
             (
                 "{\"nodes\": [{\"id\": 0}], \"links\": [{\"source\": 0, \"target\": 1}]}",

@@ -1,1 +1,69 @@
-//! x
+//! Graphs made by rule or by lot, one file a kind: seeded, and the same bytes for any number of threads.
+//! They make content; writing a dataset is [`crate::content`], writing raw files [`raw`] and [`ppi_raw`].
+
+pub mod chains;
+pub mod grid;
+pub mod ppi;
+pub mod ppi_raw;
+pub mod raw;
+pub mod rmat;
+pub mod sbm;
+
+use ignn_format::splits::{NO_PART, Split};
+
+use crate::error::{IngestError, Result};
+use crate::random::Stream;
+
+/// Name of the split that a generator makes.
+pub const SPLIT: &str = "default";
+/// Names of its parts.
+pub const PARTS: [&str; 3] = ["train", "val", "test"];
+/// Most nodes of a dataset.
+pub const MOST_NODES: u64 = u32::MAX as u64;
+
+/// Refuses options with the message unless the condition holds.
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(IngestError::Usage(message())) }
+}
+
+/// Refuses a number of nodes that no dataset can have; `None` stands for one beyond 64 bits.
+fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
+    match nodes {
+        Some(nodes) if (1..=MOST_NODES).contains(&nodes) => Ok(nodes),
+        Some(nodes) => {
+            Err(IngestError::Usage(format!("{command}: {nodes} nodes (expected 1 to {MOST_NODES})")))
+        }
+        None => {
+            Err(IngestError::Usage(format!("{command}: more than 2^64 nodes (expected 1 to {MOST_NODES})")))
+        }
+    }
+}
+
+/// Draws the parts at random without overlap; `counts` together are at most `nodes`.
+fn draw_split(mut stream: Stream, nodes: u64, counts: [u64; 3]) -> Split {
+    let mut order: Vec<u32> = (0..nodes as u32).collect();
+    let mut of = vec![NO_PART; nodes as usize];
+    let mut at = 0;
+    for (part, count) in (0u8..).zip(counts) {
+        for _ in 0..count {
+            // Fisher-Yates, as far as it is needed.
+            order.swap(at, at + stream.below(nodes - at as u64) as usize);
+            of[order[at] as usize] = part;
+            at += 1;
+        }
+    }
+    Split { name: SPLIT.into(), parts: PARTS.map(String::from).into(), of }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_has_exactly_its_counts() {
+        let split = draw_split(Stream::new(3, "split"), 50, [5, 10, 35]);
+        let count = |part| split.of.iter().filter(|&&of| of == part).count();
+        assert_eq!([0, 1, 2, NO_PART].map(count), [5, 10, 35, 0]);
+        assert_ne!(split, draw_split(Stream::new(4, "split"), 50, [5, 10, 35]));
+    }
+}

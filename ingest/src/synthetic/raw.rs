@@ -1,0 +1,183 @@
+//! Generated content as plain files that any program reads: edge list, features, labels, splits.
+//! The published PPI form is [`super::ppi_raw`].
+//!
+//! | file | form |
+//! | --- | --- |
+//! | `edges.tsv` or `edges.txt` | two node ids a line, between them a tab or a space |
+//! | `features.npy` | f32, a row a node |
+//! | `labels.csv` | `node,label` |
+//! | `splits.csv` | `node,split`, for the nodes that are in a part |
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ignn_format::labels::Labels;
+use ignn_format::splits::Split;
+use npyz::WriterBuilder;
+
+use crate::content::{Content, Features, for_each_chunk};
+use crate::context::{Context, Unit};
+use crate::error::{IngestError, Result};
+
+/// Written at once, for files of rows.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Feature rows filled at once.
+const ROWS: u64 = 4096;
+
+/// Writes the files of all parts that the content has into a directory; `edges` names the edge list, and the ending
+/// `.tsv` asks for tabs.
+pub fn write(content: &dyn Content, context: &Context, directory: &Path, edges: &str) -> Result<()> {
+    let separator = if edges.ends_with(".tsv") { b'\t' } else { b' ' };
+    write_edges(content, context, &directory.join(edges), separator)?;
+    if let Some(Features::Dense { columns, fill }) = content.features() {
+        let path = directory.join("features.npy");
+        let shape = [content.nodes(), columns as u64];
+        let mut rows = Vec::new();
+        let blocks = (0..content.nodes()).step_by(ROWS as usize).flat_map(|first| {
+            rows.resize((content.nodes() - first).min(ROWS) as usize * columns, 0.0f32);
+            fill(first, &mut rows);
+            rows.clone()
+        });
+        write_npy(&path, &shape, blocks)?;
+    }
+    if let Some(Labels::Single { classes, of }) = content.labels() {
+        let rows = (0u64..)
+            .zip(&of)
+            .filter_map(|(node, &class)| Some((node, classes.get(usize::try_from(class).ok()?)?)));
+        write_csv(&directory.join("labels.csv"), "node,label", rows)?;
+    }
+    for Split { parts, of, .. } in content.splits() {
+        let rows = (0u64..).zip(&of).filter_map(|(node, &part)| Some((node, parts.get(usize::from(part))?)));
+        write_csv(&directory.join("splits.csv"), "node,split", rows)?;
+    }
+    Ok(())
+}
+
+/// Creates a file with a buffer.
+pub(super) fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create_new(path).map_err(IngestError::io("create", path))?;
+    Ok(BufWriter::with_capacity(BUFFER_BYTES, file))
+}
+
+/// Writes an array of one or two dimensions; the number of values is the product of the shape.
+pub(super) fn write_npy<T: npyz::AutoSerialize>(
+    path: &Path,
+    shape: &[u64],
+    values: impl IntoIterator<Item = T>,
+) -> Result<()> {
+    let write = |out: BufWriter<File>| -> io::Result<()> {
+        let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(out).begin_nd()?;
+        writer.extend(values)?;
+        writer.finish()
+    };
+    write(create(path)?).map_err(IngestError::io("write", path))
+}
+
+fn write_csv<'a>(path: &Path, header: &str, rows: impl Iterator<Item = (u64, &'a String)>) -> Result<()> {
+    let mut out = create(path)?;
+    let write = || -> io::Result<()> {
+        writeln!(out, "{header}")?;
+        for (node, value) in rows {
+            writeln!(out, "{node},{value}")?;
+        }
+        out.flush()
+    };
+    write().map_err(IngestError::io("write", path))
+}
+
+/// Lines are made in parallel and written in order, a chunk at once.
+fn write_edges(content: &dyn Content, context: &Context, path: &Path, separator: u8) -> Result<()> {
+    context.observer.phase("write edges", content.edges(), Unit::Edges);
+    let mut file = File::create_new(path).map_err(IngestError::io("create", path))?;
+    let lines = |edges: &[[u32; 2]]| (edges.len() as u64, format_edges(edges, separator));
+    for_each_chunk(content, context.threads, lines, |(count, text)| {
+        file.write_all(&text).map_err(IngestError::io("write", path))?;
+        context.observer.advance(count);
+        Ok(())
+    })
+}
+
+/// Digits of the largest id.
+const MOST_DIGITS: usize = 10;
+/// Most bytes of a line: two ids, separator and line end.
+const LONGEST_LINE: usize = 2 * MOST_DIGITS + 2;
+
+fn format_edges(edges: &[[u32; 2]], separator: u8) -> Vec<u8> {
+    let mut text = vec![0; edges.len() * LONGEST_LINE];
+    let mut at = 0;
+    for &[source, target] in edges {
+        at = put(&mut text, at, source, separator);
+        at = put(&mut text, at, target, b'\n');
+    }
+    text.truncate(at);
+    text
+}
+
+/// Writes the digits of a number and a byte after them; returns where they end.
+fn put(text: &mut [u8], at: usize, number: u32, after: u8) -> usize {
+    let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let field = &mut text[at..at + digits + 1];
+    let mut rest = number;
+    for digit in field[..digits].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    field[digits] = after;
+    at + digits + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::synthetic::chains::{Chains, ChainsOptions};
+    use crate::synthetic::rmat::{Rmat, RmatOptions};
+
+    #[test]
+    fn numbers_are_written_in_full() {
+        let text = format_edges(&[[0, 9], [10, u32::MAX], [1_000_000_000, 999_999_999]], b' ');
+        assert_eq!(String::from_utf8(text).unwrap(), "0 9\n10 4294967295\n1000000000 999999999\n");
+    }
+
+    fn context(threads: usize, recorder: &Recorder) -> Context<'_> {
+        Context { threads, memory: 1 << 30, seed: 1, observer: recorder }
+    }
+
+    #[test]
+    fn chains_have_all_four_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = ChainsOptions {
+            chains: 1,
+            length: 3,
+            features: 2,
+            train: 1,
+            val: 0,
+            test: 5,
+            ..Default::default()
+        };
+        let chains = Chains::new(&options, 1).unwrap();
+        write(&chains, &context(2, &Recorder::default()), dir.path(), "edges.tsv").unwrap();
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(read("edges.tsv"), "0\t1\n1\t2\n3\t4\n4\t5\n");
+        assert_eq!(read("labels.csv"), "node,label\n0,0\n1,0\n2,0\n3,1\n4,1\n5,1\n");
+        assert_eq!(read("splits.csv").matches("test").count(), 5);
+        let npy = npyz::NpyFile::new(File::open(dir.path().join("features.npy")).unwrap()).unwrap();
+        assert_eq!(npy.shape(), [6, 2]);
+        assert_eq!(npy.into_vec::<f32>().unwrap(), [1., 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.]);
+    }
+
+    #[test]
+    fn bytes_do_not_depend_on_threads() {
+        let rmat =
+            Rmat::new(&RmatOptions { scale: 20, edges: Some(700_000), ..Default::default() }, 1).unwrap();
+        let bytes = |threads| {
+            let dir = tempfile::tempdir().unwrap();
+            write(&rmat, &context(threads, &Recorder::default()), dir.path(), "edges.txt").unwrap();
+            std::fs::read(dir.path().join("edges.txt")).unwrap()
+        };
+        let one = bytes(1);
+        assert_eq!(one.iter().filter(|&&byte| byte == b'\n').count(), 700_000);
+        assert!(one == bytes(4));
+    }
+}
