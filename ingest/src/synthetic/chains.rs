@@ -168,15 +168,15 @@ mod tests {
         let message = |options| Chains::new(&options, 1).err().unwrap().to_string();
         let default = ChainsOptions::default();
         assert_eq!(
-            message(ChainsOptions { length: 5, ..default.clone() }),
+            message(ChainsOptions { length: 5, ..default }),
             "generate chains: 20 train, 100 validation and 200 test nodes of 200 nodes: make the chains longer or the parts smaller"
         );
         assert_eq!(
-            message(ChainsOptions { features: 1, ..default.clone() }),
+            message(ChainsOptions { features: 1, ..default }),
             "generate chains: 1 features for 2 classes (expected at least one a class)"
         );
         assert_eq!(
-            message(ChainsOptions { length: 0, ..default.clone() }),
+            message(ChainsOptions { length: 0, ..default }),
             "generate chains: 0 nodes (expected 1 to 4294967295)"
         );
         assert_eq!(

@@ -102,13 +102,13 @@ impl Rmat {
         // 32 bits a draw: a second draw lies in the upper half of the same number.
         let mut bits = 0u64;
         for turn in 0..self.scale / LEVELS {
-            bits = if turn % 2 == 0 { stream.bits() } else { bits >> 32 };
+            bits = if turn.is_multiple_of(2) { stream.bits() } else { bits >> 32 };
             let outcome = self.four.draw(bits as u32);
             source = source << LEVELS | u32::from(outcome[0]);
             target = target << LEVELS | u32::from(outcome[1]);
         }
         if let Some(rest) = &self.rest {
-            bits = if (self.scale / LEVELS) % 2 == 0 { stream.bits() } else { bits >> 32 };
+            bits = if (self.scale / LEVELS).is_multiple_of(2) { stream.bits() } else { bits >> 32 };
             let outcome = rest.draw(bits as u32);
             source = source << rest.levels | u32::from(outcome[0]);
             target = target << rest.levels | u32::from(outcome[1]);
@@ -262,11 +262,11 @@ mod tests {
         let message = |options| Rmat::new(&options, 1).err().unwrap().to_string();
         let default = RmatOptions::default();
         assert_eq!(
-            message(RmatOptions { scale: 32, ..default.clone() }),
+            message(RmatOptions { scale: 32, ..default }),
             "generate rmat: scale 32 (expected 1 to 31)"
         );
         assert_eq!(
-            message(RmatOptions { quarters: [0.5, 0.5, 0.5, 0.0], ..default.clone() }),
+            message(RmatOptions { quarters: [0.5, 0.5, 0.5, 0.0], ..default }),
             "generate rmat: quarters [0.5, 0.5, 0.5, 0.0] (expected four probabilities that sum to 1)"
         );
         assert_eq!(

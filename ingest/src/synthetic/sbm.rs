@@ -292,16 +292,16 @@ mod tests {
         let message = |options| Sbm::new(&options, 1).err().unwrap().to_string();
         let default = SbmOptions::default();
         assert_eq!(
-            message(SbmOptions { blocks: 0, ..default.clone() }),
+            message(SbmOptions { blocks: 0, ..default }),
             "generate sbm: 0 blocks of 10000 nodes (expected 1 to 10000)"
         );
         let density = Density::Probabilities { within: 1.5, between: 0.0 };
         assert_eq!(
-            message(SbmOptions { density, ..default.clone() }),
+            message(SbmOptions { density, ..default }),
             "generate sbm: an edge inside a block has probability 1.5 (expected 0 to 1)"
         );
         assert_eq!(
-            message(SbmOptions { features: Some(3), ..default.clone() }),
+            message(SbmOptions { features: Some(3), ..default }),
             "generate sbm: 3 features for 5 blocks (expected at least one a block, or 0)"
         );
         assert_eq!(
