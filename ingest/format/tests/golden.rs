@@ -91,7 +91,9 @@ fn relations_with_sparse_features() {
 /// The array files are this project's own bytes: what is written now is what was written then.
 #[test]
 fn array_files_are_written_as_ever() {
-    for (name, maker) in [("graphs", sample::graphs_maker as fn(&Path) -> _), ("relations", sample::relations_maker)] {
+    for (name, maker) in
+        [("graphs", sample::graphs_maker as fn(&Path) -> _), ("relations", sample::relations_maker)]
+    {
         let [(kept, _), (now, _keep)] = both(name, maker);
         let arrays = kept.manifest().files.keys().filter(|name| name.starts_with("relations/"));
         for file in arrays {

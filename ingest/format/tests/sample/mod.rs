@@ -91,7 +91,8 @@ impl Maker {
             writer.write(scale).unwrap();
             self.add([(path, writer.finish().unwrap())]);
         }
-        let on_diagonal = |(i, row): (usize, &&[(u32, f32)])| row.iter().filter(|(j, _)| *j as usize == i).count();
+        let on_diagonal =
+            |(i, row): (usize, &&[(u32, f32)])| row.iter().filter(|(j, _)| *j as usize == i).count();
         self.manifest.relations.push(RelationEntry {
             name: name.into(),
             symmetric: outgoing.is_none(),
@@ -172,9 +173,8 @@ pub fn inverse_root(x: f64) -> f32 {
     x.sqrt().recip() as f32
 }
 
-pub const DENSE: [f32; 18] = [
-    0.5, -1.0, 2.0, 0.0, 0.25, 1e-3, 3.0, 4.0, 5.0, -6.5, 7.0, 1e10, 1.0, 1.0, 1.0, -0.0, 0.125, 9.0,
-];
+pub const DENSE: [f32; 18] =
+    [0.5, -1.0, 2.0, 0.0, 0.25, 1e-3, 3.0, 4.0, 5.0, -6.5, 7.0, 1e10, 1.0, 1.0, 1.0, -0.0, 0.125, 9.0];
 pub const PATH_ROWS: Rows = &[
     &[(0, 1.0), (1, 1.0)],
     &[(0, 1.0), (1, 1.0), (2, 1.0)],
