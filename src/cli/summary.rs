@@ -89,7 +89,8 @@ pub fn as_text(job: &Job, out: &Path) -> String {
     let mut sheet = Sheet::pairs();
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
     sheet.row(["edges read".into(), quantity::count(counts.read)]);
-    for (name, count) in [("duplicates merged", counts.merged), ("self-loops dropped", counts.dropped_loops)] {
+    for (name, count) in [("duplicates merged", counts.merged), ("self-loops dropped", counts.dropped_loops)]
+    {
         if count > 0 {
             sheet.row([name.into(), quantity::count(count)]);
         }

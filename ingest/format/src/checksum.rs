@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
@@ -18,6 +18,9 @@ pub struct FileEntry {
     /// XXH3-64 in sixteen hexadecimal digits; for array files, of the bytes after the header.
     pub xxh3: String,
 }
+
+/// Files just written, for the manifest.
+pub type WrittenFiles = Vec<(PathBuf, FileEntry)>;
 
 /// The checksum of a slice.
 pub fn of_bytes(bytes: &[u8]) -> u64 {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::array::ArrayWriter;
-use crate::checksum::FileEntry;
+use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
 use crate::mapped::MappedArray;
 
@@ -78,7 +78,7 @@ impl CsrWriter {
     }
 
     /// Completes the files; returns their paths and entries for the manifest.
-    pub fn finish(self) -> Result<Vec<(PathBuf, FileEntry)>> {
+    pub fn finish(self) -> Result<WrittenFiles> {
         assert_eq!(self.end, self.neighbours.count(), "rows and entries agree");
         let [offsets, neighbours, values] = self.paths;
         let mut files = vec![(offsets, self.offsets.finish()?), (neighbours, self.neighbours.finish()?)];

@@ -112,6 +112,7 @@ impl FormatError {
     }
 
     /// A [`FormatError::Invalid`] from its four parts.
+    #[allow(clippy::needless_pass_by_value)] // Numbers and texts alike are easier to pass by value.
     pub fn invalid(
         path: impl AsRef<Path>,
         what: impl Into<String>,

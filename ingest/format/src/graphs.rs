@@ -1,7 +1,7 @@
 //! A dataset of many graphs: `graphs.parquet`, a row a graph: its block of nodes, its label, its splits.
 //! The edges of all graphs lie in the same relations; that none leaves its block is verified by `ignn check`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -12,7 +12,7 @@ use parquet::basic::Encoding;
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::FileEntry;
+use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
 use crate::splits::{self, Split, SplitEntry};
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
@@ -89,7 +89,7 @@ fn split_column(name: &str) -> String {
 
 /// Writes `graphs.parquet`: columns `id`, `first_node`, `nodes`, `label` (i32, nullable; only where graphs have
 /// labels), and `split.<name>` for each split.
-pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, Vec<(PathBuf, FileEntry)>)> {
+pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFiles)> {
     let path = dataset.join(GRAPHS);
     let count = graphs.len();
     assert_eq!(graphs.first_node.len(), count + 1, "an offset a graph and one more");

@@ -238,7 +238,8 @@ pub fn write(dataset: &Path, ids: &Ids) -> Result<(IdsEntry, PathBuf, FileEntry)
     match ids {
         Ids::Integer(ids) => writer.push_integers(ids)?,
         Ids::String { offsets, text } => {
-            writer.push_strings(offsets.windows(2).map(|ends| &text[ends[0] as usize..ends[1] as usize]))?
+            let ids = offsets.windows(2).map(|ends| &text[ends[0] as usize..ends[1] as usize]);
+            writer.push_strings(ids)?;
         }
     }
     writer.finish()

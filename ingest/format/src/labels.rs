@@ -1,7 +1,7 @@
 //! Node labels and class names: `labels.parquet` (a row a node) and `classes.parquet` (a row a class).
 //! It checks that labels are classes; what a class means is in its name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -11,7 +11,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::FileEntry;
+use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
@@ -124,7 +124,7 @@ impl Labels {
 }
 
 /// Writes both files.
-pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, Vec<(PathBuf, FileEntry)>)> {
+pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFiles)> {
     let path = dataset.join(LABELS);
     labels.validate(&path)?;
     if labels.classes().len() > i32::MAX as usize {
@@ -269,12 +269,12 @@ mod tests {
 
         let labels = Labels::Single { classes: names(3), of: vec![0, 2, -1] };
         let (entry, _) = write(dir.path(), &labels).unwrap();
-        let message = |entry: LabelsEntry, nodes| read(dir.path(), &entry, nodes).unwrap_err().to_string();
-        let wrong = message(LabelsEntry { labelled: 3, ..entry.clone() }, 3);
+        let message = |entry: &LabelsEntry, nodes| read(dir.path(), entry, nodes).unwrap_err().to_string();
+        let wrong = message(&LabelsEntry { labelled: 3, ..entry }, 3);
         assert!(wrong.ends_with("labels.parquet: labelled nodes (found 2, expected 3)"), "{wrong}");
-        let wrong = message(LabelsEntry { classes: 2, ..entry.clone() }, 3);
+        let wrong = message(&LabelsEntry { classes: 2, ..entry }, 3);
         assert!(wrong.ends_with("classes.parquet: number of rows (found 3, expected 2)"), "{wrong}");
-        let wrong = message(LabelsEntry { kind: LabelKind::Multi, ..entry }, 3);
+        let wrong = message(&LabelsEntry { kind: LabelKind::Multi, ..entry }, 3);
         assert!(wrong.ends_with("labels.parquet: columns (found label, expected labels)"), "{wrong}");
     }
 }

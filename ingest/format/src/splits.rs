@@ -2,7 +2,7 @@
 //! It keeps them; drawing a split at random is for `ignn-ingest`.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_schema::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::FileEntry;
+use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
 use crate::manifest::valid_name;
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
@@ -45,7 +45,7 @@ pub struct Split {
 
 /// Writes `splits.parquet`: a row a node, a dictionary-encoded string column a split, null for no part.
 /// Without splits there is no file.
-pub fn write(dataset: &Path, splits: &[Split]) -> Result<(Vec<SplitEntry>, Vec<(PathBuf, FileEntry)>)> {
+pub fn write(dataset: &Path, splits: &[Split]) -> Result<(Vec<SplitEntry>, WrittenFiles)> {
     let Some(first) = splits.first() else { return Ok((Vec::new(), Vec::new())) };
     assert!(splits.iter().all(|split| split.of.len() == first.of.len()), "splits of the same nodes");
     let path = dataset.join(SPLITS);

@@ -125,6 +125,8 @@ impl Table {
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))?;
         let table = Self { path: path.to_path_buf(), metadata };
         table.check_columns(columns)?;
+        let length = file.metadata().map_err(FormatError::io("read", path))?.len();
+        table.check_chunks(length)?;
         let found = table.rows()?;
         match rows {
             Some(rows) if rows != found => Err(FormatError::invalid(path, "number of rows", found, rows)),
@@ -149,6 +151,20 @@ impl Table {
                     type_name(field.data_type()),
                     expected.join(" or "),
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every column chunk lies inside the file: the library trusts these numbers.
+    fn check_chunks(&self, length: u64) -> Result<()> {
+        for chunk in self.footer().row_groups().iter().flat_map(|group| group.columns()) {
+            let first = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+            let (first, bytes) = (i128::from(first), i128::from(chunk.compressed_size()));
+            if first < 0 || bytes < 0 || first + bytes > i128::from(length) {
+                let found = format!("{bytes} bytes from byte {first}");
+                let expected = format!("a part of the file's {length} bytes");
+                return Err(FormatError::invalid(&self.path, "column chunk", found, expected));
             }
         }
         Ok(())
