@@ -22,7 +22,7 @@ use serde::Deserialize;
 use crate::collection::{Collection, FeatureTable, classes_of};
 use crate::error::{IngestError, Result};
 use crate::source::node_link::{self, Key, read_json};
-use crate::source::npy_whole::NpyArray;
+use crate::source::npy::NpyArray;
 
 /// Parts as the files of the first form name them.
 pub const PART_FILES: [&str; 3] = ["train", "valid", "test"];

@@ -11,7 +11,6 @@ pub mod graphsage;
 pub mod matrix_market;
 pub mod node_link;
 pub mod npy;
-pub mod npy_whole;
 pub mod npz;
 pub mod parquet_file;
 pub mod table;
