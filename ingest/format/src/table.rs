@@ -32,7 +32,8 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Bytes of a row group: what a writer keeps in memory.
 const GROUP_BYTES: usize = 32 << 20;
 
-/// What the files have in common: Snappy (it reads faster than Zstandard here), statistics a row group.
+/// What the files have in common: Snappy, statistics a row group. One noisy measurement stands behind Snappy: wide rows
+/// of random floats read 1.8 times as fast as with Zstandard 1, but rows of 0 and 1 half as fast, in files 4 times as large.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)

@@ -461,3 +461,16 @@ fn messages_of_wrong_tables() {
         ]
     );
 }
+
+/// A byte of the repetition levels that made the Parquet library skip rows for ever.
+#[test]
+fn damaged_levels_end_in_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/graphs");
+    let mut bytes = fs::read(golden.join("features/part-00000.parquet")).unwrap();
+    bytes[27] = 0o301;
+    fs::create_dir(dir.path().join("features")).unwrap();
+    fs::write(dir.path().join("features/part-00000.parquet"), bytes).unwrap();
+    let entry = Manifest::read(&golden).unwrap().features.unwrap();
+    assert!(ignn_format::features::read_dense(dir.path(), &entry, 1, &mut [0.0; 9], 3).is_err());
+}
