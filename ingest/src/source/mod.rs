@@ -8,6 +8,8 @@ pub mod edges;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+pub mod pairs;
 pub mod parquet_file;
 pub mod table;
 pub mod text;
+pub mod toml_file;

@@ -1,0 +1,562 @@
+//! `ingest relations` against naive products and maps: every option, any number of threads, exact messages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ignn_format::DatasetDir;
+use ignn_format::ids::Ids;
+use ignn_ingest::Context;
+use ignn_ingest::command::relations::{IngestRelations, Summary};
+use ignn_ingest::context::Recorder;
+use ignn_ingest::random::Stream;
+use sprs::{CsMat, TriMat};
+use tempfile::TempDir;
+
+const AMPLE: u64 = 1 << 30;
+
+fn run_with(job: &IngestRelations, threads: usize, memory: u64) -> Result<(Summary, Vec<String>), String> {
+    let observer = Recorder::default();
+    let context = Context { threads, memory, seed: 1, observer: &observer };
+    job.run(&context).map(|summary| (summary, observer.notes())).map_err(|error| error.to_string())
+}
+
+/// A folder with files, and a specification among them.
+struct Fixture(TempDir);
+
+impl Fixture {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn job(&self, spec: &str, out: &str) -> IngestRelations {
+        let path = self.0.path().join("spec.toml");
+        std::fs::write(&path, spec).unwrap();
+        IngestRelations { spec: path, data: None, out: self.0.path().join(out), force: true }
+    }
+
+    fn run(&self, spec: &str) -> Result<(Summary, Vec<String>), String> {
+        run_with(&self.job(spec, "out"), 2, AMPLE)
+    }
+
+    /// The error of a specification, without the folder.
+    fn message(&self, spec: &str) -> String {
+        let error = self.run(spec).map(drop).unwrap_err();
+        assert!(!self.0.path().join("out").exists());
+        error.replace(&format!("{}/", self.0.path().display()), "")
+    }
+
+    fn entries(&self, relation: &str) -> Entries {
+        entries(&self.0.path().join("out"), relation)
+    }
+}
+
+type Entries = BTreeMap<(String, String), f32>;
+
+/// The entries of a relation that has no normalisation, by ids: (source, target).
+fn entries(path: &Path, relation: &str) -> Entries {
+    let dataset = DatasetDir::open(path).unwrap();
+    let relation = dataset.relation(relation).unwrap();
+    let names: Vec<String> = match dataset.ids().unwrap() {
+        Ids::Integer(ids) => ids.iter().map(u64::to_string).collect(),
+        Ids::String { offsets, text } => {
+            offsets.windows(2).map(|w| text[w[0] as usize..w[1] as usize].to_string()).collect()
+        }
+    };
+    let mut entries = BTreeMap::new();
+    for target in 0..relation.incoming.rows() {
+        for at in relation.incoming.range(target) {
+            let source = relation.incoming.neighbours()[at] as usize;
+            let value = relation.incoming.values().map_or(1.0, |values| values[at]);
+            entries.insert((names[source].clone(), names[target].clone()), value);
+        }
+    }
+    entries
+}
+
+/// Random pairs, each line perhaps more than once.
+fn pairs(seed: u64, count: usize, firsts: u64, seconds: u64) -> Vec<(u64, u64)> {
+    let mut stream = Stream::new(seed, "pairs");
+    (0..count).map(|_| (stream.below(firsts), stream.below(seconds).min(stream.below(seconds)))).collect()
+}
+
+fn matrix(pairs: &[(u64, u64)], rows: usize, columns: usize) -> CsMat<f64> {
+    let distinct: BTreeSet<_> = pairs.iter().collect();
+    let mut matrix = TriMat::new((rows, columns));
+    distinct.iter().for_each(|&&(row, column)| matrix.add_triplet(row as usize, column as usize, 1.0));
+    matrix.to_csr()
+}
+
+fn table(pairs: &[(u64, u64)], first: impl Fn(u64) -> String, second: impl Fn(u64) -> String) -> String {
+    pairs.iter().map(|&(a, b)| format!("{}\t{}\n", first(a), second(b))).collect()
+}
+
+fn expected(product: &CsMat<f64>, counted: bool, diagonal: bool, name: impl Fn(u64) -> String) -> Entries {
+    let entries = product.iter().filter(|(_, (row, column))| diagonal || row != column);
+    let value = |count: f64| if counted { count as f32 } else { 1.0 };
+    entries.map(|(&count, (row, column))| ((name(row as u64), name(column as u64)), value(count))).collect()
+}
+
+const LISTS: &str = r#"
+target = "author"
+normalise = "none"
+[lists.pa]
+file = "pa.tsv"
+columns = ["paper", "author"]
+[lists.pc]
+file = "pc.tsv"
+columns = ["paper", "conference"]
+[lists.cites]
+file = "cites.tsv"
+columns = ["paper", "paper"]
+directed = true
+[lists.near]
+file = "near.tsv"
+columns = ["conference", "conference"]
+[lists.knows]
+file = "knows.tsv"
+columns = ["author", "author"]
+"#;
+
+#[test]
+fn paths_agree_with_a_naive_product() {
+    const PAPERS: u64 = 90;
+    const AUTHORS: u64 = 40;
+    const CONFERENCES: u64 = 7;
+    let pa = pairs(1, 160, PAPERS, AUTHORS);
+    let pc = pairs(2, 90, PAPERS, CONFERENCES);
+    let cites = pairs(3, 120, PAPERS, PAPERS);
+    let near = pairs(4, 9, CONFERENCES, CONFERENCES);
+    let knows = pairs(5, 60, AUTHORS, AUTHORS);
+    let (p, a, c) = (PAPERS as usize, AUTHORS as usize, CONFERENCES as usize);
+    let (pa_m, pc_m, cites_m) = (matrix(&pa, p, a), matrix(&pc, p, c), matrix(&cites, p, p));
+    let both = |pairs: &[(u64, u64)]| pairs.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect::<Vec<_>>();
+    let (near_m, knows_m) = (matrix(&both(&near), c, c), matrix(&both(&knows), a, a));
+    let ap = pa_m.transpose_view().to_csr();
+    let apc = &ap * &pc_m;
+    let back = |half: &CsMat<f64>| half.transpose_view().to_csr();
+    let products = [
+        (r#"["author", "paper", "author"]"#, &ap * &pa_m, true),
+        (r#"["author", "paper", "conference", "paper", "author"]"#, &apc * &back(&apc), true),
+        (r#"["author", "paper", "paper", "author"]"#, &(&ap * &cites_m) * &pa_m, false),
+        (
+            r#"["author", "paper", "conference", "conference", "paper", "author"]"#,
+            &(&apc * &near_m) * &back(&apc),
+            true,
+        ),
+        (r#"["author", "author"]"#, knows_m.clone(), true),
+        (r#"["author", "author", "paper", "author"]"#, &(&knows_m * &ap) * &pa_m, false),
+    ];
+    let integer = |id: u64| (id * 3 + 1).to_string();
+    let text = |id: u64| format!("n{}", id * 7 % 100);
+    for names in [&integer as &dyn Fn(u64) -> String, &text] {
+        let files = Fixture::new(&[
+            ("pa.tsv", &table(&pa, names, names)),
+            ("pc.tsv", &table(&pc, names, names)),
+            ("cites.tsv", &table(&cites, names, names)),
+            ("near.tsv", &table(&near, names, names)),
+            ("knows.tsv", &table(&knows, names, names)),
+        ]);
+        for (counted, diagonal) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut spec = LISTS.to_string();
+            for (at, (path, ..)) in products.iter().enumerate() {
+                spec += &format!(
+                    "[relations.r{at}]\npath = {path}\ncounted = {counted}\ndiagonal = {diagonal}\n"
+                );
+            }
+            let (summary, notes) = files.run(&spec).unwrap();
+            for (at, (path, product, symmetric)) in products.iter().enumerate() {
+                let found = files.entries(&format!("r{at}"));
+                assert_eq!(found, expected(product, counted, diagonal, names), "{path} {counted} {diagonal}");
+                assert_eq!(summary.manifest.relations[at].symmetric, *symmetric, "{path}");
+            }
+            let repeated = pa.len() - pa_m.nnz();
+            assert!(
+                repeated > 0
+                    && notes[0] == format!("{repeated} pairs of list pa repeat another and count once")
+            );
+        }
+    }
+}
+
+#[test]
+fn threads_and_memory_change_no_byte() {
+    let files = Fixture::new(&[
+        ("pa.tsv", &table(&pairs(1, 20_000, 8_000, 3_000), |id| id.to_string(), |id| id.to_string())),
+        ("pc.tsv", &table(&pairs(2, 8_000, 8_000, 40), |id| id.to_string(), |id| format!("c{id}"))),
+        ("e.tsv", &table(&pairs(3, 5_000, 3_100, 2_900), |id| id.to_string(), |id| id.to_string())),
+    ]);
+    let spec = r#"
+        target = "author"
+        [lists.pa]
+        file = "pa.tsv"
+        columns = ["paper", "author"]
+        [lists.pc]
+        file = "pc.tsv"
+        columns = ["paper", "conference"]
+        [relations.apcpa]
+        path = ["author", "paper", "conference", "paper", "author"]
+        counted = true
+        [relations.e]
+        file = "e.tsv"
+        ids = "string"
+        directed = true
+    "#;
+    // The list pc has text, so papers are text; authors are so only through the relation e.
+    let mut first: Option<BTreeMap<PathBuf, Vec<u8>>> = None;
+    for (threads, memory) in [(1, AMPLE), (2, AMPLE), (4, AMPLE), (1, 8 << 20), (4, 8 << 20)] {
+        let job = files.job(spec, &format!("{threads}-{memory}"));
+        let (summary, _) = run_with(&job, threads, memory).unwrap();
+        assert_eq!(summary.relations[0].spilled > 0, memory < AMPLE);
+        let found = bytes(&job.out);
+        match &first {
+            None => first = Some(found),
+            Some(first) => assert!(*first == found, "{threads} threads, {memory} bytes"),
+        }
+    }
+}
+
+fn bytes(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap().path();
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                all.insert(entry.strip_prefix(path).unwrap().into(), std::fs::read(&entry).unwrap());
+            }
+        }
+    }
+    all
+}
+
+fn ids(fixture: &Fixture) -> String {
+    let dataset = DatasetDir::open(&fixture.0.path().join("out")).unwrap();
+    match dataset.ids().unwrap() {
+        Ids::Integer(ids) => ids.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+        Ids::String { offsets, text } => {
+            let ids: Vec<&str> = offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]).collect();
+            ids.join(" ")
+        }
+    }
+}
+
+fn shown(entries: &Entries) -> String {
+    let shown = |((s, t), w): (&(String, String), &f32)| format!("{s}>{t}:{w}");
+    entries.iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// Two relations from files and one path, whose ids overlap in part.
+const MIXED: &str = r#"
+target = "author"
+normalise = "none"
+[lists.pa]
+file = "pa.csv"
+columns = ["paper", "author"]
+[relations.likes]
+file = "likes.tsv"
+directed = true
+duplicates = "sum"
+self-loops = "keep"
+[relations.apa]
+path = ["author", "paper", "author"]
+[relations.near]
+file = "near.tsv"
+normalise = "row"
+"#;
+
+fn mixed(scale: u64) -> Fixture {
+    let id = |id: u64| id * scale;
+    Fixture::new(&[
+        // The header names the columns the other way round.
+        ("pa.csv", &format!("author,year,paper\n{},2001,10\n{},2002,10\n{},2001,11\n", id(2), id(9), id(4))),
+        ("likes.tsv", &format!("{0}\t{1}\n{0}\t{1}\n{1}\t{1}\n", id(5), id(2))),
+        ("near.tsv", &format!("{}\t{}\n", id(0), id(7))),
+    ])
+}
+
+#[test]
+fn all_relations_share_the_union_of_the_ids() {
+    // Ids in a bitmap, and ids too large for one.
+    for scale in [1, 1 << 40] {
+        let files = mixed(scale);
+        let (summary, _) = files.run(MIXED).unwrap();
+        let id = |id: u64| id * scale;
+        assert_eq!(ids(&files), [0, 2, 4, 5, 7, 9].map(|i| id(i).to_string()).join(" "));
+        assert_eq!(shown(&files.entries("likes")), format!("{0}>{0}:1 {1}>{0}:2", id(2), id(5)));
+        assert_eq!(shown(&files.entries("apa")), format!("{0}>{1}:1 {1}>{0}:1", id(2), id(9)));
+        assert_eq!(shown(&files.entries("near")), format!("{0}>{1}:1 {1}>{0}:1", id(0), id(7)));
+        let names: Vec<_> =
+            summary.manifest.relations.iter().map(|relation| relation.name.as_str()).collect();
+        assert_eq!(names, ["likes", "apa", "near"]);
+        let summaries: Vec<_> =
+            summary.relations.iter().map(|r| (r.name.as_str(), r.edges, r.merged)).collect();
+        assert_eq!(summaries, [("likes", 3, 1), ("apa", 1, 0), ("near", 1, 0)]);
+    }
+}
+
+#[test]
+fn nodes_can_be_counted_listed_or_given_by_features() {
+    let files = mixed(1);
+    std::fs::write(files.0.path().join("nodes.txt"), "9\n7\n5\n4\n3\n2\n0\n").unwrap();
+    let mtx = "%%MatrixMarket matrix coordinate real general\n12 2 1\n3 1 0.5\n";
+    std::fs::write(files.0.path().join("x.mtx"), mtx).unwrap();
+    let expect = |spec: &str, nodes: &str| {
+        files.run(spec).unwrap();
+        assert_eq!(ids(&files), nodes);
+        assert_eq!(shown(&files.entries("likes")), "2>2:1 5>2:2");
+        assert_eq!(shown(&files.entries("apa")), "2>9:1 9>2:1");
+    };
+    expect(&format!("nodes = 11\n{MIXED}"), "0 1 2 3 4 5 6 7 8 9 10");
+    expect(&format!("nodes = \"nodes.txt\"\n{MIXED}"), "9 7 5 4 3 2 0");
+    expect(&format!("features = \"x.mtx\"\n{MIXED}"), "0 1 2 3 4 5 6 7 8 9 10 11");
+    std::fs::remove_dir_all(files.0.path().join("out")).unwrap();
+    let beyond = "expected a node id below 9, as nodes in the specification says, found \"9\"";
+    assert_eq!(files.message(&format!("nodes = 9\n{MIXED}")), format!("pa.csv:3: {beyond}"));
+    let likes = "nodes = 4\ntarget = \"author\"\n[relations.likes]\nfile = \"likes.tsv\"\n";
+    let beyond = "expected a node id below 4, as nodes in the specification says, found \"5\"";
+    assert_eq!(files.message(likes), format!("likes.tsv:1: {beyond}"));
+    std::fs::write(files.0.path().join("nodes.txt"), "2\n4\n").unwrap();
+    let message = files.message(&format!("nodes = \"nodes.txt\"\n{MIXED}"));
+    assert_eq!(message, "pa.csv:3: expected a node of the node list, found \"9\"");
+}
+
+#[test]
+fn features_labels_and_splits_come_along() {
+    let files = mixed(1);
+    for (name, text) in [("l.csv", "node,label\n2,x\n9,y\n4,x\n"), ("s.csv", "node,split\n2,train\n9,test\n")]
+    {
+        std::fs::write(files.0.path().join(name), text).unwrap();
+    }
+    std::fs::write(files.0.path().join("x.csv"), "node,a,b\n2,1,2\n9,3,4\n").unwrap();
+    let data = "features = \"x.csv\"\nmissing-features = \"zero\"\nlabels = \"l.csv\"\nsplits = [\"s.csv\"]\n\
+                split = [\"drawn:train=0.5,test=0.5\"]\n";
+    let (summary, notes) = files.run(&format!("{data}{MIXED}")).unwrap();
+    let manifest = &summary.manifest;
+    assert_eq!(manifest.features.as_ref().unwrap().columns, 2);
+    assert_eq!(manifest.labels.as_ref().unwrap().classes, 2);
+    assert_eq!(manifest.splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["default", "drawn"]);
+    assert!(notes.contains(&"4 nodes had no features and got zeros".to_string()));
+    assert_eq!(manifest.made_by.options["relations.apa"], "author-paper-author binary without its diagonal");
+}
+
+#[test]
+fn lists_may_be_matrices_and_paths_may_name_their_lists() {
+    let mtx = "%%MatrixMarket matrix coordinate pattern general\n3 5 3\n1 1\n1 2\n3 2\n";
+    let files = Fixture::new(&[("pa.mtx", mtx), ("wrote.tsv", "0 4\n0 0\n")]);
+    let spec = r#"
+        target = "author"
+        normalise = "none"
+        [lists.matrix]
+        file = "pa.mtx"
+        columns = ["paper", "author"]
+        [lists.wrote]
+        file = "wrote.tsv"
+        columns = ["paper", "author"]
+        [relations.matrix]
+        path = ["author", "paper", "author"]
+        through = ["matrix", "matrix"]
+        counted = true
+        diagonal = true
+        [relations.both]
+        path = ["author", "paper", "author"]
+        through = ["matrix", "wrote"]
+    "#;
+    let (summary, _) = files.run(spec).unwrap();
+    assert_eq!(ids(&files), "0 1 2 3 4");
+    assert_eq!(shown(&files.entries("matrix")), "0>0:1 0>1:1 1>0:1 1>1:2");
+    assert_eq!(shown(&files.entries("both")), "0>4:1 1>0:1 1>4:1");
+    assert!(!summary.manifest.relations[1].symmetric);
+}
+
+#[test]
+fn wrong_specifications_have_exact_messages() {
+    let files = Fixture::new(&[
+        ("pa.tsv", "0 1\n"),
+        ("empty.tsv", ""),
+        ("header.tsv", "paper\tauthor\n"),
+        ("bad.tsv", "0 1\n0\n"),
+        ("text.tsv", "a b\n"),
+    ]);
+    let head = "target = \"author\"\n";
+    let pa = "[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\", \"author\"]\n";
+    let apa = "[relations.apa]\npath = [\"author\", \"paper\", \"author\"]\n";
+    let cases = [
+        (
+            "target = ".into(),
+            "spec.toml:1: expected TOML, found \"string values must be quoted, expected literal string\"",
+        ),
+        (String::new(), "spec.toml:1: expected target to be the type of the nodes, found nothing"),
+        ("target = 3\n".into(), "spec.toml:1: expected target to be text, found 3"),
+        (head.into(), "spec.toml:1: expected relations to be sections like [relations.NAME], found none"),
+        (
+            format!("{head}lables = \"x\"\n"),
+            "spec.toml:2: expected one of the keys target, nodes, features, missing-features, labels, communities, \
+             communities-larger-than, communities-top, splits, split, normalise, lists, relations at the top, found \
+             \"lables\" (did you mean \"labels\"?)",
+        ),
+        (
+            format!("{head}{pa}{apa}diagnol = true\n"),
+            "spec.toml:7: expected one of the keys path, through, counted, diagonal, normalise in relations.apa, \
+             found \"diagnol\" (did you mean \"diagonal\"?)",
+        ),
+        (
+            format!("target = \"autor\"\n{pa}{apa}"),
+            "spec.toml:1: expected target to be a type of the lists (author, paper), found \"autor\" (did you mean \
+             \"author\"?)",
+        ),
+        (
+            format!(
+                "{head}{pa}[relations.x]\npath = [\"author\", \"paper\", \"venue\", \"paper\", \"author\"]\n"
+            ),
+            "spec.toml:6: expected relations.x.path to be a path along lists, one that joins \"paper\" and \"venue\" \
+             among them, found pa (paper, author)",
+        ),
+        (
+            format!("{head}{pa}[lists.wrote]\nfile = \"pa.tsv\"\ncolumns = [\"author\", \"paper\"]\n{apa}"),
+            "spec.toml:9: expected relations.apa.path to be a path along one list that joins \"author\" and \"paper\", \
+             found 2 (pa, wrote): choose with through = [...], one list a step",
+        ),
+        (
+            format!("{head}{pa}{apa}through = [\"pa\"]\n"),
+            "spec.toml:7: expected relations.apa.through to be 2 lists, one a step, found 1",
+        ),
+        (
+            format!("{head}{pa}{apa}through = [\"pa\", \"ap\"]\n"),
+            "spec.toml:7: expected relations.apa.through to be a list that joins \"paper\" and \"author\" at step 2 \
+             (pa), found \"ap\"",
+        ),
+        (
+            format!("{head}{pa}{apa}file = \"pa.tsv\"\n"),
+            "spec.toml:6: expected relations.apa.path to be absent where file is given, found both",
+        ),
+        (
+            format!("{head}[relations.x]\n"),
+            "spec.toml:2: expected relations.x.file to be given, or else path, found neither",
+        ),
+        (
+            format!("{head}{pa}[relations.x]\npath = [\"paper\", \"author\"]\n"),
+            "spec.toml:6: expected relations.x.path to be a path that begins at the target \"author\", found \"paper\"",
+        ),
+        (
+            format!("{head}{pa}[relations.x]\npath = [\"author\", \"paper\"]\n"),
+            "spec.toml:6: expected relations.x.path to be a path that ends at the target \"author\", found \"paper\"",
+        ),
+        (
+            format!("{head}{pa}[relations.x]\npath = [\"author\"]\n"),
+            "spec.toml:6: expected relations.x.path to be a list of two types or more, from \"author\" to \"author\", \
+             found 1",
+        ),
+        (
+            format!("{head}{pa}{apa}normalise = \"sym\"\n"),
+            "spec.toml:7: expected relations.apa.normalise to be one of \"renorm\", \"row\", \"none\", found \"sym\"",
+        ),
+        (format!("{head}nodes = 0\n{pa}{apa}"), "spec.toml:2: expected nodes to be 1 or more, found 0"),
+        (
+            format!("{head}nodes = 5000000000\n{pa}{apa}"),
+            "spec.toml:2: expected nodes to be 4294967295 or less, found 5000000000",
+        ),
+        (
+            format!("{head}[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\"]\n{apa}"),
+            "spec.toml:4: expected lists.pa.columns to be the types of the two columns, found 1 names",
+        ),
+        (
+            format!("{head}{pa}directed = true\n{apa}"),
+            "spec.toml:5: expected lists.pa.directed to be absent: a list of two types is walked both ways, found true",
+        ),
+        (
+            format!("{head}[relations.\"a/b\"]\nfile = \"pa.tsv\"\n"),
+            "spec.toml:2: expected relations to be sections named with at most 64 letters, digits, '-', '_' and '.', \
+             found \"a/b\"",
+        ),
+        (
+            format!("{head}[relations.x]\nfile = \"none.tsv\"\n"),
+            "spec.toml: relations.x.file: none.tsv: cannot open: No such file or directory (os error 2)",
+        ),
+        (
+            format!("{head}labels = \"none.csv\"\n[relations.x]\nfile = \"pa.tsv\"\n"),
+            "spec.toml: labels: none.csv: cannot open: No such file or directory (os error 2)",
+        ),
+        (
+            format!("{head}{}{apa}", pa.replace("pa.tsv", "empty.tsv")),
+            "spec.toml: lists.pa.file: empty.tsv: the file is empty (expected edges)",
+        ),
+        (
+            format!("{head}{}{apa}", pa.replace("pa.tsv", "header.tsv")),
+            "header.tsv: no pairs in it (expected at least one)",
+        ),
+        (
+            format!("{head}{}{apa}", pa.replace("pa.tsv", "bad.tsv")),
+            "bad.tsv:2: expected 2 columns, found 1: \"0\"",
+        ),
+        (
+            format!("{head}[relations.x]\nfile = \"pa.tsv\"\n[relations.y]\nfile = \"text.tsv\"\n"),
+            "pa.tsv: integers as node ids, but text.tsv has text: set ids = \"string\" for this relation",
+        ),
+    ];
+    for (spec, message) in cases {
+        assert_eq!(
+            files.message(&spec).replace(&files.0.path().display().to_string(), ""),
+            message,
+            "{spec}"
+        );
+    }
+}
+
+#[test]
+fn a_path_that_does_not_fit_in_memory_is_refused() {
+    let pairs = pairs(1, 300_000, 2_000, 3_000);
+    let files = Fixture::new(&[("pa.tsv", &table(&pairs, |id| id.to_string(), |id| id.to_string()))]);
+    let spec = "target = \"author\"\n[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\", \"author\"]\n\
+                [relations.apapa]\npath = [\"author\", \"paper\", \"author\", \"paper\", \"author\"]\n";
+    let error = run_with(&files.job(&spec, "out"), 2, 24 << 20).map(drop).unwrap_err();
+    assert!(error.contains("spec.toml: relations.apapa: a matrix on the way needs "), "{error}");
+    assert!(error.ends_with("raise --memory"), "{error}");
+    assert!(!files.0.path().join("out").exists());
+}
+
+/// The real data, where it is to be had.
+fn shared(folder: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let shared = std::env::var_os("IGNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let data = shared.join("data").join(folder);
+    if !data.exists() {
+        eprintln!("skipped: no {} (set IGNN_SHARED to the folder with data/)", data.display());
+        return None;
+    }
+    Some(data)
+}
+
+/// Runs an example of the project, changed a little; returns the non-zeros of its relations.
+fn example(name: &str, change: impl Fn(String) -> String) -> Option<Vec<(String, u64)>> {
+    let data = shared(name)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let spec = std::fs::read_to_string(root.join(format!("examples/specs/{name}.toml"))).unwrap();
+    let files = Fixture::new(&[]);
+    let job = IngestRelations { data: Some(data), ..files.job(&change(spec), "out") };
+    let (summary, _) = run_with(&job, 2, AMPLE).unwrap();
+    Some(summary.manifest.relations.iter().map(|r| (r.name.clone(), r.nonzeros)).collect())
+}
+
+#[test]
+fn published_sets_have_their_published_counts() {
+    let named =
+        |all: &[(&str, u64)]| all.iter().map(|&(name, count)| (name.to_string(), count)).collect::<Vec<_>>();
+    // Every node has a loop, by renormalisation.
+    if let Some(found) = example("acm", |spec| spec) {
+        assert_eq!(found, named(&[("pap", 29_281), ("psp", 2_210_761)]));
+    }
+    if let Some(found) = example("imdb", |spec| spec) {
+        assert_eq!(found, named(&[("mam", 66_428), ("mdm", 13_788)]));
+    }
+    let kept =
+        |spec: String| format!("normalise = \"none\"\n{}", spec.replace("path =", "diagonal = true\npath ="));
+    if let Some(found) = example("dblp-authors", kept) {
+        assert_eq!(found, named(&[("apa", 11_113), ("apcpa", 5_000_495), ("aptpa", 7_043_571)]));
+    }
+}
