@@ -378,3 +378,102 @@ impl Product<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::edges::spool::Weighted;
+    use proptest::prelude::*;
+
+    const SIZE: usize = 9;
+    type Dense = [[f64; SIZE]; SIZE];
+
+    fn dense(pairs: &[(u32, u32)]) -> Dense {
+        let mut matrix = Dense::default();
+        pairs.iter().for_each(|&(row, column)| matrix[row as usize][column as usize] = 1.0);
+        matrix
+    }
+
+    fn times(a: &Dense, b: &Dense) -> Dense {
+        let dot = |i: usize, j: usize| (0..SIZE).map(|k| a[i][k] * b[k][j]).sum();
+        std::array::from_fn(|i| std::array::from_fn(|j| dot(i, j)))
+    }
+
+    fn sparse(pairs: &[(u32, u32)], both: bool, budget: &Budget) -> (Matrix, u64) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(dir.path(), budget);
+        for chunk in pairs.chunks(5) {
+            spool.push(chunk.iter().map(|&(source, target)| Plain { source, target }).collect()).unwrap();
+        }
+        Matrix::from_pairs(&spool, SIZE as u64, SIZE as u64, both, budget, |a, b| (a, b)).unwrap()
+    }
+
+    fn spooled(product: &Product, diagonal: bool, threads: usize, budget: &Budget) -> Dense {
+        let dir = tempfile::tempdir().unwrap();
+        let observer = Recorder::default();
+        let context = Context { threads, memory: 1 << 20, seed: 0, observer: &observer };
+        let mut spool = Spool::<Weighted>::new(dir.path(), budget);
+        product.spool(&context, budget, diagonal, &mut spool).unwrap();
+        let mut found = Dense::default();
+        for chunk in 0..spool.store.chunks() {
+            for edge in spool.store.read(chunk).unwrap().iter() {
+                let entry = &mut found[edge.source as usize][edge.target as usize];
+                assert_eq!(*entry, 0.0, "each entry once");
+                *entry = f64::from(edge.weight);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn repeated_pairs_are_counted_once() {
+        let budget = Budget::new(1 << 20);
+        let pairs = [(1, 2), (3, 3), (1, 2), (2, 1), (3, 3)];
+        let (matrix, merged) = sparse(&pairs, false, &budget);
+        assert_eq!((matrix.neighbours.len(), merged), (3, 2));
+        let (both, merged) = sparse(&pairs, true, &budget);
+        assert_eq!((both.neighbours.len(), merged), (3, 3));
+        drop((matrix, both));
+        assert_eq!(budget.left(), 1 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn products_agree_with_dense_ones(
+            a in prop::collection::vec((0u32..SIZE as u32, 0u32..SIZE as u32), 0..40),
+            b in prop::collection::vec((0u32..SIZE as u32, 0u32..SIZE as u32), 0..40),
+            threads in 1usize..4,
+            counted: bool,
+            diagonal: bool,
+        ) {
+            let budget = Budget::new(1 << 20);
+            let observer = Recorder::default();
+            let context = Context { threads, memory: 1 << 20, seed: 0, observer: &observer };
+            let ((left, _), (right, _)) = (sparse(&a, false, &budget), sparse(&b, false, &budget));
+            let half = left.times(&right, counted, &context).unwrap();
+            let back = half.transposed().unwrap();
+            let expected = times(&dense(&a), &dense(&b));
+            let transposed: Dense = std::array::from_fn(|i| std::array::from_fn(|j| expected[j][i]));
+            let clip = |matrix: Dense, upper: bool, diagonal: bool| {
+                let mut matrix = matrix;
+                for (i, row) in matrix.iter_mut().enumerate() {
+                    for (j, value) in row.iter_mut().enumerate() {
+                        let kept = (diagonal || i != j) && (!upper || j >= i);
+                        *value = if !kept { 0.0 } else if counted { *value } else { value.min(1.0) };
+                    }
+                }
+                matrix
+            };
+            let one = Product { left: &half, right: None, counted, upper: false };
+            prop_assert_eq!(spooled(&one, diagonal, threads, &budget), clip(expected, false, diagonal));
+            for upper in [false, true] {
+                let both = Product { left: &half, right: Some(&back), counted, upper };
+                let expected = clip(times(&expected, &transposed), upper, diagonal);
+                prop_assert_eq!(spooled(&both, diagonal, threads, &budget), expected);
+            }
+            drop((left, right, half, back));
+            prop_assert_eq!(budget.left(), 1 << 20);
+        }
+    }
+}

@@ -154,6 +154,10 @@ fn names_columns(path: &Path, columns: &[String; 2]) -> Result<bool> {
     if table::is_parquet(path)? {
         return Ok(true);
     }
+    // Types that are called like ids are no names of columns.
+    if columns.iter().any(|name| name.parse::<u64>().is_ok()) {
+        return Ok(false);
+    }
     let mut lines = Lines::open(path)?;
     while let Some((_, line)) = lines.next()? {
         let line = String::from_utf8_lossy(line);
@@ -208,7 +212,7 @@ fn read_ids<I: ListId>(
         TypeIds::Known(index) => Some(*index),
         _ => None,
     });
-    let work = |item| number_piece::<I>(files, files.load(item)?, known);
+    let work = |item| number_piece::<I>(files, &files.load(item)?, known);
     pipeline::ordered(context.threads, files.items(), work, |piece: Piece<I>| {
         let mut numbers = [Vec::new(), Vec::new()];
         for side in 0..2 {
@@ -241,12 +245,12 @@ fn read_ids<I: ListId>(
 
 fn number_piece<I: ListId>(
     files: &EdgeFiles,
-    item: Item,
+    item: &Item,
     known: [Option<&NodeIndex>; 2],
 ) -> Result<Piece<I>> {
     let mut maps = [I::Map::default(), I::Map::default()];
     let mut pairs = Vec::new();
-    let parsed = files.parse::<I::Token<'_>>(&item, |source, target, _| {
+    let parsed = files.parse::<I::Token<'_>>(item, |source, target, _| {
         let mut pair = [0; 2];
         for (side, token) in [source, target].into_iter().enumerate() {
             let (number, added) = I::number(&mut maps[side], token);
@@ -264,5 +268,89 @@ fn number_piece<I: ListId>(
         ids.sort_unstable_by_key(|(_, number)| *number);
         ids.into_iter().map(|(id, _)| id).collect()
     });
-    Ok(Piece { ids, pairs, bytes: files.item_bytes(&item) })
+    Ok(Piece { ids, pairs, bytes: files.item_bytes(item) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::edges::store::Budget;
+    use proptest::prelude::*;
+
+    /// The pairs of a text as ids, and whether they are integers.
+    fn pairs(text: &[u8], threads: usize, memory: u64) -> Result<Vec<(String, String)>> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pairs.txt");
+        std::fs::write(&path, text).unwrap();
+        let columns = ["paper".to_string(), "author".to_string()];
+        let files =
+            open(&IngestEdges { unweighted: true, ..IngestEdges::new(vec![path], "".into()) }, &columns)?;
+        let fresh = || match files.integer {
+            true => TypeIds::Gathered(GatheredIds::Integers(Default::default())),
+            false => TypeIds::Gathered(GatheredIds::Strings(Default::default())),
+        };
+        let mut all = [fresh(), fresh()];
+        let observer = Recorder::default();
+        let context = Context { threads, memory, seed: 0, observer: &observer };
+        let mut spool = Spool::new(dir.path(), &Budget::new(memory));
+        let mut limit = IdMemory { limit: memory, used: 0 };
+        read(&context, &files, &mut all, [0, 1], &mut limit, &mut spool)?;
+        let names = all.map(|ids| {
+            let names: Vec<(u32, String)> = match ids {
+                TypeIds::Gathered(GatheredIds::Integers(map)) => {
+                    map.into_iter().map(|(id, number)| (number, id.to_string())).collect()
+                }
+                TypeIds::Gathered(GatheredIds::Strings(map)) => {
+                    map.into_iter().map(|(id, number)| (number, id.into())).collect()
+                }
+                TypeIds::Known(_) => Vec::new(),
+            };
+            names.into_iter().collect::<HashMap<u32, String>>()
+        });
+        let mut found = Vec::new();
+        for chunk in 0..spool.store.chunks() {
+            let chunk = spool.store.read(chunk)?;
+            found.extend(chunk.iter().map(|p| (names[0][&p.source].clone(), names[1][&p.target].clone())));
+        }
+        Ok(found)
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|&(a, b)| (a.into(), b.into())).collect()
+    }
+
+    #[test]
+    fn columns_are_found_by_the_names_of_their_types() {
+        let expected = owned(&[("7", "1"), ("8", "2")]);
+        assert_eq!(pairs(b"7\t1\n8\t2\n", 1, 1 << 20).unwrap(), expected);
+        assert_eq!(pairs(b"# x\n7 1 0.5\n8 2 z\n", 1, 1 << 20).unwrap(), expected);
+        assert_eq!(pairs(b"Author,year,\"Paper\"\n1,2001,7\n2,2002,8\n", 1, 1 << 20).unwrap(), expected);
+        let text = pairs(b"author,paper\nann,7\nann,p\n", 1, 1 << 20).unwrap();
+        assert_eq!(text, owned(&[("7", "ann"), ("p", "ann")]));
+    }
+
+    #[test]
+    fn ids_beyond_the_memory_are_refused() {
+        let text: String = (0..10_000).map(|id| format!("{id} {id}\n")).collect();
+        let error = pairs(text.as_bytes(), 1, 1 << 20).unwrap_err().to_string();
+        assert!(
+            error.ends_with("pairs.txt: the ids of the lists need more than 1 MiB: raise --memory"),
+            "{error}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = pairs(&bytes, 1, 1 << 20);
+        }
+
+        #[test]
+        fn pairs_come_back_in_order(list in prop::collection::vec((0u64..50, 0u64..1 << 60), 1..200), threads in 1usize..4) {
+            let text: String = list.iter().map(|(a, b)| format!("{a},{b}\n")).collect();
+            let expected: Vec<_> = list.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+            prop_assert_eq!(pairs(text.as_bytes(), threads, 1 << 20).unwrap(), expected);
+        }
+    }
 }
