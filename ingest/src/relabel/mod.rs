@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         }
         if self.files.integer {
             if let Some(set) =
-                bitmap::read(self.context, self.files, &mut spool, limit * 8, self.least_nodes)?
+                bitmap::read(self.context, self.files, &mut spool, limit / 2 * 8, self.least_nodes)?
             {
                 let nodes = set.members();
                 return Ok(done(spool, KnownIds::Set(set), nodes, Vec::new()));
