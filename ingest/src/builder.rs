@@ -83,11 +83,13 @@ const SCRATCH: &str = "scratch";
 pub struct Made {
     /// The manifest as written.
     pub manifest: Manifest,
-    /// What became of the edges.
+    /// What became of the edges, over all relations.
     pub counts: EdgeCounts,
+    /// The same by relation, in the order of the manifest.
+    pub by_relation: Vec<EdgeCounts>,
 }
 
-/// What became of the edges that were read, over all relations.
+/// What became of the edges that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounts {
     /// Edges read.
@@ -107,7 +109,7 @@ pub struct DatasetBuilder<'a> {
     budget: Budget,
     manifest: Manifest,
     has_ids: bool,
-    counts: EdgeCounts,
+    counts: Vec<EdgeCounts>,
 }
 
 impl<'a> DatasetBuilder<'a> {
@@ -139,7 +141,7 @@ impl<'a> DatasetBuilder<'a> {
             files: BTreeMap::new(),
         };
         let budget = Budget::new(context.memory / CHUNK_SHARE.1 * CHUNK_SHARE.0);
-        Ok(Self { context, staging, budget, manifest, has_ids: false, counts: EdgeCounts::default() })
+        Ok(Self { context, staging, budget, manifest, has_ids: false, counts: Vec::new() })
     }
 
     /// The dataset directory while it is unfinished.
@@ -219,10 +221,7 @@ impl<'a> DatasetBuilder<'a> {
     /// Adds a built relation to the manifest.
     pub fn add_built(&mut self, built: Built) -> RelationEntry {
         self.manifest.relations.push(built.entry.clone());
-        self.counts.read += built.counts.read;
-        self.counts.merged += built.counts.merged;
-        self.counts.dropped_loops += built.counts.dropped_loops;
-        self.counts.spilled += built.counts.spilled;
+        self.counts.push(built.counts);
         self.add_files(built.files);
         built.entry
     }
@@ -400,7 +399,14 @@ impl<'a> DatasetBuilder<'a> {
         self.manifest.write(self.staging.path())?;
         self.staging.commit()?;
         self.context.observer.finish();
-        Ok(Made { manifest: self.manifest, counts: self.counts })
+        let mut counts = EdgeCounts::default();
+        for relation in &self.counts {
+            counts.read += relation.read;
+            counts.merged += relation.merged;
+            counts.dropped_loops += relation.dropped_loops;
+            counts.spilled += relation.spilled;
+        }
+        Ok(Made { manifest: self.manifest, counts, by_relation: self.counts })
     }
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {

@@ -11,6 +11,7 @@ pub mod edges;
 pub mod error;
 pub mod features;
 pub mod labels;
+pub mod metapath;
 pub mod node_set;
 pub mod nodes;
 pub mod order;

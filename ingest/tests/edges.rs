@@ -8,34 +8,13 @@ use ignn_format::ids::Ids;
 use ignn_format::manifest::{Normalisation, Scale};
 use ignn_ingest::Context;
 use ignn_ingest::builder::{Duplicates, Made, RelationOptions, SelfLoops};
-use ignn_ingest::command::edges::{IdChoice, IngestEdges, Order};
+use ignn_ingest::command::edges::{IngestEdges, Order};
 use ignn_ingest::context::Recorder;
 use ignn_ingest::random::Stream;
 use tempfile::TempDir;
 
 fn job(files: &[&Path], out: PathBuf) -> IngestEdges {
-    IngestEdges {
-        files: files.iter().map(|file| file.to_path_buf()).collect(),
-        out,
-        force: false,
-        form: None,
-        ids: IdChoice::Auto,
-        header: None,
-        source: None,
-        target: None,
-        weight: None,
-        unweighted: false,
-        relation: RelationOptions::default(),
-        order: Order::None,
-        node_count: None,
-        nodes_file: None,
-        features: None,
-        missing_features_zero: false,
-        labels: None,
-        communities: None,
-        splits: Vec::new(),
-        draw: Vec::new(),
-    }
+    IngestEdges::new(files.iter().map(|file| file.to_path_buf()).collect(), out)
 }
 
 fn run(job: &IngestEdges, threads: usize, memory: u64) -> Result<Made, String> {
@@ -284,4 +263,17 @@ fn a_dataset_with_integer_ids_knows_isolated_nodes() {
     assert_eq!((summary.manifest.nodes, summary.manifest.relations[0].nonzeros), (7, 4 + 7));
     let out = dir.path().join("out2");
     assert_eq!(run(&job(&[&path], out), 1, AMPLE).unwrap().manifest.nodes, 3);
+    // The same where the ids are too large for a bitmap, and where their table is too large for the memory.
+    let path = dir.path().join("sparse.txt");
+    let lines = |count: u64| (0..count).map(|i| format!("{} {}\n", i % 7, (1 << 40) + i)).collect::<String>();
+    for (count, memory) in [(10, AMPLE), (40_000, 1 << 20)] {
+        std::fs::write(&path, lines(count)).unwrap();
+        let out = dir.path().join(format!("sparse-{count}"));
+        let summary =
+            run(&IngestEdges { node_count: Some(100), ..job(&[&path], out.clone()) }, 2, memory).unwrap();
+        assert_eq!(summary.manifest.nodes, 100 + count);
+        let Ids::Integer(ids) = DatasetDir::open(&out).unwrap().ids().unwrap() else { panic!("integers") };
+        assert!(ids[..100].iter().copied().eq(0..100) && ids[100] == 1 << 40);
+        assert_eq!(summary.manifest.relations[0].nonzeros, 2 * count + summary.manifest.nodes);
+    }
 }

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::{CommunityChoice, IngestEdges};
 use ignn_ingest::command::graphsage::IngestGraphSage;
+use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
 
 use super::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
@@ -24,6 +25,7 @@ pub struct Command {
 #[derive(Debug, Subcommand)]
 enum RawForm {
     Edges(Box<Edges>),
+    Relations(Relations),
     Tu(Tu),
     Dgcnn(Dgcnn),
     Graphsage(Graphsage),
@@ -34,6 +36,10 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         match self.form {
             RawForm::Edges(arguments) => {
+                let job = arguments.job();
+                summary::run_job(session, &job.out, |context| job.run(context))
+            }
+            RawForm::Relations(arguments) => {
                 let job = arguments.job();
                 summary::run_job(session, &job.out, |context| job.run(context))
             }
@@ -193,6 +199,52 @@ impl Edges {
             splits: self.splits,
             draw: self.split,
         }
+    }
+}
+
+/// Several relations among nodes of one type, as a TOML file says
+///
+/// Each relation is read from edge files, or composed as a meta-path from lists that join the nodes to things of other
+/// types (authors to papers, papers to conferences). Features, labels and splits are named in the same file. All keys are
+/// explained in examples/specs/.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example (dblp.toml):
+  target = \"author\"
+  nodes = 4057
+  features = \"features.mtx.gz\"
+  labels = \"labels.csv\"
+  splits = [\"splits.csv\"]
+  [lists.paper-author]
+  file = \"paper-author.tsv.gz\"
+  columns = [\"paper\", \"author\"]
+  [lists.paper-conference]
+  file = \"paper-conference.tsv.gz\"
+  columns = [\"paper\", \"conference\"]
+  [relations.apcpa]
+  path = [\"author\", \"paper\", \"conference\", \"paper\", \"author\"]
+  [relations.cites]
+  file = \"cites.tsv\"
+  directed = true
+
+  ignn ingest relations dblp.toml --out dblp.ignn")]
+struct Relations {
+    /// The specification
+    #[arg(value_name = "SPEC.toml")]
+    spec: PathBuf,
+
+    /// What the paths in the specification are relative to [default: its own folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    #[command(flatten)]
+    destination: Target,
+}
+
+impl Relations {
+    fn job(self) -> IngestRelations {
+        let Target { out, force, .. } = self.destination;
+        IngestRelations { spec: self.spec, data: self.data, out, force }
     }
 }
 

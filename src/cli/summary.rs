@@ -85,7 +85,7 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
 
 /// The table.
 pub fn as_text(job: &Job, out: &Path) -> String {
-    let Made { manifest, counts } = &job.made;
+    let Made { manifest, counts, .. } = &job.made;
     let mut sheet = Sheet::pairs();
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
     sheet.row(["edges read".into(), quantity::count(counts.read)]);
@@ -152,7 +152,7 @@ pub fn split_words(split: &SplitEntry) -> String {
 
 /// The object.
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
-    let Made { manifest, counts } = &job.made;
+    let Made { manifest, counts, .. } = &job.made;
     json!({
         "dataset": out,
         "command": manifest.made_by.command,

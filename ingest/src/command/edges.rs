@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use ignn_format::csr::CsrFile;
 use ignn_format::dataset::relation_path;
+use ignn_format::ids::IdsWriter;
 
 use crate::build::Built;
 use crate::builder::{DatasetBuilder, Duplicates, Made, RelationOptions};
@@ -116,6 +117,32 @@ pub struct IngestEdges {
 pub const RELATION: &str = "edges";
 
 impl IngestEdges {
+    /// A job with everything else as it is by default.
+    pub fn new(files: Vec<PathBuf>, out: PathBuf) -> Self {
+        Self {
+            files,
+            out,
+            force: false,
+            form: None,
+            ids: IdChoice::Auto,
+            header: None,
+            source: None,
+            target: None,
+            weight: None,
+            unweighted: false,
+            relation: RelationOptions::default(),
+            order: Order::None,
+            node_count: None,
+            nodes_file: None,
+            features: None,
+            missing_features_zero: false,
+            labels: None,
+            communities: None,
+            splits: Vec::new(),
+            draw: Vec::new(),
+        }
+    }
+
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<Made> {
         if self.labels.is_some() && self.communities.is_some() {
@@ -137,17 +164,27 @@ impl IngestEdges {
         builder.set_nodes(read.index.nodes())?;
         let built = self.build(&mut builder, &mut read, context)?;
         builder.add_built(built);
-        self.add_ids(&mut builder, &mut read)?;
-        let index = read.index;
+        add_ids(&mut builder, &read.index, read.written.take())?;
+        self.add_node_data(context, &mut builder, &read.index)?;
+        builder.finish()
+    }
+
+    /// Adds features, labels and splits.
+    pub(crate) fn add_node_data(
+        &self,
+        context: &Context,
+        builder: &mut DatasetBuilder,
+        index: &NodeIndex,
+    ) -> Result<()> {
         if let Some(path) = &self.features {
-            let summary = features::add(context, &mut builder, &index, path, self.missing_features_zero)?;
+            let summary = features::add(context, builder, index, path, self.missing_features_zero)?;
             if summary.missing > 0 {
                 context.observer.note(&format!("{} nodes had no features and got zeros", summary.missing));
             }
         }
         let labels = match (&self.labels, &self.communities) {
-            (Some(path), _) => Some(labels::from_table(context, &index, path)?),
-            (None, Some((path, choice))) => Some(labels::from_communities(context, &index, path, *choice)?),
+            (Some(path), _) => Some(labels::from_table(context, index, path)?),
+            (None, Some((path, choice))) => Some(labels::from_communities(context, index, path, *choice)?),
             (None, None) => None,
         };
         if let Some(labels) = &labels {
@@ -155,7 +192,7 @@ impl IngestEdges {
         }
         let mut all_splits = Vec::new();
         for path in &self.splits {
-            all_splits.extend(splits::from_table(context, &index, path)?);
+            all_splits.extend(splits::from_table(context, index, path)?);
         }
         all_splits.extend(splits::draw(
             &self.draw,
@@ -167,7 +204,7 @@ impl IngestEdges {
         if !all_splits.is_empty() {
             builder.add_splits(&all_splits)?;
         }
-        builder.finish()
+        Ok(())
     }
 
     /// The options that shaped the result, for the manifest.
@@ -277,25 +314,30 @@ impl IngestEdges {
         read.index.reorder(position);
         Ok(built)
     }
+}
 
-    fn add_ids(&self, builder: &mut DatasetBuilder, read: &mut Relabelled) -> Result<()> {
-        if let Some(writer) = read.written.take() {
-            return builder.add_ids_written(writer);
+/// Writes the ids of all nodes, unless a writer did so on the way.
+pub(crate) fn add_ids(
+    builder: &mut DatasetBuilder,
+    index: &NodeIndex,
+    written: Option<IdsWriter>,
+) -> Result<()> {
+    if let Some(writer) = written {
+        return builder.add_ids_written(writer);
+    }
+    if let Some(ids) = index.reordered() {
+        return builder.add_ids(&ids);
+    }
+    match index.known() {
+        KnownIds::Counting => builder.add_ids_counting(),
+        KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
+        KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
+            builder.add_integer_ids(ids)
         }
-        if let Some(ids) = read.index.reordered() {
-            return builder.add_ids(&ids);
+        KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
+            builder.add_string_ids(ids.iter().map(|id| &**id))
         }
-        match read.index.known() {
-            KnownIds::Counting => builder.add_ids_counting(),
-            KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
-            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
-                builder.add_integer_ids(ids)
-            }
-            KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
-                builder.add_string_ids(ids.iter().map(|id| &**id))
-            }
-            KnownIds::OnDisk(_) => unreachable!("ids on disk were written on the way"),
-        }
+        KnownIds::OnDisk(_) => unreachable!("ids on disk were written on the way"),
     }
 }
 

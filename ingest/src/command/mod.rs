@@ -4,4 +4,5 @@ pub mod dgcnn;
 pub mod edges;
 pub mod generate;
 pub mod graphsage;
+pub mod relations;
 pub mod tu;

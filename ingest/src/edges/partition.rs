@@ -27,7 +27,7 @@ pub enum Side {
 }
 
 /// Entries a chunk holds when memory is no concern: it stays in the caches.
-const CHUNK_BYTES: u64 = 16 << 20;
+const CHUNK_BYTES: u64 = 8 << 20;
 /// Entries a bucket holds when memory is no concern.
 const BUCKET_BYTES: u64 = 1 << 20;
 /// Most buckets; their number fits the 16 bits kept for each entry.

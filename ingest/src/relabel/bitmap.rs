@@ -1,5 +1,6 @@
 //! Integer ids of moderate size: a bit for each possible id, set while edges are read; a node's number is its rank.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::Context;
@@ -25,14 +26,8 @@ pub fn read<E: Edge>(
     if least_nodes > limit {
         return Ok(None);
     }
-    // Zero pages of the system: only those that are touched take memory.
-    let words: Vec<AtomicU64> = bytemuck::zeroed_vec(limit.div_ceil(64) as usize);
-    let mark = |id: u64| {
-        let (word, bit) = (&words[(id / 64) as usize], 1 << (id % 64));
-        if word.load(Ordering::Relaxed) & bit == 0 {
-            word.fetch_or(bit, Ordering::Relaxed);
-        }
-    };
+    let bitmap = Bitmap::new(limit);
+    let mark = |id: u64| bitmap.mark(id);
     let mut full = false;
     let mut largest = least_nodes.saturating_sub(1);
     let work = |item| {
@@ -79,7 +74,41 @@ pub fn read<E: Edge>(
     for id in 0..least_nodes {
         mark(id);
     }
-    let used = (largest / 64 + 1) as usize;
-    let words = words.into_iter().take(used).map(AtomicU64::into_inner).collect();
-    Ok(Some(BitRank::new(words)))
+    Ok(Some(BitRank::new(bitmap.words(largest))))
+}
+
+/// Ids of a segment.
+const SEGMENT: u64 = 1 << 22;
+
+/// A shared bitmap whose segments take memory when an id of theirs is marked.
+struct Bitmap {
+    segments: Vec<OnceLock<Vec<AtomicU64>>>,
+}
+
+impl Bitmap {
+    fn new(limit: u64) -> Self {
+        Self { segments: (0..limit.div_ceil(SEGMENT)).map(|_| OnceLock::new()).collect() }
+    }
+
+    #[inline]
+    fn mark(&self, id: u64) {
+        let segment = &self.segments[(id / SEGMENT) as usize];
+        let words = segment.get_or_init(|| bytemuck::zeroed_vec((SEGMENT / 64) as usize));
+        let (word, bit) = (&words[(id % SEGMENT / 64) as usize], 1 << (id % 64));
+        // Most ids are marked already, and reading does not take the line from the other cores.
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// All words up to that of the largest id.
+    fn words(self, largest: u64) -> Vec<u64> {
+        let mut all = vec![0u64; (largest / 64 + 1) as usize];
+        for (out, segment) in all.chunks_mut((SEGMENT / 64) as usize).zip(self.segments) {
+            for (out, word) in out.iter_mut().zip(segment.into_inner().into_iter().flatten()) {
+                *out = word.into_inner();
+            }
+        }
+        all
+    }
 }

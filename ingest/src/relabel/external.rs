@@ -19,6 +19,8 @@ use crate::source::edges::{EdgeFiles, IdKey};
 
 /// One end in so many is in the sample.
 const SAMPLE_EVERY: usize = 499;
+/// The position of a record that belongs to no edge: a node that exists without one.
+const NO_POSITION: u32 = u32::MAX;
 /// Bytes of a record besides its key: position in its piece, length of the key.
 const RECORD_BYTES: u64 = 8;
 
@@ -104,6 +106,27 @@ fn group(bytes: &[u8], records: &[(u32, u32, u32)], buckets: usize) -> (Vec<u8>,
     (out, starts)
 }
 
+/// Ids without edges that are sent to their buckets at once.
+const IDS_A_PIECE: u64 = 1 << 16;
+
+/// Appends a record; returns its bucket and range.
+fn record(
+    bytes: &mut Vec<u8>,
+    bounds: &[&[u8]],
+    position: u32,
+    encode: impl FnOnce(&mut Vec<u8>),
+) -> (u32, u32, u32) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&position.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    encode(bytes);
+    let length = (bytes.len() - start - RECORD_BYTES as usize) as u32;
+    bytes[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
+    let key = &bytes[start + RECORD_BYTES as usize..];
+    let bucket = bounds.partition_point(|&bound| bound <= key);
+    (bucket as u32, start as u32, bytes.len() as u32)
+}
+
 /// A sample of the ids and what they add up to.
 struct Survey {
     sample: Vec<Vec<u8>>,
@@ -153,7 +176,6 @@ where
             Ok(())
         },
     )?;
-    all.sample.sort_unstable();
     Ok(all)
 }
 
@@ -180,20 +202,26 @@ impl TokenFamily for Strings {
     const KIND: IdKind = IdKind::String;
 }
 
-/// Reads all edges into the spool with final numbers; writes the ids; returns them as a searchable file.
+/// Reads all edges into the spool with final numbers; writes the ids; returns them as a searchable file. Integer ids below
+/// `least_nodes` exist, with edges or without.
 pub fn read<K: TokenFamily, E: Edge>(
     places: &Places,
     files: &EdgeFiles,
     spool: &mut Spool<E>,
+    least_nodes: u64,
 ) -> Result<(IdsWriter, KeyFile)> {
     let (context, observer) = (places.context, places.context.observer);
-    let survey = survey::<K>(places, files)?;
+    let mut survey = survey::<K>(places, files)?;
+    let certain = (0..least_nodes).step_by(SAMPLE_EVERY).map(|id| id.to_be_bytes().to_vec());
+    survey.sample.extend(certain);
+    survey.sample.sort_unstable();
+    survey.bytes += least_nodes * size_of::<u64>() as u64;
     let share = (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
 
     // Second pass: every end of an edge to the bucket of its id.
     observer.phase("read edges", Some(files.bytes), Unit::Bytes);
     // A record in memory takes its bytes and an index of 24.
-    let total = survey.bytes + survey.ends * (RECORD_BYTES + 24);
+    let total = survey.bytes + (survey.ends + least_nodes) * (RECORD_BYTES + 24);
     let buckets = (total.div_ceil(share) as usize).clamp(1, survey.sample.len().max(1));
     let quantile = |bucket: usize| survey.sample[bucket * survey.sample.len() / buckets].as_slice();
     let mut bounds: Vec<&[u8]> = (1..buckets).map(quantile).collect();
@@ -207,15 +235,8 @@ pub fn read<K: TokenFamily, E: Edge>(
         let (mut bytes, mut records, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         files.parse::<K::Token<'_>>(&item, |source, target, weight| {
             for token in [source, target] {
-                let start = bytes.len();
-                bytes.extend_from_slice(&(records.len() as u32).to_le_bytes());
-                bytes.extend_from_slice(&[0; 4]);
-                token.encode(&mut bytes);
-                let length = (bytes.len() - start - RECORD_BYTES as usize) as u32;
-                bytes[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
-                let key = &bytes[start + RECORD_BYTES as usize..];
-                let bucket = bounds.partition_point(|&bound| bound <= key);
-                records.push((bucket as u32, start as u32, bytes.len() as u32));
+                let position = records.len() as u32;
+                records.push(record(&mut bytes, &bounds, position, |out| token.encode(out)));
             }
             if E::WEIGHTED {
                 weights.push(weight);
@@ -237,6 +258,19 @@ pub fn read<K: TokenFamily, E: Edge>(
         },
     )?;
 
+    let mut next = 0;
+    while next < least_nodes {
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        for id in next..least_nodes.min(next + IDS_A_PIECE) {
+            records.push(record(&mut bytes, &bounds, NO_POSITION, |out| {
+                out.extend_from_slice(&id.to_be_bytes())
+            }));
+        }
+        next += IDS_A_PIECE;
+        let (grouped, starts) = group(&bytes, &records, buckets);
+        by_id.push(&grouped, starts, ends)?;
+    }
+
     // Each bucket: sort, number, send the numbers to their positions.
     observer.phase("number ids", Some(ends), Unit::Items("edge ends"));
     let span = (share / 16).clamp(1 << 10, 1 << 30) & !1;
@@ -252,7 +286,8 @@ pub fn read<K: TokenFamily, E: Edge>(
             while let Some((head, rest)) = bytes.split_at_checked(RECORD_BYTES as usize) {
                 let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
                 let (key, rest) = rest.split_at(number(4) as usize);
-                records.push((text.len(), number(4), base + u64::from(number(0))));
+                let position = if number(0) == NO_POSITION { u64::MAX } else { base + u64::from(number(0)) };
+                records.push((text.len(), number(4), position));
                 text.extend_from_slice(key);
                 bytes = rest;
             }
@@ -266,6 +301,9 @@ pub fn read<K: TokenFamily, E: Edge>(
             if at == 0 || key(&records[at - 1]) != key(record) {
                 unique.extend_from_slice(key(record));
                 lengths.push(record.1);
+            }
+            if record.2 == u64::MAX {
+                continue;
             }
             let start = numbered.len() as u32;
             numbered.extend_from_slice(&((record.2 % span) as u32).to_le_bytes());

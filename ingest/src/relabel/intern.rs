@@ -105,12 +105,14 @@ pub struct Interned<I> {
     pub rank: Vec<u32>,
 }
 
-/// Reads all edges with provisional numbers; `None` if the table would exceed `limit` bytes.
+/// Reads all edges with provisional numbers; `None` if the table would exceed `limit` bytes. The ids in `also` exist, with
+/// edges or without.
 pub fn read<I: OwnedId, E: Edge>(
     context: &Context,
     files: &EdgeFiles,
     spool: &mut Spool<E>,
     limit: u64,
+    also: impl IntoIterator<Item = I::Token<'static>>,
 ) -> Result<Option<Interned<I>>> {
     let shards: Vec<Mutex<I::Map>> = (0..SHARDS).map(|_| Mutex::default()).collect();
     let bytes = AtomicU64::new(0);
@@ -124,6 +126,11 @@ pub fn read<I: OwnedId, E: Edge>(
         }
         number.checked_mul(SHARDS as u32).map(|number| number + shard as u32)
     };
+    for token in also {
+        if number(token).is_none() || bytes.load(Ordering::Relaxed) > limit {
+            return Ok(None);
+        }
+    }
     let work = |item| {
         let item = files.load(item).map_err(Some)?;
         let size = files.item_bytes(&item);

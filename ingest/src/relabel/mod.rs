@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         }
         if self.files.integer {
             if let Some(set) =
-                bitmap::read(self.context, self.files, &mut spool, limit * 8, self.least_nodes)?
+                bitmap::read(self.context, self.files, &mut spool, limit / 2 * 8, self.least_nodes)?
             {
                 let nodes = set.members();
                 return Ok(done(spool, KnownIds::Set(set), nodes, Vec::new()));
@@ -113,14 +113,16 @@ impl<'a> Reader<'a> {
             drop(spool);
             let mut spool = fresh();
             start();
-            if let Some(found) = intern::read::<u64, E>(self.context, self.files, &mut spool, limit)? {
+            if let Some(found) =
+                intern::read::<u64, E>(self.context, self.files, &mut spool, limit, 0..self.least_nodes)?
+            {
                 let nodes = found.ids.len() as u64;
                 return Ok(done(spool, KnownIds::Integers(found.ids), nodes, found.rank));
             }
             drop(spool);
             return self.read_external::<external::Integers, E>(wrap);
         }
-        if let Some(found) = intern::read::<Box<str>, E>(self.context, self.files, &mut spool, limit)? {
+        if let Some(found) = intern::read::<Box<str>, E>(self.context, self.files, &mut spool, limit, [])? {
             let nodes = found.ids.len() as u64;
             return Ok(done(spool, KnownIds::Strings(found.ids), nodes, found.rank));
         }
@@ -139,7 +141,7 @@ impl<'a> Reader<'a> {
             dataset: self.dataset,
             budget: self.budget,
         };
-        let (written, keys) = external::read::<K, E>(&places, self.files, &mut spool)?;
+        let (written, keys) = external::read::<K, E>(&places, self.files, &mut spool, self.least_nodes)?;
         let nodes = keys.nodes();
         let index = NodeIndex::new(KnownIds::OnDisk(keys), nodes);
         Ok(Relabelled { edges: wrap(spool), index, rank: Vec::new(), written: Some(written) })

@@ -89,7 +89,34 @@ impl<'a> Key<'a> for &'a str {
 }
 
 /// Digits from `at` on; `None` if there are none or the number exceeds 64 bits.
+#[inline]
 fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    if let Some(eight) = bytes.get(*at..*at + 8) {
+        let (digits, value) = up_to_eight_digits(u64::from_le_bytes(eight.try_into().expect("eight bytes")));
+        if digits < 8 {
+            *at += digits as usize;
+            return (digits > 0).then_some(value);
+        }
+    }
+    any_integer(bytes, at)
+}
+
+/// How many of eight bytes are digits, from the lowest on, and the number that they make: all at once.
+#[inline]
+fn up_to_eight_digits(eight: u64) -> (u32, u64) {
+    let values = eight ^ 0x3030_3030_3030_3030;
+    // The high bit of each byte above 9; a carry can only disturb bytes above the first such.
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+    let digits = others.trailing_zeros() / 8;
+    // Leading zeros in front of the digits, then pairs, fours and eight, each in one multiplication.
+    let padded = if digits == 0 { 0 } else { values << (64 - 8 * digits) };
+    let pairs = (padded.wrapping_mul(10) + (padded >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    (digits, (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff)
+}
+
+/// The same byte by byte, for any length.
+fn any_integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     const SAFE_DIGITS: usize = 19;
     let start = *at;
     let mut value = 0u64;
@@ -385,5 +412,32 @@ fn plain_line(text: &[u8], mut at: usize) -> Option<(u64, u64, usize)> {
         Some(b'\n') => Some((source, target, at + 1)),
         Some(b'\r') if text.get(at + 1) == Some(&b'\n') => Some((source, target, at + 2)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    #[test]
+    fn numbers_of_every_length() {
+        let mut stream = Stream::new(1, "numbers");
+        for digits in 1..=20u32 {
+            for after in ["", " ", "\t77777777", "\n", ",x", ":", "/", "\u{ff}\u{ff}"] {
+                let number = stream.bits() as u128 % 10u128.pow(digits);
+                let text = format!("{number:0width$}{after}        ", width = digits as usize);
+                let mut at = 0;
+                let expected = u64::try_from(number).ok();
+                assert_eq!(integer(text.as_bytes(), &mut at), expected, "{text:?}");
+                assert_eq!(at, digits as usize);
+                let mut at = 0;
+                assert_eq!(any_integer(text.trim_end().as_bytes(), &mut at), expected, "{text:?}");
+            }
+        }
+        assert_eq!(integer(b"", &mut 0), None);
+        assert_eq!(integer(b"x1234567", &mut 0), None);
+        assert_eq!(integer(b"18446744073709551615 ", &mut 0), Some(u64::MAX));
+        assert_eq!(integer(b"18446744073709551616 ", &mut 0), None);
     }
 }

@@ -24,6 +24,8 @@ pub struct EdgeFiles {
     pub weighted: bool,
     /// Ids below this exist, with edges or without.
     pub least_nodes: u64,
+    /// The same for sources and for targets by themselves, where they are of different types.
+    pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
 }
@@ -96,25 +98,42 @@ pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
 impl EdgeFiles {
     /// Opens each file and recognises its form.
     pub fn open(wishes: &IngestEdges) -> Result<Self> {
+        Self::open_files(wishes, true)
+    }
+
+    /// The same for files whose sources and targets may be of different types, so that a matrix need not be square.
+    pub fn open_pairs(wishes: &IngestEdges) -> Result<Self> {
+        Self::open_files(wishes, false)
+    }
+
+    fn open_files(wishes: &IngestEdges, square: bool) -> Result<Self> {
         let directed = wishes.relation.directed;
-        let mut all =
-            Self { files: Vec::new(), directed, integer: true, weighted: false, least_nodes: 0, bytes: 0 };
+        let (least_nodes, shape) = (0, [0; 2]);
+        let mut all = Self {
+            files: Vec::new(),
+            directed,
+            integer: true,
+            weighted: false,
+            least_nodes,
+            shape,
+            bytes: 0,
+        };
         for path in expand(&wishes.files)? {
             let (form, compression) = recognise(&path, wishes)?;
             let (integer, weighted) = match &form {
                 Form::List(layout) => (layout.integer, layout.weight.is_some()),
                 Form::MatrixMarket { header, .. } => {
-                    if header.rows != header.cols {
+                    if square && header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
                         let what =
                             format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
                         return Err(IngestError::file(path, what));
                     }
-                    all.least_nodes = all.least_nodes.max(header.rows);
+                    all.shape = [all.shape[0].max(header.rows), all.shape[1].max(header.cols)];
                     (true, header.field != matrix_market::Field::Pattern && !wishes.unweighted)
                 }
                 Form::Adjacency => {
-                    all.least_nodes = all.least_nodes.max(count_lines(&path)?);
+                    all.shape[0] = all.shape[0].max(count_lines(&path)?);
                     (true, false)
                 }
                 Form::Parquet(table) => (table.integer, table.weighted()),
@@ -140,6 +159,7 @@ impl EdgeFiles {
         if all.files.is_empty() {
             return Err(IngestError::Usage("no edge files given".into()));
         }
+        all.least_nodes = all.shape[0].max(all.shape[1]);
         Ok(all)
     }
 

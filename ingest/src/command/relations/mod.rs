@@ -1,0 +1,215 @@
+//! `ignn ingest relations`: a dataset with several relations among nodes of one type, as a specification says.
+//! Relations are read from files, or composed of lists that join the nodes to things of other types.
+//!
+//! All relations share one numbering of the nodes. Lists and edges are read once, spilled beyond the memory; matrices on
+//! the way of a path must fit in it (see [`crate::metapath`]).
+
+mod numbering;
+mod spec;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::build::Built;
+use crate::builder::{DatasetBuilder, Made, SelfLoops};
+use crate::command::edges;
+use crate::context::{Context, Unit};
+use crate::edges::map::NodeMap;
+use crate::edges::spool::EdgeSpool;
+use crate::error::{IngestError, Result};
+use crate::metapath::{Matrix, Product};
+use numbering::{Numbered, NumberedList};
+use spec::{Edges, MetaPath, Spec};
+
+/// Options of `ignn ingest relations`.
+#[derive(Clone, Debug)]
+pub struct IngestRelations {
+    /// The specification, a TOML file.
+    pub spec: PathBuf,
+    /// What the paths in it are relative to, if not to its own folder.
+    pub data: Option<PathBuf>,
+    /// The dataset directory to make.
+    pub out: PathBuf,
+    /// Replace an existing target.
+    pub force: bool,
+}
+
+impl IngestRelations {
+    /// Runs the job.
+    pub fn run(&self, context: &Context) -> Result<Made> {
+        let spec = Spec::read(&self.spec, self.data.as_deref())?;
+        let mut builder = DatasetBuilder::begin(
+            context,
+            &self.out,
+            self.force,
+            "ingest relations",
+            options(&spec, context),
+        )?;
+        let mut numbered = numbering::read(context, &builder, &spec)?;
+        builder.set_nodes(numbered.nodes())?;
+        let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
+        // Relations from files come first, so that their edges leave the memory to the matrices of the paths.
+        let mut built: Vec<Option<Built>> = Vec::new();
+        for at in 0..spec.relations.len() {
+            built.push(job.build_files(at, &mut numbered).transpose()?);
+        }
+        for (at, relation) in spec.relations.iter().enumerate() {
+            if let Edges::Path(path) = &relation.edges {
+                built[at] = Some(job.build_path(&relation.name, path, &numbered)?);
+            }
+        }
+        for built in built {
+            builder.add_built(built.expect("every relation is one or the other"));
+        }
+        edges::add_ids(&mut builder, &numbered.index, None)?;
+        spec.node_data.add_node_data(context, &mut builder, &numbered.index)?;
+        builder.finish()
+    }
+}
+
+/// The options that shaped the result, for the manifest.
+fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
+    let mut options = BTreeMap::new();
+    let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
+    let mut set = |key: String, value: String| options.insert(key, value);
+    set("spec".into(), name(&spec.path));
+    set("target".into(), spec.target.clone());
+    for relation in &spec.relations {
+        let what = match &relation.edges {
+            Edges::Files(files) => names(&files.files),
+            Edges::Path(path) => {
+                let counted = if path.counted { "counted" } else { "binary" };
+                let kept = path.options.self_loops == SelfLoops::Keep;
+                let diagonal = if kept { "with its diagonal" } else { "without its diagonal" };
+                format!("{} {counted} {diagonal}", path.types.join("-"))
+            }
+        };
+        set(format!("relations.{}", relation.name), what);
+    }
+    let data = &spec.node_data;
+    for (key, path) in [("features", &data.features), ("labels", &data.labels)] {
+        if let Some(path) = path {
+            set(key.into(), name(path));
+        }
+    }
+    if let Some((path, choice)) = &data.communities {
+        set("communities".into(), format!("{} {choice:?}", name(path)));
+    }
+    if !data.splits.is_empty() {
+        set("splits".into(), names(&data.splits));
+    }
+    if !data.draw.is_empty() {
+        set("split".into(), data.draw.join(" "));
+        set("seed".into(), context.seed.to_string());
+    }
+    options
+}
+
+/// What building relations needs.
+struct Job<'a> {
+    context: &'a Context<'a>,
+    spec: &'a Spec,
+    builder: &'a DatasetBuilder<'a>,
+    /// Lists whose duplicates were told.
+    noted: BTreeSet<usize>,
+}
+
+impl Job<'_> {
+    /// Builds a relation that was read from files; `None` for a path.
+    fn build_files(&self, at: usize, numbered: &mut Numbered) -> Option<Result<Built>> {
+        let relation = &self.spec.relations[at];
+        let Edges::Files(files) = &relation.edges else { return None };
+        let (index, read) = (&numbered.index, numbered.relations[at].take()?);
+        let describe = |node: u32| index.name(node);
+        let mut edges = read.edges;
+        let map = read.map.as_map();
+        let built = self.builder.build(&relation.name, &mut edges, map, &files.relation, &describe, false);
+        Some(built.map_err(|error| self.about(&relation.name, error)))
+    }
+
+    /// Composes a path and builds its relation.
+    fn build_path(&mut self, name: &str, path: &MetaPath, numbered: &Numbered) -> Result<Built> {
+        self.context.observer.phase(&format!("compose {name}"), None, Unit::Items("rows"));
+        let mut edges = self.builder.spool(path.counted);
+        self.compose(path, numbered, &mut edges).map_err(|error| self.about(name, error))?;
+        let describe = |node: u32| numbered.index.name(node);
+        let built = self.builder.build(name, &mut edges, NodeMap::Identity, &path.options, &describe, false);
+        built.map_err(|error| self.about(name, error))
+    }
+
+    fn compose(&mut self, path: &MetaPath, numbered: &Numbered, edges: &mut EdgeSpool) -> Result<()> {
+        let half = path.steps.len().div_ceil(2);
+        let left = self.chain(path, 0..half, numbered)?;
+        let right = match path.steps.len() - half {
+            0 => None,
+            // The way back from the middle is the way there.
+            rest if path.symmetric && rest == half => Some(left.transposed()?),
+            _ => Some(self.chain(path, half..path.steps.len(), numbered)?),
+        };
+        let (counted, upper) = (path.counted, path.symmetric);
+        let product = Product { left: &left, right: right.as_ref(), counted, upper };
+        let diagonal = path.options.self_loops == SelfLoops::Keep;
+        let budget = self.builder.budget();
+        match edges {
+            EdgeSpool::Plain(spool) => product.spool(self.context, budget, diagonal, spool),
+            EdgeSpool::Weighted(spool) => product.spool(self.context, budget, diagonal, spool),
+        }
+    }
+
+    /// The product of some steps of a path.
+    fn chain(
+        &mut self,
+        path: &MetaPath,
+        steps: std::ops::Range<usize>,
+        numbered: &Numbered,
+    ) -> Result<Matrix> {
+        let mut product: Option<Matrix> = None;
+        for step in &path.steps[steps] {
+            let list = numbered.lists[step.list].as_ref().expect("lists of paths are read");
+            let next = self.matrix(step.list, list, step.reversed, numbered)?;
+            product = Some(match product {
+                None => next,
+                Some(before) => before.times(&next, path.counted, self.context)?,
+            });
+        }
+        Ok(product.expect("a path has steps"))
+    }
+
+    /// The matrix of a list, walked one way or the other.
+    fn matrix(
+        &mut self,
+        at: usize,
+        list: &NumberedList,
+        reversed: bool,
+        numbered: &Numbered,
+    ) -> Result<Matrix> {
+        let [source, target] = list.types.map(|kind| numbered.places[kind].as_deref());
+        let place =
+            |places: Option<&[u32]>, number: u32| places.map_or(number, |places| places[number as usize]);
+        let entry = |first, second| {
+            let (first, second) = (place(source, first), place(target, second));
+            if reversed { (second, first) } else { (first, second) }
+        };
+        let [first, second] = list.types.map(|kind| numbered.sizes[kind]);
+        let (rows, columns) = if reversed { (second, first) } else { (first, second) };
+        let symmetric = self.spec.lists[at].symmetric;
+        let budget = self.builder.budget();
+        let (matrix, merged) = Matrix::from_pairs(&list.pairs, rows, columns, symmetric, budget, entry)?;
+        if merged > 0 && self.noted.insert(at) {
+            let name = &self.spec.lists[at].name;
+            self.context
+                .observer
+                .note(&format!("{merged} pairs of list {name} repeat another and count once"));
+        }
+        Ok(matrix)
+    }
+
+    /// Adds the relation to an error that names no file.
+    fn about(&self, name: &str, error: IngestError) -> IngestError {
+        match error {
+            IngestError::Usage(_) => self.spec.about(&format!("relations.{name}"), &error),
+            other => other,
+        }
+    }
+}

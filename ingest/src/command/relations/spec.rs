@@ -1,0 +1,415 @@
+//! The specification of `ignn ingest relations`: what a TOML file asks for, checked as far as it can be without the data.
+//! Keys are named like the options of `ignn ingest edges`.
+
+use std::path::{Path, PathBuf};
+
+use ignn_format::manifest::{Normalisation, valid_name};
+
+use crate::builder::{Duplicates, RelationOptions, SelfLoops};
+use crate::command::edges::{CommunityChoice, EdgeForm, IdChoice, IngestEdges};
+use crate::error::{IngestError, Result};
+use crate::source::text;
+use crate::source::toml_file::{Section, TomlFile, did_you_mean};
+
+const TOP_KEYS: &[&str] = &[
+    "target",
+    "nodes",
+    "features",
+    "missing-features",
+    "labels",
+    "communities",
+    "communities-larger-than",
+    "communities-top",
+    "splits",
+    "split",
+    "normalise",
+    "lists",
+    "relations",
+];
+const LIST_KEYS: &[&str] = &["file", "columns", "directed", "form", "header", "ids", "source", "target"];
+const FILE_KEYS: &[&str] = &[
+    "file",
+    "form",
+    "header",
+    "ids",
+    "source",
+    "target",
+    "weight",
+    "unweighted",
+    "directed",
+    "duplicates",
+    "self-loops",
+    "normalise",
+];
+const PATH_KEYS: &[&str] = &["path", "through", "counted", "diagonal", "normalise"];
+
+/// A checked specification.
+pub struct Spec {
+    /// The file it came from.
+    pub path: PathBuf,
+    /// Type of the dataset's nodes.
+    pub target: String,
+    /// Which nodes there are.
+    pub nodes: Nodes,
+    /// Features, labels and splits.
+    pub node_data: IngestEdges,
+    /// Bipartite lists, in the order of the file.
+    pub lists: Vec<List>,
+    /// Relations, in the order of the file.
+    pub relations: Vec<Relation>,
+}
+
+/// Which nodes there are.
+pub enum Nodes {
+    /// Those in the relations and lists, and as many as features without ids have rows.
+    Seen,
+    /// Ids `0 .. count`.
+    Count(u64),
+    /// Those of a list.
+    File(PathBuf),
+}
+
+/// A list of pairs of two types.
+pub struct List {
+    /// Its name.
+    pub name: String,
+    /// Types of its columns.
+    pub columns: [String; 2],
+    /// Its files.
+    pub files: IngestEdges,
+    /// Pairs of one type count both ways.
+    pub symmetric: bool,
+}
+
+/// A relation among the target nodes.
+pub struct Relation {
+    /// Its name.
+    pub name: String,
+    /// Where its edges come from.
+    pub edges: Edges,
+}
+
+/// Where the edges of a relation come from.
+pub enum Edges {
+    /// From files.
+    Files(Box<IngestEdges>),
+    /// From a path through lists.
+    Path(MetaPath),
+}
+
+/// A path through lists.
+#[derive(Debug)]
+pub struct MetaPath {
+    /// The types on the way.
+    pub types: Vec<String>,
+    /// The lists on the way.
+    pub steps: Vec<Step>,
+    /// The path is the same backwards, so its matrix is symmetric.
+    pub symmetric: bool,
+    /// The number of paths is the weight.
+    pub counted: bool,
+    /// How the matrix is made; self-loops are the diagonal.
+    pub options: RelationOptions,
+}
+
+/// A step of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Position of the list.
+    pub list: usize,
+    /// From its second column to its first.
+    pub reversed: bool,
+}
+
+impl Spec {
+    /// Reads and checks a specification; its paths are relative to `data`, or else to the file.
+    pub fn read(path: &Path, data: Option<&Path>) -> Result<Self> {
+        let file = TomlFile::read(path)?;
+        let table = file.parse()?;
+        let root = Section::root(&file, table.get_ref());
+        root.check_keys(TOP_KEYS)?;
+        let folder = data.unwrap_or_else(|| path.parent().unwrap_or(Path::new("")));
+        let target = match root.string("target")? {
+            Some(target) => target,
+            None => return Err(root.wrong("target", "the type of the nodes", "nothing")),
+        };
+        let normalise = root.choice("normalise", NORMALISATIONS)?.unwrap_or(Normalisation::Renorm);
+        let sections = root.sections("lists")?;
+        let lists = sections.iter().map(|(name, section)| List::new(name, section, folder));
+        let lists = lists.collect::<Result<Vec<_>>>()?;
+        check_target(&root, &target, &lists)?;
+        let sections = root.sections("relations")?;
+        if sections.is_empty() {
+            return Err(root.wrong("relations", "sections like [relations.NAME]", "none"));
+        }
+        let context = RelationContext { folder, target: &target, normalise, lists: &lists };
+        let relations = sections.iter().map(|(name, section)| context.relation(name, section, &root));
+        let relations = relations.collect::<Result<Vec<_>>>()?;
+        let nodes = match root.integer_or_string("nodes", "a number of nodes or a file with their ids")? {
+            None => Nodes::Seen,
+            Some(Ok(0)) => return Err(root.wrong("nodes", "1 or more", "0")),
+            Some(Ok(count)) if count > u64::from(u32::MAX) => {
+                return Err(root.wrong("nodes", "4294967295 or less", count.to_string()));
+            }
+            Some(Ok(count)) => Nodes::Count(count),
+            Some(Err(file)) => Nodes::File(folder.join(file)),
+        };
+        let node_data = node_data(&root, folder)?;
+        let spec = Self { path: path.into(), target, nodes, node_data, lists, relations };
+        spec.check_node_files()?;
+        Ok(spec)
+    }
+
+    /// Adds the specification and a key of it to an error.
+    pub fn about(&self, key: &str, error: &IngestError) -> IngestError {
+        IngestError::file(&self.path, format!("{key}: {error}"))
+    }
+
+    /// Opens the files about nodes, so that a wrong name is told before the long work.
+    fn check_node_files(&self) -> Result<()> {
+        let data = &self.node_data;
+        let mut files: Vec<(&str, &Path)> =
+            data.splits.iter().map(|path| ("splits", path.as_path())).collect();
+        files.extend(data.features.iter().map(|path| ("features", path.as_path())));
+        files.extend(data.labels.iter().map(|path| ("labels", path.as_path())));
+        files.extend(data.communities.iter().map(|(path, _)| ("communities", path.as_path())));
+        if let Nodes::File(path) = &self.nodes {
+            files.push(("nodes", path));
+        }
+        for (key, path) in files {
+            text::open_file(path).map_err(|error| self.about(key, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Features, labels and splits.
+fn node_data(root: &Section, folder: &Path) -> Result<IngestEdges> {
+    let file = |key| Ok::<_, IngestError>(root.string(key)?.map(|file| folder.join(file)));
+    let mut data = IngestEdges::new(Vec::new(), PathBuf::new());
+    data.features = file("features")?;
+    data.missing_features_zero =
+        root.choice("missing-features", &[("error", false), ("zero", true)])?.unwrap_or(false);
+    data.labels = file("labels")?;
+    let larger = root.integer("communities-larger-than")?;
+    let top = root.integer("communities-top")?;
+    let choice = match (larger, top) {
+        (Some(_), Some(_)) => {
+            let expected = "absent where communities-larger-than is given";
+            return Err(root.wrong("communities-top", expected, "both"));
+        }
+        (Some(larger), None) => CommunityChoice::LargerThan(larger),
+        (None, Some(top)) => CommunityChoice::Top(usize::try_from(top).unwrap_or(usize::MAX)),
+        (None, None) => CommunityChoice::All,
+    };
+    data.communities = file("communities")?.map(|file| (file, choice));
+    if data.communities.is_none() && choice != CommunityChoice::All {
+        return Err(root.wrong("communities", "a file", "nothing, but a choice of communities"));
+    }
+    if data.labels.is_some() && data.communities.is_some() {
+        return Err(root.wrong("communities", "absent where labels are given", "both"));
+    }
+    let splits = root.strings("splits")?.unwrap_or_default();
+    data.splits = splits.iter().map(|file| folder.join(file)).collect();
+    data.draw = root.strings("split")?.unwrap_or_default();
+    Ok(data)
+}
+
+const NORMALISATIONS: &[(&str, Normalisation)] =
+    &[("renorm", Normalisation::Renorm), ("row", Normalisation::Row), ("none", Normalisation::None)];
+
+/// The keys that say how files are read.
+fn files(section: &Section, folder: &Path) -> Result<IngestEdges> {
+    let paths = section.strings("file")?.unwrap_or_default();
+    if paths.is_empty() {
+        return Err(section.wrong("file", "a file or a list of files", "nothing"));
+    }
+    let mut files = IngestEdges::new(paths.iter().map(|path| folder.join(path)).collect(), PathBuf::new());
+    use EdgeForm::{Adjacency, List, MatrixMarket, Parquet};
+    let forms =
+        [("list", List), ("matrix-market", MatrixMarket), ("parquet", Parquet), ("adjacency", Adjacency)];
+    files.form = section.choice("form", &forms)?;
+    let ids = [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
+    files.ids = section.choice("ids", &ids)?.unwrap_or_default();
+    files.header = section.boolean("header")?;
+    files.source = section.string("source")?;
+    files.target = section.string("target")?;
+    Ok(files)
+}
+
+/// The target must be a type of the lists, if there are any.
+fn check_target(root: &Section, target: &str, lists: &[List]) -> Result<()> {
+    let types = types(lists);
+    if types.is_empty() || types.contains(&target) {
+        return Ok(());
+    }
+    let expected = format!("a type of the lists ({})", types.join(", "));
+    Err(root.wrong("target", &expected, format!("{target:?}{}", did_you_mean(target, &types))))
+}
+
+/// All types of the lists, each once.
+fn types(lists: &[List]) -> Vec<&str> {
+    let mut types: Vec<&str> = lists.iter().flat_map(|list| &list.columns).map(String::as_str).collect();
+    types.sort_unstable();
+    types.dedup();
+    types
+}
+
+impl List {
+    fn new(name: &str, section: &Section, folder: &Path) -> Result<Self> {
+        section.check_keys(LIST_KEYS)?;
+        let mut files = files(section, folder)?;
+        // Pairs are pairs: whatever else a line has is not read, and a symmetric matrix is given whole.
+        (files.unweighted, files.relation.directed) = (true, true);
+        let expected = "the types of the two columns";
+        let columns =
+            section.strings("columns")?.ok_or_else(|| section.wrong("columns", expected, "nothing"))?;
+        let columns: [String; 2] = columns
+            .try_into()
+            .map_err(|found: Vec<_>| section.wrong("columns", expected, format!("{} names", found.len())))?;
+        let one_type = columns[0] == columns[1];
+        let directed = section.boolean("directed")?;
+        if directed.is_some() && !one_type {
+            let expected = "absent: a list of two types is walked both ways";
+            return Err(section.wrong("directed", expected, format!("{:?}", directed == Some(true))));
+        }
+        Ok(Self { name: name.into(), symmetric: one_type && directed != Some(true), columns, files })
+    }
+
+    fn joins(&self, from: &str, to: &str) -> bool {
+        let [first, second] = &self.columns;
+        (first, second) == (&from.into(), &to.into()) || (first, second) == (&to.into(), &from.into())
+    }
+}
+
+/// What all relations share.
+struct RelationContext<'a> {
+    folder: &'a Path,
+    target: &'a str,
+    normalise: Normalisation,
+    lists: &'a [List],
+}
+
+impl RelationContext<'_> {
+    fn relation(&self, name: &str, section: &Section, root: &Section) -> Result<Relation> {
+        if !valid_name(name) {
+            let expected = "sections named with at most 64 letters, digits, '-', '_' and '.'";
+            return Err(root.wrong("relations", expected, format!("{name:?}")));
+        }
+        let edges = match (section.has("file"), section.has("path")) {
+            (true, true) => return Err(section.wrong("path", "absent where file is given", "both")),
+            (true, false) => Edges::Files(Box::new(self.files(section)?)),
+            (false, true) => Edges::Path(self.path(section)?),
+            (false, false) => {
+                section.check_keys(&[FILE_KEYS, PATH_KEYS].concat())?;
+                return Err(section.wrong("file", "given, or else path", "neither"));
+            }
+        };
+        Ok(Relation { name: name.into(), edges })
+    }
+
+    fn normalise(&self, section: &Section) -> Result<Normalisation> {
+        Ok(section.choice("normalise", NORMALISATIONS)?.unwrap_or(self.normalise))
+    }
+
+    fn files(&self, section: &Section) -> Result<IngestEdges> {
+        section.check_keys(FILE_KEYS)?;
+        let mut files = files(section, self.folder)?;
+        files.weight = section.string("weight")?;
+        files.unweighted = section.boolean("unweighted")?.unwrap_or(false);
+        let default = RelationOptions::default();
+        use Duplicates::{Error, First, Max, Sum};
+        let duplicates = [("sum", Sum), ("max", Max), ("first", First), ("error", Error)];
+        let self_loops = [("keep", SelfLoops::Keep), ("drop", SelfLoops::Drop)];
+        files.relation = RelationOptions {
+            directed: section.boolean("directed")?.unwrap_or(default.directed),
+            normalise: self.normalise(section)?,
+            duplicates: section.choice("duplicates", &duplicates)?.unwrap_or(default.duplicates),
+            self_loops: section.choice("self-loops", &self_loops)?.unwrap_or(default.self_loops),
+        };
+        Ok(files)
+    }
+
+    fn path(&self, section: &Section) -> Result<MetaPath> {
+        section.check_keys(PATH_KEYS)?;
+        let types = section.strings("path")?.unwrap_or_default();
+        let target = self.target;
+        if types.len() < 2 {
+            let expected = format!("a list of two types or more, from {target:?} to {target:?}");
+            return Err(section.wrong("path", &expected, types.len().to_string()));
+        }
+        for (end, found) in [("begin", &types[0]), ("end", &types[types.len() - 1])] {
+            if found != target {
+                let expected = format!("a path that {end}s at the target {target:?}");
+                return Err(section.wrong("path", &expected, format!("{found:?}")));
+            }
+        }
+        let steps = self.steps(section, &types)?;
+        let symmetric = steps.iter().zip(steps.iter().rev()).all(|(there, back)| {
+            let back_again = there.reversed != back.reversed || self.lists[there.list].symmetric;
+            there.list == back.list && back_again
+        });
+        let diagonal = section.boolean("diagonal")?.unwrap_or(false);
+        let options = RelationOptions {
+            directed: !symmetric,
+            normalise: self.normalise(section)?,
+            duplicates: Duplicates::Max,
+            self_loops: if diagonal { SelfLoops::Keep } else { SelfLoops::Drop },
+        };
+        let counted = section.boolean("counted")?.unwrap_or(false);
+        Ok(MetaPath { types, steps, symmetric, counted, options })
+    }
+
+    /// The list of each step: the only one that joins its types, or the one the user names.
+    fn steps(&self, section: &Section, types: &[String]) -> Result<Vec<Step>> {
+        let through = section.strings("through")?;
+        let count = types.len() - 1;
+        if let Some(through) = &through
+            && through.len() != count
+        {
+            let expected = format!("{count} lists, one a step");
+            return Err(section.wrong("through", &expected, through.len().to_string()));
+        }
+        let step = |(at, ends): (usize, &[String])| {
+            let (from, to) = (&ends[0], &ends[1]);
+            let join = format!("that joins {from:?} and {to:?}");
+            let joining: Vec<usize> =
+                (0..self.lists.len()).filter(|&l| self.lists[l].joins(from, to)).collect();
+            let names = |lists: &[usize]| {
+                lists.iter().map(|&list| self.lists[list].name.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            let list = match (&through, &joining[..]) {
+                (Some(through), _) => {
+                    let named = joining.iter().find(|&&list| self.lists[list].name == through[at]);
+                    *named.ok_or_else(|| {
+                        let candidates =
+                            if joining.is_empty() { "none does".into() } else { names(&joining) };
+                        let expected = format!("a list {join} at step {} ({candidates})", at + 1);
+                        section.wrong("through", &expected, format!("{:?}", through[at]))
+                    })?
+                }
+                (None, [list]) => *list,
+                (None, []) => {
+                    let expected = format!("a path along lists, one {join} among them");
+                    let known: Vec<String> = self.lists.iter().map(List::described).collect();
+                    let known = if known.is_empty() { "no lists".into() } else { known.join(", ") };
+                    return Err(section.wrong("path", &expected, known));
+                }
+                (None, several) => {
+                    let expected = format!("a path along one list {join}");
+                    let (number, names) = (several.len(), names(several));
+                    let found = format!("{number} ({names}): choose with through = [...], one list a step");
+                    return Err(section.wrong("path", &expected, found));
+                }
+            };
+            Ok(Step { list, reversed: self.lists[list].columns[0] != **from })
+        };
+        types.windows(2).enumerate().map(step).collect()
+    }
+}
+
+impl List {
+    fn described(&self) -> String {
+        format!("{} ({}, {})", self.name, self.columns[0], self.columns[1])
+    }
+}

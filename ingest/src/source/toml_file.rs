@@ -1,0 +1,262 @@
+//! TOML files read key by key: every complaint has the file, the line, the whole key and what was expected.
+//! It knows types of values; what keys there are and mean is for the caller.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{IngestError, Result, quoted};
+use crate::source::text;
+
+/// A specification is written by hand; anything longer is another kind of file.
+const LONGEST: u64 = 4 << 20;
+
+/// The text of a TOML file.
+pub struct TomlFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl TomlFile {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = text::open_file(path)?;
+        let mut bytes = Vec::new();
+        let mut limited = std::io::Read::take(file, LONGEST + 1);
+        std::io::Read::read_to_end(&mut limited, &mut bytes).map_err(IngestError::io("read", path))?;
+        if bytes.len() as u64 > LONGEST {
+            let what = format!("longer than {} MiB (expected a specification in TOML)", LONGEST >> 20);
+            return Err(IngestError::file(path, what));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { path: path.into(), text }),
+            Err(_) => Err(IngestError::file(path, "not UTF-8 (expected a specification in TOML)")),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Parses the file.
+    pub fn parse(&self) -> Result<Spanned<DeTable<'_>>> {
+        DeTable::parse(&self.text).map_err(|error| {
+            let line = self.line(error.span().map_or(0, |span| span.start));
+            IngestError::line(&self.path, line, "TOML", format!("{:?}", error.message()))
+        })
+    }
+
+    /// The number, from 1, of the line with this byte.
+    fn line(&self, at: usize) -> u64 {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
+    }
+}
+
+/// A table of a file, with its name and line for messages.
+pub struct Section<'a> {
+    file: &'a TomlFile,
+    name: String,
+    line: u64,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub fn root(file: &'a TomlFile, table: &'a DeTable<'a>) -> Self {
+        Self { file, name: String::new(), line: 1, table }
+    }
+
+    /// A key as messages name it: with the section it is in.
+    pub fn key(&self, key: &str) -> String {
+        if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) }
+    }
+
+    /// Where a key is, or where its section begins.
+    pub fn line(&self, key: &str) -> u64 {
+        self.table.get(key).map_or(self.line, |value| self.file.line(value.span().start))
+    }
+
+    /// The error for the value of a key.
+    pub fn wrong(&self, key: &str, expected: &str, found: impl Into<String>) -> IngestError {
+        let expected = format!("{} to be {expected}", self.key(key));
+        IngestError::line(&self.file.path, self.line(key), expected, found)
+    }
+
+    /// Refuses keys that are not known.
+    pub fn check_keys(&self, known: &[&str]) -> Result<()> {
+        let mut unknown: Vec<_> =
+            self.table.keys().filter(|key| !known.contains(&&**key.get_ref())).collect();
+        unknown.sort_by_key(|key| key.span().start);
+        let Some(key) = unknown.first() else { return Ok(()) };
+        let place = if self.name.is_empty() { "at the top".into() } else { format!("in {}", self.name) };
+        let expected = format!("one of the keys {} {place}", known.join(", "));
+        let found = format!("{}{}", quoted(key.get_ref().as_bytes()), did_you_mean(key.get_ref(), known));
+        Err(IngestError::line(&self.file.path, self.file.line(key.span().start), expected, found))
+    }
+
+    /// Whether a key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// A value, where it is of the kind that `take` accepts.
+    fn value<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        take: impl FnOnce(&DeValue<'a>) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        match take(value.get_ref()) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.wrong(key, expected, shown(value.get_ref()))),
+        }
+    }
+
+    /// Text.
+    pub fn string(&self, key: &str) -> Result<Option<String>> {
+        self.value(key, "text", |value| value.as_str().map(String::from))
+    }
+
+    /// True or false.
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
+        self.value(key, "true or false", DeValue::as_bool)
+    }
+
+    /// A number from 0 on.
+    pub fn integer(&self, key: &str) -> Result<Option<u64>> {
+        self.value(key, "an integer from 0 on", integer)
+    }
+
+    /// A number from 0 on, or text.
+    pub fn integer_or_string(&self, key: &str, expected: &str) -> Result<Option<Result<u64, String>>> {
+        self.value(key, expected, |value| {
+            integer(value).map(Ok).or_else(|| value.as_str().map(|text| Err(text.to_string())))
+        })
+    }
+
+    /// Texts; a single one need not be a list.
+    pub fn strings(&self, key: &str) -> Result<Option<Vec<String>>> {
+        self.value(key, "text or a list of texts", |value| match value {
+            DeValue::Array(items) => {
+                items.iter().map(|item| item.get_ref().as_str().map(String::from)).collect()
+            }
+            _ => value.as_str().map(|text| vec![text.to_string()]),
+        })
+    }
+
+    /// One of several words.
+    pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        let names: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+        let expected = format!("one of {}", names.join(", "));
+        self.value(key, &expected, |value| {
+            let text = value.as_str()?;
+            words.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice)
+        })
+    }
+
+    /// The sections below a key, in the order of the file.
+    pub fn sections(&self, key: &str) -> Result<Vec<(String, Section<'a>)>> {
+        let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
+        let expected = format!("sections like [{}.NAME]", self.key(key));
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.wrong(key, &expected, shown(value.get_ref())));
+        };
+        let mut sections: Vec<_> = table.iter().collect();
+        sections.sort_by_key(|(name, _)| name.span().start);
+        let section = |(name, value): (&Spanned<_>, &'a Spanned<DeValue<'a>>)| {
+            let line = self.file.line(name.span().start);
+            let name: &std::borrow::Cow<'_, str> = name.get_ref();
+            let whole = format!("{}.{name}", self.key(key));
+            match value.get_ref() {
+                DeValue::Table(table) => {
+                    Ok((name.to_string(), Section { file: self.file, name: whole, line, table }))
+                }
+                other => Err(IngestError::line(
+                    &self.file.path,
+                    line,
+                    format!("{whole} to be a section"),
+                    shown(other),
+                )),
+            }
+        };
+        sections.into_iter().map(section).collect()
+    }
+}
+
+fn integer(value: &DeValue) -> Option<u64> {
+    let digits = value.as_integer()?;
+    u64::from_str_radix(digits.as_str(), digits.radix()).ok()
+}
+
+/// A value for messages.
+fn shown(value: &DeValue) -> String {
+    match value {
+        DeValue::String(text) => quoted(text.as_bytes()),
+        DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().into(),
+        DeValue::Integer(_) => "an integer".into(),
+        DeValue::Float(digits) => digits.as_str().into(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(_) => "a date".into(),
+        DeValue::Array(_) => "a list that holds something else".into(),
+        DeValue::Table(_) => "a section".into(),
+    }
+}
+
+/// ` (did you mean "x"?)` for the nearest word that is near, else nothing.
+pub fn did_you_mean(word: &str, known: &[&str]) -> String {
+    let near = |other: &&str| distance(word, other) <= 1 + other.len() / 4;
+    match known.iter().filter(|other| near(other)).min_by_key(|other| distance(word, other)) {
+        Some(nearest) => format!(" (did you mean {nearest:?}?)"),
+        None => String::new(),
+    }
+}
+
+/// Letters to insert, delete, change or swap with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    // Far longer words are far enough.
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn near_words_are_proposed_and_far_ones_are_not() {
+        let known = ["directed", "duplicates", "file"];
+        assert_eq!(did_you_mean("dircected", &known), " (did you mean \"directed\"?)");
+        assert_eq!(did_you_mean("flie", &known), " (did you mean \"file\"?)");
+        assert_eq!(did_you_mean("colour", &known), "");
+        assert_eq!((distance("", "abc"), distance("ab", "ba"), distance("kitten", "sitting")), (3, 1, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_does_no_harm(text in "[a-c.=\\[\\]\"0-9\n {}t,#é-]{0,60}") {
+            let file = TomlFile { path: "x.toml".into(), text };
+            if let Ok(table) = file.parse() {
+                let root = Section::root(&file, table.get_ref());
+                let _ = (root.check_keys(&["a"]), root.strings("a"), root.integer("a"), root.sections("a"));
+            }
+        }
+    }
+}
