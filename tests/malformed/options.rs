@@ -10,13 +10,41 @@ fn path(name: &'static str, arguments: &str, message: &'static str) -> Case {
 #[test]
 fn options() {
     judge(&[
-        path("labels and communities", "--labels y.csv --communities c.txt", "?"),
-        path("memory without a unit", "--memory 4", "?"),
-        path("memory in words", "--memory lots", "?"),
-        path("too little memory", "--memory 1MiB", "?"),
-        path("no threads", "--threads 0", "?"),
-        path("a word of another option", "--order renorm", "?"),
-        path("too little memory for an order", "--order rcm --memory 16MiB --nodes 10000000", "?"),
+        path(
+            "labels and communities",
+            "--labels y.csv --communities c.txt",
+            "the argument '--labels <FILE>' cannot be used with '--communities <FILE>'\n\nUsage: ignn ingest edges --out <DIR> --labels <FILE> --quiet <FILE>...\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "memory without a unit",
+            "--memory 4",
+            "invalid value '4' for '--memory <SIZE>': a number without a unit: expected a size with its unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "memory in words",
+            "--memory lots",
+            "invalid value 'lots' for '--memory <SIZE>': expected a size with its unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "too little memory",
+            "--memory 1MiB",
+            "invalid value '1MiB' for '--memory <SIZE>': too little to work with: expected at least 16.0 MiB\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "no threads",
+            "--threads 0",
+            "invalid value '0' for '--threads <N>': 0 is not in 1..=65535\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "a word of another option",
+            "--order renorm",
+            "invalid value 'renorm' for '--order <ORDER>'\n  [possible values: none, degree, rcm]\n\nFor more information, try '--help'.",
+        ),
+        path(
+            "too little memory for an order",
+            "--order rcm --memory 16MiB --nodes 10000000",
+            "--order needs 343 MiB (found --memory 16 MiB): raise --memory, or use --order none",
+        ),
     ]);
 }
 
@@ -26,12 +54,31 @@ fn outputs() {
         case(name, format!("ingest edges e.txt --out {out}"), message).file("e.txt", "0 1\n1 2\n")
     };
     judge(&[
-        to("a directory that is there", "there", "?").file("there/notes.txt", "mine"),
-        to("a file that is there", "there", "?").file("there", "mine"),
-        to("a parent that is a file", "there/d", "?").file("there", "mine"),
-        to("no name", "..", "?"),
-        to("an existing raw directory", "there", "?").file("there/x", ""),
-        case("a raw form that is there", "generate grid --width 3 --height 3 --raw there", "?").file("there/x", ""),
+        to(
+            "a directory that is there",
+            "there",
+            "there: already exists: choose another name, or pass --force to replace it",
+        )
+        .file("there/notes.txt", "mine"),
+        to(
+            "a file that is there",
+            "there",
+            "there: already exists: choose another name, or pass --force to replace it",
+        )
+        .file("there", "mine"),
+        to(
+            "a parent that is a file",
+            "there/d",
+            "there: parent of the output (found a file, expected a directory)",
+        )
+        .file("there", "mine"),
+        to("no name", "..", "..: output (found a path without a name, expected a new directory)"),
+        case(
+            "a raw form that is there",
+            "generate grid --rows 3 --columns 3 --raw there",
+            "there: already exists: choose another name, or pass --force to replace it",
+        )
+        .file("there/x", ""),
     ]);
 }
 
