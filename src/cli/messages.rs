@@ -34,8 +34,11 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, says so in one line, and exits.
 pub fn stop_cleanly_on_signals() {
     let handler = || {
-        ignn_format::staging::abandon_all();
-        let _ = writeln!(io::stderr(), "stopped: unfinished output was removed");
+        let what = match ignn_format::staging::abandon_all() {
+            true => "stopped: unfinished output was removed",
+            false => "stopped",
+        };
+        let _ = writeln!(io::stderr(), "{what}");
         std::process::exit(STOPPED);
     };
     // Without a handler the signal ends the process, and the next run removes what was left.

@@ -91,9 +91,10 @@ impl Staging {
             return Err(FormatError::io("rename", &self.directory)(error));
         }
         live.retain(|other| other.directory != self.directory);
-        drop(live);
         let removed = old.map_or(Ok(()), |old| remove(&old));
         let _ = fs::remove_file(with_ending(&self.directory, LOCK));
+        // Only now: a signal before leaves no old target behind.
+        drop(live);
         removed
     }
 }
@@ -109,8 +110,9 @@ impl Drop for Staging {
     }
 }
 
-/// Removes every unfinished output of this process, for a signal handler's thread; it must end the process after.
-pub fn abandon_all() {
+/// Removes every unfinished output of this process and says whether there was any, for a signal handler's thread; it
+/// must end the process after.
+pub fn abandon_all() -> bool {
     let live = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for Live { directory, parents } in live.iter() {
         // A worker may create a file while its directory is being removed: try again.
@@ -122,8 +124,10 @@ pub fn abandon_all() {
         let _ = fs::remove_file(with_ending(directory, LOCK));
         remove_empty(parents);
     }
+    let any = !live.is_empty();
     // The guard is leaked: no commit may happen after this.
     std::mem::forget(live);
+    any
 }
 
 /// Directories that were created on the way to a target, the innermost first; those that are empty in the end are
