@@ -101,7 +101,8 @@ pub fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut chunks = bytes[..bytes.len().min(LONGEST)].utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
-        text.extend(chunk.valid().escape_debug());
+        let shown = format!("{:?}", chunk.valid());
+        text.push_str(&shown[1..shown.len() - 1]);
         // A character cut in two by the limit is no mistake of the input.
         if bytes.len() <= LONGEST || chunks.peek().is_some() {
             text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));

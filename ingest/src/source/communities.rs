@@ -76,7 +76,7 @@ mod tests {
             message(b"# nothing\n"),
             "x.cmty.txt: no communities (expected one a line: the ids of its members)"
         );
-        assert_eq!(message(b"1 2\n\xff\n"), "x.cmty.txt:2: expected UTF-8 text, found \"\u{fffd}\"");
+        assert_eq!(message(b"1 2\n\xff\n"), "x.cmty.txt:2: expected UTF-8 text, found \"\\xff\"");
     }
 
     proptest! {
