@@ -130,7 +130,16 @@ impl EdgeTable {
 
     /// Decodes a slice.
     pub fn read(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
-        parquet_file::guarded(&self.path, || self.decode(slice))
+        let batches = parquet_file::guarded(&self.path, || self.decode(slice))?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let group = self.metadata.metadata().row_group(slice.group).num_rows().max(0) as usize;
+        let expected = SLICE_ROWS.min(group - slice.offset);
+        if rows != expected {
+            // Else a damaged file that announces 2^60 rows would be read for ever.
+            let what = format!("{rows} rows from row {} on, where it announces {expected}", slice.first_row);
+            return Err(parquet_file::damaged(&self.path, what));
+        }
+        Ok(batches)
     }
 
     fn decode(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
