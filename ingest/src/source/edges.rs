@@ -461,3 +461,6 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
     };
     Ok((form, compression))
 }
+
+#[cfg(test)]
+mod tests;
