@@ -119,6 +119,16 @@ pub fn files_below(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
+/// A part of the shared data, or `None` after saying that it is not to be had.
+pub fn shared(part: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("IGNN_SHARED").map_or_else(|| project().join("../shared"), PathBuf::from);
+    let path = root.join(part);
+    if !path.exists() {
+        println!("skipped: no {} (set IGNN_SHARED to the directory that has {part})", path.display());
+    }
+    path.exists().then_some(path)
+}
+
 /// The root of the project.
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
