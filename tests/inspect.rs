@@ -53,7 +53,7 @@ fn the_report_for_people() {
   split     default: train 2, test 1
 
 relation edges
-  edges           2 edges, undirected
+  edges           2, undirected
   matrix          8 non-zeros, unweighted, renormalised
   self-loops      0
   isolated nodes  1 (25.0 %)

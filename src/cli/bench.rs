@@ -16,7 +16,7 @@ use ignn_ingest::command::edges::IngestEdges;
 use serde_json::json;
 
 use super::summary::{self, Job};
-use super::{Outcome, Session, machine, sample};
+use super::{Outcome, Session, count, machine, sample};
 
 /// Edges of the graph that is made where no file is given.
 const EDGES: u64 = 5_000_000;
@@ -64,7 +64,7 @@ struct Ingest {
     file: Option<PathBuf>,
 
     /// Edges of the graph to make, such as 800k, 5M or 1G
-    #[arg(long, value_name = "N", value_parser = parse_count, default_value_t = EDGES)]
+    #[arg(long, value_name = "N", value_parser = count::parse, default_value_t = EDGES)]
     edges: u64,
 
     /// Runs; the fastest counts
@@ -223,31 +223,4 @@ fn verify(file: &Path, manifest: &Manifest) -> Result<bool> {
     pairs.dedup();
     let nodes = seen.iter().filter(|&&seen| seen).count();
     Ok(nodes as u64 == manifest.nodes && pairs.len() as u64 == stored_edges(manifest))
-}
-
-/// `800k`, `5M`, `1G`, `1000000`.
-fn parse_count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
-        Some((at, 'M')) => (&text[..at], 1_000_000),
-        Some((at, 'G')) => (&text[..at], 1_000_000_000),
-        _ => (text, 1),
-    };
-    let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
-    count.filter(|&count| count > 0).ok_or_else(|| "expected a count such as 800k, 5M or 1G".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_with_their_letter() {
-        assert_eq!(parse_count("800k"), Ok(800_000));
-        assert_eq!(parse_count("5M"), Ok(EDGES));
-        assert_eq!(parse_count("12"), Ok(12));
-        for wrong in ["", "M", "0", "-1", "5.5M", "99999999999999999999", "99999999999G", "5é"] {
-            assert!(parse_count(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -133,7 +133,7 @@ impl Form {
 /// Words of `--ids`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum IdWord {
-    /// by the first edge
+    /// integers if all ids in the first lines are, else text
     Auto,
     /// integers from 0 to 2^64 - 1
     Integer,

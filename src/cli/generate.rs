@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::synthetic::chains::{self, ChainsOptions};
 use ignn_ingest::synthetic::grid::{self, GridOptions};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::choices::Normalise;
 use super::summary::{self, Job};
-use super::{Outcome, Session};
+use super::{Outcome, Session, count};
 
 const DEGREES: Numbers<2> = Numbers([sbm::DEGREE_WITHIN, sbm::DEGREE_BETWEEN]);
 
@@ -70,7 +70,8 @@ impl Command {
 
 /// Where a generated graph goes; a dataset, raw files, or both.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true, args = ["out", "raw"])]
+#[group(skip)]
+#[command(group = ArgGroup::new("destination").required(true).multiple(true).args(["out", "raw"]))]
 struct Output {
     /// The dataset directory to make
     #[arg(long, value_name = "DIR")]
@@ -159,7 +160,7 @@ struct Ppi {
 #[command(after_help = "\
 Examples:
   ignn generate rmat --scale 20 --out rmat.ignn
-  ignn generate rmat --scale 22 --edges 50000000 --raw rmat/")]
+  ignn generate rmat --scale 22 --edges 50M --raw rmat/")]
 struct Rmat {
     #[command(flatten)]
     output: Output,
@@ -168,8 +169,8 @@ struct Rmat {
     #[arg(long, value_name = "N", default_value_t = rmat::SCALE)]
     scale: u32,
 
-    /// Edges to draw [default: --edge-factor for each id]
-    #[arg(long, value_name = "N", conflicts_with = "edge_factor")]
+    /// Edges to draw, such as 800k, 5M or 1G [default: --edge-factor for each id]
+    #[arg(long, value_name = "N", value_parser = count::parse, conflicts_with = "edge_factor")]
     edges: Option<u64>,
 
     /// Edges for each id

@@ -70,7 +70,7 @@ impl Command {
 Examples:
   ignn ingest edges com-dblp.ungraph.txt.gz --out dblp.ignn \\
       --communities com-dblp.all.cmty.txt.gz --communities-top 58 --split train=0.06,test=0.10
-  ignn ingest edges 'edges-*.csv' --source from --target to --weight strength --directed --out trade.ignn
+  ignn ingest edges 'part-*.csv' --source buyer --target seller --weight sum --directed --out t.ignn
   ignn ingest edges cora.mtx --features x.npz --labels labels.csv --splits split.csv --out cora.ignn")]
 struct Edges {
     /// Edge files, or globs in quotes; read in this order
@@ -96,15 +96,16 @@ struct Edges {
     #[arg(long, help_heading = "Reading edges")]
     no_header: bool,
 
-    /// Column of the source, by name or by position from 0 [default: the first]
+    /// Column of the source, by name or by position from 0 [default: one named like source or from, else the first]
     #[arg(long, value_name = "COLUMN", help_heading = "Reading edges")]
     source: Option<String>,
 
-    /// Column of the target, by name or by position from 0 [default: the second]
+    /// Column of the target, by name or by position from 0 [default: one named like target or to, else the second]
     #[arg(long = "target", value_name = "COLUMN", help_heading = "Reading edges")]
     target_column: Option<String>,
 
-    /// Column of the weight [default: a third column named like a weight, or the third of three unnamed ones]
+    /// Column of the weight, by name or by position from 0 [default: one named like weight, or the third of exactly three
+    /// unnamed ones]
     #[arg(long, value_name = "COLUMN", conflicts_with = "unweighted", help_heading = "Reading edges")]
     weight: Option<String>,
 
@@ -123,11 +124,15 @@ struct Edges {
     #[arg(long, value_name = "N", conflicts_with = "nodes_file", help_heading = "Nodes")]
     nodes: Option<u64>,
 
-    /// All node ids, one a line, in node order; an id beyond is an error
+    /// All node ids, one a line, in node order; an id that is not listed is an error
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     nodes_file: Option<PathBuf>,
 
-    /// Node features: .npy, .npz (dense, or scipy CSR), Matrix Market, CSV or Parquet, by node id or by row
+    /// Node features: .npy, .npz (dense, or scipy CSR), Matrix Market, CSV or Parquet
+    ///
+    /// A CSV has the ids in its column `node` or in its first one, and a column a feature; Parquet likewise. Rows without
+    /// ids, as in the other forms and in Parquet without a column `node`,
+    /// belong to the nodes with ids 0, 1, 2, ..., or to those of --nodes-file in its order.
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     features: Option<PathBuf>,
 
@@ -139,7 +144,7 @@ struct Edges {
     #[arg(long, value_name = "FILE", conflicts_with = "communities", help_heading = "Labels and splits")]
     labels: Option<PathBuf>,
 
-    /// Communities as labels, one community a line (the form of SNAP)
+    /// Communities as labels, one community a line (the form of SNAP); a node's labels are all its communities
     #[arg(long, value_name = "FILE", help_heading = "Labels and splits")]
     communities: Option<PathBuf>,
 

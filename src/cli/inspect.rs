@@ -143,7 +143,7 @@ impl Inspection {
         if let Some(graphs) = &self.graphs {
             let sizes = format!("of {} to {} nodes", count(graphs.smallest), count(graphs.largest));
             sheet.row(["graphs".into(), format!("{} {sizes}", count(graphs.count))]);
-            let classes = graphs.classes.iter().map(|(class, graphs)| format!("{class} {}", count(*graphs)));
+            let classes = graphs.classes.iter().map(|(class, graphs)| format!("{class}: {}", count(*graphs)));
             if !graphs.classes.is_empty() {
                 sheet.row(["graph classes".into(), classes.collect::<Vec<_>>().join(", ")]);
             }
@@ -224,11 +224,10 @@ impl RelationReport {
             Normalisation::Row => "rows normalised",
         };
         let yes = |yes| if yes { "yes" } else { "no" };
-        let edges = plural(self.edges, "edge", "edges");
         let mut sheet = Sheet::pairs();
         sheet.row([
             "edges".into(),
-            format!("{edges}, {}", if entry.symmetric { "undirected" } else { "directed" }),
+            format!("{}, {}", count(self.edges), if entry.symmetric { "undirected" } else { "directed" }),
         ]);
         sheet.row(["matrix".into(), {
             let values = if entry.weighted { "weighted" } else { "unweighted" };

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod choices;
 mod completions;
+mod count;
 mod demo;
 mod export;
 mod generate;
@@ -47,7 +48,7 @@ Examples:
   ignn ingest edges graph.txt.gz --out graph.ignn    turn an edge list into a dataset
   ignn inspect graph.ignn                            see what is in it
 
-Exit codes: 0 done; 1 finished, but missed its goal (check found damage); 2 usage, input or IO; 130 stopped.
+Exit codes: 0 done; 1 goal missed (check found damage); 2 usage, input or IO; 130 stopped
 `ignn COMMAND --help` explains each command with examples.")]
 pub struct Cli {
     #[command(flatten)]

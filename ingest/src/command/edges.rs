@@ -36,7 +36,7 @@ pub enum EdgeForm {
 /// Type of the ids in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdChoice {
-    /// By the first edge.
+    /// Integers if all ids in the first lines are, else text.
     #[default]
     Auto,
     /// Integers from 0 to 2^64 - 1.
