@@ -70,10 +70,9 @@ impl Command {
 
 /// Where a generated graph goes; a dataset, raw files, or both.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = true, args = ["out", "raw"])]
 struct Output {
     /// The dataset directory to make
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", required_unless_present = "raw")]
     out: Option<PathBuf>,
 
     /// A directory of raw files to make: the published form that other programs read

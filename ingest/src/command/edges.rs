@@ -152,6 +152,7 @@ impl IngestEdges {
             DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
         let scratch = builder.scratch();
         let files = EdgeFiles::open(self)?;
+        files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
         let least_nodes = self.least_nodes(&files)?;
         // Unweighted duplicates that are to be summed count 1 each.

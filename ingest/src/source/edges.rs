@@ -28,6 +28,8 @@ pub struct EdgeFiles {
     pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
+    /// What was guessed about a file and may be wrong.
+    pub guesses: Vec<String>,
 }
 
 struct EdgeFile {
@@ -117,11 +119,16 @@ impl EdgeFiles {
             least_nodes,
             shape,
             bytes: 0,
+            guesses: Vec::new(),
         };
         for path in expand(&wishes.files)? {
             let (form, compression) = recognise(&path, wishes)?;
             let (integer, weighted) = match &form {
-                Form::List(layout) => (layout.integer, layout.weight.is_some()),
+                Form::List(layout) => {
+                    let about = |guess| format!("{}: {guess}", path.display());
+                    all.guesses.extend(layout.guesses.iter().map(about));
+                    (layout.integer, layout.weight.is_some())
+                }
                 Form::MatrixMarket { header, .. } => {
                     if square && header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
