@@ -118,12 +118,10 @@ impl Relation<'_> {
         let off_diagonal = if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
         let mut built = Built {
             counts: EdgeCounts {
-                read: spool.store.records(),
+                read: spool.len(),
                 merged: off_diagonal + incoming.merged[1],
                 dropped_loops: incoming.dropped,
-                spilled: spool.store.spilled()
-                    + incoming.spilled
-                    + outgoing.as_ref().map_or(0, |o| o.spilled),
+                spilled: spool.spilled() + incoming.spilled + outgoing.as_ref().map_or(0, |o| o.spilled),
             },
             files: incoming.files.into_iter().chain(outgoing.into_iter().flat_map(|o| o.files)).collect(),
             entry,
@@ -148,7 +146,7 @@ impl Relation<'_> {
     ) -> Result<Direction> {
         let (context, options) = (self.context, self.options);
         let (verb, name) = if side == Side::Outgoing { ("out", " (outgoing)") } else { ("in", "") };
-        context.observer.phase(&format!("partition edges{name}"), Some(spool.store.records()), Unit::Edges);
+        context.observer.phase(&format!("partition edges{name}"), Some(spool.len()), Unit::Edges);
         let plan = Plan {
             context,
             scratch: self.scratch,

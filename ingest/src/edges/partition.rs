@@ -83,17 +83,17 @@ impl Plan<'_> {
     ) -> Result<Partition<E>> {
         let per_edge = if self.side == Side::Both { 2 } else { 1 };
         let entry_bytes = size_of::<E>() as u64;
-        let bytes = spool.store.records() * per_edge * entry_bytes;
+        let bytes = spool.len() * per_edge * entry_bytes;
         // Chunks and buckets are small while everything stays in memory; on disk they are as large as memory allows,
         // so that a bucket's slice of a chunk is worth a read.
         let in_memory = bytes <= self.budget.left();
         let workers = pipeline::alive(self.context.threads) as u64;
         let chunk_bytes =
-            if in_memory { CHUNK_BYTES } else { (self.context.memory / 12 / workers).max(1 << 18) };
+            if in_memory { CHUNK_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
         let bucket_bytes =
             if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
         let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
-        let finder = Finder::new(self.bounds(&spool.sample, buckets, &map), self.nodes);
+        let finder = Finder::new(self.bounds(spool.sample(), buckets, &map), self.nodes);
         let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
 
         let mut partition = Partition {
@@ -102,9 +102,9 @@ impl Plan<'_> {
             store: ChunkStore::new(self.scratch, self.budget),
             starts: Vec::new(),
         };
+        let store = spool.chunks()?;
         let mut next = 0;
         let groups = std::iter::from_fn(|| {
-            let store = &mut spool.store;
             let mut group: Vec<Vec<E>> = Vec::new();
             let mut edges = 0;
             while next < store.chunks()

@@ -53,14 +53,13 @@ pub fn read<E: Edge>(
         context.threads,
         files.items().map(|item| item.map_err(Some)),
         |item| work(item).map_err(Some),
-        |(parsed, mut edges, top, bytes)| {
+        |(parsed, edges, top, bytes): (Parsed, Vec<E>, u64, u64)| {
             if parsed == Parsed::Full {
                 return Err(None);
             }
             context.observer.advance(bytes);
             largest = largest.max(top);
-            edges.shrink_to_fit();
-            spool.push(edges).map_err(Some)
+            spool.push(&edges).map_err(Some)
         },
     );
     match outcome {

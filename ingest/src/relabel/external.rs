@@ -351,7 +351,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         let weights = if E::WEIGHTED { weights.next(numbers.len() / 2)? } else { Vec::new() };
         let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
         let edges = numbers.chunks_exact(2).enumerate();
-        spool.push(edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect())
+        spool.push(&edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect::<Vec<_>>())
     })?;
     Ok((writer, keys.finish(nodes)?))
 }

@@ -147,14 +147,14 @@ pub fn read<I: OwnedId, E: Edge>(
         Ok((parsed.map_err(Some)?, edges, size))
     };
     let items = files.items().map(|item| item.map_err(Some));
-    let outcome = pipeline::ordered(context.threads, items, work, |(parsed, mut edges, size)| {
-        if parsed == Parsed::Full {
-            return Err(None);
-        }
-        context.observer.advance(size);
-        edges.shrink_to_fit();
-        spool.push(edges).map_err(Some)
-    });
+    let outcome =
+        pipeline::ordered(context.threads, items, work, |(parsed, edges, size): (Parsed, Vec<E>, u64)| {
+            if parsed == Parsed::Full {
+                return Err(None);
+            }
+            context.observer.advance(size);
+            spool.push(&edges).map_err(Some)
+        });
     match outcome {
         Ok(()) => {}
         Err(None) => return Ok(None),
