@@ -21,7 +21,7 @@ fn it_ends_with_a_sound_dataset_and_can_be_repeated() {
 fn a_directory_of_somebody_else_is_left_alone() {
     let sandbox = Sandbox::new();
     sandbox.file("mine/thesis.txt", "precious");
-    let message = "mine: already exists: choose another --out, or pass --force to replace it";
+    let message = "mine: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&["demo", "--out", "mine"]).fails_with(message);
     assert_eq!(sandbox.names(), ["mine"]);
     assert_eq!(sandbox.read("mine/thesis.txt"), "precious");

@@ -83,7 +83,7 @@ fn mistakes_write_nothing() {
     sandbox
         .ignn(&["export", "d", "--edges", "e.xls"])
         .fails_with("e.xls: name's ending (found \"xls\", expected .parquet, .tsv or .csv)");
-    let exists = "mine.tsv: output (found an existing file, expected a new name, or --force to replace it)";
+    let exists = "mine.tsv: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&["export", "d", "--edges", "mine.tsv"]).fails_with(exists);
     sandbox
         .ignn(&["export", "d", "--edges", "e.tsv", "--labels", "l.tsv"])

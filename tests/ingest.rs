@@ -50,7 +50,7 @@ fn an_existing_target_is_kept_without_force() {
     let sandbox = dataset(&[]);
     let before = sandbox.read("d/manifest.json");
     let again = ["ingest", "edges", "edges.txt", "--out", "d", "--directed", "--quiet"];
-    sandbox.ignn(&again).fails_with("d: already exists: choose another --out, or pass --force to replace it");
+    sandbox.ignn(&again).fails_with("d: already exists: choose another name, or pass --force to replace it");
     assert_eq!(sandbox.read("d/manifest.json"), before);
     sandbox.ignn(&[&again[..], &["--force"]].concat()).exits(0);
     assert_ne!(sandbox.read("d/manifest.json"), before);

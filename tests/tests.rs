@@ -8,4 +8,6 @@ mod handmade;
 mod ingest;
 mod inspect;
 mod interface;
+mod malformed;
+mod raw;
 mod util;

@@ -1,5 +1,6 @@
 //! The fixture: a temporary directory, the binary run in it, and what came out.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -99,6 +100,23 @@ impl Run {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in\n{}", self.stdout))
     }
+}
+
+/// Every file below a directory, by its path from there, with its contents.
+pub fn files_below(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn visit(at: &Path, root: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                visit(&path, root, files);
+            } else {
+                files.insert(path.strip_prefix(root).unwrap().into(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    visit(directory, directory, &mut files);
+    files
 }
 
 /// The root of the project.

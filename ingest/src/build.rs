@@ -175,7 +175,12 @@ impl Relation<'_> {
             if let (Duplicates::Error, Some((row, column))) = (options.duplicates, rows.duplicate) {
                 let (source, target) = if side == Side::Outgoing { (row, column) } else { (column, row) };
                 let (source, target) = ((self.describe)(source), (self.describe)(target));
-                let what = format!("the edge from {source} to {target} is given more than once");
+                let what = match options.directed {
+                    true => format!("the edge from {source} to {target} is given more than once"),
+                    false => {
+                        format!("the edge between {target} and {source}, either way, is given more than once")
+                    }
+                };
                 let hint = "merge such edges with --duplicates sum, max or first";
                 return Err(IngestError::Usage(format!("{what}: {hint}")));
             }

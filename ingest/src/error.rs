@@ -24,6 +24,18 @@ pub enum IngestError {
         /// What is there.
         found: String,
     },
+    /// A row of a Parquet table is wrong: `edges.parquet: row 3 (counting from 0): expected an id, found null`.
+    #[error("{}: row {row} (counting from 0): expected {expected}, found {found}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: u64,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// A file as a whole is wrong: `x.npy: array of 3 dimensions (expected 2)`.
     #[error("{}: {what}", path.display())]
     File {
@@ -71,12 +83,45 @@ impl IngestError {
     ) -> Self {
         Self::Line { path: path.as_ref().to_path_buf(), line, expected: expected.into(), found: found.into() }
     }
+
+    /// An [`IngestError::Row`].
+    pub fn row(
+        path: impl AsRef<Path>,
+        row: u64,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self::Row { path: path.as_ref().to_path_buf(), row, expected: expected.into(), found: found.into() }
+    }
 }
 
-/// A piece of input in quotes for a message: at most 60 bytes, control characters escaped.
+/// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no UTF-8 escaped.
 pub fn quoted(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]);
+    let mut text = String::new();
+    let mut chunks = bytes[..bytes.len().min(LONGEST)].utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.extend(chunk.valid().escape_debug());
+        // A character cut in two by the limit is no mistake of the input.
+        if bytes.len() <= LONGEST || chunks.peek().is_some() {
+            text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+        }
+    }
     let dots = if bytes.len() > LONGEST { "..." } else { "" };
-    format!("{:?}{dots}", text)
+    format!("\"{text}\"{dots}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_show_what_is_there() {
+        assert_eq!(quoted(b"a\t\"b\" \\"), r#""a\t\"b\" \\""#);
+        assert_eq!(quoted(b"\xff\xfe\0z"), r#""\xff\xfe\0z""#);
+        assert_eq!(quoted("\u{fc}".as_bytes()), "\"\u{fc}\"");
+        assert_eq!(quoted(&[b'x'; 60]), format!("\"{}\"", "x".repeat(60)));
+        let long = format!("{}\u{fc}", "x".repeat(59));
+        assert_eq!(quoted(long.as_bytes()), format!("\"{}\"...", "x".repeat(59)));
+    }
 }

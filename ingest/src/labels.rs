@@ -89,7 +89,7 @@ pub fn from_communities(
     choice: CommunityChoice,
 ) -> Result<Labels> {
     if choice == CommunityChoice::Top(0) {
-        return Err(IngestError::Usage("0 communities asked for (expected at least 1)".into()));
+        return Err(IngestError::Usage("--communities-top 0: expected at least 1".into()));
     }
     context.observer.phase("communities", None, Unit::Items("communities"));
     let mut sizes: Vec<u64> = Vec::new();
@@ -294,7 +294,7 @@ mod tests {
         let none = cmty("0 1\n1 2\n", CommunityChoice::LargerThan(2)).unwrap_err();
         assert_eq!(none, "labels.csv: no community has more than 2 members (the largest has 2)");
         let zero = cmty("0 1\n", CommunityChoice::Top(0)).unwrap_err();
-        assert_eq!(zero, "0 communities asked for (expected at least 1)");
+        assert_eq!(zero, "--communities-top 0: expected at least 1");
     }
 
     /// The shared data, or `None` where it is not to be had.

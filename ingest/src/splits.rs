@@ -167,8 +167,27 @@ enum Share {
 /// A split to draw.
 #[derive(Debug, PartialEq)]
 struct Draw {
-    name: Option<String>,
+    name: String,
     parts: Vec<(String, Share)>,
+}
+
+/// Refuses splits that cannot be drawn, whatever the nodes: no `[NAME:]PART=SHARE,...`, or twice the same name.
+pub fn check(specs: &[String]) -> Result<()> {
+    parse(specs).map(drop)
+}
+
+fn parse(specs: &[String]) -> Result<Vec<Draw>> {
+    let mut draws: Vec<Draw> = Vec::new();
+    for spec in specs {
+        let draw = Draw::parse(spec).map_err(|what| usage(spec, &what))?;
+        if draws.iter().any(|other| other.name == draw.name) {
+            let name = &draw.name;
+            let what = format!("a second split named {name:?}: name them, as in a:train=0.05 b:train=0.06");
+            return Err(usage(spec, &what));
+        }
+        draws.push(draw);
+    }
+    Ok(draws)
 }
 
 /// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes where there are no labels. A share
@@ -194,17 +213,10 @@ pub fn draw(
     let mut shuffled: Vec<u32> = (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
     let of_what = if labels.is_some() { "labelled nodes" } else { "nodes" };
     Stream::new(seed, "split").shuffle(&mut shuffled);
-    let mut splits: Vec<Split> = Vec::new();
-    for spec in specs {
-        let draw = Draw::parse(spec).map_err(|what| usage(spec, &what))?;
-        let name = draw.name.clone().unwrap_or_else(|| DEFAULT.into());
-        if splits.iter().any(|split| split.name == name) {
-            let what = format!("a second split named {name:?}: name them, as in a:train=0.05 b:train=0.06");
-            return Err(usage(spec, &what));
-        }
-        splits.push(draw.take(name, &shuffled, nodes, of_what).map_err(|what| usage(spec, &what))?);
-    }
-    Ok(splits)
+    let take = |(draw, spec): (&Draw, &String)| {
+        draw.take(&shuffled, nodes, of_what).map_err(|what| usage(spec, &what))
+    };
+    parse(specs)?.iter().zip(specs).map(take).collect()
 }
 
 fn usage(spec: &str, what: &str) -> IngestError {
@@ -215,12 +227,10 @@ fn usage(spec: &str, what: &str) -> IngestError {
 impl Draw {
     fn parse(spec: &str) -> Result<Self, String> {
         let (name, list) = match spec.split_once(':') {
-            Some((name, list)) => (Some(name.to_string()), list),
-            None => (None, spec),
+            Some((name, list)) => (name, list),
+            None => (DEFAULT, spec),
         };
-        if let Some(name) = &name
-            && !valid_name(name)
-        {
+        if !valid_name(name) {
             return Err(format!("name {name:?} is not {NAME_RULE}"));
         }
         let mut parts: Vec<(String, Share)> = Vec::new();
@@ -250,11 +260,11 @@ impl Draw {
         if fractions > 1.0 + 1e-9 {
             return Err(format!("the fractions add up to {fractions:.4}, more than 1"));
         }
-        Ok(Self { name, parts })
+        Ok(Self { name: name.into(), parts })
     }
 
     /// Gives nodes from the front of `shuffled` to the parts.
-    fn take(&self, name: String, shuffled: &[u32], nodes: u64, of_what: &str) -> Result<Split, String> {
+    fn take(&self, shuffled: &[u32], nodes: u64, of_what: &str) -> Result<Split, String> {
         let mut turns: Vec<&(String, Share)> = self.parts.iter().collect();
         turns.sort_by_key(|(part, share)| match (share, Role::of(part)) {
             (Share::Rest, _) => 3,
@@ -263,7 +273,7 @@ impl Draw {
             _ => 2,
         });
         let total = shuffled.len() as u64;
-        let mut split = Gathered::new(name, nodes);
+        let mut split = Gathered::new(self.name.clone(), nodes);
         // Parts in the order of the spec, whatever turn they have.
         for (part, _) in &self.parts {
             split.known.insert(part.clone(), split.parts.len() as u8);

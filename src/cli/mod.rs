@@ -19,7 +19,6 @@ mod sample;
 mod summary;
 
 use std::io::{self, Write};
-use std::num::NonZeroU16;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -62,8 +61,8 @@ pub struct Cli {
 #[command(next_help_heading = "Shared options")]
 struct Shared {
     /// Worker threads; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
-    threads: Option<NonZeroU16>,
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
 
     /// Memory that buffers may take together: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
@@ -126,7 +125,7 @@ struct Session {
 
 impl Session {
     fn new(shared: &Shared) -> Self {
-        let threads = shared.threads.map_or_else(machine::cores, |threads| threads.get().into());
+        let threads = shared.threads.map_or_else(machine::cores, usize::from);
         ignn::parallel::start(threads);
         Self {
             threads,

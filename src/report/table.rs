@@ -99,12 +99,11 @@ impl TableWriter {
             let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
             return Err(FormatError::invalid(target, "name's ending", found, ".parquet, .tsv or .csv"));
         };
-        if target.is_dir() || (target.exists() && !force) {
-            let (found, expected) = match target.is_dir() {
-                true => ("a directory", "a file's name"),
-                false => ("an existing file", "a new name, or --force to replace it"),
-            };
-            return Err(FormatError::invalid(target, "output", found, expected));
+        if target.is_dir() {
+            return Err(FormatError::invalid(target, "output", "a directory", "a file's name"));
+        }
+        if target.exists() && !force {
+            return Err(FormatError::Exists { path: target.into() });
         }
         Ok(form)
     }
@@ -116,7 +115,9 @@ impl TableWriter {
         let draft = staging.path().join("table");
         let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
         let sink = match form {
-            TableForm::Parquet => parquet_sink(file, columns).map_err(FormatError::parquet(target))?,
+            TableForm::Parquet => {
+                parquet_sink(file, columns).map_err(FormatError::parquet_written(target))?
+            }
             TableForm::Tsv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: '\t' },
             TableForm::Csv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: ',' },
         };
@@ -144,7 +145,7 @@ impl TableWriter {
                     return Ok(());
                 }
                 *rows = 0;
-                write_batch(out, schema, columns).map_err(FormatError::parquet(&self.target))
+                write_batch(out, schema, columns).map_err(FormatError::parquet_written(&self.target))
             }
         }
     }
@@ -155,7 +156,7 @@ impl TableWriter {
             Sink::Text { mut out, .. } => out.flush().map_err(FormatError::io("write", &self.target))?,
             Sink::Parquet { mut out, schema, mut columns, .. } => {
                 let written = write_batch(&mut out, &schema, &mut columns).and_then(|()| out.close());
-                written.map_err(FormatError::parquet(&self.target))?;
+                written.map_err(FormatError::parquet_written(&self.target))?;
             }
         }
         fs::rename(&self.draft, &self.target).map_err(FormatError::io("rename", &self.draft))?;
@@ -278,8 +279,7 @@ mod tests {
         let path = dir.path().join("t.tsv");
         fs::write(&path, "mine").unwrap();
         let error = write(&path, false).unwrap_err().to_string();
-        let expected =
-            "t.tsv: output (found an existing file, expected a new name, or --force to replace it)";
+        let expected = "t.tsv: already exists: choose another name, or pass --force to replace it";
         assert!(error.ends_with(expected), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         write(&path, true).unwrap();

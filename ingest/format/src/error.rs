@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use parquet::errors::ParquetError;
+
 /// Result of this package.
 pub type Result<T, E = FormatError> = std::result::Result<T, E>;
 
@@ -61,13 +63,13 @@ pub enum FormatError {
         hint: String,
     },
     /// The output is already there.
-    #[error("{}: already exists: choose another --out, or pass --force to replace it", path.display())]
+    #[error("{}: already exists: choose another name, or pass --force to replace it", path.display())]
     Exists {
         /// The target.
         path: PathBuf,
     },
     /// Another live process is writing the same target.
-    #[error("{}: another run is writing this target (lock held on {}): wait for it, or choose another --out", target.display(), lock.display())]
+    #[error("{}: another run is writing this target (lock held on {}): wait for it, or choose another name", target.display(), lock.display())]
     Busy {
         /// The target.
         target: PathBuf,
@@ -75,12 +77,12 @@ pub enum FormatError {
         lock: PathBuf,
     },
     /// The Parquet library refused a file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: damaged Parquet file: {source}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
         /// What it said.
-        source: parquet::errors::ParquetError,
+        source: ParquetError,
     },
 }
 
@@ -105,10 +107,23 @@ impl FormatError {
         move |source| Self::Io { action, path, source }
     }
 
-    /// A [`FormatError::Parquet`], for `map_err`.
-    pub fn parquet(path: impl AsRef<Path>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+    /// A [`FormatError::Parquet`], for `map_err` where a file is read.
+    pub fn parquet(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |source| Self::Parquet { path, source }
+    }
+
+    /// The same where a file is written: a full disk comes wrapped in the library's error, and the system's own words
+    /// are clearer.
+    pub fn parquet_written(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |error| match error {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => Self::Io { action: "write", path, source: *source },
+                Err(inner) => Self::Parquet { path, source: ParquetError::External(inner) },
+            },
+            source => Self::Parquet { path, source },
+        }
     }
 
     /// A [`FormatError::Invalid`] from its four parts.

@@ -19,8 +19,14 @@ use crate::error::{FormatError, Result};
 const LOCK: &str = ".lock";
 const OLD: &str = ".old";
 
-/// Directories to remove, with their lock files, if the process is told to stop.
-static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// What to remove if the process is told to stop.
+static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
+
+/// A directory that is being written, and those that were created to hold it.
+struct Live {
+    directory: PathBuf,
+    parents: Vec<PathBuf>,
+}
 
 /// A temporary directory that becomes the target on [`Staging::commit`] and is removed when dropped before.
 #[derive(Debug)]
@@ -29,6 +35,7 @@ pub struct Staging {
     target: PathBuf,
     force: bool,
     _lock: File,
+    _parents: Parents,
 }
 
 impl Staging {
@@ -41,7 +48,7 @@ impl Staging {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        fs::create_dir_all(parent).map_err(FormatError::io("create", parent))?;
+        let parents = Parents::create(parent)?;
         let prefix = format!(".{}.ignn-", name.to_string_lossy());
         remove_dead(parent, &prefix, target)?;
         if is_there(target) && !force {
@@ -49,8 +56,10 @@ impl Staging {
         }
         let directory = parent.join(format!("{prefix}{}", std::process::id()));
         let lock = lock(&with_ending(&directory, LOCK), target)?;
-        LIVE.lock().expect("no panic while held").push(directory.clone());
-        let staging = Self { directory, target: target.into(), force, _lock: lock };
+        LIVE.lock()
+            .expect("no panic while held")
+            .push(Live { directory: directory.clone(), parents: parents.0.clone() });
+        let staging = Self { directory, target: target.into(), force, _lock: lock, _parents: parents };
         fs::create_dir(&staging.directory).map_err(FormatError::io("create", &staging.directory))?;
         Ok(staging)
     }
@@ -81,7 +90,7 @@ impl Staging {
             }
             return Err(FormatError::io("rename", &self.directory)(error));
         }
-        live.retain(|path| *path != self.directory);
+        live.retain(|other| other.directory != self.directory);
         drop(live);
         let removed = old.map_or(Ok(()), |old| remove(&old));
         let _ = fs::remove_file(with_ending(&self.directory, LOCK));
@@ -92,7 +101,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         let mut live = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(at) = live.iter().position(|path| *path == self.directory) {
+        if let Some(at) = live.iter().position(|other| other.directory == self.directory) {
             live.swap_remove(at);
             let _ = fs::remove_dir_all(&self.directory);
             let _ = fs::remove_file(with_ending(&self.directory, LOCK));
@@ -103,7 +112,7 @@ impl Drop for Staging {
 /// Removes every unfinished output of this process, for a signal handler's thread; it must end the process after.
 pub fn abandon_all() {
     let live = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    for directory in live.iter() {
+    for Live { directory, parents } in live.iter() {
         // A worker may create a file while its directory is being removed: try again.
         for _ in 0..100 {
             if fs::remove_dir_all(directory).is_ok() || !directory.exists() {
@@ -111,9 +120,40 @@ pub fn abandon_all() {
             }
         }
         let _ = fs::remove_file(with_ending(directory, LOCK));
+        remove_empty(parents);
     }
     // The guard is leaked: no commit may happen after this.
     std::mem::forget(live);
+}
+
+/// Directories that were created on the way to a target, the innermost first; those that are empty in the end are
+/// removed.
+#[derive(Debug)]
+struct Parents(Vec<PathBuf>);
+
+impl Parents {
+    fn create(parent: &Path) -> Result<Self> {
+        if is_there(parent) && !parent.is_dir() {
+            return Err(FormatError::invalid(parent, "parent of the output", "a file", "a directory"));
+        }
+        let missing = |path: &&Path| !path.as_os_str().is_empty() && !is_there(path);
+        let parents = Self(parent.ancestors().take_while(missing).map(PathBuf::from).collect());
+        fs::create_dir_all(parent).map_err(FormatError::io("create", parent))?;
+        Ok(parents)
+    }
+}
+
+impl Drop for Parents {
+    fn drop(&mut self) {
+        remove_empty(&self.0);
+    }
+}
+
+/// Removes directories that hold nothing, neither an output nor what somebody else has put there meanwhile.
+fn remove_empty(directories: &[PathBuf]) {
+    for directory in directories {
+        let _ = fs::remove_dir(directory);
+    }
 }
 
 /// Whether something bears this name, a dangling link too.
@@ -263,6 +303,21 @@ mod tests {
         assert_eq!(names(dir.path()).len(), 2);
         drop(staging);
         assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn parents_go_with_what_they_were_made_for() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("there")).unwrap();
+        drop(Staging::create(&dir.path().join("new/deep/out"), false).unwrap());
+        drop(Staging::create(&dir.path().join("there/out"), false).unwrap());
+        assert_eq!(names(dir.path()), ["there"]);
+        fs::write(dir.path().join("file"), "").unwrap();
+        let error = Staging::create(&dir.path().join("file/out"), false).unwrap_err().to_string();
+        assert!(
+            error.ends_with("file: parent of the output (found a file, expected a directory)"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -55,19 +55,19 @@ impl TableWriter {
         let file = File::create_new(&path).map_err(FormatError::io("create", &path))?;
         let schema = Arc::new(Schema::new(fields));
         let writer = ArrowWriter::try_new(HashingWriter::new(file), schema.clone(), Some(properties.build()))
-            .map_err(write_error(&path))?;
+            .map_err(FormatError::parquet_written(&path))?;
         Ok(Self { path, schema, writer })
     }
 
     /// Appends rows: an array for each field.
     pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns).expect("columns of the schema");
-        self.writer.write(&batch).map_err(write_error(&self.path))
+        self.writer.write(&batch).map_err(FormatError::parquet_written(&self.path))
     }
 
     /// Ends the row group here.
     pub fn end_group(&mut self) -> Result<()> {
-        self.writer.flush().map_err(write_error(&self.path))
+        self.writer.flush().map_err(FormatError::parquet_written(&self.path))
     }
 
     /// Bytes of the row group being written, all of them in memory.
@@ -78,7 +78,7 @@ impl TableWriter {
 
     /// Completes the file.
     pub fn finish(self) -> Result<(PathBuf, FileEntry)> {
-        let writer = self.writer.into_inner().map_err(write_error(&self.path))?;
+        let writer = self.writer.into_inner().map_err(FormatError::parquet_written(&self.path))?;
         let (_, entry) = writer.into_parts();
         Ok((self.path, entry))
     }
@@ -87,18 +87,6 @@ impl TableWriter {
 /// `0 .. rows` in ranges of at most [`BATCH_ROWS`].
 pub(crate) fn batches_of(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(BATCH_ROWS).map(move |first| first..rows.min(first + BATCH_ROWS))
-}
-
-/// A full disk comes wrapped in the library's error: the system's own words are clearer.
-fn write_error(path: &Path) -> impl FnOnce(ParquetError) -> FormatError {
-    let path = path.to_path_buf();
-    move |error| match error {
-        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-            Ok(source) => FormatError::Io { action: "write", path, source: *source },
-            Err(inner) => FormatError::Parquet { path, source: ParquetError::External(inner) },
-        },
-        source => FormatError::Parquet { path, source },
-    }
 }
 
 /// A column that a reader wants, and the types it may have.

@@ -17,6 +17,7 @@ use crate::order::{self, Pattern};
 use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
 use crate::relabel::{Reader, Relabelled};
 use crate::source::edges::EdgeFiles;
+use crate::source::text;
 use crate::{features, labels, splits};
 
 /// The forms an edge file can have.
@@ -148,6 +149,7 @@ impl IngestEdges {
         if self.labels.is_some() && self.communities.is_some() {
             return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
         }
+        self.check_node_data()?;
         let mut builder =
             DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
         let scratch = builder.scratch();
@@ -155,12 +157,18 @@ impl IngestEdges {
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
         let least_nodes = self.least_nodes(&files)?;
+        builder.set_nodes(least_nodes)?;
         // Unweighted duplicates that are to be summed count 1 each.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
         let mut read = Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
         files.finish()?;
         if read.edges.is_empty() && least_nodes == 0 {
-            return Err(IngestError::file(files.first_path(), "no edges in it"));
+            return Err(IngestError::file(files.first_path(), "no edges in it (expected at least one)"));
+        }
+        if let Some(count) = self.node_count
+            && read.index.nodes() > count
+        {
+            return Err(files.beyond(count, "as --nodes says"));
         }
         builder.set_nodes(read.index.nodes())?;
         let built = self.build(&mut builder, &mut read, context)?;
@@ -168,6 +176,15 @@ impl IngestEdges {
         add_ids(&mut builder, &read.index, read.written.take())?;
         self.add_node_data(context, &mut builder, &read.index)?;
         builder.finish()
+    }
+
+    /// Refuses what can be refused before the edges are read, which may take long: files that are not there, and
+    /// splits that cannot be drawn.
+    fn check_node_data(&self) -> Result<()> {
+        let communities = self.communities.iter().map(|(path, _)| path);
+        let files = self.features.iter().chain(&self.labels).chain(communities).chain(&self.splits);
+        files.chain(&self.nodes_file).try_for_each(|path| text::open_file(path).map(drop))?;
+        splits::check(&self.draw)
     }
 
     /// Adds features, labels and splits.
@@ -252,19 +269,25 @@ impl IngestEdges {
 
     /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without ids.
     fn least_nodes(&self, files: &EdgeFiles) -> Result<u64> {
-        let mut least = files.least_nodes.max(self.node_count.unwrap_or(0));
-        if files.integer
-            && self.nodes_file.is_none()
-            && let Some(path) = &self.features
-        {
-            least = least.max(features::rows_by_position(path)?.unwrap_or(0));
+        let least = files.least_nodes;
+        if let Some(count) = self.node_count {
+            if !files.integer {
+                let what =
+                    "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
+                return Err(IngestError::Usage(what.into()));
+            }
+            if least > count {
+                let what = format!("{least} nodes (expected at most {count}, as --nodes says)");
+                return Err(IngestError::file(files.first_path(), what));
+            }
+            return Ok(count);
         }
-        if !files.integer && self.node_count.is_some() {
-            let what =
-                "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
-            return Err(IngestError::Usage(what.into()));
+        match &self.features {
+            Some(path) if files.integer && self.nodes_file.is_none() => {
+                Ok(least.max(features::rows_by_position(path)?.unwrap_or(0)))
+            }
+            _ => Ok(least),
         }
-        Ok(least)
     }
 
     /// Builds the adjacency; a second time where the nodes are to be reordered by what the first one shows.

@@ -24,10 +24,12 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|cell| !cell.is_empty())
 }
 
-/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its neighbours.
+/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its neighbours, which
+/// are among so many `nodes` where that is known.
 pub fn parse(
     text: &[u8],
     first: u64,
+    nodes: Option<u64>,
     mut push: impl FnMut(u64, u64, f32) -> Pushed,
 ) -> Result<Pushed, BadLine> {
     let mut at = 0;
@@ -36,11 +38,14 @@ pub fn parse(
         at += line.len();
         let bad = |expected: String, found: &[u8]| BadLine { at: start, expected, found: quoted(found) };
         let mut cells = cells(line);
-        let degree = cells.next().ok_or_else(|| bad("a number of neighbours".into(), b""))?;
+        let degree = cells.next().unwrap_or_default();
         let degree = u64::parse(degree).map_err(|_| bad("a number of neighbours".into(), degree))?;
         let mut found = 0;
         for cell in cells {
             let neighbour = u64::parse(cell).map_err(|expected| bad(expected.into(), cell))?;
+            if let Some(nodes) = nodes.filter(|&nodes| nodes <= neighbour) {
+                return Err(bad(format!("a neighbour below {nodes}, the number of nodes"), cell));
+            }
             found += 1;
             match push(node, neighbour, 1.0) {
                 Pushed::Taken => {}
@@ -67,20 +72,22 @@ mod tests {
             edges.push((source, target));
             Pushed::Taken
         };
-        parse(b"2 5 6\n0\r\n1 9", 10, &mut push).unwrap();
+        parse(b"2 5 6\n0\r\n1 9", 10, Some(13), &mut push).unwrap();
         assert_eq!(edges, [(10, 5), (10, 6), (12, 9)]);
     }
 
     #[test]
     fn wrong_counts_are_told() {
         let refuse = |text: &[u8]| {
-            let bad = parse(text, 0, |_, _, _| Pushed::Taken).unwrap_err();
+            let bad = parse(text, 0, Some(3), |_, _, _| Pushed::Taken).unwrap_err();
             (bad.at, bad.expected, bad.found)
         };
         let expected = "2 neighbours, as the first number of the line says".to_string();
         assert_eq!(refuse(b"1 0\n2 1\n"), (4, expected, "1".into()));
         assert_eq!(refuse(b"x 0\n"), (0, "a number of neighbours".into(), "\"x\"".into()));
         assert_eq!(refuse(b"1 0\n\n1 0\n").0, 4);
+        let beyond = "a neighbour below 3, the number of nodes".to_string();
+        assert_eq!(refuse(b"1 1\n2 0 3\n"), (4, beyond, "\"3\"".into()));
     }
 
     #[test]

@@ -73,18 +73,21 @@ impl EdgeTable {
             Some(_) => Some(find(&wishes.weight, WEIGHT_NAMES, "weight")?),
             None => find(&wishes.weight, WEIGHT_NAMES, "weight").ok(),
         };
-        let mut integer = true;
         for column in [source, target] {
-            match fields[column].data_type() {
-                kind if kind.is_integer() => {}
-                DataType::Utf8 | DataType::LargeUtf8 => integer = false,
-                other => {
-                    let name = fields[column].name();
-                    let what =
-                        format!("column {name:?} has type {other} (expected integers or strings as ids)");
-                    return Err(IngestError::file(path, what));
-                }
+            let kind = fields[column].data_type();
+            if !kind.is_integer() && !matches!(kind, DataType::Utf8 | DataType::LargeUtf8) {
+                let name = fields[column].name();
+                let what = format!("column {name:?} has type {kind} (expected integers or strings as ids)");
+                return Err(IngestError::file(path, what));
             }
+        }
+        let [integer, other] = [source, target].map(|column| fields[column].data_type().is_integer());
+        if integer != other {
+            let [source, target] = [source, target].map(|column| fields[column].name());
+            let what = format!(
+                "integers in one of {source:?} and {target:?}, strings in the other (expected the same)"
+            );
+            return Err(IngestError::file(path, what));
         }
         if let Some(column) = weight {
             let kind = fields[column].data_type();
@@ -196,12 +199,17 @@ impl EdgeTable {
                     found,
                 };
                 let id = |ids: &[Result<K, String>]| {
-                    ids[row].clone().map_err(|found| bad("an id that is not negative", found))
+                    let expected =
+                        |found: &str| if found == NULL { "an id" } else { "an id that is not negative" };
+                    ids[row].clone().map_err(|found| bad(expected(&found), found))
                 };
                 let (source, target) = (id(&sources)?, id(&targets)?);
                 let weight = match &weights {
                     Some(weights) => {
-                        edge_list::check_weight(weights[row]).map_err(|e| bad(e, weights[row].to_string()))?
+                        let shown = |weight: f32| {
+                            if weight.is_nan() { "NaN or null".into() } else { weight.to_string() }
+                        };
+                        edge_list::check_weight(weights[row]).map_err(|e| bad(e, shown(weights[row])))?
                     }
                     None => 1.0,
                 };
@@ -222,8 +230,10 @@ impl EdgeTable {
     }
 }
 
+const NULL: &str = "null";
+
 fn null() -> String {
-    "null".into()
+    NULL.into()
 }
 
 fn integer_column(array: &dyn Array) -> Vec<Result<u64, String>> {
@@ -257,6 +267,9 @@ fn weight_column(array: &dyn Array) -> Vec<f32> {
         DataType::Float64 => {
             array.as_primitive::<Float64Type>().iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect()
         }
-        _ => integer_column(array).into_iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect(),
+        _ => {
+            let negative = |number: String| number.parse().unwrap_or(f32::NAN);
+            integer_column(array).into_iter().map(|w| w.map_or_else(negative, |w| w as f32)).collect()
+        }
     }
 }

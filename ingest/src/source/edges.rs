@@ -48,7 +48,10 @@ enum Form {
         /// Entries parsed so far, to be compared with the header's at the end.
         seen: AtomicU64,
     },
-    Adjacency,
+    Adjacency {
+        /// The nodes, a line each, where neighbours must be among them.
+        nodes: Option<u64>,
+    },
     Parquet(EdgeTable),
 }
 
@@ -122,8 +125,8 @@ impl EdgeFiles {
             guesses: Vec::new(),
         };
         for path in expand(&wishes.files)? {
-            let (form, compression) = recognise(&path, wishes)?;
-            let (integer, weighted) = match &form {
+            let (mut form, compression) = recognise(&path, wishes)?;
+            let (integer, weighted) = match &mut form {
                 Form::List(layout) => {
                     let about = |guess| format!("{}: {guess}", path.display());
                     all.guesses.extend(layout.guesses.iter().map(about));
@@ -136,11 +139,22 @@ impl EdgeFiles {
                             format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
                         return Err(IngestError::file(path, what));
                     }
+                    if header.rows.max(header.cols) > u64::from(u32::MAX) {
+                        let what = format!(
+                            "a matrix of {} x {} (at most {} nodes are supported)",
+                            header.rows,
+                            header.cols,
+                            u32::MAX
+                        );
+                        return Err(IngestError::file(path, what));
+                    }
                     all.shape = [all.shape[0].max(header.rows), all.shape[1].max(header.cols)];
                     (true, header.field != matrix_market::Field::Pattern && !wishes.unweighted)
                 }
-                Form::Adjacency => {
-                    all.shape[0] = all.shape[0].max(count_lines(&path)?);
+                Form::Adjacency { nodes } => {
+                    let lines = count_lines(&path)?;
+                    *nodes = square.then(|| lines.max(wishes.node_count.unwrap_or(0)));
+                    all.shape[0] = all.shape[0].max(lines);
                     (true, false)
                 }
                 Form::Parquet(table) => (table.integer, table.weighted()),
@@ -183,7 +197,7 @@ impl EdgeFiles {
                         if let Form::MatrixMarket { seen, .. } = form {
                             seen.store(0, Ordering::Relaxed);
                         }
-                        let numbered = matches!(form, Form::Adjacency);
+                        let numbered = matches!(form, Form::Adjacency { .. });
                         let mut line = 0;
                         Box::new(blocks.map(move |block| {
                             let (block, first) = (block?, line);
@@ -231,8 +245,8 @@ impl EdgeFiles {
                     }),
                 )
             }
-            (Form::Adjacency, Piece::Text(Block { text, .. }, first)) => {
-                (0, adjacency::parse(text, *first, |s, t, w| K::integers(&mut push, s, t, w)))
+            (Form::Adjacency { nodes }, Piece::Text(Block { text, .. }, first)) => {
+                (0, adjacency::parse(text, *first, *nodes, |s, t, w| K::integers(&mut push, s, t, w)))
             }
             (Form::Parquet(table), Piece::Rows(_, batches)) => (0, K::parse_table(table, batches, push)),
             _ => unreachable!("pieces are made for their form and loaded before they are parsed"),
@@ -246,8 +260,7 @@ impl EdgeFiles {
                     Err(IngestError::line(path, line, expected, found))
                 }
                 Piece::Slice(slice) | Piece::Rows(slice, _) => {
-                    let row = slice.first_row + at as u64;
-                    Err(IngestError::file(path, format!("row {row}: expected {expected}, found {found}")))
+                    Err(IngestError::row(path, slice.first_row + at as u64, expected, found))
                 }
             },
         }
@@ -261,6 +274,26 @@ impl EdgeFiles {
             }
         }
         Ok(())
+    }
+
+    /// The error for the first edge with an integer id of `limit` or more, which must be there: it reads the files
+    /// again to say where. `why` says where the limit comes from.
+    pub fn beyond(&self, limit: u64, why: &str) -> IngestError {
+        let check = |source: u64, target: u64, _| match (source < limit, target < limit) {
+            (true, true) => Pushed::Taken,
+            (false, _) => Pushed::UnknownSource,
+            (true, false) => Pushed::UnknownTarget,
+        };
+        let parse = |item| self.parse::<u64>(&self.load(item?)?, check).map(drop);
+        let expected = format!("a node id below {limit}, {why}");
+        match self.items().try_for_each(parse) {
+            Err(IngestError::Line { path, line, found, .. }) => {
+                IngestError::Line { path, line, expected, found }
+            }
+            Err(IngestError::Row { path, row, found, .. }) => IngestError::Row { path, row, expected, found },
+            Err(error) => error,
+            Ok(()) => IngestError::file(self.first_path(), format!("expected {expected}")),
+        }
     }
 
     /// Bytes of a piece on disk, about.
@@ -430,7 +463,7 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
             let (header, start) = matrix_market::Header::parse(path, &head)?;
             Form::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
         }
-        EdgeForm::Adjacency => Form::Adjacency,
+        EdgeForm::Adjacency => Form::Adjacency { nodes: None },
         EdgeForm::Parquet => unreachable!("handled above"),
     };
     Ok((form, compression))

@@ -101,7 +101,7 @@ impl Blocks {
             let start = text.len();
             text.reserve(BLOCK_BYTES + 1);
             let got = (&mut self.reader).take(BLOCK_BYTES as u64).read_to_end(&mut text);
-            let got = got.map_err(|error| self.read_error(error))?;
+            let got = got.map_err(|error| self.read_error(error, text.len() - start))?;
             if let Some(at) = text[start..].iter().take(4096).position(|&byte| byte == 0) {
                 let what = format!(
                     "byte 0 at offset {}: a binary file, where text was expected",
@@ -128,16 +128,18 @@ impl Blocks {
         }
     }
 
-    fn read_error(&self, error: io::Error) -> IngestError {
+    /// The error of the stream, after so many bytes that came before it in the same piece.
+    fn read_error(&self, error: io::Error, got: usize) -> IngestError {
+        let offset = self.offset + got as u64;
         match self.compression {
             Compression::Plain => IngestError::io("read", &self.path)(error),
             compressed => {
                 let name = if compressed == Compression::Gzip { "gzip" } else { "zstd" };
                 let what = match error.kind() {
                     io::ErrorKind::UnexpectedEof => {
-                        format!("truncated {name} file: it ends after {} bytes of text", self.offset)
+                        format!("truncated {name} file: it ends after {offset} bytes of text")
                     }
-                    _ => format!("damaged {name} file after {} bytes of text: {error}", self.offset),
+                    _ => format!("damaged {name} file after {offset} bytes of text: {error}"),
                 };
                 IngestError::file(&self.path, what)
             }

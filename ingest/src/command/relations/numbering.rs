@@ -17,7 +17,6 @@ use crate::features;
 use crate::nodes::NodeLookup;
 use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
 use crate::relabel::{Reader, Relabelled};
-use crate::source::edge_list::Pushed;
 use crate::source::edges::EdgeFiles;
 use crate::source::pairs::{self, GatheredIds, IdMemory, IdRef, TypeIds};
 
@@ -363,13 +362,13 @@ impl Job<'_> {
             if integers(&own).last().is_none_or(|last| last < index.nodes()) {
                 return Ok(NumberedEdges { edges, map: EdgeMap::Identity });
             }
-            return Err(self.beyond(files, index.nodes()));
+            return Err(beyond(files, index));
         }
         let places: Option<Vec<u32>> = match own.known() {
             KnownIds::Strings(ids) => ids.iter().map(|id| place(index, IdRef::Text(id))).collect(),
             _ => integers(&own).map(|id| place(index, IdRef::Integer(id))).collect(),
         };
-        let places = places.ok_or_else(|| self.beyond(files, index.nodes()))?;
+        let places = places.ok_or_else(|| beyond(files, index))?;
         let map = if rank.is_empty() {
             EdgeMap::Ranked(own, places)
         } else {
@@ -378,30 +377,13 @@ impl Job<'_> {
         Ok(NumberedEdges { edges, map })
     }
 
-    /// The error for the first id that is not below the number of nodes: it reads the files again to say where.
-    fn beyond(&self, files: &EdgeFiles, nodes: u64) -> IngestError {
-        let found = files.items().try_for_each(|item| {
-            let item = files.load(item?)?;
-            let check = |source: u64, target: u64, _| match (source < nodes, target < nodes) {
-                (false, _) => Pushed::UnknownSource,
-                (_, false) => Pushed::UnknownTarget,
-                _ => Pushed::Taken,
-            };
-            files.parse::<u64>(&item, check).map(drop)
-        });
-        match found {
-            Err(error) => self.clearer(error),
-            Ok(()) => IngestError::file(files.first_path(), format!("a node id above {}", nodes - 1)),
-        }
-    }
-
     /// Says what nodes there are where the specification counts them.
     fn clearer(&self, error: IngestError) -> IngestError {
         match (error, &self.spec.nodes) {
             (IngestError::Line { path, line, expected, found }, Nodes::Count(count))
                 if expected.ends_with(NODE_LIST) =>
             {
-                let expected = format!("a node id below {count}, as nodes in the specification says");
+                let expected = format!("a node id below {count}, {AS_SPECIFIED}");
                 IngestError::Line { path, line, expected, found }
             }
             (error, _) => error,
@@ -409,6 +391,13 @@ impl Job<'_> {
     }
 }
 
+/// The error for the first id that is not below the number of nodes.
+fn beyond(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
+    files.beyond(index.nodes(), AS_SPECIFIED)
+}
+
+/// Why a number of nodes is a limit.
+const AS_SPECIFIED: &str = "as nodes in the specification says";
 /// What parsers call the nodes that are known.
 const NODE_LIST: &str = "of the node list";
 

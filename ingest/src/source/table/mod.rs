@@ -333,11 +333,7 @@ impl Table {
     pub fn error(&self, number: u64, expected: &str, found: impl Into<String>) -> IngestError {
         match self.rows {
             Rows::Delimited(_) => IngestError::line(&self.path, number, expected, found),
-            Rows::Columnar(_) => {
-                let found = found.into();
-                let what = format!("row {number} (counting from 0): expected {expected}, found {found}");
-                IngestError::file(&self.path, what)
-            }
+            Rows::Columnar(_) => IngestError::row(&self.path, number, expected, found),
         }
     }
 }
