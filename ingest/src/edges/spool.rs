@@ -169,7 +169,11 @@ impl<E: Edge> Spool<E> {
         if self.open.is_empty() {
             return Ok(());
         }
-        self.store.push(std::mem::take(&mut self.open))
+        if let Some(mut buffer) = self.store.push(std::mem::take(&mut self.open))? {
+            buffer.clear();
+            self.open = buffer;
+        }
+        Ok(())
     }
 }
 

@@ -254,7 +254,10 @@ pub fn read<K: TokenFamily, E: Edge>(
             observer.advance(size);
             by_id.push(&grouped, starts, ends)?;
             ends += count as u64;
-            if E::WEIGHTED { weights.push(item_weights) } else { Ok(()) }
+            if E::WEIGHTED {
+                weights.push(item_weights)?;
+            }
+            Ok(())
         },
     )?;
 
