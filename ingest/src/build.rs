@@ -18,7 +18,7 @@ use crate::edges::sort;
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
-use crate::pipeline;
+use crate::pipeline::{self, Spare};
 
 /// What a relation is built from.
 pub struct Relation<'a> {
@@ -118,12 +118,10 @@ impl Relation<'_> {
         let off_diagonal = if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
         let mut built = Built {
             counts: EdgeCounts {
-                read: spool.store.records(),
+                read: spool.len(),
                 merged: off_diagonal + incoming.merged[1],
                 dropped_loops: incoming.dropped,
-                spilled: spool.store.spilled()
-                    + incoming.spilled
-                    + outgoing.as_ref().map_or(0, |o| o.spilled),
+                spilled: spool.spilled() + incoming.spilled + outgoing.as_ref().map_or(0, |o| o.spilled),
             },
             files: incoming.files.into_iter().chain(outgoing.into_iter().flat_map(|o| o.files)).collect(),
             entry,
@@ -148,7 +146,7 @@ impl Relation<'_> {
     ) -> Result<Direction> {
         let (context, options) = (self.context, self.options);
         let (verb, name) = if side == Side::Outgoing { ("out", " (outgoing)") } else { ("in", "") };
-        context.observer.phase(&format!("partition edges{name}"), Some(spool.store.records()), Unit::Edges);
+        context.observer.phase(&format!("partition edges{name}"), Some(spool.len()), Unit::Edges);
         let plan = Plan {
             context,
             scratch: self.scratch,
@@ -172,7 +170,8 @@ impl Relation<'_> {
         let mut writer = CsrWriter::create(directory, verb, keep_values)?;
         let mut open = OpenRow::default();
         let buckets = if self.nodes == 0 { 0 } else { partition.buckets() };
-        let work = |bucket: usize| Ok((bucket, self.sort_bucket(&partition, bucket, keep_values)?));
+        let spare = Spare::default();
+        let work = |bucket: usize| Ok((bucket, self.sort_bucket(&partition, bucket, keep_values, &spare)?));
         pipeline::ordered(context.threads, (0..buckets).map(Ok), work, |(bucket, rows): (usize, Rows)| {
             if let (Duplicates::Error, Some((row, column))) = (options.duplicates, rows.duplicate) {
                 let (source, target) = if side == Side::Outgoing { (row, column) } else { (column, row) };
@@ -211,6 +210,7 @@ impl Relation<'_> {
         partition: &Partition<E>,
         bucket: usize,
         keep_values: bool,
+        spare: &Spare<E>,
     ) -> Result<Rows> {
         let duplicates = self.options.duplicates;
         let space = partition.space(bucket);
@@ -218,8 +218,8 @@ impl Relation<'_> {
         // A bucket that is much too full holds duplicates of few entries: they are merged while it is read.
         let worker_bytes = self.context.memory / 8 / pipeline::alive(self.context.threads) as u64;
         let limit = ((worker_bytes / size_of::<E>() as u64) as usize).max(1 << 16);
-        let mut entries: Vec<E> = Vec::with_capacity(count.min(limit));
-        let mut scratch: Vec<E> = Vec::new();
+        let (mut entries, mut scratch): (Vec<E>, Vec<E>) = (spare.take(), spare.take());
+        entries.reserve(count.min(limit));
         let mut done = Rows::default();
         let mut threshold = limit;
         partition.read(bucket, &mut entries, |entries| {
@@ -233,7 +233,10 @@ impl Relation<'_> {
         scratch.resize(entries.len(), E::zeroed());
         sort::sort(&mut entries, &mut scratch, space);
         let bounds = (partition.bounds[bucket], partition.bounds[bucket + 1]);
-        Ok(merge::rows(&entries, bounds, self.options, keep_values, done))
+        let rows = merge::rows(&entries, bounds, self.options, keep_values, done);
+        spare.give(entries);
+        spare.give(scratch);
+        Ok(rows)
     }
 }
 

@@ -74,7 +74,7 @@ const SHARD_BYTES: u64 = 64 << 20;
 /// Most rows of a shard.
 const SHARD_ROWS: u64 = 1 << 20;
 /// The part of the job's memory that chunks may take; the rest is for what the workers hold.
-const CHUNK_SHARE: (u64, u64) = (5, 8);
+const CHUNK_SHARE: (u64, u64) = (1, 2);
 /// Temporary files of a build, inside the staging directory.
 const SCRATCH: &str = "scratch";
 

@@ -82,19 +82,18 @@ impl Matrix {
         entry: impl Fn(u32, u32) -> (u32, u32),
     ) -> Result<(Self, u64)> {
         let mut charge = Charge::new(budget);
-        let most = pairs.store.records() * if both { 2 } else { 1 };
+        let most = pairs.len() * if both { 2 } else { 1 };
         charge.grow((rows + 1) * size_of::<usize>() as u64 + most * size_of::<u32>() as u64)?;
         let visit = |push: &mut dyn FnMut(u32, u32)| {
-            for chunk in 0..pairs.store.chunks() {
-                for pair in pairs.store.read(chunk)?.iter() {
+            pairs.visit(|chunk| {
+                for pair in chunk {
                     let (row, column) = entry(pair.source, pair.target);
                     push(row, column);
                     if both && row != column {
                         push(column, row);
                     }
                 }
-            }
-            Ok::<_, IngestError>(())
+            })
         };
         // The start of a row runs to its end while the row is filled, and so becomes that of the next one.
         let mut offsets = vec![0usize; rows as usize + 1];
@@ -129,7 +128,7 @@ impl Matrix {
         offsets[rows as usize] = kept;
         neighbours.truncate(kept);
         let distinct = if both { (kept as u64 - loops) / 2 + loops } else { kept as u64 };
-        let merged = pairs.store.records() - distinct;
+        let merged = pairs.len() - distinct;
         Ok((Self { columns, offsets, neighbours, counts: None, charge }, merged))
     }
 
@@ -285,10 +284,7 @@ impl Product<'_> {
             let count = |column: u32| row.sums.get(column as usize).map_or(1.0, |&sum| sum as f32);
             edges.extend(kept.map(|&column| E::new(source, column, count(column))));
         };
-        self.run(context, budget, finish, |mut edges: Vec<E>| {
-            edges.shrink_to_fit();
-            spool.push(edges)
-        })
+        self.run(context, budget, finish, |edges: Vec<E>| spool.push(&edges))
     }
 
     /// Computes all rows, block by block in parallel; blocks are consumed in order.
@@ -404,7 +400,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(dir.path(), budget);
         for chunk in pairs.chunks(5) {
-            spool.push(chunk.iter().map(|&(source, target)| Plain { source, target }).collect()).unwrap();
+            let chunk: Vec<_> = chunk.iter().map(|&(source, target)| Plain { source, target }).collect();
+            spool.push(&chunk).unwrap();
         }
         Matrix::from_pairs(&spool, SIZE as u64, SIZE as u64, both, budget, |a, b| (a, b)).unwrap()
     }
@@ -416,13 +413,12 @@ mod tests {
         let mut spool = Spool::<Weighted>::new(dir.path(), budget);
         product.spool(&context, budget, diagonal, &mut spool).unwrap();
         let mut found = Dense::default();
-        for chunk in 0..spool.store.chunks() {
-            for edge in spool.store.read(chunk).unwrap().iter() {
-                let entry = &mut found[edge.source as usize][edge.target as usize];
-                assert_eq!(*entry, 0.0, "each entry once");
-                *entry = f64::from(edge.weight);
-            }
-        }
+        let mut keep = |edge: &Weighted| {
+            let entry = &mut found[edge.source as usize][edge.target as usize];
+            assert_eq!(*entry, 0.0, "each entry once");
+            *entry = f64::from(edge.weight);
+        };
+        spool.visit(|chunk| chunk.iter().for_each(&mut keep)).unwrap();
         found
     }
 

@@ -16,6 +16,31 @@ pub fn alive(threads: usize) -> usize {
     threads.max(1) * ALIVE_PER_WORKER
 }
 
+/// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a fault a page.
+#[derive(Debug)]
+pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Spare<T> {
+    /// An empty buffer, used before if there is one.
+    pub fn take(&self) -> Vec<T> {
+        self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+    }
+
+    /// Gives a buffer back; its contents are forgotten.
+    pub fn give(&self, mut buffer: Vec<T>) {
+        buffer.clear();
+        if let Ok(mut spare) = self.0.lock() {
+            spare.push(buffer);
+        }
+    }
+}
+
 /// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that failed decides,
 /// whatever thread failed first.
 pub fn ordered<T, U, E>(

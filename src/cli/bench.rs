@@ -92,7 +92,7 @@ impl Ingest {
         let input_bytes = file.metadata().with_context(|| file.display().to_string())?.len();
         let copy_seconds = time_copy(&file, &work.path().join("copy"))?;
         let dataset = work.path().join("dataset");
-        let job = IngestEdges { force: true, ..sample::edges_job(file.clone(), dataset) };
+        let job = IngestEdges { force: true, ..IngestEdges::new(vec![file.clone()], dataset) };
         // What the generator took is not ingest's.
         machine::reset_peak_memory();
         let mut best: Option<Job> = None;

@@ -76,7 +76,7 @@ impl Command {
             features: Some(raw.join("features.npy")),
             labels: Some(raw.join("labels.csv")),
             splits: vec![raw.join("splits.csv")],
-            ..sample::edges_job(raw.join("edges.tsv"), dataset.clone())
+            ..IngestEdges::new(vec![raw.join("edges.tsv")], dataset.clone())
         };
         say(&format!(
             "2. ingest: ids to node numbers, duplicates merged, each edge both ways, renormalised\n\

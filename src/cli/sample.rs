@@ -4,8 +4,6 @@
 use std::path::PathBuf;
 
 use ignn_format::manifest::Normalisation;
-use ignn_ingest::builder::RelationOptions;
-use ignn_ingest::command::edges::{IdChoice, IngestEdges, Order};
 use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::synthetic::rmat::RmatOptions;
 use ignn_ingest::synthetic::sbm::SbmOptions;
@@ -16,32 +14,6 @@ pub const DEMO_NODES: u64 = 2_000;
 pub const DEMO_BLOCKS: u64 = 4;
 /// Edges drawn for each id of the benchmark's graph.
 const BENCH_EDGE_FACTOR: u64 = 16;
-
-/// The options of `ignn ingest edges FILE --out DIR`, all others at their defaults.
-pub fn edges_job(file: PathBuf, out: PathBuf) -> IngestEdges {
-    IngestEdges {
-        files: vec![file],
-        out,
-        force: false,
-        form: None,
-        ids: IdChoice::default(),
-        header: None,
-        source: None,
-        target: None,
-        weight: None,
-        unweighted: false,
-        relation: RelationOptions::default(),
-        order: Order::default(),
-        node_count: None,
-        nodes_file: None,
-        features: None,
-        missing_features_zero: false,
-        labels: None,
-        communities: None,
-        splits: Vec::new(),
-        draw: Vec::new(),
-    }
-}
 
 /// Communities with labels, features and a split: `edges.tsv`, `labels.csv`, `features.npy` and `splits.csv`.
 pub fn communities(directory: PathBuf) -> Generate {

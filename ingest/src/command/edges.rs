@@ -154,6 +154,7 @@ impl IngestEdges {
             DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
         let scratch = builder.scratch();
         let files = EdgeFiles::open(self)?;
+        files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
         let least_nodes = self.least_nodes(&files)?;
         builder.set_nodes(least_nodes)?;

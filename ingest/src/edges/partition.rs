@@ -13,7 +13,7 @@ use crate::edges::sort::KeySpace;
 use crate::edges::spool::{Edge, Spool};
 use crate::edges::store::{Budget, ChunkStore};
 use crate::error::Result;
-use crate::pipeline;
+use crate::pipeline::{self, Spare};
 
 /// Which entries an edge makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,17 +83,17 @@ impl Plan<'_> {
     ) -> Result<Partition<E>> {
         let per_edge = if self.side == Side::Both { 2 } else { 1 };
         let entry_bytes = size_of::<E>() as u64;
-        let bytes = spool.store.records() * per_edge * entry_bytes;
+        let bytes = spool.len() * per_edge * entry_bytes;
         // Chunks and buckets are small while everything stays in memory; on disk they are as large as memory allows,
         // so that a bucket's slice of a chunk is worth a read.
         let in_memory = bytes <= self.budget.left();
         let workers = pipeline::alive(self.context.threads) as u64;
         let chunk_bytes =
-            if in_memory { CHUNK_BYTES } else { (self.context.memory / 12 / workers).max(1 << 18) };
+            if in_memory { CHUNK_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
         let bucket_bytes =
             if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
         let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
-        let finder = Finder::new(self.bounds(&spool.sample, buckets, &map), self.nodes);
+        let finder = Finder::new(self.bounds(spool.sample(), buckets, &map), self.nodes);
         let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
 
         let mut partition = Partition {
@@ -102,9 +102,9 @@ impl Plan<'_> {
             store: ChunkStore::new(self.scratch, self.budget),
             starts: Vec::new(),
         };
+        let store = spool.chunks()?;
         let mut next = 0;
         let groups = std::iter::from_fn(|| {
-            let store = &mut spool.store;
             let mut group: Vec<Vec<E>> = Vec::new();
             let mut edges = 0;
             while next < store.chunks()
@@ -121,7 +121,8 @@ impl Plan<'_> {
             }
             (!group.is_empty()).then_some(Ok(group))
         });
-        let work = |group: Vec<Vec<E>>| Ok(finder.group(group, self.side, &map));
+        let spare = SpareChunks::default();
+        let work = |group: Vec<Vec<E>>| Ok(finder.group(group, self.side, &map, &spare));
         pipeline::ordered(
             self.context.threads,
             groups,
@@ -129,7 +130,10 @@ impl Plan<'_> {
             |(entries, starts, edges): (Vec<E>, Vec<u32>, u64)| {
                 self.context.observer.advance(edges);
                 partition.starts.push(starts);
-                partition.store.push(entries)
+                if let Some(buffer) = partition.store.push(entries)? {
+                    spare.grouped.give(buffer);
+                }
+                Ok(())
             },
         )?;
         Ok(partition)
@@ -160,6 +164,19 @@ impl Plan<'_> {
         }
         bounds.push(self.nodes << 32);
         bounds
+    }
+}
+
+/// Buffers of the workers.
+struct SpareChunks<E> {
+    entries: Spare<E>,
+    owners: Spare<u16>,
+    grouped: Spare<E>,
+}
+
+impl<E> Default for SpareChunks<E> {
+    fn default() -> Self {
+        Self { entries: Spare::default(), owners: Spare::default(), grouped: Spare::default() }
     }
 }
 
@@ -196,11 +213,13 @@ impl Finder {
         edges: Vec<Vec<E>>,
         side: Side,
         map: impl Fn(u32) -> u32,
+        spare: &SpareChunks<E>,
     ) -> (Vec<E>, Vec<u32>, u64) {
         let count: usize = edges.iter().map(Vec::len).sum();
         let capacity = if side == Side::Both { 2 * count } else { count };
-        let mut entries: Vec<E> = Vec::with_capacity(capacity);
-        let mut owner: Vec<u16> = Vec::with_capacity(capacity);
+        let (mut entries, mut owner) = (spare.entries.take(), spare.owners.take());
+        entries.reserve_exact(capacity);
+        owner.reserve_exact(capacity);
         let mut starts = vec![0u32; self.bounds.len()];
         let mut add = |row, column, weight| {
             let bucket = self.bucket(row, column);
@@ -224,12 +243,16 @@ impl Finder {
             starts[bucket] += starts[bucket - 1];
         }
         let mut at = starts.clone();
-        let mut grouped = vec![E::zeroed(); entries.len()];
+        let mut grouped = spare.grouped.take();
+        grouped.reserve_exact(entries.len());
+        grouped.resize(entries.len(), E::zeroed());
         for (entry, bucket) in entries.iter().zip(&owner) {
             let at = &mut at[usize::from(*bucket)];
             grouped[*at as usize] = *entry;
             *at += 1;
         }
+        spare.entries.give(entries);
+        spare.owners.give(owner);
         (grouped, starts, count as u64)
     }
 }

@@ -88,33 +88,92 @@ pub enum EdgeSpool {
 /// Chunks of edges of one kind, with a sample for choosing partitions.
 #[derive(Debug)]
 pub struct Spool<E> {
-    /// The edges.
-    pub store: ChunkStore<E>,
-    /// Every [`SAMPLE_EVERY`]th edge.
-    pub sample: Vec<[u32; 2]>,
+    store: ChunkStore<E>,
+    /// The chunk being filled: chunks are full but for the last, so that the memory they take is what they hold.
+    open: Vec<E>,
+    sample: Vec<[u32; 2]>,
     loops: u64,
 }
 
 /// One edge in so many is kept in the sample.
 pub const SAMPLE_EVERY: usize = 509;
+/// Bytes of a chunk.
+const CHUNK_BYTES: usize = 2 << 20;
 
 impl<E: Edge> Spool<E> {
     /// An empty spool.
     pub fn new(scratch: &Path, budget: &Budget) -> Self {
-        Self { store: ChunkStore::new(scratch, budget), sample: Vec::new(), loops: 0 }
+        Self { store: ChunkStore::new(scratch, budget), open: Vec::new(), sample: Vec::new(), loops: 0 }
     }
 
-    /// Appends a chunk.
-    pub fn push(&mut self, edges: Vec<E>) -> Result<()> {
-        let phase = (SAMPLE_EVERY - (self.store.records() % SAMPLE_EVERY as u64) as usize) % SAMPLE_EVERY;
+    /// Appends edges.
+    pub fn push(&mut self, edges: &[E]) -> Result<()> {
+        let phase = (SAMPLE_EVERY - (self.len() % SAMPLE_EVERY as u64) as usize) % SAMPLE_EVERY;
         self.sample.extend(edges.iter().skip(phase).step_by(SAMPLE_EVERY).map(|e| [e.source(), e.target()]));
         self.loops += edges.iter().filter(|e| e.source() == e.target()).count() as u64;
-        self.store.push(edges)
+        let capacity = CHUNK_BYTES / size_of::<E>();
+        let mut rest = edges;
+        while !rest.is_empty() {
+            if self.open.len() == capacity {
+                self.close()?;
+            }
+            self.open.reserve_exact(capacity - self.open.len());
+            let (now, later) = rest.split_at(rest.len().min(capacity - self.open.len()));
+            self.open.extend_from_slice(now);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Number of edges.
+    pub fn len(&self) -> u64 {
+        self.store.records() + self.open.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Edges from a node to itself.
     pub fn loops(&self) -> u64 {
         self.loops
+    }
+
+    /// Every [`SAMPLE_EVERY`]th edge.
+    pub fn sample(&self) -> &[[u32; 2]] {
+        &self.sample
+    }
+
+    /// All edges in order, a chunk at a time.
+    pub fn visit(&self, mut visit: impl FnMut(&[E])) -> Result<()> {
+        for chunk in 0..self.store.chunks() {
+            visit(&self.store.read(chunk)?);
+        }
+        visit(&self.open);
+        Ok(())
+    }
+
+    /// The chunks of all edges.
+    pub fn chunks(&mut self) -> Result<&mut ChunkStore<E>> {
+        self.close()?;
+        Ok(&mut self.store)
+    }
+
+    /// Bytes on disk.
+    pub fn spilled(&self) -> u64 {
+        self.store.spilled()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if self.open.is_empty() {
+            return Ok(());
+        }
+        if let Some(mut buffer) = self.store.push(std::mem::take(&mut self.open))? {
+            buffer.clear();
+            self.open = buffer;
+        }
+        Ok(())
     }
 }
 
@@ -129,17 +188,17 @@ impl EdgeSpool {
     }
 
     /// Appends a chunk of edges; `weights` is empty for an unweighted spool, else as long as `edges`.
-    /// Chunks of about a hundred thousand edges are best.
     pub fn push(&mut self, edges: &[[u32; 2]], weights: &[f32]) -> Result<()> {
         match self {
             Self::Plain(spool) => {
-                spool.push(edges.iter().map(|&[source, target]| Plain { source, target }).collect())
+                let edges: Vec<_> = edges.iter().map(|&[source, target]| Plain { source, target }).collect();
+                spool.push(&edges)
             }
             Self::Weighted(spool) => {
                 assert_eq!(edges.len(), weights.len(), "a weight for every edge");
-                let pairs = edges.iter().zip(weights);
-                spool
-                    .push(pairs.map(|(&[s, t], &weight)| Weighted { source: s, target: t, weight }).collect())
+                let weigh =
+                    |(&[source, target], &weight): (&[u32; 2], &f32)| Weighted { source, target, weight };
+                spool.push(&edges.iter().zip(weights).map(weigh).collect::<Vec<_>>())
             }
         }
     }
@@ -147,8 +206,8 @@ impl EdgeSpool {
     /// Number of edges.
     pub fn len(&self) -> u64 {
         match self {
-            Self::Plain(spool) => spool.store.records(),
-            Self::Weighted(spool) => spool.store.records(),
+            Self::Plain(spool) => spool.len(),
+            Self::Weighted(spool) => spool.len(),
         }
     }
 

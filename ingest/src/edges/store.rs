@@ -115,12 +115,12 @@ impl<T: Pod> ChunkStore<T> {
         Self { scratch, budget, file: None, chunks: Vec::new(), records: 0 }
     }
 
-    /// Adds a chunk.
-    pub fn push(&mut self, records: Vec<T>) -> Result<()> {
+    /// Adds a chunk; gives its buffer back if the records went to disk.
+    pub fn push(&mut self, records: Vec<T>) -> Result<Option<Vec<T>>> {
         self.records += records.len() as u64;
         if self.budget.take(bytes_of::<T>(records.capacity())) {
             self.chunks.push(Chunk::Memory(records));
-            return Ok(());
+            return Ok(None);
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -128,7 +128,7 @@ impl<T: Pod> ChunkStore<T> {
         };
         let at = file.append(bytemuck::cast_slice(&records))?;
         self.chunks.push(Chunk::Disk { at, records: records.len(), kind: PhantomData });
-        Ok(())
+        Ok(Some(records))
     }
 
     /// Number of chunks.

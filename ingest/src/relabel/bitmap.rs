@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::edges::map::BitRank;
 use crate::edges::spool::{Edge, Spool};
 use crate::error::Result;
-use crate::pipeline;
+use crate::pipeline::{self, Spare};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, Parsed};
 
@@ -28,12 +28,13 @@ pub fn read<E: Edge>(
     }
     let bitmap = Bitmap::new(limit);
     let mark = |id: u64| bitmap.mark(id);
+    let spare = Spare::default();
     let mut full = false;
     let mut largest = least_nodes.saturating_sub(1);
     let work = |item| {
         let item = files.load(item)?;
         let bytes = files.item_bytes(&item);
-        let mut edges: Vec<E> = Vec::with_capacity(bytes as usize / 12);
+        let mut edges: Vec<E> = spare.take();
         let mut largest = 0;
         let parsed = files.parse::<u64>(&item, |source, target, weight| {
             let larger = source.max(target);
@@ -53,14 +54,15 @@ pub fn read<E: Edge>(
         context.threads,
         files.items().map(|item| item.map_err(Some)),
         |item| work(item).map_err(Some),
-        |(parsed, mut edges, top, bytes)| {
+        |(parsed, edges, top, bytes): (Parsed, Vec<E>, u64, u64)| {
             if parsed == Parsed::Full {
                 return Err(None);
             }
             context.observer.advance(bytes);
             largest = largest.max(top);
-            edges.shrink_to_fit();
-            spool.push(edges).map_err(Some)
+            spool.push(&edges).map_err(Some)?;
+            spare.give(edges);
+            Ok(())
         },
     );
     match outcome {

@@ -254,7 +254,10 @@ pub fn read<K: TokenFamily, E: Edge>(
             observer.advance(size);
             by_id.push(&grouped, starts, ends)?;
             ends += count as u64;
-            if E::WEIGHTED { weights.push(item_weights) } else { Ok(()) }
+            if E::WEIGHTED {
+                weights.push(item_weights)?;
+            }
+            Ok(())
         },
     )?;
 
@@ -351,7 +354,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         let weights = if E::WEIGHTED { weights.next(numbers.len() / 2)? } else { Vec::new() };
         let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
         let edges = numbers.chunks_exact(2).enumerate();
-        spool.push(edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect())
+        spool.push(&edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect::<Vec<_>>())
     })?;
     Ok((writer, keys.finish(nodes)?))
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::context::Context;
 use crate::edges::spool::{Edge, Spool};
 use crate::error::Result;
-use crate::pipeline;
+use crate::pipeline::{self, Spare};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, IdKey, Parsed};
 
@@ -126,6 +126,7 @@ pub fn read<I: OwnedId, E: Edge>(
         }
         number.checked_mul(SHARDS as u32).map(|number| number + shard as u32)
     };
+    let spare = Spare::default();
     for token in also {
         if number(token).is_none() || bytes.load(Ordering::Relaxed) > limit {
             return Ok(None);
@@ -134,7 +135,7 @@ pub fn read<I: OwnedId, E: Edge>(
     let work = |item| {
         let item = files.load(item).map_err(Some)?;
         let size = files.item_bytes(&item);
-        let mut edges: Vec<E> = Vec::new();
+        let mut edges: Vec<E> = spare.take();
         let parsed = files.parse::<I::Token<'_>>(&item, |source, target, weight| {
             match (number(source), number(target)) {
                 (Some(source), Some(target)) if bytes.load(Ordering::Relaxed) <= limit => {
@@ -147,14 +148,16 @@ pub fn read<I: OwnedId, E: Edge>(
         Ok((parsed.map_err(Some)?, edges, size))
     };
     let items = files.items().map(|item| item.map_err(Some));
-    let outcome = pipeline::ordered(context.threads, items, work, |(parsed, mut edges, size)| {
-        if parsed == Parsed::Full {
-            return Err(None);
-        }
-        context.observer.advance(size);
-        edges.shrink_to_fit();
-        spool.push(edges).map_err(Some)
-    });
+    let outcome =
+        pipeline::ordered(context.threads, items, work, |(parsed, edges, size): (Parsed, Vec<E>, u64)| {
+            if parsed == Parsed::Full {
+                return Err(None);
+            }
+            context.observer.advance(size);
+            spool.push(&edges).map_err(Some)?;
+            spare.give(edges);
+            Ok(())
+        });
     match outcome {
         Ok(()) => {}
         Err(None) => return Ok(None),

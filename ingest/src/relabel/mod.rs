@@ -172,9 +172,9 @@ impl<'a> Reader<'a> {
             };
             Ok((edges, self.files.item_bytes(&item)))
         };
-        pipeline::ordered(self.context.threads, self.files.items(), work, |(edges, bytes)| {
+        pipeline::ordered(self.context.threads, self.files.items(), work, |(edges, bytes): (Vec<E>, u64)| {
             self.context.observer.advance(bytes);
-            spool.push(edges)
+            spool.push(&edges)
         })
     }
 }

@@ -32,6 +32,8 @@ pub struct Layout {
     pub weight: Option<usize>,
     /// Ids are integers.
     pub integer: bool,
+    /// What was guessed and may be wrong.
+    pub guesses: Vec<String>,
 }
 
 /// A line that cannot be parsed, by its offset in the block.
@@ -268,7 +270,17 @@ impl Layout {
                 [source, target].into_iter().filter_map(|at| cells.get(at)).all(|c| is_integer(&c))
             }),
         };
-        Ok(Self { separator, header, source, target, weight, integer })
+        let mut guesses = Vec::new();
+        if !integer && !header && wishes.header.is_none() {
+            let line = quoted(first);
+            guesses.push(format!(
+                "the first line {line} is taken as an edge: pass --header if it names the columns"
+            ));
+        }
+        if third && weight.is_some() && wishes.weight.is_none() {
+            guesses.push("the third column is taken as the weight: pass --unweighted if it is none".into());
+        }
+        Ok(Self { separator, header, source, target, weight, integer, guesses })
     }
 
     /// Where the data starts in the first block: after the header, if there is one.

@@ -28,6 +28,8 @@ pub struct EdgeFiles {
     pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
+    /// What was guessed about a file and may be wrong.
+    pub guesses: Vec<String>,
 }
 
 struct EdgeFile {
@@ -120,11 +122,16 @@ impl EdgeFiles {
             least_nodes,
             shape,
             bytes: 0,
+            guesses: Vec::new(),
         };
         for path in expand(&wishes.files)? {
             let (mut form, compression) = recognise(&path, wishes)?;
             let (integer, weighted) = match &mut form {
-                Form::List(layout) => (layout.integer, layout.weight.is_some()),
+                Form::List(layout) => {
+                    let about = |guess| format!("{}: {guess}", path.display());
+                    all.guesses.extend(layout.guesses.iter().map(about));
+                    (layout.integer, layout.weight.is_some())
+                }
                 Form::MatrixMarket { header, .. } => {
                     if square && header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
@@ -224,11 +231,11 @@ impl EdgeFiles {
     ) -> Result<Parsed> {
         let EdgeFile { path, form, .. } = &self.files[item.file];
         let (start, done) = match (form, &item.piece) {
-            (Form::List(layout), Piece::Text(Block { text, offset }, _)) => {
+            (Form::List(layout), Piece::Text(Block { text, offset, .. }, _)) => {
                 let start = if *offset == 0 { layout.data_start(text) } else { 0 };
                 (start, K::parse_list(&text[start..], layout, push))
             }
-            (Form::MatrixMarket { header, start, seen }, Piece::Text(Block { text, offset }, _)) => {
+            (Form::MatrixMarket { header, start, seen }, Piece::Text(Block { text, offset, .. }, _)) => {
                 let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
                 let both = self.directed && header.symmetry == Symmetry::Symmetric;
                 (
@@ -308,7 +315,8 @@ impl EdgeFiles {
 fn count_lines(path: &Path) -> Result<u64> {
     let mut lines = 0;
     for block in Blocks::open(path)? {
-        let text = block?.text;
+        let block = block?;
+        let text = &block.text;
         lines +=
             text.iter().filter(|&&byte| byte == b'\n').count() as u64 + u64::from(!text.ends_with(b"\n"));
     }
@@ -434,7 +442,7 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
         return Ok((Form::Parquet(table), 1.0));
     }
     let head = match Blocks::open(path)?.next() {
-        Some(block) => block?.text,
+        Some(block) => std::mem::take(&mut block?.text),
         None => return Err(IngestError::file(path, "the file is empty (expected edges)")),
     };
     // What a whole small file takes; a large one is taken to go on as it begins.

@@ -187,7 +187,7 @@ pub fn read(
         read_ids::<Box<str>>(context, files, all, types, memory, spool)?;
     }
     files.finish()?;
-    if spool.store.records() == 0 {
+    if spool.is_empty() {
         return Err(IngestError::file(files.first_path(), "no pairs in it (expected at least one)"));
     }
     Ok(())
@@ -239,7 +239,7 @@ fn read_ids<I: ListId>(
             source: numbers[0][pair[0] as usize],
             target: numbers[1][pair[1] as usize],
         };
-        spool.push(piece.pairs.iter().map(number).collect())
+        spool.push(&piece.pairs.iter().map(number).collect::<Vec<_>>())
     })
 }
 
@@ -309,10 +309,9 @@ mod tests {
             names.into_iter().collect::<HashMap<u32, String>>()
         });
         let mut found = Vec::new();
-        for chunk in 0..spool.store.chunks() {
-            let chunk = spool.store.read(chunk)?;
+        spool.visit(|chunk| {
             found.extend(chunk.iter().map(|p| (names[0][&p.source].clone(), names[1][&p.target].clone())));
-        }
+        })?;
         Ok(found)
     }
 

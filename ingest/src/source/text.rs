@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{IngestError, Result};
+use crate::pipeline::Spare;
 
 /// Text read at once; large enough to keep a worker busy, small enough to stay in cache.
 pub const BLOCK_BYTES: usize = 2 << 20;
@@ -33,6 +35,7 @@ pub struct Blocks {
     carry: Vec<u8>,
     offset: u64,
     ended: bool,
+    spare: Arc<Spare<u8>>,
 }
 
 /// Whole lines; the last line of the file may lack its newline.
@@ -41,6 +44,13 @@ pub struct Block {
     pub text: Vec<u8>,
     /// Bytes of (decompressed) text before it in the file.
     pub offset: u64,
+    spare: Arc<Spare<u8>>,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.spare.give(std::mem::take(&mut self.text));
+    }
 }
 
 /// Opens a file that must be a readable, regular file.
@@ -91,11 +101,20 @@ impl Blocks {
     /// Opens a text file.
     pub fn open(path: &Path) -> Result<Self> {
         let (reader, compression) = open_stream(path)?;
-        Ok(Self { path: path.into(), compression, reader, carry: Vec::new(), offset: 0, ended: false })
+        Ok(Self {
+            path: path.into(),
+            compression,
+            reader,
+            carry: Vec::new(),
+            offset: 0,
+            ended: false,
+            spare: Arc::default(),
+        })
     }
 
     fn read_block(&mut self) -> Result<Option<Block>> {
-        let mut text = std::mem::take(&mut self.carry);
+        let mut text = self.spare.take();
+        text.append(&mut self.carry);
         let offset = self.offset - text.len() as u64;
         loop {
             let start = text.len();
@@ -112,12 +131,12 @@ impl Blocks {
             self.offset += got as u64;
             if got < BLOCK_BYTES {
                 self.ended = true;
-                return Ok((!text.is_empty()).then_some(Block { text, offset }));
+                return Ok((!text.is_empty()).then_some(Block { text, offset, spare: self.spare.clone() }));
             }
             if let Some(end) = text[start..].iter().rposition(|&byte| byte == b'\n') {
-                self.carry = text[start + end + 1..].to_vec();
+                self.carry.extend_from_slice(&text[start + end + 1..]);
                 text.truncate(start + end + 1);
-                return Ok(Some(Block { text, offset }));
+                return Ok(Some(Block { text, offset, spare: self.spare.clone() }));
             }
             if text.len() > LONGEST_LINE {
                 return Err(IngestError::file(
@@ -193,7 +212,7 @@ impl Lines {
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         if self.at == self.block.len() {
             match self.blocks.next().transpose()? {
-                Some(block) => (self.block, self.at) = (block.text, 0),
+                Some(mut block) => (self.block, self.at) = (std::mem::take(&mut block.text), 0),
                 None => return Ok(None),
             }
         }
