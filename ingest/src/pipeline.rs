@@ -121,7 +121,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let mut seen = Vec::new();
             let work = |i: u64| {
-                if i % 7 == 0 {
+                if i.is_multiple_of(7) {
                     thread::yield_now();
                 }
                 Ok::<_, ()>(i * 2)

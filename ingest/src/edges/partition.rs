@@ -1,7 +1,7 @@
 //! Entries of the matrix in buckets of rising (row, column): each bucket can then be sorted by itself.
 //! Buckets are chosen from a sample so that they are about equally full; a hub's row may span several.
 //!
-//! A worker takes about [`CHUNK_BYTES`] of edges, maps their ends to node numbers, and writes their entries grouped by
+//! A worker takes about `CHUNK_BYTES` of edges, maps their ends to node numbers, and writes their entries grouped by
 //! bucket as one chunk. Chunks keep the order of the input, so a bucket read chunk after chunk holds its entries in input
 //! order, and a stable sort makes "the first of the duplicates" well defined for any number of threads.
 

@@ -1,7 +1,7 @@
 //! A stable radix sort of edges by (row, column), for buckets from a handful of records to hundreds of millions.
 //! One thread, no allocation: the scratch is the caller's.
 //!
-//! Above [`IN_CACHE`] bytes the highest digit is split off first (each part then fits a cache); below, plain
+//! Above `IN_CACHE` bytes the highest digit is split off first (each part then fits a cache); below, plain
 //! least-significant-digit passes.
 
 use crate::edges::spool::Edge;

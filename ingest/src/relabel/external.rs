@@ -266,7 +266,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
         for id in next..least_nodes.min(next + IDS_A_PIECE) {
             records.push(record(&mut bytes, &bounds, NO_POSITION, |out| {
-                out.extend_from_slice(&id.to_be_bytes())
+                out.extend_from_slice(&id.to_be_bytes());
             }));
         }
         next += IDS_A_PIECE;
@@ -385,7 +385,7 @@ impl Sequence {
 /// Keys of a block of the file: one in memory, all on disk.
 const BLOCK_KEYS: usize = 256;
 
-/// All ids in rising order on disk, with every [`BLOCK_KEYS`]th in memory.
+/// All ids in rising order on disk, with every `BLOCK_KEYS`th in memory.
 pub struct KeyFile {
     kind: IdKind,
     file: ScratchFile,

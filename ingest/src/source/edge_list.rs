@@ -230,14 +230,13 @@ impl Layout {
         let names: Vec<String> =
             cells(first).iter().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
-        let second_is_integer =
-            data.get(1).is_some_and(|line| cells(line).iter().take(2).all(|c| is_integer(&c)));
+        let second_is_integer = data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
         let header = wishes.header.unwrap_or_else(|| {
             let asked = [&wishes.source, &wishes.target, &wishes.weight];
             let by_name = asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
             let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
             let only_first_differs = second_is_integer
-                && !cells(first).iter().take(2).any(|c| is_integer(&c))
+                && !cells(first).iter().take(2).any(&is_integer)
                 && wishes.ids != IdChoice::String;
             by_name || known || only_first_differs
         });
@@ -267,7 +266,7 @@ impl Layout {
             IdChoice::String => false,
             IdChoice::Auto => data.iter().skip(usize::from(header)).all(|line| {
                 let cells = cells(line);
-                [source, target].into_iter().filter_map(|at| cells.get(at)).all(|c| is_integer(&c))
+                [source, target].into_iter().filter_map(|at| cells.get(at)).all(&is_integer)
             }),
         };
         let mut guesses = Vec::new();
