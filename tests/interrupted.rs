@@ -9,8 +9,11 @@ use crate::util::{Sandbox, files_below};
 /// Spills, and takes a second.
 const INGEST: [&str; 8] = ["ingest", "edges", "raw/edges.txt", "--out", "d", "--memory", "16MiB", "--quiet"];
 
+/// A name, and whether it has come in the directory of the run.
+type Moment = (&'static str, fn(&Path) -> bool);
+
 /// Moments in the life of the temporary directory.
-const MOMENTS: [(&str, fn(&Path) -> bool); 4] = [
+const MOMENTS: [Moment; 4] = [
     ("begun", |_| true),
     ("spilling", |work| fs::read_dir(work.join("scratch")).is_ok_and(|files| files.count() > 0)),
     ("writing", |work| work.join("relations/edges/in.neighbours.u32").exists()),
