@@ -1,6 +1,7 @@
 //! The three matrices and their one layout.
 //! Shapes are checked by assertion: a wrong one is an error of the program, never of its input.
 
+use super::memory::Lines;
 use bytemuck::{Pod, Zeroable};
 
 /// Floats in a cache line.
@@ -19,7 +20,7 @@ pub fn stride(cols: usize) -> usize {
 /// A matrix that owns its memory.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    lines: Vec<Line>,
+    memory: Lines,
     rows: usize,
     cols: usize,
 }
@@ -44,7 +45,7 @@ impl Matrix {
     /// All zero.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         let floats = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
-        Self { lines: vec![Line::zeroed(); floats.div_ceil(LINE)], rows, cols }
+        Self { memory: Lines::zeros(floats.div_ceil(LINE)), rows, cols }
     }
 
     /// Entry by entry.
@@ -76,18 +77,18 @@ impl Matrix {
     /// A row to write, without padding.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         let (stride, cols) = (stride(self.cols), self.cols);
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[row * stride..][..cols]
+        &mut bytemuck::cast_slice_mut(self.memory.all_mut())[row * stride..][..cols]
     }
 
     /// The matrix, borrowed.
     pub fn view(&self) -> MatrixRef<'_> {
-        let data = &bytemuck::cast_slice(&self.lines)[..self.rows * stride(self.cols)];
+        let data = &bytemuck::cast_slice(self.memory.all())[..self.rows * stride(self.cols)];
         MatrixRef { data, rows: self.rows, cols: self.cols }
     }
 
     /// The matrix, borrowed to write.
     pub fn view_mut(&mut self) -> MatrixMut<'_> {
-        let data = &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.rows * stride(self.cols)];
+        let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
         MatrixMut { data, rows: self.rows, cols: self.cols }
     }
 }
@@ -122,6 +123,11 @@ impl<'a> MatrixRef<'a> {
     /// All floats, padding included: aligned to a line where the stride is at least one.
     pub fn padded(self) -> &'a [f32] {
         self.data
+    }
+
+    /// All lines; of matrices of at least 16 columns, whose rows are whole lines.
+    pub fn lines(self) -> &'a [Line] {
+        bytemuck::cast_slice(self.data)
     }
 
     /// Rows `start..end`.
@@ -167,6 +173,11 @@ impl<'a> MatrixMut<'a> {
     /// All floats to write, padding included, which must stay zero.
     pub fn padded_mut(&mut self) -> &mut [f32] {
         self.data
+    }
+
+    /// All lines to write; of matrices of at least 16 columns, whose rows are whole lines.
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        bytemuck::cast_slice_mut(self.data)
     }
 
     /// The matrix, borrowed.

@@ -6,5 +6,6 @@
 //! why rows are handed out without it, and kernels that write whole lines must leave it zero.
 
 mod matrix;
+mod memory;
 
 pub use matrix::{LINE, Line, Matrix, MatrixMut, MatrixRef, stride};

@@ -165,7 +165,7 @@ impl<'a> AdjacencyRef<'a> {
     }
 
     /// Every entry of a row: column and full value, scales included; for bounds, statistics and tests.
-    pub fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + 'a {
+    pub fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + use<'a> {
         let this = *self;
         let row_scale = this.row_scale.map_or(1.0, |scale| scale[row]);
         this.range(row).map(move |entry| {

@@ -14,7 +14,9 @@ mod activation;
 mod adjacency;
 mod change;
 mod derivative;
+mod gather;
 pub mod gradient;
+mod simd;
 pub mod sweep;
 mod weights;
 
@@ -22,6 +24,7 @@ pub use activation::Activation;
 pub use adjacency::{AdjacencyError, AdjacencyRef};
 pub use change::{Change, Norm};
 pub use derivative::{Derivative, Signs};
+pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
 pub use weights::PackedWeights;
 
 #[cfg(test)]

@@ -6,9 +6,22 @@
 //!
 //! Rows are independent and each is computed in one fixed order: the result has the same bits on any number of threads.
 
-use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights};
-use crate::dense::{MatrixMut, MatrixRef};
-use crate::parallel::RowBlocks;
+mod finish;
+mod pass;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, PoisonError};
+
+use super::simd::Isa;
+use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather};
+use crate::dense::{Line, MatrixMut, MatrixRef};
+use crate::parallel::{self, RowBlocks};
+use finish::{Activate, AddBias, Differentiate, Finish};
+use pass::{Block, Pass};
+
+/// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
+const LARGE: usize = 32 << 20;
 
 /// One relation of a sweep: what is gathered, and what it is multiplied by.
 #[derive(Clone, Copy, Debug)]
@@ -19,19 +32,37 @@ pub struct Term<'a> {
     pub weights: &'a PackedWeights,
 }
 
-/// Memory of a sweep, made once and used by all sweeps of a solve.
-#[derive(Debug, Default)]
-pub struct SweepScratch {}
+/// Memory of a sweep, made once and used by all sweeps of a solve: a gathered tile for each thread.
+#[derive(Debug)]
+pub struct SweepScratch {
+    isa: Isa,
+    /// One a thread; a lock is taken once a block and never contended but in pools larger than the one at hand.
+    tiles: Vec<Mutex<Vec<Line>>>,
+}
 
 impl SweepScratch {
-    /// Memory for sweeps over these relations.
-    pub fn new(_terms: &[Term<'_>]) -> Self {
-        Self {}
+    /// Memory for sweeps over these relations, with the best instruction set.
+    pub fn new(terms: &[Term<'_>]) -> Self {
+        let widths: Vec<_> = terms.iter().map(|term| term.weights.inner()).collect();
+        Self::with_widths(&widths, Isa::chosen())
+    }
+
+    /// Memory for products whose parts are gathered from rows of these widths.
+    pub fn with_widths(widths: &[usize], isa: Isa) -> Self {
+        let lines = widths.iter().map(|&width| gather::lines_per_row(width)).sum();
+        let tile = vec![Line([0.0; 16]); pass::tile_rows(lines) * lines];
+        Self { isa, tiles: (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect() }
     }
 
     /// Bytes taken.
     pub fn bytes(&self) -> usize {
-        0
+        let lines = |tile: &Mutex<Vec<Line>>| tile.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.tiles.iter().map(|tile| lines(tile) * size_of::<Line>()).sum()
+    }
+
+    /// The instruction set that sweeps use.
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 }
 
@@ -69,7 +100,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.run(norm, from, to, |_, _, z| activation.value(z))
+        self.run(Activate { input: self.input, activation }, norm, from, to)
     }
 
     /// G' from G.
@@ -86,50 +117,70 @@ impl Sweep<'_> {
         if let Some(shape) = derivative.shape() {
             assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
         }
-        self.run(norm, from, to, |i, k, z| derivative.at(i, k) * z)
+        self.run(Differentiate { input: self.input, derivative }, norm, from, to)
     }
 
-    fn run(
-        &self,
-        norm: Norm<'_>,
-        from: MatrixRef<'_>,
-        to: MatrixMut<'_>,
-        finish: impl Fn(usize, usize, f32) -> f32 + Sync,
-    ) -> Change {
-        let change = self.blocks.run(
-            to,
-            MatrixMut::split_at,
-            |_, rows, mut to| {
-                let mut change = Change::NONE;
-                for (at, i) in rows.enumerate() {
-                    let mut z = self.input.row(i).to_vec();
-                    for term in self.terms {
-                        for (j, value) in term.adjacency.entries(i) {
-                            for (l, x) in from.row(j).iter().enumerate() {
-                                for (k, z) in z.iter_mut().enumerate() {
-                                    *z += value * x * term.weights.at(l, k);
-                                }
-                            }
-                        }
-                    }
-                    for (k, (z, to)) in z.iter().zip(to.row_mut(at)).enumerate() {
-                        let (old, new) = (from.row(i)[k], finish(i, k, *z));
-                        let delta = (new - old).abs();
-                        let weight = norm.u.map_or(1.0, |u| u[i]) * norm.v.map_or(1.0, |v| v[k]);
-                        let finite = new.is_finite() && delta.is_finite();
-                        let entry =
-                            Change { weighted: delta / weight, largest: delta, state: new.abs(), finite };
-                        change = change.merge(entry);
-                        *to = new;
-                    }
-                }
-                change
-            },
-            Change::merge,
-        );
-        change.unwrap_or(Change::NONE)
+    fn run(&self, finish: impl Finish, norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) -> Change {
+        let shape = (to.rows(), to.cols());
+        assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
+        assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
+        assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
+        assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
+        let is_large = size_of_val(from.padded()) > LARGE;
+        let pass = Pass { terms: self.terms, plain: None, from, finish, norm: Some(norm), is_large };
+        run(&pass, self.blocks, self.scratch, to)
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A product of rows: sum_r (A_r^T U) P_r + U P + bias, in one pass; the input maps, and any linear layer.
+///
+/// # Panics
+/// Where shapes do not fit.
+pub fn product(
+    blocks: &RowBlocks,
+    terms: &[Term<'_>],
+    plain: Option<&PackedWeights>,
+    bias: Option<&[f32]>,
+    from: MatrixRef<'_>,
+    to: MatrixMut<'_>,
+    scratch: &SweepScratch,
+) {
+    assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
+    assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
+    let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
+    let pass = Pass { terms, plain, from, finish: AddBias { bias }, norm: None, is_large };
+    run(&pass, blocks, scratch, to);
+}
+
+fn run<F: Finish>(
+    pass: &Pass<'_, F>,
+    blocks: &RowBlocks,
+    scratch: &SweepScratch,
+    to: MatrixMut<'_>,
+) -> Change {
+    assert_eq!(blocks.rows(), to.rows(), "blocks of the result's rows");
+    for term in pass.terms {
+        assert_eq!(term.adjacency.rows(), to.rows(), "an operator with the result's rows");
+        assert_eq!(
+            term.adjacency.columns(),
+            pass.from.rows(),
+            "an operator with the state's rows as columns"
+        );
+    }
+    for weights in pass.terms.iter().map(|term| term.weights).chain(pass.plain) {
+        let shape = (pass.from.cols(), to.cols());
+        assert_eq!((weights.inner(), weights.outer()), shape, "weights of the state's width");
+    }
+    let change = blocks.run(
+        to,
+        MatrixMut::split_at,
+        |_, rows, to| {
+            let tile = &scratch.tiles[parallel::thread_index() % scratch.tiles.len()];
+            // A tile is written before it is read: what a panic left in it does no harm.
+            let mut tile = tile.lock().unwrap_or_else(PoisonError::into_inner);
+            scratch.isa.run(Block { pass, rows, to, scratch: &mut tile })
+        },
+        Change::merge,
+    );
+    change.unwrap_or(Change::NONE)
+}
