@@ -5,8 +5,10 @@
 //!
 //! | room | number | what |
 //! | --- | --- | --- |
-//! | [`parallel`] | 0 | the thread pool |
+//! | [`parallel`] | 0 | the thread pool, blocks of rows balanced by work |
+//! | [`dense`] | 0 | row-major f32 matrices, aligned |
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
+//! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
 //! ```no_run
@@ -17,6 +19,8 @@
 //! # Ok::<(), ignn_format::FormatError>(())
 //! ```
 
+pub mod dense;
 pub mod graph;
+pub mod kernels;
 pub mod parallel;
 pub mod report;

@@ -1,4 +1,4 @@
-//! Memory-mapped array files, and the only calls of mmap in the project.
+//! Memory-mapped array files and anonymous memory: the only calls of mmap in the project.
 //! It checks headers and lengths; what the numbers mean is for `csr` and above.
 //!
 //! # Safety of the mapping
@@ -9,10 +9,10 @@
 
 use std::fs::File;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, MmapMut};
 
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
@@ -74,6 +74,42 @@ impl<T: Element> Deref for MappedArray<T> {
     }
 }
 
+/// Zeroed memory of this process, aligned to a page, on huge pages where the system allows.
+///
+/// Nothing is taken until it is written: each page lies near the thread that writes to it first.
+#[derive(Debug)]
+pub struct AnonymousMemory {
+    map: MmapMut,
+}
+
+impl AnonymousMemory {
+    /// `None` where the system refuses, and for no bytes at all.
+    pub fn new(bytes: usize) -> Option<Self> {
+        if bytes == 0 {
+            return None;
+        }
+        let map = MmapMut::map_anon(bytes).ok()?;
+        #[cfg(target_os = "linux")]
+        // Advice: a system without huge pages gives small ones.
+        let _ = map.advise(Advice::HugePage);
+        Some(Self { map })
+    }
+}
+
+impl Deref for AnonymousMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl DerefMut for AnonymousMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.map
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +125,16 @@ mod tests {
         array.advise(Access::WillNeed);
         assert!(array.is_empty());
         assert!(MappedArray::<u64>::open(dir.path(), "offsets").is_err());
+    }
+
+    #[test]
+    fn anonymous_memory_is_zero_and_aligned() {
+        let mut memory = AnonymousMemory::new(5_000_000).unwrap();
+        assert!(memory.iter().all(|&byte| byte == 0));
+        assert_eq!(memory.as_ptr() as usize % 4096, 0);
+        memory[4_999_999] = 7;
+        assert_eq!((memory.len(), memory[4_999_999]), (5_000_000, 7));
+        assert!(AnonymousMemory::new(0).is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `ignn bench`: the program's own speed on this machine, beside what the machine itself can do.
+//! `ignn bench ingest`: edges per second from text to dataset, beside a plain copy of the same file.
 //! It measures and verifies; a slow result is never an error.
 
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
 use ignn_format::Manifest;
@@ -15,8 +15,8 @@ use ignn_format::staging::Staging;
 use ignn_ingest::command::edges::IngestEdges;
 use serde_json::json;
 
-use super::summary::{self, Job};
-use super::{Outcome, Session, count, machine, sample};
+use crate::cli::summary::{self, Job};
+use crate::cli::{Outcome, Session, count, machine, sample};
 
 /// Edges of the graph that is made where no file is given.
 const EDGES: u64 = 5_000_000;
@@ -24,28 +24,6 @@ const EDGES: u64 = 5_000_000;
 const REPEAT: u32 = 3;
 /// The verifier sorts all edges in memory.
 const VERIFIED_UP_TO: u64 = 100_000_000;
-
-/// Measure the program on this machine
-#[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
-pub struct Command {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    Ingest(Ingest),
-}
-
-impl Command {
-    /// Measures and prints.
-    pub fn run(self, session: &Session) -> Result<Outcome> {
-        match self.what {
-            What::Ingest(ingest) => ingest.run(session),
-        }
-    }
-}
 
 /// Edges per second by phase, from text to the finished dataset
 ///
@@ -58,7 +36,7 @@ Examples:
   ignn bench ingest
   ignn bench ingest --edges 50M --memory 512MiB
   ignn bench ingest graph.txt.gz --repeat 1")]
-struct Ingest {
+pub struct Ingest {
     /// An edge list of your own
     #[arg(value_name = "FILE", conflicts_with = "edges")]
     file: Option<PathBuf>,
@@ -77,7 +55,8 @@ struct Ingest {
 }
 
 impl Ingest {
-    fn run(self, session: &Session) -> Result<Outcome> {
+    /// Measures and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
         // Never committed: dropped at the end, and removed when the process is told to stop.
         let work = Staging::create(&self.directory.join("ignn-bench"), true)?;
         let file = match &self.file {

@@ -1,0 +1,35 @@
+//! `ignn bench`: the program's own speed on this machine, beside what the machine itself can do.
+//! A file a benchmark; each measures and verifies, and a slow result is never an error.
+
+mod ingest;
+mod roofline;
+mod sweep;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+use super::{Outcome, Session};
+
+/// Measure the program on this machine
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct Command {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Ingest(ingest::Ingest),
+    Sweep(sweep::Sweep),
+}
+
+impl Command {
+    /// Measures and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        match self.what {
+            What::Ingest(ingest) => ingest.run(session),
+            What::Sweep(sweep) => sweep.run(session),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The three matrices and their one layout.
+//! Shapes are checked by assertion: a wrong one is an error of the program, never of its input.
+
+use super::memory::Lines;
+use bytemuck::{Pod, Zeroable};
+
+/// Floats in a cache line.
+pub const LINE: usize = 16;
+
+/// A cache line of floats; its alignment is the matrix's.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct Line(pub [f32; LINE]);
+
+/// Floats from a row to the next.
+pub fn stride(cols: usize) -> usize {
+    if cols >= LINE { cols.next_multiple_of(LINE) } else { cols.next_power_of_two() }
+}
+
+/// A matrix that owns its memory.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    memory: Lines,
+    rows: usize,
+    cols: usize,
+}
+
+/// A borrowed matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixRef<'a> {
+    data: &'a [f32],
+    rows: usize,
+    cols: usize,
+}
+
+/// A mutably borrowed matrix, or a block of its rows.
+#[derive(Debug)]
+pub struct MatrixMut<'a> {
+    data: &'a mut [f32],
+    rows: usize,
+    cols: usize,
+}
+
+impl Matrix {
+    /// All zero.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        let floats = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
+        Self { memory: Lines::zeros(floats.div_ceil(LINE)), rows, cols }
+    }
+
+    /// Entry by entry.
+    pub fn from_fn(rows: usize, cols: usize, mut entry: impl FnMut(usize, usize) -> f32) -> Self {
+        let mut matrix = Self::zeros(rows, cols);
+        for i in 0..rows {
+            for (k, value) in matrix.row_mut(i).iter_mut().enumerate() {
+                *value = entry(i, k);
+            }
+        }
+        matrix
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns, without padding.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// A row, without padding.
+    pub fn row(&self, row: usize) -> &[f32] {
+        self.view().row(row)
+    }
+
+    /// A row to write, without padding.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        let (stride, cols) = (stride(self.cols), self.cols);
+        &mut bytemuck::cast_slice_mut(self.memory.all_mut())[row * stride..][..cols]
+    }
+
+    /// The matrix, borrowed.
+    pub fn view(&self) -> MatrixRef<'_> {
+        let data = &bytemuck::cast_slice(self.memory.all())[..self.rows * stride(self.cols)];
+        MatrixRef { data, rows: self.rows, cols: self.cols }
+    }
+
+    /// The matrix, borrowed to write.
+    pub fn view_mut(&mut self) -> MatrixMut<'_> {
+        let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
+        MatrixMut { data, rows: self.rows, cols: self.cols }
+    }
+}
+
+impl<'a> MatrixRef<'a> {
+    /// Number of rows.
+    pub fn rows(self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns, without padding.
+    pub fn cols(self) -> usize {
+        self.cols
+    }
+
+    /// Floats from a row to the next.
+    pub fn stride(self) -> usize {
+        stride(self.cols)
+    }
+
+    /// A row, without padding.
+    pub fn row(self, row: usize) -> &'a [f32] {
+        &self.padded_row(row)[..self.cols]
+    }
+
+    /// A row with its padding.
+    pub fn padded_row(self, row: usize) -> &'a [f32] {
+        let stride = self.stride();
+        &self.data[row * stride..][..stride]
+    }
+
+    /// All floats, padding included: aligned to a line where the stride is at least one.
+    pub fn padded(self) -> &'a [f32] {
+        self.data
+    }
+
+    /// All lines; of matrices of at least 16 columns, whose rows are whole lines.
+    pub fn lines(self) -> &'a [Line] {
+        bytemuck::cast_slice(self.data)
+    }
+
+    /// Rows `start..end`.
+    pub fn block(self, rows: std::ops::Range<usize>) -> Self {
+        let stride = self.stride();
+        Self { data: &self.data[rows.start * stride..rows.end * stride], rows: rows.len(), cols: self.cols }
+    }
+}
+
+impl<'a> MatrixMut<'a> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns, without padding.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Floats from a row to the next.
+    pub fn stride(&self) -> usize {
+        stride(self.cols)
+    }
+
+    /// A row, without padding.
+    pub fn row(&self, row: usize) -> &[f32] {
+        self.as_ref().row(row)
+    }
+
+    /// A row to write, without padding.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        let cols = self.cols;
+        &mut self.padded_row_mut(row)[..cols]
+    }
+
+    /// A row to write with its padding, which must stay zero.
+    pub fn padded_row_mut(&mut self, row: usize) -> &mut [f32] {
+        let stride = self.stride();
+        &mut self.data[row * stride..][..stride]
+    }
+
+    /// All floats to write, padding included, which must stay zero.
+    pub fn padded_mut(&mut self) -> &mut [f32] {
+        self.data
+    }
+
+    /// All lines to write; of matrices of at least 16 columns, whose rows are whole lines.
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        bytemuck::cast_slice_mut(self.data)
+    }
+
+    /// The matrix, borrowed.
+    pub fn as_ref(&self) -> MatrixRef<'_> {
+        MatrixRef { data: self.data, rows: self.rows, cols: self.cols }
+    }
+
+    /// The same matrix for a shorter time.
+    pub fn reborrow(&mut self) -> MatrixMut<'_> {
+        MatrixMut { data: self.data, rows: self.rows, cols: self.cols }
+    }
+
+    /// The first `rows` rows, and the rest.
+    pub fn split_at(self, rows: usize) -> (MatrixMut<'a>, MatrixMut<'a>) {
+        let cols = self.cols;
+        let (first, second) = self.data.split_at_mut(rows * stride(cols));
+        (MatrixMut { data: first, rows, cols }, MatrixMut { data: second, rows: self.rows - rows, cols })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_padded_to_lines_or_to_a_power_of_two() {
+        let expected = [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (16, 16), (17, 32), (128, 128)];
+        for (cols, padded) in expected {
+            assert_eq!(stride(cols), padded);
+        }
+    }
+
+    #[test]
+    fn blocks_are_aligned_and_disjoint() {
+        for cols in [1, 3, 16, 20] {
+            let mut matrix = Matrix::from_fn(5, cols, |i, k| (i * cols + k) as f32);
+            assert_eq!(matrix.view().padded().as_ptr() as usize % 64, 0);
+            let (mut first, mut second) = matrix.view_mut().split_at(2);
+            assert_eq!((first.rows(), second.rows()), (2, 3));
+            second.row_mut(0).fill(-1.0);
+            first.row_mut(1).fill(-2.0);
+            assert_eq!(matrix.row(1), vec![-2.0; cols]);
+            assert_eq!(matrix.view().block(2..3).row(0), vec![-1.0; cols]);
+            assert_eq!(matrix.row(3)[0], (3 * cols) as f32);
+            let padding = |i: usize| matrix.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0);
+            assert!((0..5).all(padding));
+        }
+        assert_eq!(Matrix::zeros(0, 7).view().padded().len(), 0);
+    }
+}

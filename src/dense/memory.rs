@@ -1,0 +1,66 @@
+//! The memory of a matrix: small ones from the allocator, large ones on huge pages.
+//! Zeroed lines; the shape is the matrix's.
+//!
+//! A sweep gathers rows from anywhere in the state: on small pages nearly every row costs a walk through the page tables.
+
+use bytemuck::Zeroable;
+use ignn_format::mapped::AnonymousMemory;
+
+use super::Line;
+
+/// From here on memory comes from the system, on huge pages: a few of them at least.
+const LARGE: usize = 8 << 20;
+
+#[derive(Debug)]
+pub enum Lines {
+    Heap(Vec<Line>),
+    Pages(AnonymousMemory),
+}
+
+impl Lines {
+    pub fn zeros(lines: usize) -> Self {
+        let bytes = lines.saturating_mul(size_of::<Line>());
+        let pages = if bytes >= LARGE { AnonymousMemory::new(bytes) } else { None };
+        pages.map_or_else(|| Self::Heap(vec![Line::zeroed(); lines]), Self::Pages)
+    }
+
+    pub fn all(&self) -> &[Line] {
+        match self {
+            Self::Heap(lines) => lines,
+            Self::Pages(bytes) => bytemuck::cast_slice(bytes),
+        }
+    }
+
+    pub fn all_mut(&mut self) -> &mut [Line] {
+        match self {
+            Self::Heap(lines) => lines,
+            Self::Pages(bytes) => bytemuck::cast_slice_mut(bytes),
+        }
+    }
+}
+
+impl Clone for Lines {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeros(self.all().len());
+        copy.all_mut().copy_from_slice(self.all());
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_and_small_behave_alike() {
+        for lines in [0, 3, LARGE / size_of::<Line>() + 1] {
+            let mut memory = Lines::zeros(lines);
+            assert_eq!(memory.all().len(), lines);
+            assert!(memory.all().iter().all(|line| line.0 == [0.0; 16]));
+            if let Some(last) = memory.all_mut().last_mut() {
+                last.0[15] = 1.0;
+                assert_eq!(memory.clone().all()[lines - 1].0[15], 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Activations: componentwise, non-expansive, with their derivatives.
+//! Scalar definitions, the reference of the vectorised ones.
+
+/// A componentwise map phi with |phi'| <= 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// z
+    Identity,
+    /// max(z, 0); derivative 0 at 0
+    Relu,
+    /// z where positive, else slope times z; 0 <= slope <= 1
+    LeakyRelu(f32),
+    /// tanh z
+    Tanh,
+    /// 1 / (1 + exp(-z))
+    Sigmoid,
+    /// z where positive, else exp(z) - 1
+    Elu,
+}
+
+impl Activation {
+    /// phi(z)
+    pub fn value(self, z: f32) -> f32 {
+        match self {
+            Self::Identity => z,
+            // Not f32::max, which turns NaN into 0.
+            Self::Relu => {
+                if z < 0.0 {
+                    0.0
+                } else {
+                    z
+                }
+            }
+            Self::LeakyRelu(slope) => {
+                if z < 0.0 {
+                    slope * z
+                } else {
+                    z
+                }
+            }
+            Self::Tanh => z.tanh(),
+            Self::Sigmoid => 1.0 / (1.0 + (-z).exp()),
+            Self::Elu => {
+                if z < 0.0 {
+                    z.exp_m1()
+                } else {
+                    z
+                }
+            }
+        }
+    }
+
+    /// phi'(z) of x = phi(z): every activation here allows to tell its derivative from its value.
+    pub fn derivative(self, x: f32) -> f32 {
+        let below = match self {
+            Self::Identity => return 1.0,
+            Self::Relu => 0.0,
+            Self::LeakyRelu(slope) => slope,
+            Self::Tanh => return 1.0 - x * x,
+            Self::Sigmoid => return x * (1.0 - x),
+            Self::Elu => x + 1.0,
+        };
+        if x > 0.0 { 1.0 } else { below }
+    }
+
+    /// The derivative where x is not positive, for those that are 1 elsewhere: one bit an entry tells all.
+    pub fn slope_below(self) -> Option<f32> {
+        match self {
+            Self::Relu => Some(0.0),
+            Self::LeakyRelu(slope) => Some(slope),
+            _ => None,
+        }
+    }
+
+    /// Whether phi(c z) = c phi(z) for c > 0.
+    pub fn is_homogeneous(self) -> bool {
+        matches!(self, Self::Identity | Self::Relu | Self::LeakyRelu(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derivatives_agree_with_differences() {
+        use Activation::*;
+        for activation in [Identity, Relu, LeakyRelu(0.2), Tanh, Sigmoid, Elu] {
+            for z in [-3.0f32, -0.7, -0.1, 0.1, 0.8, 2.5] {
+                let h = 1e-2;
+                let difference = (activation.value(z + h) - activation.value(z - h)) / (2.0 * h);
+                let derivative = activation.derivative(activation.value(z));
+                assert!((difference - derivative).abs() < 1e-3, "{activation:?} at {z}");
+                assert!(derivative.abs() <= 1.0);
+            }
+            assert!(activation.value(f32::NAN).is_nan());
+        }
+        assert_eq!(Relu.derivative(0.0), 0.0);
+    }
+}

@@ -1,0 +1,39 @@
+//! How much a sweep moved the state, and in which norm.
+//! Maxima only: they do not depend on any order, and a NaN anywhere shows.
+
+/// The certificate's norm: |E| = max |E_ik| / (u_i v_k); a missing vector is all ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Norm<'a> {
+    /// A positive weight a row.
+    pub u: Option<&'a [f32]>,
+    /// A positive weight a column.
+    pub v: Option<&'a [f32]>,
+}
+
+/// What a sweep did; exact maxima up to the rounding named.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// max |delta| / (u v), computed as |delta| * (1 / v) * (1 / u) in f32: at most four roundings off.
+    pub weighted: f32,
+    /// max |delta|
+    pub largest: f32,
+    /// max |x| of the new state
+    pub state: f32,
+    /// Whether every entry of the new state, and of the change, is a finite number.
+    pub finite: bool,
+}
+
+impl Change {
+    /// Nothing moved, nothing there.
+    pub const NONE: Self = Self { weighted: 0.0, largest: 0.0, state: 0.0, finite: true };
+
+    /// Of two parts of a state.
+    pub fn merge(self, other: Self) -> Self {
+        Self {
+            weighted: self.weighted.max(other.weighted),
+            largest: self.largest.max(other.largest),
+            state: self.state.max(other.state),
+            finite: self.finite && other.finite,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The derivative D of the activation at an equilibrium, as the adjoint sweep reads it.
+//! It is told from the state X = phi(Z): Z itself is never kept.
+//!
+//! | activation | kept | bytes read an entry |
+//! | --- | --- | --- |
+//! | identity | nothing | 0 |
+//! | relu, leaky relu | one bit an entry ([`Signs`]) | 1/8 |
+//! | others | nothing: recomputed from X, which is in memory anyway | 4 |
+
+use super::Activation;
+use crate::dense::{LINE, MatrixRef};
+use crate::parallel::RowBlocks;
+
+/// Which entries of a state are positive: 16 bits for each line of a row, lowest bit first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signs {
+    words: Vec<u16>,
+    rows: usize,
+    cols: usize,
+}
+
+impl Signs {
+    /// None positive.
+    pub fn new(rows: usize, cols: usize) -> Self {
+        Self { words: vec![0; rows * cols.div_ceil(LINE)], rows, cols }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Words of a row.
+    pub fn words_per_row(&self) -> usize {
+        self.cols.div_ceil(LINE)
+    }
+
+    /// The words of a row.
+    pub fn row(&self, row: usize) -> &[u16] {
+        let words = self.words_per_row();
+        &self.words[row * words..][..words]
+    }
+
+    /// Whether an entry is positive.
+    pub fn get(&self, row: usize, col: usize) -> bool {
+        self.row(row)[col / LINE] >> (col % LINE) & 1 == 1
+    }
+
+    /// Notes the signs of a state of the same shape.
+    pub fn record(&mut self, blocks: &RowBlocks, state: MatrixRef<'_>) {
+        assert_eq!(
+            (state.rows(), state.cols()),
+            (self.rows, self.cols),
+            "signs of a state of the same shape"
+        );
+        assert_eq!(blocks.rows(), self.rows, "blocks of the same rows");
+        let words = self.words_per_row();
+        blocks.run(
+            self.words.as_mut_slice(),
+            |part, rows| part.split_at_mut(rows * words),
+            |_, rows, part| {
+                for (row, out) in rows.zip(part.chunks_exact_mut(words.max(1))) {
+                    for (word, line) in out.iter_mut().zip(state.row(row).chunks(LINE)) {
+                        let bit = |(at, &x): (usize, &f32)| u16::from(x > 0.0) << at;
+                        *word = line.iter().enumerate().map(bit).fold(0, |word, bit| word | bit);
+                    }
+                }
+            },
+            |(), ()| (),
+        );
+    }
+}
+
+/// D, in one of its forms.
+#[derive(Clone, Copy, Debug)]
+pub enum Derivative<'a> {
+    /// 1 everywhere: the identity.
+    One,
+    /// 1 where positive, `slope` elsewhere.
+    Signs {
+        /// Which entries are positive.
+        signs: &'a Signs,
+        /// The derivative of the others.
+        slope: f32,
+    },
+    /// Recomputed from the state.
+    State {
+        /// The activation that gave the state.
+        activation: Activation,
+        /// X
+        state: MatrixRef<'a>,
+    },
+    /// Stored by the caller.
+    Matrix(MatrixRef<'a>),
+}
+
+impl Derivative<'_> {
+    /// An entry of D.
+    pub fn at(&self, row: usize, col: usize) -> f32 {
+        match *self {
+            Self::One => 1.0,
+            Self::Signs { signs, slope } => {
+                if signs.get(row, col) {
+                    1.0
+                } else {
+                    slope
+                }
+            }
+            Self::State { activation, state } => activation.derivative(state.row(row)[col]),
+            Self::Matrix(matrix) => matrix.row(row)[col],
+        }
+    }
+
+    /// Shape, where the form has one.
+    pub(crate) fn shape(&self) -> Option<(usize, usize)> {
+        match *self {
+            Self::One => None,
+            Self::Signs { signs, .. } => Some((signs.rows(), signs.cols())),
+            Self::State { state: matrix, .. } | Self::Matrix(matrix) => Some((matrix.rows(), matrix.cols())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+
+    #[test]
+    fn signs_tell_the_derivative_of_relu() {
+        for cols in [1, 7, 16, 37] {
+            let state = Matrix::from_fn(9, cols, |i, k| ((i * 31 + k * 17) % 5) as f32 - 2.0);
+            let mut signs = Signs::new(9, cols);
+            signs.record(&RowBlocks::balanced(9, &[], 5000), state.view());
+            let derivative = Derivative::Signs { signs: &signs, slope: 0.0 };
+            let other = Derivative::State { activation: Activation::Relu, state: state.view() };
+            for i in 0..9 {
+                for k in 0..cols {
+                    assert_eq!(derivative.at(i, k), other.at(i, k));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Pure compute: the fused sweep, its adjoint, gather, the products of the gradients, activations.
+//! No files, no allocation inside a call, no logging; fixed points are for `solver`.
+//!
+//! Legend (shapes as in the layout of the engine, a contiguous row a node):
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | A | n x n | A[j, i] is the weight of the edge j -> i |
+//! | X, G, B, R | n x m | state, adjoint state, input term, gradient with respect to the state |
+//! | W | m x m | weight in the paper's orientation: output row, input column |
+//! | D | n x m | derivative of the activation |
+
+mod activation;
+mod adjacency;
+mod change;
+mod derivative;
+mod gather;
+pub mod gradient;
+mod simd;
+pub mod sweep;
+mod weights;
+
+pub use activation::Activation;
+pub use adjacency::{AdjacencyError, AdjacencyRef};
+pub use change::{Change, Norm};
+pub use derivative::{Derivative, Signs};
+pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
+pub use weights::PackedWeights;
+
+#[cfg(test)]
+pub(crate) mod naive;

@@ -1,0 +1,143 @@
+//! A cache line of floats in registers, for each instruction set, and the choice among them at run time.
+//! Arithmetic on 16 lanes; what is computed with it is in the kernels, written once for all sets.
+//!
+//! Kernels are generic over [`Lanes`] and always inlined into a function that enables the instruction set, chosen once per
+//! block of rows ([`Isa::run`]). `IGNN_SIMD=scalar|avx2|avx512` overrides the choice; what the processor cannot do is
+//! never chosen. Results differ between instruction sets in the last bits (fused multiply-add), never between threads.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod math;
+mod scalar;
+
+pub(crate) use math::{elu, sigmoid, tanh};
+
+use std::sync::OnceLock;
+
+use crate::dense::Line;
+
+/// Overrides the instruction set.
+pub const VARIABLE: &str = "IGNN_SIMD";
+
+/// 16 floats in registers.
+pub(crate) trait Lanes: Copy {
+    fn splat(x: f32) -> Self;
+    fn load(line: &Line) -> Self;
+    fn store(self, line: &mut Line);
+    /// Stores past the caches; visible to other threads after [`Lanes::fence`].
+    fn stream(self, line: &mut Line);
+    fn fence();
+    /// Asks for the line at an address, which need not be valid, to be brought near.
+    fn prefetch(address: *const Line);
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn div(self, other: Self) -> Self;
+    /// self * factor + term
+    fn mul_add(self, factor: Self, term: Self) -> Self;
+    fn abs(self) -> Self;
+    /// Within [-limit, limit]; NaN stays NaN.
+    fn clamp(self, limit: Self) -> Self;
+    /// The larger of two non-negative numbers by their bits: NaN beats infinity beats every number.
+    fn max_bits(self, other: Self) -> Self;
+    /// `then` where negative, itself elsewhere; NaN stays NaN.
+    fn where_negative(self, then: Self) -> Self;
+    /// `then` where positive, `otherwise` elsewhere.
+    fn if_positive(self, then: Self, otherwise: Self) -> Self;
+    /// `set` where the bit of the lane is set, `clear` elsewhere; lowest bit first.
+    fn by_bits(bits: u16, set: Self, clear: Self) -> Self;
+    /// The nearest whole number, for numbers below 2^22.
+    fn round(self) -> Self;
+    /// 2 to the power of a whole number in [-126, 127].
+    fn power_of_two(self) -> Self;
+
+    #[inline(always)]
+    fn to_array(self) -> [f32; 16] {
+        let mut line = Line([0.0; 16]);
+        self.store(&mut line);
+        line.0
+    }
+}
+
+/// Work that runs on any instruction set.
+///
+/// `ROWS` rows of `PANELS` lines are as many accumulators as the set has registers for. Implementations are
+/// `#[inline(always)]`, and so is all they call.
+pub(crate) trait Kernel {
+    type Output;
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output;
+}
+
+/// An instruction set that this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Isa {
+    /// Rows that the multiply works on together are a multiple of this for every instruction set.
+    pub(crate) const TILE: usize = 12;
+
+    /// Plain code, on any processor.
+    pub const SCALAR: Self = Self(Set::Scalar);
+
+    /// All that this processor has, best last.
+    pub fn available() -> Vec<Self> {
+        let mut sets = vec![Self::SCALAR];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if avx2::is_available() {
+                sets.push(Self(Set::Avx2));
+            }
+            if avx512::is_available() {
+                sets.push(Self(Set::Avx512));
+            }
+        }
+        sets
+    }
+
+    /// The best one, or the one that `IGNN_SIMD` names where the processor has it; asked once.
+    pub fn chosen() -> Self {
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let available = Self::available();
+            let wanted = std::env::var(VARIABLE).unwrap_or_default();
+            let named = available.iter().find(|isa| isa.name() == wanted);
+            *named.or(available.last()).unwrap_or(&Self::SCALAR)
+        })
+    }
+
+    /// `scalar`, `avx2` or `avx512`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Scalar => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+        }
+    }
+
+    /// Runs a kernel with this instruction set.
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Set::Scalar => kernel.run::<scalar::Scalar, 2, 1>(),
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => avx2::run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => avx512::run(kernel),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Every instruction set of this processor against plain arithmetic.
+
+use super::*;
+use crate::kernels::Activation;
+
+/// The name of what a lane does to (a, b, c), and what it gives.
+type Results = Vec<(&'static str, [f32; 16])>;
+
+struct Operations {
+    a: Line,
+    b: Line,
+    c: Line,
+}
+
+impl Kernel for Operations {
+    type Output = Results;
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Results {
+        assert_eq!(Isa::TILE % ROWS, 0);
+        let (a, b, c) = (L::load(&self.a), L::load(&self.b), L::load(&self.c));
+        L::prefetch(std::ptr::null());
+        let mut line = Line([0.0; 16]);
+        a.stream(&mut line);
+        L::fence();
+        vec![
+            ("stream", line.0),
+            ("splat", L::splat(self.a.0[3]).to_array()),
+            ("add", a.add(b).to_array()),
+            ("sub", a.sub(b).to_array()),
+            ("mul", a.mul(b).to_array()),
+            ("div", a.div(b).to_array()),
+            ("mul_add", a.mul_add(b, c).to_array()),
+            ("abs", a.abs().to_array()),
+            ("clamp", a.clamp(L::splat(1.5)).to_array()),
+            ("max_bits", a.abs().max_bits(b.abs()).to_array()),
+            ("where_negative", a.where_negative(b).to_array()),
+            ("if_positive", a.if_positive(b, c).to_array()),
+            ("by_bits", L::by_bits(0b1010_0110_0000_1111, a, b).to_array()),
+            ("round", a.round().to_array()),
+            ("power_of_two", a.round().power_of_two().to_array()),
+            ("tanh", tanh(a).to_array()),
+            ("sigmoid", sigmoid(a).to_array()),
+            ("elu", elu(a).to_array()),
+        ]
+    }
+}
+
+fn expected(name: &str, lane: usize, a: f32, b: f32, c: f32, first: f32) -> f32 {
+    match name {
+        "stream" => a,
+        "splat" => first,
+        "add" => a + b,
+        "sub" => a - b,
+        "mul" => a * b,
+        "div" => a / b,
+        "mul_add" => a * b + c,
+        "abs" => a.abs(),
+        "clamp" => a.clamp(-1.5, 1.5),
+        "max_bits" => a.abs().max(b.abs()),
+        "where_negative" => {
+            if a < 0.0 {
+                b
+            } else {
+                a
+            }
+        }
+        "if_positive" => {
+            if a > 0.0 {
+                b
+            } else {
+                c
+            }
+        }
+        "by_bits" => {
+            if 0b1010_0110_0000_1111 >> lane & 1 == 1 {
+                a
+            } else {
+                b
+            }
+        }
+        "round" => a.round_ties_even(),
+        "power_of_two" => a.round_ties_even().exp2(),
+        "tanh" => Activation::Tanh.value(a),
+        "sigmoid" => Activation::Sigmoid.value(a),
+        "elu" => Activation::Elu.value(a),
+        _ => unreachable!("{name}"),
+    }
+}
+
+#[test]
+fn every_operation_on_every_lane() {
+    let sets = Isa::available();
+    println!(
+        "tested: {:?}; sets that this processor lacks were not",
+        sets.iter().map(|s| s.name()).collect::<Vec<_>>()
+    );
+    for isa in sets {
+        for step in 0..400 {
+            let line = |phase: f32| {
+                let entry = |lane: usize| {
+                    let t = (step * 16 + lane) as f32;
+                    // From far below 1 to where the exponential overflows.
+                    (t * 0.7 + phase).sin() * 10f32.powf((t * 0.013).sin() * 3.0 - 1.0)
+                };
+                Line(std::array::from_fn(entry))
+            };
+            let (a, b, c) = (line(0.0), line(1.0), line(2.0));
+            for (name, found) in isa.run(Operations { a, b, c }) {
+                for (lane, &found) in found.iter().enumerate() {
+                    let (x, y, z) = (a.0[lane], b.0[lane], c.0[lane]);
+                    let expected = expected(name, lane, x, y, z, a.0[3]);
+                    if name == "power_of_two" && x.abs() > 126.0 {
+                        continue;
+                    }
+                    let error = (f64::from(found) - f64::from(expected)).abs();
+                    let size = match name {
+                        // Rounded once or twice; relative to the larger part.
+                        "mul_add" => (x * y).abs().max(z.abs()),
+                        _ => expected.abs(),
+                    };
+                    assert!(
+                        error <= 6.0 * f64::from(f32::EPSILON) * f64::from(size) + 1e-37,
+                        "{} {name}({x}, {y}, {z}): found {found}, expected {expected}",
+                        isa.name(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_number_stays_visible() {
+    for isa in Isa::available() {
+        let nan = Line([f32::NAN; 16]);
+        for (name, found) in isa.run(Operations { a: nan, b: Line([1.0; 16]), c: Line([2.0; 16]) }) {
+            match name {
+                "if_positive" => assert_eq!(found, [2.0; 16]),
+                "power_of_two" | "by_bits" => {}
+                _ => assert!(found.iter().all(|x| x.is_nan()), "{} {name}: {found:?}", isa.name()),
+            }
+        }
+        let extremes = Line(std::array::from_fn(|lane| if lane % 2 == 0 { 1e30 } else { -1e30 }));
+        for (name, found) in isa.run(Operations { a: extremes, b: extremes, c: extremes }) {
+            match name {
+                "tanh" => assert_eq!(found[..2], [1.0, -1.0]),
+                "sigmoid" => assert!(found[0] == 1.0 && found[1].abs() < 1e-37),
+                "elu" => assert_eq!(found[..2], [1e30, -1.0]),
+                _ => {}
+            }
+        }
+    }
+}

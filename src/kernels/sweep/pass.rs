@@ -1,0 +1,327 @@
+//! One pass over a block of rows: gather a tile of rows into cache, multiply, finish, store.
+//! It knows no threads; the blocks are disjoint, and each is one call.
+//!
+//! While a tile is multiplied, what the next one gathers is fetched, a row now and then: the memory's latency hides
+//! behind the arithmetic. A panel of the weights (inner x 16 floats) stays in the first cache for a tile.
+
+use std::ops::Range;
+
+use super::super::simd::{Isa, Kernel, Lanes};
+use super::super::{Change, Norm, PackedWeights, gather};
+use super::Term;
+use super::finish::{Finish, Maxima, line_row};
+use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
+
+/// Rows of the largest tile.
+const LARGEST_TILE: usize = 96;
+/// Lines of a gathered tile: 16 KiB, half of a first cache.
+const TILE_LINES: usize = 256;
+/// Rows of a tile at least, so that a panel is used often enough when it comes from afar.
+const SMALLEST_TILE: usize = 24;
+/// Lines fetched ahead for a tile: they must not push the weights out of the second cache.
+const FETCHED_LINES: usize = 2048;
+
+/// Rows of a tile whose rows take so many lines together.
+pub(super) fn tile_rows(lines: usize) -> usize {
+    let rows = (TILE_LINES / lines.max(1)).clamp(SMALLEST_TILE, LARGEST_TILE);
+    rows - rows % Isa::TILE
+}
+
+/// What all blocks of a pass share.
+pub(super) struct Pass<'a, F> {
+    /// Gathered and multiplied.
+    pub terms: &'a [Term<'a>],
+    /// Multiplied without gathering.
+    pub plain: Option<&'a PackedWeights>,
+    pub from: MatrixRef<'a>,
+    pub finish: F,
+    /// The norm of the change from `from`; `None` where the result is no later state of it.
+    pub norm: Option<Norm<'a>>,
+    /// Whether the result is too large for the caches: it is stored past them.
+    pub is_large: bool,
+}
+
+/// A pass over one block.
+pub(super) struct Block<'p, 'a, F> {
+    pub pass: &'p Pass<'a, F>,
+    pub rows: Range<usize>,
+    pub to: MatrixMut<'p>,
+    pub scratch: &'p mut Tile,
+}
+
+impl<F: Finish> Kernel for Block<'_, '_, F> {
+    type Output = Change;
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Change {
+        let pass = self.pass;
+        let per_row = gather::lines_per_row(pass.from.cols());
+        let segments = pass.terms.len() + usize::from(pass.plain.is_some());
+        let tile = tile_rows(per_row * segments);
+        let panels = self.to.cols().div_ceil(LINE);
+        self.scratch.check(tile * per_row * segments, tile * panels, panels);
+        self.scratch.invert(pass.norm.and_then(|norm| norm.v));
+        let mut maxima = Maxima::<L>::new();
+        let mut start = self.rows.start;
+        while start < self.rows.end {
+            let rows = start..self.rows.end.min(start + tile);
+            for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * per_row)) {
+                gather::rows::<L>(&term.adjacency, pass.from, rows.clone(), out);
+            }
+            if pass.plain.is_some() {
+                let out = &mut self.scratch.gathered[pass.terms.len() * tile * per_row..];
+                gather::copy(pass.from, rows.clone(), out);
+            }
+            self.scratch.list::<L, F>(pass, rows.end..self.rows.end.min(rows.end + tile));
+            let steps = rows.len().div_ceil(ROWS) * panels.div_ceil(PANELS) * segments;
+            let mut fetch = Fetch { steps, due: 0, next: 0 };
+            let mut panel = 0;
+            while panel + PANELS <= panels {
+                self.multiply::<L, ROWS, PANELS>(rows.len(), panel, tile, &mut fetch);
+                panel += PANELS;
+            }
+            while panel < panels {
+                self.multiply::<L, ROWS, 1>(rows.len(), panel, tile, &mut fetch);
+                panel += 1;
+            }
+            for row in rows.clone() {
+                self.finish_row::<L>(row, row - rows.start, &mut maxima);
+            }
+            start = rows.end;
+        }
+        L::fence();
+        maxima.change(pass.norm.is_some_and(|norm| norm.u.is_some() || norm.v.is_some()))
+    }
+}
+
+impl<F: Finish> Block<'_, '_, F> {
+    /// Columns of `PANELS` panels of the product for the rows of a tile.
+    #[inline(always)]
+    fn multiply<L: Lanes, const ROWS: usize, const PANELS: usize>(
+        &mut self,
+        rows: usize,
+        panel: usize,
+        tile: usize,
+        fetch: &mut Fetch,
+    ) {
+        let pass = self.pass;
+        let per_row = gather::lines_per_row(pass.from.cols());
+        let panels = self.to.cols().div_ceil(LINE);
+        let weights = pass.terms.iter().map(|term| term.weights).chain(pass.plain);
+        let Tile { gathered, products, addresses, .. } = &mut *self.scratch;
+        let mut first = 0;
+        while first < rows {
+            let mut sums = [[L::splat(0.0); PANELS]; ROWS];
+            let at = first * per_row;
+            for (weights, gathered) in weights.clone().zip(gathered.chunks_exact(tile * per_row)) {
+                let gathered = &gathered[at..at + ROWS * per_row];
+                let fetched = fetch.share(addresses);
+                sums = product::<L, ROWS, PANELS>(gathered, per_row, weights, panel, fetched, sums);
+            }
+            for (offset, sums) in sums.iter().enumerate() {
+                let out = &mut products[(first + offset) * panels + panel..][..PANELS];
+                for (sum, line) in sums.iter().zip(out) {
+                    sum.store(line);
+                }
+            }
+            first += ROWS;
+        }
+    }
+
+    /// Finishes and stores a row, the one at `at` of the tile.
+    #[inline(always)]
+    fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) {
+        let pass = self.pass;
+        let (cols, stride) = (self.to.cols(), self.to.stride());
+        let panels = cols.div_ceil(LINE);
+        let Tile { products, inverse_v, .. } = &mut *self.scratch;
+        let new = &mut products[at * panels..][..panels];
+        pass.finish.row::<L>(row, new);
+        if cols % LINE != 0
+            && let Some(last) = new.last_mut()
+        {
+            // Padding stays zero, whatever the activation makes of zero.
+            L::by_bits((1 << (cols % LINE)) - 1, L::load(last), L::splat(0.0)).store(last);
+        }
+        if let Some(norm) = pass.norm {
+            let mut narrow = [Line([0.0; LINE])];
+            let old = line_row(pass.from, row, &mut narrow);
+            match norm.u.map(|u| 1.0 / u[row]) {
+                None if norm.v.is_none() => maxima.note(old, new),
+                inverse_u => maxima.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
+            }
+        }
+        let row = row - self.rows.start;
+        if stride < LINE {
+            self.to.padded_row_mut(row).copy_from_slice(&new[0].0[..stride]);
+            return;
+        }
+        let out = &mut self.to.lines_mut()[row * panels..][..panels];
+        if pass.is_large {
+            for (new, out) in new.iter().zip(out) {
+                L::load(new).stream(out);
+            }
+        } else {
+            for (new, out) in new.iter().zip(out) {
+                L::load(new).store(out);
+            }
+        }
+    }
+}
+
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`.
+#[inline(always)]
+fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    gathered: &[Line],
+    per_row: usize,
+    weights: &PackedWeights,
+    panel: usize,
+    fetched: &[usize],
+    mut sums: [[L; PANELS]; ROWS],
+) -> [[L; PANELS]; ROWS] {
+    let panels: [&[Line]; PANELS] = std::array::from_fn(|offset| weights.panel(panel + offset));
+    for block in 0..per_row {
+        let rows: [&[f32; LINE]; ROWS] = std::array::from_fn(|row| &gathered[row * per_row + block].0);
+        let first = block * LINE;
+        let end = weights.inner().min(first + LINE);
+        let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);
+        for &address in fetched {
+            // An address to fetch, never one to read.
+            L::prefetch(std::ptr::without_provenance::<Line>(address).wrapping_add(block));
+        }
+        // The sums are a value, not a reference: they must stay in registers from here to the end of the block.
+        sums = if end - first == LINE {
+            outer_products::<L, ROWS, PANELS>(LINE, &rows, &lines, sums)
+        } else {
+            outer_products::<L, ROWS, PANELS>(end - first, &rows, &lines, sums)
+        };
+    }
+    sums
+}
+
+/// sums + the first `count` columns of the rows times the lines of the panels.
+#[inline(always)]
+fn outer_products<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    count: usize,
+    rows: &[&[f32; LINE]; ROWS],
+    panels: &[&[Line]; PANELS],
+    mut sums: [[L; PANELS]; ROWS],
+) -> [[L; PANELS]; ROWS] {
+    for k in 0..count.min(LINE) {
+        let mut weights = [L::splat(0.0); PANELS];
+        for panel in 0..PANELS {
+            weights[panel] = L::load(&panels[panel][k]);
+        }
+        for row in 0..ROWS {
+            let x = L::splat(rows[row][k]);
+            for panel in 0..PANELS {
+                sums[row][panel] = x.mul_add(weights[panel], sums[row][panel]);
+            }
+        }
+    }
+    sums
+}
+
+/// What a thread needs while it works on a block.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    /// The gathered rows of every term.
+    gathered: Vec<Line>,
+    /// Their products with the weights.
+    products: Vec<Line>,
+    /// 1 / v of the norm.
+    inverse_v: Vec<Line>,
+    /// Where the rows begin that the next tile reads.
+    addresses: Vec<usize>,
+}
+
+impl Tile {
+    /// For gathered rows of so many lines together, and products of so many.
+    pub fn new(lines: usize, panels: usize) -> Self {
+        let zero = Line([0.0; LINE]);
+        let rows = tile_rows(lines);
+        Self {
+            gathered: vec![zero; rows * lines],
+            products: vec![zero; rows * panels],
+            inverse_v: vec![zero; panels],
+            addresses: Vec::with_capacity(FETCHED_LINES + 2 * LARGEST_TILE),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len();
+        lines * size_of::<Line>() + self.addresses.capacity() * size_of::<usize>()
+    }
+
+    /// # Panics
+    /// Where the memory was made for smaller products: terms would be left out.
+    fn check(&self, gathered: usize, products: usize, panels: usize) {
+        let is_enough = self.gathered.len() >= gathered
+            && self.products.len() >= products
+            && self.inverse_v.len() >= panels;
+        assert!(is_enough, "a scratch made for these widths");
+    }
+
+    /// Takes 1 / v for the norm.
+    fn invert(&mut self, v: Option<&[f32]>) {
+        let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut self.inverse_v);
+        match v {
+            Some(v) => floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v),
+            None => floats.fill(1.0),
+        }
+    }
+
+    /// Lists what the next tile will read: rows that its entries gather, then its rows of the input and of the old state.
+    #[inline(always)]
+    fn list<L: Lanes, F: Finish>(&mut self, pass: &Pass<'_, F>, next: Range<usize>) {
+        self.addresses.clear();
+        if next.is_empty() {
+            return;
+        }
+        let largest = FETCHED_LINES / gather::lines_per_row(pass.from.cols());
+        let address = |matrix: MatrixRef<'_>, row: usize| {
+            matrix.padded().as_ptr().wrapping_add(row * matrix.stride()).addr()
+        };
+        for term in pass.terms {
+            let offsets = term.adjacency.offsets();
+            let (first, end) = (offsets[next.start] as usize, offsets[next.end] as usize);
+            let room = largest - self.addresses.len().min(largest);
+            for &column in &term.adjacency.neighbours()[first..end.min(first + room)] {
+                self.addresses.push(address(pass.from, column as usize));
+                if let Some(scale) = term.adjacency.gather_scale() {
+                    L::prefetch(scale.as_ptr().wrapping_add(column as usize).cast());
+                }
+            }
+        }
+        let old = (pass.norm.is_some() || pass.plain.is_some()).then_some(pass.from);
+        for matrix in [pass.finish.input(), old].into_iter().flatten() {
+            self.addresses.extend(next.clone().map(|row| address(matrix, row)));
+        }
+    }
+}
+
+/// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group and a panel.
+///
+/// Line b of a step's rows is fetched before block b of its product: the rows' pages are looked up together, and their
+/// lines come one after the other; in a burst they would wait for each other, and the product for them.
+struct Fetch {
+    steps: usize,
+    /// Rows that should be fetched by now, in parts of `steps`.
+    due: usize,
+    /// The next row of the list.
+    next: usize,
+}
+
+impl Fetch {
+    /// The rows of the next step.
+    #[inline(always)]
+    fn share<'a>(&mut self, addresses: &'a [usize]) -> &'a [usize] {
+        let first = self.next;
+        self.due += addresses.len();
+        while self.due >= self.steps {
+            self.due -= self.steps;
+            self.next += 1;
+        }
+        &addresses[first..self.next]
+    }
+}

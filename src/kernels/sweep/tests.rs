@@ -1,0 +1,286 @@
+//! The sweep against the plainest loop and against sprs, on every instruction set of this processor.
+
+use proptest::prelude::*;
+use sprs::CsMatViewI;
+
+use super::*;
+use crate::dense::Matrix;
+use crate::kernels::Signs;
+use crate::kernels::naive::{self, Operator, Random};
+use crate::parallel::with_threads;
+
+const ACTIVATIONS: [Activation; 6] = [
+    Activation::Identity,
+    Activation::Relu,
+    Activation::LeakyRelu(0.1),
+    Activation::Tanh,
+    Activation::Sigmoid,
+    Activation::Elu,
+];
+
+struct Case {
+    operators: Vec<Operator>,
+    weights: Vec<Matrix>,
+    input: Matrix,
+    from: Matrix,
+}
+
+impl Case {
+    fn random(seed: u64, nodes: usize, width: usize, relations: usize) -> Self {
+        let random = &mut Random(seed);
+        let operator = |r| Operator::random(random, nodes, nodes, seed as usize + 3 * r);
+        let operators = (0..relations).map(operator).collect();
+        let weights = (0..relations).map(|_| random.matrix(width, width)).collect();
+        Self { operators, weights, input: random.matrix(nodes, width), from: random.matrix(nodes, width) }
+    }
+
+    fn naive_terms(&self) -> Vec<(AdjacencyRef<'_>, MatrixRef<'_>)> {
+        self.operators.iter().zip(&self.weights).map(|(a, w)| (a.view(), w.view())).collect()
+    }
+
+    /// One sweep into a matrix full of NaN, padding excepted.
+    fn run(
+        &self,
+        isa: Isa,
+        pack: fn(MatrixRef<'_>) -> PackedWeights,
+        sweep: impl Fn(Sweep<'_>, MatrixMut<'_>) -> Change,
+    ) -> (Matrix, Change) {
+        let packed: Vec<_> = self.weights.iter().map(|w| pack(w.view())).collect();
+        let operators = self.operators.iter().zip(&packed);
+        let terms: Vec<_> = operators.map(|(a, weights)| Term { adjacency: a.view(), weights }).collect();
+        let widths: Vec<_> = terms.iter().map(|term| term.weights.inner()).collect();
+        let scratch = SweepScratch::with_widths(&widths, self.from.cols(), isa);
+        let blocks = blocks(&terms);
+        let mut to = Matrix::from_fn(self.from.rows(), self.from.cols(), |_, _| f32::NAN);
+        let parts = Sweep { blocks: &blocks, terms: &terms, input: self.input.view(), scratch: &scratch };
+        let change = sweep(parts, to.view_mut());
+        (to, change)
+    }
+
+    fn forward(&self, isa: Isa, activation: Activation, norm: Norm<'_>) -> (Matrix, Change) {
+        self.run(isa, PackedWeights::forward, |sweep, to| {
+            sweep.forward(activation, norm, self.from.view(), to)
+        })
+    }
+
+    fn adjoint(&self, isa: Isa, derivative: Derivative<'_>) -> (Matrix, Change) {
+        self.run(isa, PackedWeights::adjoint, |sweep, to| {
+            sweep.adjoint(derivative, Norm::default(), self.from.view(), to)
+        })
+    }
+}
+
+/// The change by definition.
+fn naive_change(old: MatrixRef<'_>, new: MatrixRef<'_>, u: &[f32], v: &[f32]) -> (f64, f32, f32) {
+    let (mut weighted, mut largest, mut state) = (0.0f64, 0.0f32, 0.0f32);
+    for i in 0..old.rows() {
+        for (k, (&old, &new)) in old.row(i).iter().zip(new.row(i)).enumerate() {
+            let delta = (new - old).abs();
+            weighted = weighted.max(f64::from(delta) / f64::from(u[i]) / f64::from(v[k]));
+            (largest, state) = (largest.max(delta), state.max(new.abs()));
+        }
+    }
+    (weighted, largest, state)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn every_width_and_set_is_the_naive_loop(
+        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6,
+    ) {
+        let case = Case::random(seed, nodes, width, relations);
+        let expected = naive::forward(&case.naive_terms(), case.input.view(), ACTIVATIONS[phi], case.from.view());
+        let (u, v) = (Random(seed ^ 1).vector(nodes), Random(seed ^ 2).vector(width));
+        for isa in Isa::available() {
+            let what = format!("{} {:?} {width} {relations}", isa.name(), ACTIVATIONS[phi]);
+            let (to, change) = case.forward(isa, ACTIVATIONS[phi], Norm { u: Some(&u), v: Some(&v) });
+            naive::assert_close(to.view(), &expected, &what);
+            let (weighted, largest, state) = naive_change(case.from.view(), to.view(), &u, &v);
+            prop_assert!(change.finite);
+            prop_assert_eq!((change.largest, change.state), (largest, state));
+            prop_assert!((f64::from(change.weighted) - weighted).abs() <= 1e-6 * weighted, "{}", what);
+        }
+    }
+
+    #[test]
+    fn the_adjoint_is_the_naive_loop(
+        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6,
+    ) {
+        let case = Case::random(seed, nodes, width, relations);
+        let state = Random(seed ^ 3).matrix(nodes, width);
+        let mut signs = Signs::new(nodes, width);
+        signs.record(&RowBlocks::balanced(nodes, &[], 1000), state.view());
+        let activation = ACTIVATIONS[phi];
+        let recomputed = Derivative::State { activation, state: state.view() };
+        let slope = activation.slope_below();
+        let by_signs = slope.map(|slope| Derivative::Signs { signs: &signs, slope });
+        for derivative in [Some(recomputed), by_signs, Some(Derivative::One), Some(Derivative::Matrix(state.view()))] {
+            let Some(derivative) = derivative else { continue };
+            let expected = naive::adjoint(&case.naive_terms(), case.input.view(), derivative, case.from.view());
+            for isa in Isa::available() {
+                let (to, _) = case.adjoint(isa, derivative);
+                naive::assert_close(to.view(), &expected, &format!("{} {width} {relations}", isa.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn wide_states_are_the_naive_loop() {
+    for width in [127, 128, 129, 256, 300, 513] {
+        let case = Case::random(width as u64, 40, width, 1);
+        let expected =
+            naive::forward(&case.naive_terms(), case.input.view(), Activation::Identity, case.from.view());
+        for isa in Isa::available() {
+            let (to, _) = case.forward(isa, Activation::Identity, Norm::default());
+            naive::assert_close(to.view(), &expected, &format!("{} {width}", isa.name()));
+        }
+    }
+}
+
+#[test]
+fn gathering_agrees_with_sprs() {
+    for width in [1, 5, 16, 48, 130] {
+        let random = &mut Random(width as u64);
+        // Only values: scales are not sprs's.
+        let operator = Operator::random(random, 70, 50, 1);
+        let indices: Vec<usize> = operator.neighbours.iter().map(|&j| j as usize).collect();
+        let offsets: Vec<usize> = operator.offsets.iter().map(|&o| o as usize).collect();
+        let values = operator.values.as_ref().unwrap();
+        let sparse = CsMatViewI::<f32, usize>::new((70, 50), &offsets, &indices, values);
+        let from = random.matrix(50, width);
+        let columns = (0..width).map(|k| {
+            let column: Vec<f32> = (0..50).map(|j| from.row(j)[k]).collect();
+            let mut out = vec![0.0f32; 70];
+            sprs::prod::mul_acc_mat_vec_csr(sparse, &column, &mut out);
+            out
+        });
+        let columns: Vec<Vec<f32>> = columns.collect();
+        let expected = (0..70).map(|i| columns.iter().map(|column| f64::from(column[i])).collect()).collect();
+        // With P = I the product is the gathered sum.
+        let identity = Matrix::from_fn(width, width, |k, l| f32::from(u8::from(k == l)));
+        let packed = PackedWeights::forward(identity.view());
+        let terms = [Term { adjacency: operator.view(), weights: &packed }];
+        for isa in Isa::available() {
+            let scratch = SweepScratch::with_widths(&[width], width, isa);
+            let mut to = Matrix::zeros(70, width);
+            product(&blocks(&terms), &terms, None, None, from.view(), to.view_mut(), &scratch);
+            naive::assert_close(to.view(), &expected, &format!("{} {width}", isa.name()));
+        }
+    }
+}
+
+#[test]
+fn products_of_other_shapes_with_a_plain_part_and_a_bias() {
+    for (p, m) in [(1, 1), (3, 20), (40, 3), (33, 17), (100, 64)] {
+        let random = &mut Random(p as u64);
+        let operator = Operator::random(random, 60, 60, 6);
+        let (u, gathered, plain) = (random.matrix(60, p), random.matrix(m, p), random.matrix(m, p));
+        let bias = random.vector(m);
+        let copy: naive::Rows = (0..60).map(|i| u.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
+        let mut expected =
+            naive::times_transposed(&naive::gather(operator.view(), u.view()), gathered.view());
+        let second = naive::times_transposed(&copy, plain.view());
+        for (row, second) in expected.iter_mut().zip(second) {
+            for (k, (x, second)) in row.iter_mut().zip(second).enumerate() {
+                *x += second + f64::from(bias[k]);
+            }
+        }
+        let (gathered, plain) =
+            (PackedWeights::forward(gathered.view()), PackedWeights::forward(plain.view()));
+        let terms = [Term { adjacency: operator.view(), weights: &gathered }];
+        for isa in Isa::available() {
+            let scratch = SweepScratch::with_widths(&[p, p], m, isa);
+            let mut to = Matrix::zeros(60, m);
+            product(&blocks(&terms), &terms, Some(&plain), Some(&bias), u.view(), to.view_mut(), &scratch);
+            naive::assert_close(to.view(), &expected, &format!("{} {p} {m}", isa.name()));
+        }
+    }
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    for width in [7, 128] {
+        let case = Case::random(5, 4000, width, 2);
+        for isa in Isa::available() {
+            let run = |threads| {
+                with_threads(threads, || {
+                    let (to, change) = case.forward(isa, Activation::Tanh, Norm::default());
+                    (to.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>(), change)
+                })
+            };
+            let one = run(1);
+            assert!(one == run(2) && one == run(4), "{} {width}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn forward_and_adjoint_are_transposes() {
+    // With identity and no input: <A^T X W^T, Y> = <X, A Y W>, A stored by rows and by columns.
+    for width in [1, 6, 30, 64] {
+        let random = &mut Random(width as u64 + 100);
+        let incoming = Operator::random(random, 80, 80, 1);
+        let mut entries: Vec<(u32, u32, f32)> = (0..80)
+            .flat_map(|i| incoming.view().entries(i).map(move |(j, value)| (j as u32, i as u32, value)))
+            .collect();
+        entries.sort_unstable_by_key(|&(j, i, _)| (j, i));
+        let offsets = (0..=80).map(|j| entries.partition_point(|&(row, ..)| row < j) as u64).collect();
+        let outgoing = Operator {
+            columns: 80,
+            offsets,
+            neighbours: entries.iter().map(|&(_, i, _)| i).collect(),
+            values: Some(entries.iter().map(|&(.., value)| value).collect()),
+            gather_scale: None,
+            row_scale: None,
+        };
+        let w = random.matrix(width, width);
+        let case = |operator| Case {
+            operators: vec![operator],
+            weights: vec![w.clone()],
+            input: Matrix::zeros(80, width),
+            from: Random(width as u64).matrix(80, width),
+        };
+        let (forward, adjoint) = (case(incoming), case(outgoing));
+        let dot = |a: MatrixRef<'_>, b: MatrixRef<'_>| -> f64 {
+            a.padded().iter().zip(b.padded()).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+        };
+        for isa in Isa::available() {
+            let (x, _) = forward.forward(isa, Activation::Identity, Norm::default());
+            let (y, _) = adjoint.adjoint(isa, Derivative::One);
+            let (left, right) = (dot(x.view(), adjoint.from.view()), dot(forward.from.view(), y.view()));
+            let size = dot(x.view(), x.view()).sqrt() * dot(y.view(), y.view()).sqrt();
+            assert!((left - right).abs() <= 1e-5 * size, "{} {width}: {left} {right}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_number_is_reported() {
+    for isa in Isa::available() {
+        for width in [1, 20] {
+            for poison in [f32::NAN, f32::INFINITY] {
+                for activation in ACTIVATIONS {
+                    let mut case = Case::random(3, 30, width, 1);
+                    case.input.row_mut(17)[width - 1] = poison;
+                    let (to, change) = case.forward(isa, activation, Norm::default());
+                    let is_bad = to.row(17)[width - 1].is_nan() || to.row(17)[width - 1].is_infinite();
+                    assert_eq!(change.finite, !is_bad, "{} {activation:?} {poison}", isa.name());
+                    assert!(is_bad || poison.is_infinite(), "NaN disappeared in {activation:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "states of one shape")]
+fn wrong_shapes_are_refused() {
+    let case = Case::random(3, 30, 4, 1);
+    let from = Matrix::zeros(30, 5);
+    case.run(Isa::chosen(), PackedWeights::forward, |sweep, to| {
+        sweep.forward(Activation::Relu, Norm::default(), from.view(), to)
+    });
+}

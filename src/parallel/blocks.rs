@@ -1,0 +1,154 @@
+//! Blocks of consecutive rows with about the same work, run in parallel with results merged in a fixed order.
+//! It splits and schedules; what a row costs is told by the caller, and what is done to it too.
+//!
+//! The blocks depend on the work alone, never on the number of threads, and results are merged along a tree over the
+//! blocks' numbers: any reduction, float sums included, gives the same bits on 1 or 64 threads. There are many more
+//! blocks than threads, and idle threads steal from the far end, so each thread walks mostly consecutive rows.
+
+use std::ops::Range;
+
+/// Work of a block, in units of [`RowBlocks::balanced`]: some tenths of a millisecond at common widths.
+const BLOCK_WORK: u64 = 1 << 14;
+
+/// Row ranges that follow each other and cover all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowBlocks {
+    /// Block `b` is `bounds[b]..bounds[b + 1]`.
+    bounds: Vec<usize>,
+}
+
+impl RowBlocks {
+    /// Blocks of about [`BLOCK_WORK`] units: a unit a non-zero, and `row_work` units a row.
+    ///
+    /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row that is heavier than
+    /// a block is a block of its own.
+    pub fn balanced(rows: usize, offsets: &[&[u64]], row_work: u64) -> Self {
+        Self::with_work(rows, offsets, row_work, BLOCK_WORK)
+    }
+
+    /// Not more than `parts` blocks of about the same work.
+    pub fn parts(rows: usize, offsets: &[&[u64]], row_work: u64, parts: usize) -> Self {
+        let total = work_before(rows, offsets, row_work);
+        Self::with_work(rows, offsets, row_work, total.div_ceil(parts.max(1) as u64).max(1))
+    }
+
+    fn with_work(rows: usize, offsets: &[&[u64]], row_work: u64, target: u64) -> Self {
+        for offsets in offsets {
+            assert_eq!(offsets.len(), rows + 1, "offsets of a relation: one a row and one more");
+        }
+        let mut bounds = vec![0];
+        let mut start = 0;
+        while start < rows {
+            let limit = work_before(start, offsets, row_work).saturating_add(target);
+            // The last row with which the block stays within the target, found by bisection.
+            let (mut low, mut high) = (start + 1, rows);
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if work_before(middle, offsets, row_work) <= limit { low = middle } else { high = middle - 1 }
+            }
+            bounds.push(low);
+            start = low;
+        }
+        Self { bounds }
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.bounds[self.len()]
+    }
+
+    /// The rows of a block.
+    pub fn range(&self, block: usize) -> Range<usize> {
+        self.bounds[block]..self.bounds[block + 1]
+    }
+
+    /// Runs `work(block, rows, part)` for every block in parallel and merges the results in the blocks' order.
+    ///
+    /// `parts` is whatever belongs to all rows (a mutable matrix); `split(parts, rows)` cuts its first `rows` rows off.
+    /// `None` where there are no rows. Nothing is allocated.
+    pub fn run<P: Send, R: Send>(
+        &self,
+        parts: P,
+        split: impl Fn(P, usize) -> (P, P) + Sync,
+        work: impl Fn(usize, Range<usize>, P) -> R + Sync,
+        merge: impl Fn(R, R) -> R + Sync,
+    ) -> Option<R> {
+        if self.is_empty() { None } else { Some(self.run_range(0..self.len(), parts, &split, &work, &merge)) }
+    }
+
+    fn run_range<P: Send, R: Send>(
+        &self,
+        blocks: Range<usize>,
+        parts: P,
+        split: &(impl Fn(P, usize) -> (P, P) + Sync),
+        work: &(impl Fn(usize, Range<usize>, P) -> R + Sync),
+        merge: &(impl Fn(R, R) -> R + Sync),
+    ) -> R {
+        if blocks.len() == 1 {
+            return work(blocks.start, self.range(blocks.start), parts);
+        }
+        let middle = blocks.start + blocks.len() / 2;
+        let (first, second) = split(parts, self.bounds[middle] - self.bounds[blocks.start]);
+        let (first, second) = rayon::join(
+            || self.run_range(blocks.start..middle, first, split, work, merge),
+            || self.run_range(middle..blocks.end, second, split, work, merge),
+        );
+        merge(first, second)
+    }
+}
+
+/// Work of the rows before `row`.
+fn work_before(row: usize, offsets: &[&[u64]], row_work: u64) -> u64 {
+    let nonzeros = offsets.iter().fold(0u64, |sum, offsets| sum.saturating_add(offsets[row]));
+    nonzeros.saturating_add(row_work.saturating_mul(row as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::with_threads;
+
+    #[test]
+    fn blocks_cover_all_rows_and_hubs_stand_alone() {
+        let mut offsets = vec![0u64];
+        for row in 0..1000u64 {
+            let nonzeros = if row == 500 { 100_000 } else { row % 7 };
+            offsets.push(offsets[row as usize] + nonzeros);
+        }
+        let blocks = RowBlocks::with_work(1000, &[&offsets], 2, 500);
+        assert_eq!(blocks.rows(), 1000);
+        for block in 0..blocks.len() {
+            let range = blocks.range(block);
+            let work = offsets[range.end] - offsets[range.start] + 2 * range.len() as u64;
+            assert!(!range.is_empty() && (work <= 500 || range.len() == 1), "{range:?}: {work}");
+        }
+        assert!((0..blocks.len()).any(|block| blocks.range(block) == (500..501)));
+        assert!(RowBlocks::parts(1000, &[&offsets], 2, 8).len() <= 16);
+        assert!(RowBlocks::balanced(0, &[&[0]], 1).is_empty());
+    }
+
+    #[test]
+    fn float_sums_have_the_same_bits_on_any_number_of_threads() {
+        let blocks = RowBlocks::with_work(10_000, &[], 1, 7);
+        let sum = |threads| {
+            with_threads(threads, || {
+                let parts: Vec<f32> = (0..10_000).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+                let split = |values: &'static [f32], at| values.split_at(at);
+                let values: &'static [f32] = Vec::leak(parts);
+                blocks.run(values, split, |_, _, part| part.iter().sum::<f32>(), |a, b| a + b)
+            })
+        };
+        assert_eq!(sum(1), sum(2));
+        assert_eq!(sum(1), sum(4));
+    }
+}
