@@ -4,6 +4,7 @@ mod architecture;
 mod check;
 mod demo;
 mod export;
+mod golden;
 mod handmade;
 mod ingest;
 mod inspect;

@@ -1,0 +1,471 @@
+//! The model in f64 with dense loops: equilibria, losses and every gradient, for tests of the engine.
+//! Slow, obvious, and no part of the engine's interface.
+//!
+//! The chain (input maps, skips, read-out, losses) is written once; the five operations that the engine computes are a
+//! [`Backend`], so that the same golden cases run through [`Dense`] here and through the kernels and solver in f32.
+
+use crate::kernels::Activation;
+
+/// A dense matrix, rows after each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mat {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Entries.
+    pub data: Vec<f64>,
+}
+
+impl Mat {
+    /// Entry by entry.
+    pub fn new(rows: usize, cols: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut data = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            data.extend((0..cols).map(|k| entry(i, k)));
+        }
+        Self { rows, cols, data }
+    }
+
+    /// An entry.
+    pub fn at(&self, i: usize, k: usize) -> f64 {
+        self.data[i * self.cols + k]
+    }
+
+    /// The transpose.
+    pub fn t(&self) -> Self {
+        Self::new(self.cols, self.rows, |i, k| self.at(k, i))
+    }
+
+    /// The product.
+    pub fn times(&self, other: &Self) -> Self {
+        assert_eq!(self.cols, other.rows, "shapes of a product");
+        Self::new(self.rows, other.cols, |i, k| (0..self.cols).map(|l| self.at(i, l) * other.at(l, k)).sum())
+    }
+
+    /// Entries of two matrices combined.
+    pub fn zip(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        assert_eq!((self.rows, self.cols), (other.rows, other.cols), "matrices of one shape");
+        Self::new(self.rows, self.cols, |i, k| f(self.at(i, k), other.at(i, k)))
+    }
+
+    /// The sum.
+    pub fn plus(&self, other: &Self) -> Self {
+        self.zip(other, |x, y| x + y)
+    }
+
+    /// The largest |entry|.
+    pub fn largest(&self) -> f64 {
+        self.data.iter().fold(0.0, |m, x| x.abs().max(m))
+    }
+
+    /// The largest |difference|.
+    pub fn distance(&self, other: &Self) -> f64 {
+        self.zip(other, |x, y| x - y).largest()
+    }
+}
+
+/// phi(z).
+pub fn value(activation: Activation, z: f64) -> f64 {
+    match activation {
+        Activation::Identity => z,
+        Activation::Relu => z.max(0.0),
+        Activation::LeakyRelu(slope) => {
+            if z > 0.0 {
+                z
+            } else {
+                f64::from(slope) * z
+            }
+        }
+        Activation::Tanh => z.tanh(),
+        Activation::Sigmoid => 1.0 / (1.0 + (-z).exp()),
+        Activation::Elu => {
+            if z > 0.0 {
+                z
+            } else {
+                z.exp_m1()
+            }
+        }
+    }
+}
+
+/// phi'(z) by x = phi(z).
+pub fn slope(activation: Activation, x: f64) -> f64 {
+    let below = match activation {
+        Activation::Identity => return 1.0,
+        Activation::Tanh => return 1.0 - x * x,
+        Activation::Sigmoid => return x * (1.0 - x),
+        Activation::Relu => 0.0,
+        Activation::LeakyRelu(slope) => f64::from(slope),
+        Activation::Elu => x + 1.0,
+    };
+    if x > 0.0 { 1.0 } else { below }
+}
+
+/// One equilibrium layer: `X = phi(sum_r A_r^T X W_r^T + sum_r (A_r^T U) through_r^T + U direct^T + bias)`.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// A_r, n x n.
+    pub a: Vec<Mat>,
+    /// W_r, m x m.
+    pub w: Vec<Mat>,
+    /// Omega_r of the input that passes through the graph, m x p; empty where none does.
+    pub through: Vec<Mat>,
+    /// Omega of the input that does not.
+    pub direct: Option<Mat>,
+    /// Bias, 1 x m.
+    pub bias: Option<Mat>,
+    /// phi
+    pub activation: Activation,
+    /// V (m x p) and v (1 x m) of the skip `X + U V^T + v`, with an elu unless last.
+    pub skip: Option<(Mat, Mat)>,
+}
+
+/// Gradients of a layer, named as its fields.
+#[derive(Clone, Debug)]
+pub struct Gradients {
+    /// Of W_r.
+    pub w: Vec<Mat>,
+    /// Of the input maps through the graph.
+    pub through: Vec<Mat>,
+    /// Of the direct input map.
+    pub direct: Option<Mat>,
+    /// Of the bias.
+    pub bias: Option<Mat>,
+    /// Of the skip.
+    pub skip: Option<(Mat, Mat)>,
+    /// Of the layer's input.
+    pub u: Mat,
+}
+
+/// What the engine computes.
+pub trait Backend {
+    /// X for the input term B.
+    fn equilibrium(&self, layer: &Layer, b: &Mat) -> Mat;
+    /// G at the equilibrium X for R.
+    fn adjoint(&self, layer: &Layer, x: &Mat, r: &Mat) -> Mat;
+    /// G^T (A_r^T X).
+    fn weight(&self, a: &Mat, g: &Mat, x: &Mat) -> Mat;
+    /// G^T U.
+    fn input(&self, g: &Mat, u: &Mat) -> Mat;
+    /// A G.
+    fn outgoing(&self, a: &Mat, g: &Mat) -> Mat;
+}
+
+/// Dense f64.
+pub struct Dense;
+
+/// Iterates to the last bits.
+fn iterate(start: Mat, step: impl Fn(&Mat) -> Mat) -> Mat {
+    let mut state = start;
+    for _ in 0..100_000 {
+        let next = step(&state);
+        let moved = next.distance(&state);
+        state = next;
+        if moved <= 1e-16 * state.largest() {
+            break;
+        }
+    }
+    state
+}
+
+impl Backend for Dense {
+    fn equilibrium(&self, layer: &Layer, b: &Mat) -> Mat {
+        let pairs: Vec<_> = layer.a.iter().zip(&layer.w).map(|(a, w)| (a.t(), w.t())).collect();
+        iterate(Mat::new(b.rows, b.cols, |_, _| 0.0), |x| {
+            let sum = pairs.iter().fold(b.clone(), |sum, (a, w)| sum.plus(&a.times(x).times(w)));
+            Mat::new(sum.rows, sum.cols, |i, k| value(layer.activation, sum.at(i, k)))
+        })
+    }
+
+    fn adjoint(&self, layer: &Layer, x: &Mat, r: &Mat) -> Mat {
+        iterate(Mat::new(r.rows, r.cols, |_, _| 0.0), |g| {
+            let pairs = layer.a.iter().zip(&layer.w);
+            let sum = pairs.fold(r.clone(), |sum, (a, w)| sum.plus(&a.times(g).times(w)));
+            sum.zip(x, |sum, x| sum * slope(layer.activation, x))
+        })
+    }
+
+    fn weight(&self, a: &Mat, g: &Mat, x: &Mat) -> Mat {
+        g.t().times(&a.t().times(x))
+    }
+
+    fn input(&self, g: &Mat, u: &Mat) -> Mat {
+        g.t().times(u)
+    }
+
+    fn outgoing(&self, a: &Mat, g: &Mat) -> Mat {
+        a.times(g)
+    }
+}
+
+fn ones(rows: usize) -> Mat {
+    Mat::new(rows, 1, |_, _| 1.0)
+}
+
+impl Layer {
+    /// B for the layer's input.
+    pub fn input_term(&self, u: &Mat) -> Mat {
+        let mut b = Mat::new(u.rows, self.w[0].rows, |_, _| 0.0);
+        for (a, omega) in self.a.iter().zip(&self.through) {
+            b = b.plus(&a.t().times(u).times(&omega.t()));
+        }
+        if let Some(omega) = &self.direct {
+            b = b.plus(&u.times(&omega.t()));
+        }
+        match &self.bias {
+            Some(bias) => b.plus(&ones(u.rows).times(bias)),
+            None => b,
+        }
+    }
+
+    /// All gradients for the gradient R with respect to the equilibrium.
+    pub fn backward(&self, backend: &impl Backend, u: &Mat, x: &Mat, r: &Mat) -> Gradients {
+        let g = backend.adjoint(self, x, r);
+        let mut of_u = Mat::new(u.rows, u.cols, |_, _| 0.0);
+        for (a, omega) in self.a.iter().zip(&self.through) {
+            of_u = of_u.plus(&backend.outgoing(a, &g).times(omega));
+        }
+        if let Some(omega) = &self.direct {
+            of_u = of_u.plus(&g.times(omega));
+        }
+        Gradients {
+            w: self.a.iter().map(|a| backend.weight(a, &g, x)).collect(),
+            through: self.a.iter().zip(&self.through).map(|(a, _)| backend.weight(a, &g, u)).collect(),
+            direct: self.direct.as_ref().map(|_| backend.input(&g, u)),
+            bias: self.bias.as_ref().map(|_| backend.input(&g, &ones(u.rows)).t()),
+            skip: None,
+            u: of_u,
+        }
+    }
+}
+
+/// Equilibrium layers one after the other, an optional read-out, a loss.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// U, n x p.
+    pub u: Mat,
+    /// The layers.
+    pub layers: Vec<Layer>,
+    /// Theta, c x m; absent where the last layer's output is the logits.
+    pub theta: Option<Mat>,
+    /// The loss.
+    pub loss: Loss,
+}
+
+/// A loss averaged over the rows named.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// Classes (n x 1) for cross entropy, 0/1 (n x c) for binary cross entropy.
+    pub targets: Mat,
+    /// Which of the two.
+    pub binary: bool,
+    /// The rows.
+    pub rows: Vec<usize>,
+}
+
+/// What a model computes, with every gradient.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// X of every layer.
+    pub equilibria: Vec<Mat>,
+    /// Y.
+    pub logits: Mat,
+    /// The loss.
+    pub loss: f64,
+    /// By layer.
+    pub gradients: Vec<Gradients>,
+    /// Of Theta.
+    pub theta: Option<Mat>,
+}
+
+impl Loss {
+    /// The loss, and its gradient with respect to the logits.
+    pub fn of(&self, logits: &Mat) -> (f64, Mat) {
+        let mut gradient = Mat::new(logits.rows, logits.cols, |_, _| 0.0);
+        let mut sum = 0.0;
+        let count = self.rows.len() as f64 * if self.binary { logits.cols as f64 } else { 1.0 };
+        for &i in &self.rows {
+            let row: Vec<f64> = (0..logits.cols).map(|k| logits.at(i, k)).collect();
+            let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let all: f64 = row.iter().map(|y| (y - top).exp()).sum();
+            for (k, &y) in row.iter().enumerate() {
+                let slope = if self.binary {
+                    let target = self.targets.at(i, k);
+                    sum += y.max(0.0) - y * target + (-y.abs()).exp().ln_1p();
+                    value(Activation::Sigmoid, y) - target
+                } else {
+                    let hit = self.targets.at(i, 0) == k as f64;
+                    sum -= if hit { y - top - all.ln() } else { 0.0 };
+                    (y - top).exp() / all - f64::from(u8::from(hit))
+                };
+                gradient.data[i * logits.cols + k] = slope / count;
+            }
+        }
+        (sum / count, gradient)
+    }
+}
+
+impl Model {
+    /// Forward and backward.
+    pub fn run(&self, backend: &impl Backend) -> Outcome {
+        let (mut inputs, mut equilibria) = (vec![self.u.clone()], Vec::new());
+        for (at, layer) in self.layers.iter().enumerate() {
+            let u = &inputs[at];
+            let x = backend.equilibrium(layer, &layer.input_term(u));
+            let mut out = x.clone();
+            if let Some((v, bias)) = &layer.skip {
+                out = out.plus(&u.times(&v.t())).plus(&ones(u.rows).times(bias));
+                if at + 1 < self.layers.len() {
+                    out.data.iter_mut().for_each(|z| *z = value(Activation::Elu, *z));
+                }
+            }
+            equilibria.push(x);
+            inputs.push(out);
+        }
+        let last = inputs.last().expect("the input is there");
+        let logits = self.theta.as_ref().map_or_else(|| last.clone(), |theta| last.times(&theta.t()));
+        let (loss, of_logits) = self.loss.of(&logits);
+        let theta = self.theta.as_ref().map(|_| backend.input(&of_logits, last));
+        let mut r = self.theta.as_ref().map_or_else(|| of_logits.clone(), |theta| of_logits.times(theta));
+        let mut gradients = Vec::new();
+        for (at, layer) in self.layers.iter().enumerate().rev() {
+            if layer.skip.is_some() && at + 1 < self.layers.len() {
+                r = r.zip(&inputs[at + 1], |r, x| r * slope(Activation::Elu, x));
+            }
+            let mut found = layer.backward(backend, &inputs[at], &equilibria[at], &r);
+            if let Some((v, _)) = &layer.skip {
+                found.u = found.u.plus(&r.times(v));
+                found.skip = Some((backend.input(&r, &inputs[at]), backend.input(&r, &ones(r.rows)).t()));
+            }
+            r = found.u.clone();
+            gradients.push(found);
+        }
+        gradients.reverse();
+        Outcome { equilibria, logits, loss, gradients, theta }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Random;
+    use super::*;
+
+    /// The parameters of a model with the gradients that should be theirs.
+    type Parameter = (fn(&mut Model) -> &mut Mat, fn(&Outcome) -> &Mat);
+
+    fn differences(model: &Model, parameters: &[Parameter]) {
+        let found = model.run(&Dense);
+        for (which, (parameter, gradient)) in parameters.iter().enumerate() {
+            let gradient = gradient(&found);
+            let step = 1e-6;
+            for at in 0..gradient.data.len() {
+                let loss = |step: f64| {
+                    let mut moved = model.clone();
+                    parameter(&mut moved).data[at] += step;
+                    moved.run(&Dense).loss
+                };
+                let difference = (loss(step) - loss(-step)) / (2.0 * step);
+                let error = (difference - gradient.data[at]).abs();
+                assert!(
+                    error <= 1e-7 * gradient.largest().max(0.1),
+                    "parameter {which}, entry {at}: {error}"
+                );
+            }
+        }
+    }
+
+    fn layer(
+        random: &mut Random,
+        n: usize,
+        m: usize,
+        p: usize,
+        relations: usize,
+        activation: Activation,
+    ) -> Layer {
+        let mut mat = |rows, cols, size: f64| Mat::new(rows, cols, |_, _| random.sign() * size);
+        // Sums of columns of A below n / 3, of rows of W at most 1.2 m / n / relations / m: a contraction.
+        let a = (0..relations).map(|_| {
+            let mut a = mat(n, n, 1.0);
+            a.data.iter_mut().for_each(|x| *x = (*x - 0.4).max(0.0));
+            a
+        });
+        Layer {
+            a: a.collect(),
+            w: (0..relations).map(|_| mat(m, m, 1.2 / (n * m * relations) as f64 * 2.0)).collect(),
+            through: (0..relations).map(|_| mat(m, p, 1.0)).collect(),
+            direct: None,
+            bias: None,
+            activation,
+            skip: None,
+        }
+    }
+
+    #[test]
+    fn gradients_agree_with_differences_through_the_whole_chain() {
+        let mut random = Random::new(5);
+        let smooth = [Activation::Tanh, Activation::Sigmoid, Activation::Elu, Activation::Identity];
+        let kinked = [Activation::Relu, Activation::LeakyRelu(0.1)];
+        for activation in smooth.into_iter().chain(kinked) {
+            for relations in [1, 2] {
+                let (n, m, p) = (6, 3, 2);
+                let mut one = layer(&mut random, n, m, p, relations, activation);
+                one.direct = Some(Mat::new(m, p, |_, _| random.sign()));
+                one.bias = Some(Mat::new(1, m, |_, _| random.sign()));
+                let mut model = Model {
+                    u: Mat::new(n, p, |_, _| random.sign()),
+                    layers: vec![one],
+                    theta: Some(Mat::new(3, m, |_, _| random.sign())),
+                    loss: Loss {
+                        targets: Mat::new(n, 1, |i, _| (i % 3) as f64),
+                        binary: false,
+                        rows: vec![0, 2, 3, 5],
+                    },
+                };
+                let first: [Parameter; 6] = [
+                    (|m| &mut m.layers[0].w[0], |o| &o.gradients[0].w[0]),
+                    (|m| &mut m.layers[0].through[0], |o| &o.gradients[0].through[0]),
+                    (|m| m.layers[0].direct.as_mut().unwrap(), |o| o.gradients[0].direct.as_ref().unwrap()),
+                    (|m| m.layers[0].bias.as_mut().unwrap(), |o| o.gradients[0].bias.as_ref().unwrap()),
+                    (|m| m.theta.as_mut().unwrap(), |o| o.theta.as_ref().unwrap()),
+                    (|m| &mut m.u, |o| &o.gradients[0].u),
+                ];
+                differences(&model, &first);
+                if relations == 2 {
+                    let second: [Parameter; 2] = [
+                        (|m| &mut m.layers[0].w[1], |o| &o.gradients[0].w[1]),
+                        (|m| &mut m.layers[0].through[1], |o| &o.gradients[0].through[1]),
+                    ];
+                    differences(&model, &second);
+                }
+                // A second layer, skips, and the other loss.
+                let mut two = layer(&mut random, n, 2, m, 1, activation);
+                two.skip = Some((Mat::new(2, m, |_, _| random.sign()), Mat::new(1, 2, |_, _| random.sign())));
+                model.layers[0].skip =
+                    Some((Mat::new(m, p, |_, _| random.sign()), Mat::new(1, m, |_, _| random.sign())));
+                model.layers.push(two);
+                model.theta = None;
+                let targets = Mat::new(n, 2, |_, _| random.below(2) as f64);
+                model.loss = Loss { targets, binary: true, rows: (0..n).collect() };
+                let stacked: [Parameter; 6] = [
+                    (|m| &mut m.layers[0].w[0], |o| &o.gradients[0].w[0]),
+                    (|m| &mut m.layers[1].w[0], |o| &o.gradients[1].w[0]),
+                    (
+                        |m| &mut m.layers[0].skip.as_mut().unwrap().0,
+                        |o| &o.gradients[0].skip.as_ref().unwrap().0,
+                    ),
+                    (
+                        |m| &mut m.layers[0].skip.as_mut().unwrap().1,
+                        |o| &o.gradients[0].skip.as_ref().unwrap().1,
+                    ),
+                    (
+                        |m| &mut m.layers[1].skip.as_mut().unwrap().1,
+                        |o| &o.gradients[1].skip.as_ref().unwrap().1,
+                    ),
+                    (|m| &mut m.u, |o| &o.gradients[0].u),
+                ];
+                differences(&model, &stacked);
+            }
+        }
+    }
+}
