@@ -167,7 +167,7 @@ fn run(
         sweeps,
         relative_residual: relative(&change),
         contraction: Some(certificate.q),
-        certified_error: certificate.error_of_read(f64::from(change.weighted), size, sweep.input, activation),
+        certified_error: certificate.error_of_read(change.weighted, size, sweep.input, activation),
         converged: stopped == Stopped::Converged,
         stopped,
         seconds: start.elapsed().as_secs_f64(),

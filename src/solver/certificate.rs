@@ -13,34 +13,26 @@
 //!     |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
 //!
 //! with K the roundings on the longest path of a term into an entry, M those of the input, eps = 2^-24: worst cases,
-//! whatever the order of the sums.
-//!
-//! **Tightening.** u = v = 1 needs norms below 1 where only the spectral radii are. For a target t above the radius the
-//! least u >= 1 with `A u <= t u` is found by u := max(u, A u / t): it stays 1 where sums of rows allow it, and grows only
-//! as far as needed, while the Perron vector itself may span many orders (hubs against leaves; nothing at all where the
-//! graph is reducible), all of which a bound in the plain maximum norm has to pay for. Half of the gap between the
-//! product of the radii and 1 is spent on even vectors.
+//! whatever the order of the sums and whether products are fused. Numbers that leave the normal ones lose the smallest
+//! float each time, and that is counted too. Vectors are proposed by [`super::tightening`].
 //!
 //! Vectors are f32, as sweeps take them; q is evaluated with these, in f64, rounded up: it holds whatever the iteration did.
 
 use rayon::prelude::*;
 
 use super::entries::{self, ROWS_A_TASK, divide, row_sum};
-use super::spectral::{SpectralBound, SpectralParams};
 use crate::dense::MatrixRef;
 use crate::kernels::sweep::Term;
-use crate::kernels::{Activation, AdjacencyRef, Norm, PackedWeights};
+use crate::kernels::{Activation, Norm, PackedWeights};
 
-/// Sweeps of the tightening at most.
-const MAX_SWEEPS: usize = 300;
-/// By how much a tightened sum may miss its target, where nothing asks for less.
-const SLACK: f64 = 1e-3;
-/// Weights stay below this: quotients by them stay f32 numbers.
-const LARGEST_WEIGHT: f64 = (1u64 << 40) as f64;
 /// Unit roundoff of f32.
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
-/// Rounding of [`Norm`]'s quotients in f32 that the kernels admit, doubled.
+/// Rounding of [`Norm`]'s quotients in f32: five times in the kernels, more than doubled.
 const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
+/// The smallest float: what a result below the normal numbers may be off by, and twice that.
+const TINY: f64 = 1.5e-45;
+/// Weights of the norm within this and its inverse: quotients by two of them stay far from overflow.
+const LARGEST_WEIGHT: f32 = 1e18;
 
 /// A contraction bound, and the norm in which it holds.
 #[derive(Clone, Debug)]
@@ -54,6 +46,8 @@ pub struct Certificate {
     roundings: (f64, f64),
     /// Smallest and largest u_i v_k.
     weights: (f64, f64),
+    /// By how much an error below the normal numbers may grow until the end of a sweep.
+    growth: f64,
 }
 
 /// An error bound, in the plain maximum norm.
@@ -83,62 +77,6 @@ pub fn activation_error(activation: Option<Activation>) -> f64 {
 }
 
 impl Certificate {
-    /// The best certificate among plain and tightened vectors for these relations, forward or adjoint.
-    ///
-    /// `radius` bounds the spectral radius of a single relation, where it is known: it saves computing it.
-    pub fn of(terms: &[Term<'_>], lipschitz: f64, radius: Option<f64>) -> Self {
-        let plain = Self::with_vectors(terms, lipschitz, None, None);
-        let mut best = plain;
-        let mut offer = |candidate: Self| {
-            if candidate.amplification() < best.amplification() || (best.q >= 1.0 && candidate.q < best.q) {
-                best = candidate;
-            }
-        };
-        if let [term] = terms {
-            let roots = renormalised(&term.adjacency);
-            let (u, rho) = match &roots {
-                Some(u) => (Some(u), entries::ratios(&term.adjacency, |i| f64::from(u[i])).high),
-                None => (None, f64::INFINITY),
-            };
-            let radius = radius.unwrap_or_else(|| match rho <= 1.0 + 1e-5 {
-                true => rho,
-                false => SpectralBound::of(&term.adjacency, None, &SpectralParams::default()).rho,
-            });
-            let omega = weight_radius(term.weights);
-            let Targets { rows, columns, slack } = Targets::of(radius, omega, lipschitz);
-            let weights = Combined { terms: &[*term], factors: &[1.0] };
-            if let Some(u) = u {
-                let given = Targets::of(rho, omega, lipschitz);
-                let v = weights.tight_columns(given.product / rho / lipschitz, given.slack);
-                offer(Self::with_vectors(terms, lipschitz, Some(u.clone()), None));
-                offer(Self::with_vectors(terms, lipschitz, Some(u.clone()), v));
-            }
-            if best.q >= 1.0 || roots.is_none() {
-                let (u, v) = (weights.tight_rows(rows, slack), weights.tight_columns(columns, slack));
-                offer(Self::with_vectors(terms, lipschitz, u.clone(), None));
-                offer(Self::with_vectors(terms, lipschitz, None, v.clone()));
-                offer(Self::with_vectors(terms, lipschitz, u, v));
-            }
-        } else if best.q >= 1.0 {
-            for target in [0.9, 0.99] {
-                let norms: Vec<f64> = terms
-                    .iter()
-                    .map(|term| lipschitz * largest(&column_ratios(term.weights, None)))
-                    .collect();
-                let u = Combined { terms, factors: &norms }.tight_rows(target, SLACK);
-                let weight = |i: usize| u.as_ref().map_or(1.0, |u| f64::from(u[i]));
-                let sums: Vec<f64> = terms
-                    .iter()
-                    .map(|term| lipschitz * entries::ratios(&term.adjacency, weight).high)
-                    .collect();
-                let v = Combined { terms, factors: &sums }.tight_columns(target, SLACK);
-                offer(Self::with_vectors(terms, lipschitz, u.clone(), None));
-                offer(Self::with_vectors(terms, lipschitz, u, v));
-            }
-        }
-        best
-    }
-
     /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve to solve.
     ///
     /// # Panics
@@ -169,19 +107,23 @@ impl Certificate {
             }
         };
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
-        let range = |weights: &Option<Vec<f32>>| {
-            let weights = weights.as_deref().unwrap_or(&[1.0]).iter().map(|&x| f64::from(x));
-            weights.fold((f64::INFINITY, 0.0f64), |(low, high), x| (low.min(x), high.max(x)))
+        let (u_range, v_range) = (range(u.as_deref()), range(v.as_deref()));
+        let largest_scale = |term: &Term<'_>| -> f64 {
+            let scale = term.adjacency.row_scale().unwrap_or(&[]);
+            scale.par_iter().map(|&s| f64::from(s).abs()).reduce(|| 1.0, nan_max)
         };
-        let (u_range, v_range) = (range(&u), range(&v));
-        let valid = u_range.0 > 0.0 && v_range.0 > 0.0 && u_range.1.is_finite() && v_range.1.is_finite();
+        let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
+        let columns = columns.iter().map(|columns| largest(columns)).sum::<f64>();
+        let weights = u_range.zip(v_range).map(|(u, v)| (u.0 * v.0, u.1 * v.1));
         Self {
-            q: if q.is_finite() && valid { q } else { f64::INFINITY },
+            q: if q.is_finite() && weights.is_some() { q } else { f64::INFINITY },
             u,
             v,
             lipschitz,
             roundings: roundings(terms),
-            weights: (u_range.0 * v_range.0, u_range.1 * v_range.1),
+            weights: weights.unwrap_or((1.0, 1.0)),
+            // Sums of columns are relative to v.
+            growth: scale * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0)) * lipschitz.max(1.0),
         }
     }
 
@@ -210,7 +152,7 @@ impl Certificate {
         input: MatrixRef<'_>,
         activation: Option<Activation>,
     ) -> Option<ErrorBound> {
-        let moved = f64::from(moved) * NORM_SLACK;
+        let moved = self.moved(moved);
         // The sweep read the state before: not farther away than it moved.
         let before = self.size(state.rows(), |i| state.row(i).iter().copied()) + moved;
         self.bound(self.q * moved, before, input, activation)
@@ -219,12 +161,17 @@ impl Certificate {
     /// The error of a state by what a sweep from it would move; `size` is the state's [`Certificate::size`].
     pub(super) fn error_of_read(
         &self,
-        moved: f64,
+        moved: f32,
         size: f64,
         input: MatrixRef<'_>,
         activation: Option<Activation>,
     ) -> Option<ErrorBound> {
-        self.bound(moved * NORM_SLACK, size, input, activation)
+        self.bound(self.moved(moved), size, input, activation)
+    }
+
+    /// |Delta|_uv from what a sweep computed, rounded up.
+    fn moved(&self, weighted: f32) -> f64 {
+        f64::from(weighted) * NORM_SLACK + 4.0 * TINY * (1.0 + 1.0 / self.weights.0)
     }
 
     /// (moved + |e|) / (1 - q) in the maximum norm, for a sweep that read a state of a size.
@@ -243,8 +190,8 @@ impl Certificate {
         let (path, of_input) = self.roundings;
         let input = self.size(input.rows(), |i| input.row(i).iter().copied());
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
-        // Numbers below the normal ones lose up to half of the smallest each time.
-        let tiny = (path + of_input) * f64::from(f32::from_bits(1));
+        // A factor of an entry may be lost as well: then what it multiplies counts.
+        let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
         rounding += (activation_error(activation) + tiny) / self.weights.0;
         let scale = self.weights.1 / (1.0 - self.q) * (1.0 + 1e-12);
         Some(ErrorBound { largest: (moved + rounding) * scale, rounding: rounding * scale })
@@ -265,61 +212,8 @@ impl Certificate {
     }
 }
 
-/// What the tightened vectors aim at.
-struct Targets {
-    /// max (|A| u)_i / u_i
-    rows: f64,
-    /// max (|P|^T v)_k / v_k
-    columns: f64,
-    /// q
-    product: f64,
-    /// By how much either may be missed.
-    slack: f64,
-}
-
-impl Targets {
-    /// Half of the gap between the product of both radii and 1, given to both sides alike; beside a side of radius 0
-    /// the other takes a little.
-    fn of(rho: f64, omega: f64, lipschitz: f64) -> Self {
-        let product = (1.0 + (rho * omega * lipschitz).min(1.0)) / 2.0;
-        let both = product / lipschitz;
-        let (rows, columns) = match (rho > 0.0, omega > 0.0) {
-            (true, true) => {
-                let share = (both / (rho * omega)).max(1.0).sqrt();
-                (rho * share, omega * share)
-            }
-            (true, false) => (rho * 1.5, both / (rho * 1.5)),
-            (false, true) => (both / (omega * 1.5), omega * 1.5),
-            (false, false) => (both.sqrt(), both.sqrt()),
-        };
-        Self { rows, columns, product, slack: ((1.0 - product) / 10.0).min(SLACK) }
-    }
-}
-
-/// 1/s where a scale s stands on both sides.
-fn renormalised(adjacency: &AdjacencyRef<'_>) -> Option<Vec<f32>> {
-    let (row, gather) = (adjacency.row_scale()?, adjacency.gather_scale()?);
-    let same = row.par_iter().zip(gather).all(|(s, t)| s == t && s.is_normal() && *s > 0.0);
-    same.then(|| row.par_iter().map(|s| s.recip()).collect())
-}
-
-/// A bound of the spectral radius of |P|, which is that of |W|.
-pub(crate) fn weight_radius(weights: &PackedWeights) -> f64 {
-    let (rows, columns) = (weights.outer(), weights.inner());
-    let offsets: Vec<u64> = (0..=rows as u64).map(|row| row * columns as u64).collect();
-    let neighbours: Vec<u32> = (0..rows).flat_map(|_| 0..columns as u32).collect();
-    let values: Vec<f32> =
-        (0..rows).flat_map(|k| (0..columns).map(move |l| weights.at(l, k).abs())).collect();
-    match AdjacencyRef::new(columns, &offsets, &neighbours) {
-        Ok(matrix) if rows == columns => {
-            SpectralBound::of(&matrix.with_values(&values), None, &SpectralParams::default()).rho
-        }
-        _ => f64::INFINITY,
-    }
-}
-
 /// (|P|^T v)_k / v_k for every k, rounded up.
-fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f64> {
+pub(super) fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f64> {
     let weight = |k: usize| v.map_or(1.0, |v| f64::from(v[k]));
     let inner = weights.inner();
     let slack = 1.0 + (inner + 4) as f64 * f64::EPSILON;
@@ -330,11 +224,21 @@ fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f64> {
     (0..weights.outer()).map(ratio).collect()
 }
 
-fn nan_max(x: f64, y: f64) -> f64 {
+/// The smallest and the largest weight; `None` where one is no weight that quotients could take.
+fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
+    let weights = weights.unwrap_or(&[1.0]);
+    let usable = |x: &f32| (1.0 / LARGEST_WEIGHT..=LARGEST_WEIGHT).contains(x);
+    let first = *weights.first().unwrap_or(&1.0);
+    let (low, high) = weights.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
+    weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
+}
+
+/// The larger of two, infinite where one is no number.
+pub(super) fn nan_max(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::INFINITY } else { x.max(y) }
 }
 
-fn largest(values: &[f64]) -> f64 {
+pub(super) fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, nan_max)
 }
 
@@ -346,79 +250,8 @@ fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
         lengths.max().unwrap_or(0)
     };
     let longest = terms.iter().map(longest).max().unwrap_or(0);
-    // Three factors of an entry, the weight, and the slope or the derivative after the sum.
-    let of_input = (products + terms.len() + 3) as f64;
-    (longest as f64 + of_input + 4.0, of_input)
-}
-
-/// `sum_r factor_r A_r` and `sum_r factor_r |P_r|`.
-struct Combined<'a> {
-    terms: &'a [Term<'a>],
-    factors: &'a [f64],
-}
-
-impl Combined<'_> {
-    /// The least u >= 1 with A u <= target u, or as near as the sweeps get; `None` for all ones.
-    fn tight_rows(&self, target: f64, slack: f64) -> Option<Vec<f32>> {
-        let rows = self.terms.first()?.adjacency.rows();
-        let sum = |u: &[f64], i: usize| {
-            let parts = self.terms.iter().zip(self.factors);
-            parts.map(|(term, factor)| factor * row_sum(&term.adjacency, i, |j| u[j], |_| true).high).sum()
-        };
-        tighten(rows, target, slack, sum)
-    }
-
-    /// The same for |P|^T v <= target v.
-    fn tight_columns(&self, target: f64, slack: f64) -> Option<Vec<f32>> {
-        let parts: Vec<_> =
-            self.terms.iter().map(|term| term.weights).zip(self.factors.iter().copied()).collect();
-        tight_columns(&parts, target, slack)
-    }
-}
-
-/// The least v >= 1 with `sum_r factor_r |P_r|^T v <= target v`; `None` for all ones.
-pub(super) fn tight_columns(parts: &[(&PackedWeights, f64)], target: f64, slack: f64) -> Option<Vec<f32>> {
-    let columns = parts.first()?.0.outer();
-    let sum = |v: &[f64], k: usize| {
-        let column = |weights: &PackedWeights| -> f64 {
-            (0..weights.inner()).map(|l| f64::from(weights.at(l, k)).abs() * v[l]).sum()
-        };
-        parts.iter().map(|(weights, factor)| factor * column(weights)).sum()
-    };
-    tighten(columns, target, slack, sum)
-}
-
-/// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself: then the sums are
-/// within that of their target.
-fn tighten(
-    length: usize,
-    target: f64,
-    slack: f64,
-    sum: impl Fn(&[f64], usize) -> f64 + Sync,
-) -> Option<Vec<f32>> {
-    if !(target > 0.0 && target.is_finite()) {
-        return None;
-    }
-    let mut u = vec![1.0f64; length];
-    let mut next = u.clone();
-    for _ in 0..MAX_SWEEPS {
-        let growth = next
-            .par_iter_mut()
-            .with_min_len(ROWS_A_TASK)
-            .enumerate()
-            .map(|(i, next)| {
-                *next = (sum(&u, i) / target).max(u[i]).min(LARGEST_WEIGHT);
-                *next / u[i]
-            })
-            .reduce(|| 1.0, nan_max);
-        std::mem::swap(&mut u, &mut next);
-        if !growth.is_finite() {
-            return None;
-        }
-        if growth <= 1.0 + slack {
-            break;
-        }
-    }
-    let plain = u.iter().all(|&x| x == 1.0);
-    (!plain).then(|| u.into_iter().map(|x| x as f32).collect())
+    // The input is added last, then comes the slope, or a derivative computed in two steps and its product: four, six
+    // counted. Before that a term has three factors of its entry, the sum of the row, the weight and the sum of products.
+    let of_input = 6.0;
+    (longest as f64 + 3.0 + products as f64 + 1.0 + of_input, of_input)
 }

@@ -2,11 +2,13 @@
 //! It knows when to stop and what to say about the result; how a sweep is computed is for `kernels`.
 //!
 //! Stopping: the relative residual `max |Delta| / max |X|` of a sweep at or below the tolerance; or the sweeps are used
-//! up; or the residual has not fallen for [`SolveParams::patience`] sweeps. In every case the state is the best there
+//! up; or the residual (in the certificate's norm, where there is one) has not fallen for [`SolveParams::patience`]
+//! sweeps. In every case the state is the best there
 //! is, and [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin.
+//! The same bits for any number of threads.
 //!
-//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state with
-//! the least residual is kept, by turning three buffers around instead of copying. Memory: the state and its
+//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state
+//! that a sweep moved least is kept, by turning three buffers around instead of copying. Memory: the state and its
 //! [`Workspace`].
 
 use std::time::Instant;
@@ -63,7 +65,7 @@ pub enum Stopped {
 pub struct SolveInfo {
     /// Sweeps made.
     pub sweeps: usize,
-    /// max |Delta| / max |X| of the sweep that gave the state.
+    /// max |Delta| / max |X| of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
     pub contraction: Option<f64>,
@@ -97,6 +99,18 @@ pub enum SolveError {
         direction: &'static str,
         /// Position of the relation.
         relation: usize,
+        /// The entry.
+        found: f32,
+    },
+    /// In an adjacency.
+    #[error("{direction} solve: an edge of node {row} in relation {relation} is not finite (found {found})")]
+    Edge {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// Position of the relation.
+        relation: usize,
+        /// The first row with such an entry.
+        row: usize,
         /// The entry.
         found: f32,
     },
@@ -179,7 +193,7 @@ impl Solve<'_> {
             "a solve without certificate keeps its best"
         );
         let norm = certificate.map(Certificate::norm).unwrap_or_default();
-        let (mut least, mut since) = (f64::INFINITY, 0);
+        let (mut least, mut best_residual, mut since) = (f32::INFINITY, f64::INFINITY, 0);
         // The residual and the movement that belong to what `state` will be.
         let (mut residual, mut moved) = (f64::INFINITY, f32::INFINITY);
         let mut stopped = Stopped::MaxSweeps;
@@ -192,9 +206,14 @@ impl Solve<'_> {
             }
             residual = f64::from(change.largest) / f64::from(change.state).max(TINY);
             moved = change.weighted;
-            let better = residual < least;
+            // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
+            // for a while (a wave along a chain).
+            let measure = if certificate.is_some() { moved } else { change.largest };
+            let better = measure < least;
             since = if better { 0 } else { since + 1 };
-            least = least.min(residual);
+            if better {
+                (least, best_residual) = (measure, residual);
+            }
             // `state` was read and `next` written: the residual is that of `state`.
             match &mut workspace.best {
                 Some(best) if certificate.is_none() && better => std::mem::swap(state, best),
@@ -216,7 +235,7 @@ impl Solve<'_> {
             && let Some(best) = &mut workspace.best
         {
             std::mem::swap(state, best);
-            residual = least;
+            residual = best_residual;
         }
         let error = |certificate: &Certificate| {
             certificate.error(moved, state.view(), self.sweep.input, self.activation)
@@ -248,6 +267,11 @@ impl Solve<'_> {
                 (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
             if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
                 return SolveError::Weight { direction, relation, found };
+            }
+            let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
+            let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
+            if let Some((row, found)) = edge {
+                return SolveError::Edge { direction, relation, row, found };
             }
         }
         match wrong(state) {

@@ -7,6 +7,7 @@
 //! | [`projection`] | rows of W on L1 balls: the training constraint |
 //! | [`posedness`] | which condition for one equilibrium holds, and by how much; rescaling |
 //! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
+//! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
 //! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
 //! | [`workspace`] | their memory |
@@ -25,6 +26,7 @@ pub mod spectral;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tightening;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};

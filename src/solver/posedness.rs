@@ -15,7 +15,8 @@
 
 use serde::Serialize;
 
-use super::certificate::{lipschitz, tight_columns, weight_radius};
+use super::certificate::lipschitz;
+use super::tightening::{tight_columns, weight_radius};
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::{Activation, PackedWeights};
 

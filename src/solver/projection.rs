@@ -60,11 +60,15 @@ pub fn project_rows(
 
 /// Projects one finite row; tells whether it moved. `near` is scratch.
 fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
-    let Some(threshold) = threshold(row.iter().map(|&x| f64::from(x)), radius, near) else {
+    let Some((largest, s)) = threshold(row.iter().map(|&x| f64::from(x)), radius, near) else {
         return false;
     };
+    let shrunk = |x: f32, s: f64| towards_zero(shrink(f64::from(x), (largest, s)));
+    // The sums that gave the threshold are rounded: where that shows in the norm, up by as much.
+    let norm: f64 = row.iter().map(|&x| f64::from(shrunk(x, s)).abs()).sum();
+    let slack = if norm > radius { (near.len() + 2) as f64 * f64::EPSILON * radius } else { 0.0 };
     for x in row {
-        *x = towards_zero(shrink(f64::from(*x), threshold));
+        *x = shrunk(*x, (s + slack).min(0.0));
     }
     true
 }
@@ -89,9 +93,7 @@ fn threshold(row: impl Iterator<Item = f64> + Clone, radius: f64, near: &mut Vec
         }
         found = candidate;
     }
-    // Up by what the sums were rounded: the norm must not exceed the radius.
-    let slack = (near.len() + 2) as f64 * f64::EPSILON * radius;
-    Some((largest, (found + slack).min(0.0)))
+    Some((largest, found))
 }
 
 fn shrink(x: f64, (largest, s): (f64, f64)) -> f64 {

@@ -157,14 +157,16 @@ pub struct Dense;
 
 /// Iterates to the last bits.
 fn iterate(start: Mat, step: impl Fn(&Mat) -> Mat) -> Mat {
-    let mut state = start;
+    let (mut state, mut before) = (start, f64::INFINITY);
     for _ in 0..100_000 {
         let next = step(&state);
         let moved = next.distance(&state);
         state = next;
-        if moved <= 1e-16 * state.largest() {
+        // Near the last bits the steps no longer fall.
+        if moved <= 1e-16 * state.largest() || (moved <= 1e-13 * state.largest() && moved >= before) {
             break;
         }
+        before = moved;
     }
     state
 }

@@ -341,6 +341,12 @@ fn numbers_that_are_none_are_errors_that_name_their_origin() {
         message(&scalar(f32::INFINITY, 1.0, Activation::Relu), 0.0),
         "forward solve: a weight of relation 0 is not finite (found inf)"
     );
+    let mut edge = scalar(0.5, 1.0, Activation::Relu);
+    edge.incoming[0].values[0] = f32::NAN;
+    assert_eq!(
+        message(&edge, 0.0),
+        "forward solve: an edge of node 0 in relation 0 is not finite (found NaN)"
+    );
     assert_eq!(message(&fine, f32::NAN), "forward solve: row 0 of the start is not finite (found NaN)");
     let error = message(&scalar(1e20, 1.0, Activation::Relu), 0.0);
     assert!(error.starts_with("forward solve: the state overflowed in sweep 3"), "{error}");
