@@ -2,17 +2,11 @@
 
 use std::path::PathBuf;
 
-use ignn::dense::Matrix;
-use ignn::kernels::sweep::{Sweep, SweepScratch, Term, blocks};
-use ignn::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, gradient};
-use ignn::parallel::RowBlocks;
-use ignn::solver::certificate::lipschitz;
-use ignn::solver::reference::{Backend, Dense, Layer, Loss, Mat, Model, Outcome};
-use ignn::solver::{
-    Certificate, SolveParams, SpectralBound, SpectralParams, Structure, Workspace, fixed_point,
-};
+use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use serde_json::Value;
 
+use crate::engine::{Engine, Rows};
+use crate::reference::{Dense, Layer, Loss, Mat, Model, Outcome, Phi};
 use crate::util::project;
 
 /// Slope of the golden leaky relu.
@@ -55,120 +49,13 @@ fn adjacency(nodes: usize, entries: &Value) -> Mat {
     a
 }
 
-/// The rows of a matrix in compressed form.
-struct Rows {
-    offsets: Vec<u64>,
-    neighbours: Vec<u32>,
-    values: Vec<f32>,
-}
-
-impl Rows {
-    fn of(a: &Mat) -> Self {
-        let mut rows = Self { offsets: vec![0], neighbours: Vec::new(), values: Vec::new() };
-        for i in 0..a.rows {
-            for k in (0..a.cols).filter(|&k| a.at(i, k) != 0.0) {
-                rows.neighbours.push(k as u32);
-                rows.values.push(a.at(i, k) as f32);
-            }
-            rows.offsets.push(rows.neighbours.len() as u64);
-        }
-        rows
-    }
-
-    fn view(&self) -> AdjacencyRef<'_> {
-        let rows = self.offsets.len() - 1;
-        AdjacencyRef::new(rows, &self.offsets, &self.neighbours).unwrap().with_values(&self.values)
-    }
-}
-
-fn single(mat: &Mat) -> Matrix {
-    Matrix::from_fn(mat.rows, mat.cols, |i, k| mat.at(i, k) as f32)
-}
-
-fn double(matrix: &Matrix) -> Mat {
-    Mat::new(matrix.rows(), matrix.cols(), |i, k| f64::from(matrix.row(i)[k]))
-}
-
-/// The kernels and the solver, in f32.
-struct Engine;
-
-impl Engine {
-    fn solve(layer: &Layer, input: &Mat, state: Option<&Mat>) -> Mat {
-        let adjoint = state.is_some();
-        let pack = if adjoint { PackedWeights::adjoint } else { PackedWeights::forward };
-        let graphs: Vec<Rows> =
-            layer.a.iter().map(|a| if adjoint { Rows::of(a) } else { Rows::of(&a.t()) }).collect();
-        let weights: Vec<PackedWeights> = layer.w.iter().map(|w| pack(single(w).view())).collect();
-        let pairs = graphs.iter().zip(&weights);
-        let terms: Vec<Term<'_>> =
-            pairs.map(|(graph, weights)| Term { adjacency: graph.view(), weights }).collect();
-        let (blocks, scratch, input) = (blocks(&terms), SweepScratch::new(&terms), single(input));
-        let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
-        let certificate = Certificate::of(&terms, lipschitz(layer.activation), None);
-        let params = SolveParams { tolerance: 2e-7, max_sweeps: 5000, patience: 50 };
-        let (n, m) = (input.rows(), input.cols());
-        let (mut solution, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
-        let info = match state {
-            None => fixed_point::forward(
-                &sweep,
-                layer.activation,
-                Some(&certificate),
-                &params,
-                &mut solution,
-                &mut workspace,
-            ),
-            Some(state) => {
-                let state = single(state);
-                let derivative = Derivative::State { activation: layer.activation, state: state.view() };
-                fixed_point::adjoint(
-                    &sweep,
-                    derivative,
-                    Some(&certificate),
-                    &params,
-                    &mut solution,
-                    &mut workspace,
-                )
-            }
-        };
-        let info = info.unwrap();
-        assert!(info.relative_residual < 2e-6, "{info:?}");
-        double(&solution)
-    }
-}
-
-impl Backend for Engine {
-    fn equilibrium(&self, layer: &Layer, b: &Mat) -> Mat {
-        Self::solve(layer, b, None)
-    }
-
-    fn adjoint(&self, layer: &Layer, x: &Mat, r: &Mat) -> Mat {
-        Self::solve(layer, r, Some(x))
-    }
-
-    fn weight(&self, a: &Mat, g: &Mat, x: &Mat) -> Mat {
-        double(&gradient::weight(Rows::of(&a.t()).view(), single(g).view(), single(x).view()))
-    }
-
-    fn input(&self, g: &Mat, u: &Mat) -> Mat {
-        double(&gradient::input(single(g).view(), single(u).view()))
-    }
-
-    fn outgoing(&self, a: &Mat, g: &Mat) -> Mat {
-        let rows = Rows::of(a);
-        let mut to = Matrix::zeros(g.rows, g.cols);
-        let blocks = RowBlocks::balanced(g.rows, &[&rows.offsets], 1);
-        gradient::adjacency_times(&blocks, rows.view(), single(g).view(), to.view_mut());
-        double(&to)
-    }
-}
-
-fn activation(name: &Value) -> Activation {
+fn activation(name: &Value) -> Phi {
     match name.as_str().unwrap() {
-        "identity" => Activation::Identity,
-        "relu" => Activation::Relu,
-        "leaky_relu" => Activation::LeakyRelu(LEAKY),
-        "tanh" => Activation::Tanh,
-        "sigmoid" => Activation::Sigmoid,
+        "identity" => Phi::Identity,
+        "relu" => Phi::Relu,
+        "leaky_relu" => Phi::LeakyRelu(f64::from(LEAKY)),
+        "tanh" => Phi::Tanh,
+        "sigmoid" => Phi::Sigmoid,
         other => panic!("activation {other}"),
     }
 }
@@ -197,7 +84,12 @@ fn one_layer(case: &Value) -> Model {
         let through = if direct { Vec::new() } else { vec![mat(&parameters["Omega"])] };
         (vec![adjacency(nodes, &case["adjacency"])], vec![mat(&parameters["W"])], through)
     };
-    let direct = if case["input_map"] == "OmegaU" { optional("Omega") } else { optional("Omega2") };
+    // Of several relations the third has an Omega2 of its own.
+    let direct = match case["input_map"].as_str() {
+        Some("OmegaU") => optional("Omega"),
+        Some("Omega1UA+Omega2U") => optional("Omega2"),
+        _ => None,
+    };
     let activation = activation(&case["activation"]);
     let layer = Layer { a, w, through, direct, bias: optional("bias"), activation, skip: None };
     let theta = Some(mat(&parameters["Theta"]));

@@ -3,6 +3,7 @@
 mod architecture;
 mod check;
 mod demo;
+mod engine;
 mod export;
 mod golden;
 mod handmade;
@@ -14,4 +15,5 @@ mod malformed;
 mod memory;
 mod raw;
 mod real_data;
+mod reference;
 mod util;

@@ -79,7 +79,7 @@ pub struct SolveInfo {
     pub seconds: f64,
 }
 
-/// A number that is none, by its origin.
+/// A number that is none, by its origin; or a solve that cannot be trusted to end where it should.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {
     /// In the input term.
@@ -123,6 +123,16 @@ pub enum SolveError {
         row: usize,
         /// The entry.
         found: f32,
+    },
+    /// Without contraction the order of updates could decide where they lead.
+    #[error(
+        "{direction} solve: asynchronous sweeps need a certified contraction (found a bound of {q}, expected below 1)"
+    )]
+    NotCertified {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The bound.
+        q: f64,
     },
     /// Grown beyond all bounds, sweep by sweep.
     #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
@@ -202,9 +212,9 @@ impl Solve<'_> {
             let change = step(norm, state.view(), workspace.next.view_mut());
             sweeps += 1;
             if !change.finite {
-                return Err(self.blame(sweeps, state.view()));
+                return Err(blame(self.sweep, self.direction, sweeps, Some(state.view())));
             }
-            residual = f64::from(change.largest) / f64::from(change.state).max(TINY);
+            residual = relative_residual(&change);
             moved = change.weighted;
             // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
             // for a while (a wave along a chain).
@@ -250,33 +260,44 @@ impl Solve<'_> {
             seconds: start.elapsed().as_secs_f64(),
         })
     }
+}
 
-    /// Where the first number that is none came from; `state` is what the failed sweep read.
-    fn blame(&self, sweep: usize, state: MatrixRef<'_>) -> SolveError {
-        let direction = self.direction;
-        let wrong = |matrix: MatrixRef<'_>| {
-            let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
-            (0..matrix.rows()).find_map(row)
-        };
-        if let Some((row, found)) = wrong(self.sweep.input) {
-            return SolveError::Input { direction, row, found };
+/// max |Delta| / max |X|
+pub(super) fn relative_residual(change: &Change) -> f64 {
+    f64::from(change.largest) / f64::from(change.state).max(TINY)
+}
+
+/// The first number of a matrix that is none.
+fn wrong(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
+    let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
+    (0..matrix.rows()).find_map(row)
+}
+
+/// Where the first number that is none came from in this sweep; `start` is what the first sweep read, where it is still
+/// there.
+pub(super) fn blame(
+    sweep: &Sweep<'_>,
+    direction: &'static str,
+    sweeps: usize,
+    start: Option<MatrixRef<'_>>,
+) -> SolveError {
+    if let Some((row, found)) = wrong(sweep.input) {
+        return SolveError::Input { direction, row, found };
+    }
+    for (relation, term) in sweep.terms.iter().enumerate() {
+        let weights = term.weights;
+        let entries = (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
+        if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
+            return SolveError::Weight { direction, relation, found };
         }
-        for (relation, term) in self.sweep.terms.iter().enumerate() {
-            let weights = term.weights;
-            let entries =
-                (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
-            if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
-                return SolveError::Weight { direction, relation, found };
-            }
-            let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
-            let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
-            if let Some((row, found)) = edge {
-                return SolveError::Edge { direction, relation, row, found };
-            }
+        let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
+        let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
+        if let Some((row, found)) = edge {
+            return SolveError::Edge { direction, relation, row, found };
         }
-        match wrong(state) {
-            Some((row, found)) if sweep == 1 => SolveError::Start { direction, row, found },
-            _ => SolveError::Overflow { direction, sweep },
-        }
+    }
+    match start.filter(|_| sweeps == 1).and_then(wrong) {
+        Some((row, found)) => SolveError::Start { direction, row, found },
+        None => SolveError::Overflow { direction, sweep: sweeps },
     }
 }

@@ -19,8 +19,6 @@ mod entries;
 pub mod fixed_point;
 pub mod posedness;
 pub mod projection;
-#[doc(hidden)]
-pub mod reference;
 pub mod spectral;
 #[cfg(test)]
 mod testing;

@@ -3,36 +3,11 @@
 
 use crate::kernels::AdjacencyRef;
 
-/// SplitMix64: a test that fails fails again.
-pub(crate) struct Random(u64);
+#[path = "../../tests/reference.rs"]
+#[allow(dead_code)]
+pub(crate) mod reference;
 
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// Uniform in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform in [-1, 1).
-    pub fn sign(&mut self) -> f64 {
-        2.0 * self.unit() - 1.0
-    }
-}
+pub(crate) use reference::Random;
 
 /// Entries (source, target, value) of A.
 #[derive(Clone, Debug)]
@@ -100,7 +75,7 @@ impl Graph {
         };
         let mut entries: Vec<_> = self.entries.iter().map(key).collect();
         entries.sort_by_key(|entry| (entry.0, entry.1));
-        let offset = |row| entries.iter().filter(|entry| entry.0 < row).count() as u64;
+        let offset = |row| entries.partition_point(|entry| entry.0 < row) as u64;
         Csr {
             offsets: (0..=self.nodes).map(offset).collect(),
             neighbours: entries.iter().map(|entry| entry.1 as u32).collect(),
@@ -111,12 +86,12 @@ impl Graph {
     /// D^-1/2 (A + I) D^-1/2 in f32, D the sums of rows.
     pub fn renormalised(&self) -> Self {
         let mut entries = self.entries.clone();
-        for node in 0..self.nodes {
-            match entries.iter_mut().find(|entry| (entry.0, entry.1) == (node, node)) {
-                Some(entry) => entry.2 += 1.0,
-                None => entries.push((node, node, 1.0)),
-            }
+        let mut missing = vec![true; self.nodes];
+        for entry in entries.iter_mut().filter(|entry| entry.0 == entry.1) {
+            entry.2 += 1.0;
+            missing[entry.0] = false;
         }
+        entries.extend((0..self.nodes).filter(|&node| missing[node]).map(|node| (node, node, 1.0)));
         let mut sums = vec![0f64; self.nodes];
         for entry in &entries {
             sums[entry.0] += f64::from(entry.2);
