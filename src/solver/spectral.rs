@@ -103,6 +103,11 @@ impl SpectralBound {
     }
 }
 
+/// ||A||_1: the largest sum of a column of A, a row of `incoming`, rounded up.
+pub fn one_norm(incoming: &AdjacencyRef) -> f64 {
+    entries::ratios(incoming, |_| 1.0).high
+}
+
 /// Step 1: the vectors that are known to be exact for some graphs.
 fn closed_form(side: &AdjacencyRef) -> Option<SpectralBound> {
     let tight = |bracket: &Bracket| bracket.high - bracket.low <= EQUAL * bracket.high;
