@@ -17,7 +17,7 @@ pub const KAPPA: f64 = 0.9;
 /// Both bounds of a report agree to this, where the sweeps suffice.
 const TOLERANCE: f64 = 1e-5;
 /// Entries that the iteration of a report visits at most: some seconds.
-const VISITS: u64 = 1 << 30;
+const VISITS: u64 = 1 << 29;
 /// Sweeps of the iteration at least, whatever they cost.
 const FEWEST_SWEEPS: u64 = 10;
 
@@ -49,7 +49,7 @@ impl Radius {
         let bound = SpectralBound::of(&incoming, Some(&outgoing), &params);
         let (one_norm, is_alone) = (one_norm(&incoming), relations == 1);
         let kappa = KAPPA / relations.max(1) as f64;
-        let radius = if is_alone { bound.weight_radius(kappa) } else { kappa / one_norm };
+        let radius = if is_alone { bound.weight_radius(kappa) } else { (kappa / one_norm).next_down() };
         let weight_radius = radius.is_finite().then_some(radius);
         Ok(Self { bound, one_norm, kappa, weight_radius, is_alone })
     }

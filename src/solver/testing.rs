@@ -22,12 +22,18 @@ pub(crate) struct Csr {
     pub offsets: Vec<u64>,
     pub neighbours: Vec<u32>,
     pub values: Vec<f32>,
+    /// A factor on both sides.
+    pub scale: Option<Vec<f32>>,
 }
 
 impl Csr {
     pub fn view(&self) -> AdjacencyRef<'_> {
         let plain = AdjacencyRef::new(self.offsets.len() - 1, &self.offsets, &self.neighbours).unwrap();
-        plain.with_values(&self.values)
+        let valued = plain.with_values(&self.values);
+        match &self.scale {
+            Some(scale) => valued.with_gather_scale(scale).with_row_scale(scale),
+            None => valued,
+        }
     }
 }
 
@@ -80,11 +86,12 @@ impl Graph {
             offsets: (0..=self.nodes).map(offset).collect(),
             neighbours: entries.iter().map(|entry| entry.1 as u32).collect(),
             values: entries.iter().map(|entry| entry.2).collect(),
+            scale: None,
         }
     }
 
-    /// D^-1/2 (A + I) D^-1/2 in f32, D the sums of rows.
-    pub fn renormalised(&self) -> Self {
+    /// A + I
+    pub fn with_loops(&self) -> Self {
         let mut entries = self.entries.clone();
         let mut missing = vec![true; self.nodes];
         for entry in entries.iter_mut().filter(|entry| entry.0 == entry.1) {
@@ -92,14 +99,26 @@ impl Graph {
             missing[entry.0] = false;
         }
         entries.extend((0..self.nodes).filter(|&node| missing[node]).map(|node| (node, node, 1.0)));
+        Self { nodes: self.nodes, entries }
+    }
+
+    /// D^-1/2, D the sums of rows.
+    pub fn inverse_roots(&self) -> Vec<f64> {
         let mut sums = vec![0f64; self.nodes];
-        for entry in &entries {
+        for entry in &self.entries {
             sums[entry.0] += f64::from(entry.2);
         }
-        for entry in &mut entries {
-            entry.2 = (f64::from(entry.2) / (sums[entry.0] * sums[entry.1]).sqrt()) as f32;
+        sums.into_iter().map(|sum| sum.sqrt().recip()).collect()
+    }
+
+    /// D^-1/2 (A + I) D^-1/2 in f32, D the sums of rows.
+    pub fn renormalised(&self) -> Self {
+        let mut graph = self.with_loops();
+        let roots = graph.inverse_roots();
+        for entry in &mut graph.entries {
+            entry.2 = (f64::from(entry.2) * roots[entry.0] * roots[entry.1]) as f32;
         }
-        Self { nodes: self.nodes, entries }
+        graph
     }
 }
 

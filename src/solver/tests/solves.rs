@@ -1,0 +1,204 @@
+//! Every way to the equilibrium leads there, says how it ended, and fails in words.
+
+use super::*;
+use crate::dense::SharedMatrix;
+use crate::parallel::with_threads;
+
+#[test]
+fn in_place_and_synchronous_solves_agree_within_both_certificates() {
+    let mut random = Random::new(22);
+    let mut compared = 0;
+    for round in 0..160 {
+        let mut equation = Equation::random(&mut random, 0.9);
+        if round % 40 == 0 {
+            equation = Equation::large(&mut random);
+        }
+        let params = SolveParams { tolerance: 1e-6, max_sweeps: 2000, ..SolveParams::default() };
+        let forward = equation.forward(&params);
+        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| random.sign() as f32);
+        let back = equation.adjoint(&forward.state, &r, &params);
+        for (adjoint, input, plain) in [(false, &equation.b, &forward), (true, &r, &back)] {
+            let solve = || {
+                equation.with_sweep(adjoint, input, |sweep, certificate| {
+                    let mut state = SharedMatrix::zeros(input.rows(), input.cols());
+                    let activation = equation.activation;
+                    let info = if adjoint {
+                        let derivative = Derivative::State { activation, state: forward.state.view() };
+                        asynchronous::adjoint(sweep, derivative, &certificate, &params, &mut state)
+                    } else {
+                        asynchronous::forward(sweep, activation, &certificate, &params, &mut state)
+                    };
+                    (info, state)
+                })
+            };
+            if plain.info.contraction.is_none() {
+                assert!(matches!(solve().0, Err(SolveError::NotCertified { .. })));
+                continue;
+            }
+            for threads in [1, 2, 4] {
+                let (info, state) = with_threads(threads, solve);
+                let info = info.unwrap();
+                let bounds =
+                    info.certified_error.unwrap().largest + plain.info.certified_error.unwrap().largest;
+                let distance = to_mat(&plain.state).distance(&to_mat(&state.to_matrix()));
+                assert!(distance <= bounds, "{distance} above {bounds}");
+                assert!(info.converged || info.stopped == Stopped::Stagnated, "{info:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 300, "{compared}");
+}
+
+#[test]
+fn an_equation_that_is_not_certified_is_not_solved_in_place() {
+    let graph = Graph { nodes: 2, entries: vec![(0, 1, 2.0), (1, 0, 2.0)] };
+    let (w, b) = (Matrix::from_fn(1, 1, |_, _| 0.75), Matrix::from_fn(2, 1, |_, _| 1.0));
+    let equation = Equation::one(&graph, w, b, Activation::Tanh);
+    equation.with_sweep(false, &equation.b, |sweep, certificate| {
+        let mut state = SharedMatrix::zeros(2, 1);
+        let params = SolveParams::default();
+        let error = asynchronous::forward(sweep, Activation::Tanh, &certificate, &params, &mut state);
+        let message = error.unwrap_err().to_string();
+        assert!(
+            message.starts_with(
+                "forward solve: asynchronous sweeps need a certified contraction (found a bound of 1.5"
+            ),
+            "{message}"
+        );
+    });
+    let found = equation.forward(&SolveParams::default());
+    assert!(found.info.converged && found.info.contraction.is_none() && found.info.certified_error.is_none());
+}
+
+#[test]
+fn the_same_bits_for_any_number_of_threads() {
+    let mut random = Random::new(23);
+    for round in 0..12 {
+        let equation = match round % 4 {
+            0 => Equation::large(&mut random),
+            _ => Equation::random(&mut random, 0.9),
+        };
+        let solve = |threads| with_threads(threads, || equation.forward(&SolveParams::default()));
+        let first = solve(1);
+        for threads in [2, 4] {
+            let other = solve(threads);
+            assert_eq!(SolveInfo { seconds: 0.0, ..other.info }, SolveInfo { seconds: 0.0, ..first.info });
+            for i in 0..first.state.rows() {
+                let bits = |matrix: &Matrix| matrix.row(i).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&other.state), bits(&first.state));
+            }
+        }
+    }
+}
+
+/// x = activation(w x + b) on one node with a loop.
+fn scalar(w: f32, b: f32, activation: Activation) -> Equation {
+    let graph = Graph { nodes: 1, entries: vec![(0, 0, 1.0)] };
+    let (w, b) = (Matrix::from_fn(1, 1, |_, _| w), Matrix::from_fn(1, 1, |_, _| b));
+    Equation::one(&graph, w, b, activation)
+}
+
+fn solve(equation: &Equation, params: &SolveParams, start: f32) -> (Result<SolveInfo, SolveError>, f32) {
+    equation.with_sweep(false, &equation.b, |sweep, certificate| {
+        let (mut state, mut workspace) = (Matrix::from_fn(1, 1, |_, _| start), Workspace::new(1, 1, true));
+        let activation = equation.activation;
+        let info =
+            fixed_point::forward(sweep, activation, Some(&certificate), params, &mut state, &mut workspace);
+        (info, state.row(0)[0])
+    })
+}
+
+#[test]
+fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_told() {
+    let equation = scalar(0.5, 1.0, Activation::Relu);
+    let params = SolveParams::default();
+    let (cold, x) = solve(&equation, &params, 0.0);
+    let cold = cold.unwrap();
+    assert!((x - 2.0).abs() < 1e-4 && cold.converged && cold.stopped == Stopped::Converged);
+    assert!((cold.contraction.unwrap() - 0.5).abs() < 1e-6 && cold.sweeps > 10);
+    let (warm, _) = solve(&equation, &params, 2.0);
+    assert_eq!(warm.unwrap().sweeps, 1);
+    let (short, x) = solve(&equation, &SolveParams { max_sweeps: 2, ..params }, 0.0);
+    let short = short.unwrap();
+    assert_eq!((short.stopped, short.converged, short.sweeps, x), (Stopped::MaxSweeps, false, 2, 1.5));
+    assert!(short.certified_error.unwrap().largest >= 0.5);
+    let (none, x) = solve(&equation, &SolveParams { max_sweeps: 0, ..params }, 7.0);
+    assert_eq!((none.unwrap().certified_error, x), (None, 7.0));
+}
+
+#[test]
+fn the_best_state_is_kept_where_nothing_converges() {
+    // x = -2 x + 1 has 1/3, from which every sweep moves away: the start is the best state.
+    let equation = scalar(-2.0, 1.0, Activation::Identity);
+    let (info, x) = solve(&equation, &SolveParams { max_sweeps: 50, ..SolveParams::default() }, 0.5);
+    let info = info.unwrap();
+    assert_eq!((info.stopped, x), (Stopped::Stagnated, 0.5));
+    assert_eq!((info.converged, info.contraction, info.certified_error), (false, None, None));
+}
+
+#[test]
+fn numbers_that_are_none_are_errors_that_name_their_origin() {
+    let message = |equation: &Equation, start| {
+        let params = SolveParams { max_sweeps: 1000, patience: 1000, ..SolveParams::default() };
+        solve(equation, &params, start).0.unwrap_err().to_string()
+    };
+    let fine = scalar(0.5, 1.0, Activation::Relu);
+    assert_eq!(
+        message(&scalar(0.5, f32::NAN, Activation::Relu), 0.0),
+        "forward solve: row 0 of the input is not finite (found NaN)"
+    );
+    assert_eq!(
+        message(&scalar(f32::INFINITY, 1.0, Activation::Relu), 0.0),
+        "forward solve: a weight of relation 0 is not finite (found inf)"
+    );
+    let mut edge = scalar(0.5, 1.0, Activation::Relu);
+    edge.incoming[0].values[0] = f32::NAN;
+    assert_eq!(
+        message(&edge, 0.0),
+        "forward solve: an edge of node 0 in relation 0 is not finite (found NaN)"
+    );
+    assert_eq!(message(&fine, f32::NAN), "forward solve: row 0 of the start is not finite (found NaN)");
+    let error = message(&scalar(1e20, 1.0, Activation::Relu), 0.0);
+    assert!(error.starts_with("forward solve: the state overflowed in sweep 3"), "{error}");
+    // In place, and backwards.
+    let in_place = |equation: &Equation, start: f32| {
+        equation.with_sweep(true, &equation.b, |sweep, certificate| {
+            let mut state = SharedMatrix::of(Matrix::from_fn(1, 1, |_, _| start).view());
+            let params = SolveParams::default();
+            let error = asynchronous::adjoint(sweep, Derivative::One, &certificate, &params, &mut state);
+            error.unwrap_err().to_string()
+        })
+    };
+    assert_eq!(in_place(&fine, f32::NAN), "adjoint solve: row 0 of the start is not finite (found NaN)");
+    assert_eq!(
+        in_place(&scalar(0.5, f32::INFINITY, Activation::Relu), 0.0),
+        "adjoint solve: row 0 of the input is not finite (found inf)"
+    );
+}
+
+#[test]
+fn the_workspace_is_as_large_as_it_said() {
+    assert_eq!(Workspace::bytes(10, 20, false), 10 * 32 * 4);
+    assert_eq!(Workspace::bytes(10, 20, true), 2 * 10 * 32 * 4);
+    for (rows, cols, keeps) in [(10, 20, true), (7, 3, false), (0, 5, true), (1000, 64, true)] {
+        let workspace = Workspace::new(rows, cols, keeps);
+        assert_eq!(workspace.shape(), (rows, cols));
+        let bytes = |matrix: &Matrix| size_of_val(matrix.view().padded()) as u64;
+        let held = bytes(&workspace.next) + workspace.best.as_ref().map_or(0, bytes);
+        assert_eq!(held, Workspace::bytes(rows, cols, keeps));
+    }
+}
+
+/// A wave along a chain: each sweep moves the state more than the one before, until it is through.
+#[test]
+fn a_solve_that_is_certified_does_not_give_up_on_a_wave() {
+    let nodes = 40;
+    let graph = Graph { nodes, entries: (1..nodes).map(|i| (i - 1, i, 1.0)).collect() };
+    let b = Matrix::from_fn(nodes, 1, |i, _| if i == 0 { 1.0 } else { 0.0 });
+    let equation = Equation::one(&graph, Matrix::from_fn(1, 1, |_, _| 1.1), b, Activation::Relu);
+    let found = equation.forward(&SolveParams::default());
+    assert!(found.info.converged && found.info.sweeps == nodes + 1, "{:?}", found.info);
+    let last = found.state.row(nodes - 1)[0];
+    assert!((f64::from(last) / 1.1f64.powi(nodes as i32 - 1) - 1.0).abs() < 1e-4, "{last}");
+}
