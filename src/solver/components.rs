@@ -143,10 +143,10 @@ mod tests {
             let graph = Graph::random(&mut random);
             let found = Components::of(&graph.csr(false).view());
             let reach = reach(&graph);
-            for i in 0..graph.nodes {
-                assert_eq!(found.of[i] != NO_CYCLE, reach[i][i], "{graph:?}");
-                for j in 0..graph.nodes {
-                    let same = found.of[i] == found.of[j] && found.of[i] != NO_CYCLE;
+            for (i, of) in found.of.iter().enumerate() {
+                assert_eq!(*of != NO_CYCLE, reach[i][i], "{graph:?}");
+                for (j, other) in found.of.iter().enumerate() {
+                    let same = of == other && *of != NO_CYCLE;
                     assert_eq!(same, reach[i][j] && reach[j][i], "{i} {j} in {graph:?}: {found:?}");
                 }
             }

@@ -60,7 +60,7 @@ pub fn project_rows(
 
 /// Projects one finite row; tells whether it moved. `near` is scratch.
 fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
-    let Some((largest, s)) = threshold(row.iter().map(|&x| f64::from(x)), radius, near) else {
+    let Some((largest, s)) = threshold(&row.iter().map(|&x| f64::from(x)), radius, near) else {
         return false;
     };
     let shrunk = |x: f32, s: f64| towards_zero(shrink(f64::from(x), (largest, s)));
@@ -74,7 +74,11 @@ fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
 }
 
 /// The largest |entry| and s, where the row lies outside the ball.
-fn threshold(row: impl Iterator<Item = f64> + Clone, radius: f64, near: &mut Vec<f64>) -> Option<(f64, f64)> {
+fn threshold(
+    row: &(impl Iterator<Item = f64> + Clone),
+    radius: f64,
+    near: &mut Vec<f64>,
+) -> Option<(f64, f64)> {
     let norm: f64 = row.clone().map(f64::abs).sum();
     if norm <= radius {
         return None;
@@ -135,7 +139,7 @@ mod tests {
             };
             let (row, expected, radius) =
                 (numbers("row"), numbers("projected"), case["radius"].as_f64().unwrap());
-            let exact = match threshold(row.iter().copied(), radius, &mut Vec::new()) {
+            let exact = match threshold(&row.iter().copied(), radius, &mut Vec::new()) {
                 Some(found) => row.iter().map(|&x| shrink(x, found)).collect(),
                 None => row.clone(),
             };

@@ -218,37 +218,39 @@ mod tests {
 
     /// Brackets the radius of a dense non-negative matrix by norms of powers: with s = ||M^(2^k)||_inf,
     /// lambda <= s^(1/2^k), and trace(M^(2^k)) <= n lambda^(2^k).
+    fn by_powers(mut m: Vec<Vec<f64>>) -> (f64, f64) {
+        let n = m.len();
+        let norm = |m: &[Vec<f64>]| m.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max);
+        // ln of the factor taken out of M^(2^k), so that nothing overflows.
+        let (mut logarithm, mut power) = (0.0, 1.0);
+        for _ in 0..26 {
+            let norm = norm(&m);
+            if norm == 0.0 {
+                return (0.0, 0.0);
+            }
+            logarithm += norm.ln();
+            m.iter_mut().flatten().for_each(|x| *x /= norm);
+            let entry = |i: usize, j: usize| m[i].iter().zip(&m).map(|(x, row)| x * row[j]).sum();
+            m = (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect();
+            logarithm *= 2.0;
+            power *= 2.0;
+        }
+        let trace: f64 = (0..n).map(|i| m[i][i]).sum();
+        let root = |x: f64| ((x.ln() + logarithm) / power).exp();
+        (root(trace / n as f64), root(norm(&m)))
+    }
+
+    /// The bracket of a graph. Powers of odd cycles have no trace: M + cI has, and a radius larger by c.
     fn dense_radius(graph: &Graph) -> (f64, f64) {
         let n = graph.nodes;
         let mut m = vec![vec![0.0f64; n]; n];
         for &(i, j, value) in &graph.entries {
             m[i][j] = f64::from(value);
         }
-        // ln of the factor taken out of M^(2^k), so that nothing overflows.
-        let (mut logarithm, mut power) = (0.0, 1.0);
-        for _ in 0..26 {
-            let norm = m.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max);
-            if norm == 0.0 {
-                return (0.0, 0.0);
-            }
-            logarithm += norm.ln();
-            m.iter_mut().flatten().for_each(|x| *x /= norm);
-            let mut square = vec![vec![0.0; n]; n];
-            for i in 0..n {
-                for k in 0..n {
-                    for j in 0..n {
-                        square[i][j] += m[i][k] * m[k][j];
-                    }
-                }
-            }
-            m = square;
-            logarithm *= 2.0;
-            power *= 2.0;
-        }
-        let norm = m.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max);
-        let trace: f64 = (0..n).map(|i| m[i][i]).sum();
-        let root = |x: f64| ((x.ln() + logarithm) / power).exp();
-        (root(trace / n as f64), root(norm))
+        let (low, high) = by_powers(m.clone());
+        (0..n).for_each(|i| m[i][i] += high);
+        let shifted = by_powers(m).0;
+        (low.max(shifted - high - 1e-12 * high), high)
     }
 
     fn bound(graph: &Graph) -> SpectralBound {

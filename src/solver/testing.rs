@@ -44,7 +44,7 @@ impl Graph {
         let nodes = 1 + random.below(14);
         let density = [0.05, 0.15, 0.3, 0.8][random.below(4)];
         let (weighted, loops, shape) = (random.below(3), random.below(2) == 0, random.below(6));
-        let mut matrix = vec![vec![0f32; nodes]; nodes];
+        let mut matrix = std::collections::BTreeMap::new();
         for i in 0..nodes {
             for j in 0..nodes {
                 let allowed = match shape {
@@ -55,23 +55,20 @@ impl Graph {
                     _ => true,
                 };
                 if allowed && random.unit() < density && (i != j || loops) {
-                    matrix[i][j] = match weighted {
+                    let value = match weighted {
                         0 => 1.0,
                         1 => random.unit() as f32 * 3.0,
                         _ => (random.sign() * 7.0).exp() as f32,
                     };
+                    matrix.insert((i, j), value);
                     if shape == 1 || shape == 2 {
-                        matrix[j][i] = matrix[i][j];
+                        matrix.insert((j, i), value);
                     }
                 }
             }
         }
-        let mut graph = Self { nodes, entries: Vec::new() };
-        for (i, row) in matrix.iter().enumerate() {
-            let entries = row.iter().enumerate().filter(|entry| *entry.1 != 0.0);
-            graph.entries.extend(entries.map(|(j, &value)| (i, j, value)));
-        }
-        graph
+        let entries = matrix.into_iter().filter(|entry| entry.1 != 0.0);
+        Self { nodes, entries: entries.map(|((i, j), value)| (i, j, value)).collect() }
     }
 
     /// Rows are targets (incoming edges) or, if asked, sources (outgoing edges).

@@ -73,10 +73,10 @@ impl Case {
 /// The change by definition.
 fn naive_change(old: MatrixRef<'_>, new: MatrixRef<'_>, u: &[f32], v: &[f32]) -> (f64, f32, f32) {
     let (mut weighted, mut largest, mut state) = (0.0f64, 0.0f32, 0.0f32);
-    for i in 0..old.rows() {
+    for (i, &u) in u.iter().enumerate() {
         for (k, (&old, &new)) in old.row(i).iter().zip(new.row(i)).enumerate() {
             let delta = (new - old).abs();
-            weighted = weighted.max(f64::from(delta) / f64::from(u[i]) / f64::from(v[k]));
+            weighted = weighted.max(f64::from(delta) / f64::from(u) / f64::from(v[k]));
             (largest, state) = (largest.max(delta), state.max(new.abs()));
         }
     }
