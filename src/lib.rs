@@ -9,6 +9,7 @@
 //! | [`dense`] | 0 | row-major f32 matrices, aligned |
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
+//! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |
 //! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
 //! ```no_run
@@ -24,3 +25,4 @@ pub mod graph;
 pub mod kernels;
 pub mod parallel;
 pub mod report;
+pub mod solver;

@@ -22,6 +22,13 @@ fn an_undirected_path_with_a_loner() {
     assert_eq!((&statistics["isolated"], &statistics["self_loops"]), (&1.into(), &0.into()));
     assert_eq!((&statistics["symmetric"], &statistics["acyclic"]), (&true.into(), &false.into()));
     assert_eq!(statistics["degrees"]["histogram"], serde_json::json!([1, 2, 1]));
+    let spectral = &relation["spectral"];
+    assert_eq!((&spectral["structure"], &spectral["sweeps"]), (&"renormalised".into(), &0.into()));
+    let rho = spectral["rho"].as_f64().unwrap();
+    assert!((rho - 1.0).abs() < 1e-6 && spectral["lower"].as_f64().unwrap() <= rho);
+    assert_eq!(spectral["kappa"], 0.9);
+    let radius = spectral["weight_radius"].as_f64().unwrap();
+    assert!(radius * rho <= 0.9 && radius * rho > 0.899_999);
     assert_eq!(found["training_memory"][0]["width"], 64);
     assert_eq!(found["bytes_on_disk"]["relation edges"], 64 + 40 + 64 + 32 + 64 + 16);
 }
@@ -60,6 +67,8 @@ relation edges
   components      2, the largest of 3 nodes (75.0 %)
   symmetric       yes
   DAG             no
+  spectral bound  1 (closed form: renormalised)
+  rows of W       L1 norm at most 0.9 at kappa 0.9: kappa over the spectral bound
   degree: 0 to 2, mean 1.00
     0    1  {half}
     1    2  {bar}
@@ -92,6 +101,38 @@ fn a_directed_chain_is_a_dag_until_it_has_a_loop() {
         assert_eq!(relation["statistics"]["symmetric"], false, "{name}");
     }
     sandbox.ignn(&["inspect", "chain"]).exits(0).says("in-degree").says("out-degree");
+}
+
+#[test]
+fn the_spectral_bound_is_told_with_its_origin() {
+    let sandbox = Sandbox::new();
+    let plain = Handmade {
+        normalisation: Normalisation::None,
+        scale: None,
+        symmetric: false,
+        weighted: true,
+        ..path_and_loner()
+    };
+    // A cycle of four edges of weight 2; the same without its last edge; a path both ways, of radius sqrt(2).
+    let cycle = [(0, 1, 2.0), (1, 2, 2.0), (2, 3, 2.0), (3, 0, 2.0)];
+    let path = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)];
+    let cases = [
+        (&cycle[..], "regular", 2.0, "2 (closed form: equal sums of rows)", "at most 0.45 at kappa 0.9"),
+        (&cycle[..3], "acyclic", 0.0, "0 (no cycle)", "any: without a cycle every weight is well-posed"),
+        (&path[..], "general", 2f64.sqrt(), "(power iteration, ", "L1 norm at most 0.6363"),
+    ];
+    for (at, (entries, structure, rho, how, radius)) in cases.into_iter().enumerate() {
+        let name = format!("d{at}");
+        Handmade { entries, labels: None, splits: Vec::new(), ..plain }.write(&sandbox.path(&name));
+        let found = sandbox.ignn(&["inspect", &name, "--json"]).exits(0).json();
+        let spectral = &found["relations"][0]["spectral"];
+        assert_eq!(spectral["structure"], structure);
+        let found = spectral["rho"].as_f64().unwrap();
+        assert!(found >= rho - 1e-12 && found <= rho * (1.0 + 2e-5), "{found} {rho}");
+        assert_eq!(spectral["weight_radius"].is_null(), rho == 0.0);
+        sandbox.ignn(&["inspect", &name]).exits(0).says(how).says(radius);
+    }
+    sandbox.ignn(&["help", "inspect"]).exits(0).says("never below the spectral radius").says("kappa / bound");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod architecture;
 mod check;
 mod demo;
+mod engine;
 mod export;
+mod golden;
 mod handmade;
 mod ingest;
 mod inspect;
@@ -13,4 +15,5 @@ mod malformed;
 mod memory;
 mod raw;
 mod real_data;
+mod reference;
 mod util;

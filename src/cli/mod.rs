@@ -16,6 +16,7 @@ mod man;
 mod memory_size;
 pub mod messages;
 mod progress;
+mod radius;
 mod sample;
 mod summary;
 

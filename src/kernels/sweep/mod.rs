@@ -5,19 +5,22 @@
 //!     adjoint   G' = D * ( sum_r (A_r G) W_r + R )         A_r:   `AdjacencyRef::outgoing`, weights: `PackedWeights::adjoint`
 //!
 //! Rows are independent and each is computed in one fixed order: the result has the same bits on any number of threads.
+//! In place, on one shared state, they are not: `forward_in_place` and `adjoint_in_place`.
 
 mod finish;
+mod in_place;
 mod pass;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
 use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather};
-use crate::dense::{MatrixMut, MatrixRef};
+use crate::dense::{MatrixMut, MatrixRef, SharedMatrix};
 use crate::parallel::{self, RowBlocks};
 use finish::{Activate, AddBias, Differentiate, Finish};
+use in_place::{InPlace, InPlaceBlock};
 use pass::{Block, Pass, Tile};
 
 /// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
@@ -53,6 +56,13 @@ impl SweepScratch {
         let lines = widths.iter().map(|&width| gather::lines_per_row(width)).sum();
         let tile = Tile::new(lines, gather::lines_per_row(width));
         Self { isa, tiles: (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect() }
+    }
+
+    /// The calling thread's tile.
+    fn tile(&self) -> MutexGuard<'_, Tile> {
+        let tile = &self.tiles[parallel::thread_index() % self.tiles.len()];
+        // A tile is written before it is read: what a panic left in it does no harm.
+        tile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes taken.
@@ -121,6 +131,62 @@ impl Sweep<'_> {
         self.run(Differentiate { input: self.input, derivative }, norm, from, to)
     }
 
+    /// X' in the place of X, by all threads at once: rows read whatever is newest. Not the same bits from run to run.
+    ///
+    /// Without `writes` the state stays and the change is what a sweep would make of it.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn forward_in_place(
+        &self,
+        activation: Activation,
+        norm: Norm<'_>,
+        state: &SharedMatrix,
+        writes: bool,
+    ) -> Change {
+        self.run_in_place(Activate { input: self.input, activation }, norm, state, writes)
+    }
+
+    /// G' in the place of G; see [`Sweep::forward_in_place`].
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn adjoint_in_place(
+        &self,
+        derivative: Derivative<'_>,
+        norm: Norm<'_>,
+        state: &SharedMatrix,
+        writes: bool,
+    ) -> Change {
+        if let Some(shape) = derivative.shape() {
+            assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+        }
+        self.run_in_place(Differentiate { input: self.input, derivative }, norm, state, writes)
+    }
+
+    fn run_in_place(
+        &self,
+        finish: impl Finish,
+        norm: Norm<'_>,
+        state: &SharedMatrix,
+        writes: bool,
+    ) -> Change {
+        let shape = (state.rows(), state.cols());
+        assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
+        assert!(norm.u.is_none_or(|u| u.len() == shape.0), "a weight a row");
+        assert!(norm.v.is_none_or(|v| v.len() == shape.1), "a weight a column");
+        check(self.terms, None, self.blocks, shape, shape);
+        if shape.1 == 0 {
+            return Change::NONE;
+        }
+        let pass = InPlace { terms: self.terms, state, finish, norm, writes };
+        let block = |_, rows, ()| {
+            let mut tile = self.scratch.tile();
+            self.scratch.isa.run(InPlaceBlock { pass: &pass, rows, scratch: &mut tile })
+        };
+        self.blocks.run((), |(), _| ((), ()), block, Change::merge).unwrap_or(Change::NONE)
+    }
+
     fn run(&self, finish: impl Finish, norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) -> Change {
         let shape = (to.rows(), to.cols());
         assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
@@ -159,29 +225,33 @@ fn run<F: Finish>(
     scratch: &SweepScratch,
     to: MatrixMut<'_>,
 ) -> Change {
-    assert_eq!(blocks.rows(), to.rows(), "blocks of the result's rows");
-    for term in pass.terms {
-        assert_eq!(term.adjacency.rows(), to.rows(), "an operator with the result's rows");
-        assert_eq!(
-            term.adjacency.columns(),
-            pass.from.rows(),
-            "an operator with the state's rows as columns"
-        );
-    }
-    for weights in pass.terms.iter().map(|term| term.weights).chain(pass.plain) {
-        let shape = (pass.from.cols(), to.cols());
-        assert_eq!((weights.inner(), weights.outer()), shape, "weights of the state's width");
-    }
+    check(pass.terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (to.rows(), to.cols()));
     let change = blocks.run(
         to,
         MatrixMut::split_at,
         |_, rows, to| {
-            let tile = &scratch.tiles[parallel::thread_index() % scratch.tiles.len()];
-            // A tile is written before it is read: what a panic left in it does no harm.
-            let mut tile = tile.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tile = scratch.tile();
             scratch.isa.run(Block { pass, rows, to, scratch: &mut tile })
         },
         Change::merge,
     );
     change.unwrap_or(Change::NONE)
+}
+
+/// Whether operators and weights fit a product of this shape from a matrix of that one.
+fn check(
+    terms: &[Term<'_>],
+    plain: Option<&PackedWeights>,
+    blocks: &RowBlocks,
+    from: (usize, usize),
+    to: (usize, usize),
+) {
+    assert_eq!(blocks.rows(), to.0, "blocks of the result's rows");
+    for term in terms {
+        assert_eq!(term.adjacency.rows(), to.0, "an operator with the result's rows");
+        assert_eq!(term.adjacency.columns(), from.0, "an operator with the state's rows as columns");
+    }
+    for weights in terms.iter().map(|term| term.weights).chain(plain) {
+        assert_eq!((weights.inner(), weights.outer()), (from.1, to.1), "weights of the state's width");
+    }
 }

@@ -171,7 +171,7 @@ impl<F: Finish> Block<'_, '_, F> {
 
 /// Gathered rows times `PANELS` panels of the weights, added to `sums`.
 #[inline(always)]
-fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
+pub(super) fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
     gathered: &[Line],
     per_row: usize,
     weights: &PackedWeights,
@@ -226,11 +226,11 @@ fn outer_products<L: Lanes, const ROWS: usize, const PANELS: usize>(
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
     /// The gathered rows of every term.
-    gathered: Vec<Line>,
+    pub gathered: Vec<Line>,
     /// Their products with the weights.
-    products: Vec<Line>,
+    pub products: Vec<Line>,
     /// 1 / v of the norm.
-    inverse_v: Vec<Line>,
+    pub inverse_v: Vec<Line>,
     /// Where the rows begin that the next tile reads.
     addresses: Vec<usize>,
 }
@@ -255,7 +255,7 @@ impl Tile {
 
     /// # Panics
     /// Where the memory was made for smaller products: terms would be left out.
-    fn check(&self, gathered: usize, products: usize, panels: usize) {
+    pub fn check(&self, gathered: usize, products: usize, panels: usize) {
         let is_enough = self.gathered.len() >= gathered
             && self.products.len() >= products
             && self.inverse_v.len() >= panels;
@@ -263,7 +263,7 @@ impl Tile {
     }
 
     /// Takes 1 / v for the norm.
-    fn invert(&mut self, v: Option<&[f32]>) {
+    pub fn invert(&mut self, v: Option<&[f32]>) {
         let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut self.inverse_v);
         match v {
             Some(v) => floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v),

@@ -1,0 +1,257 @@
+//! How far a state is from the equilibrium, at most: a contraction bound q with the norm in which it holds.
+//! It speaks of the equation as stored in f32 and counts the rounding of the sweeps; it neither iterates nor decides.
+//!
+//! A sweep is `to = phi(sum_r A_r from P_r + input)`, in either direction: P = W^T and A^T in the forward sweep, P = W and
+//! A in the adjoint (where phi is the product with D, |D| <= lipschitz). For u > 0 (a row) and v > 0 (a column) let
+//! `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep contracts by
+//!
+//!     q = lipschitz * max_ik sum_r (|A_r| u)_i / u_i * (|P_r|^T v)_k / v_k
+//!
+//! and after a sweep from x to x' that moved by Delta and was off by e through rounding
+//!
+//!     |X* - x'|_uv <= (q |Delta|_uv + |e|_uv) / (1 - q),      entry (i, k): at most that times u_i v_k
+//!     |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
+//!
+//! with K the roundings on the longest path of a term into an entry, M those of the input, eps = 2^-24: worst cases,
+//! whatever the order of the sums and whether products are fused. Numbers that leave the normal ones lose the smallest
+//! float each time, and that is counted too. Vectors are proposed by [`super::tightening`].
+//!
+//! Vectors are f32, as sweeps take them; q is evaluated with these, in f64, rounded up: it holds whatever the iteration did.
+
+use rayon::prelude::*;
+
+use super::entries::{self, ROWS_A_TASK, divide, row_sum};
+use crate::dense::MatrixRef;
+use crate::kernels::sweep::Term;
+use crate::kernels::{Activation, Norm, PackedWeights};
+
+/// Unit roundoff of f32.
+const EPS: f64 = f32::EPSILON as f64 / 2.0;
+/// Rounding of [`Norm`]'s quotients in f32: five times in the kernels, more than doubled.
+const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
+/// The smallest float: what a result below the normal numbers may be off by, and twice that.
+const TINY: f64 = 1.5e-45;
+/// Weights of the norm within this and its inverse: quotients by two of them stay far from overflow.
+const LARGEST_WEIGHT: f32 = 1e18;
+
+/// A contraction bound, and the norm in which it holds.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// Contraction of a sweep, rounded up; certified where below 1.
+    pub q: f64,
+    u: Option<Vec<f32>>,
+    v: Option<Vec<f32>>,
+    lipschitz: f64,
+    /// Roundings on the longest path of a gathered term, and of the input.
+    roundings: (f64, f64),
+    /// Smallest and largest u_i v_k.
+    weights: (f64, f64),
+    /// By how much an error below the normal numbers may grow until the end of a sweep.
+    growth: f64,
+}
+
+/// An error bound, in the plain maximum norm.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct ErrorBound {
+    /// No entry of the state is farther from the equilibrium.
+    pub largest: f64,
+    /// The part that comes from rounding: no number of further sweeps is certain to go below.
+    pub rounding: f64,
+}
+
+/// The largest slope of an activation.
+pub fn lipschitz(activation: Activation) -> f64 {
+    match activation {
+        Activation::Sigmoid => 0.25,
+        Activation::LeakyRelu(slope) => f64::from(slope).abs().max(1.0),
+        _ => 1.0,
+    }
+}
+
+/// What the f32 evaluation of an activation may be off by, at most: an absolute error, as values are about 1.
+pub fn activation_error(activation: Option<Activation>) -> f64 {
+    match activation {
+        Some(Activation::Tanh | Activation::Sigmoid | Activation::Elu) => 8.0 * EPS,
+        _ => 0.0,
+    }
+}
+
+impl Certificate {
+    /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve to solve.
+    ///
+    /// # Panics
+    /// Where lengths do not fit.
+    pub fn with_vectors(
+        terms: &[Term<'_>],
+        lipschitz: f64,
+        u: Option<Vec<f32>>,
+        v: Option<Vec<f32>>,
+    ) -> Self {
+        let columns: Vec<Vec<f64>> =
+            terms.iter().map(|term| column_ratios(term.weights, v.as_deref())).collect();
+        let weight = |i: usize| u.as_ref().map_or(1.0, |u| f64::from(u[i]));
+        let product = match terms {
+            [] => 0.0,
+            [term] => entries::ratios(&term.adjacency, weight).high * largest(&columns[0]),
+            _ => {
+                let rows = terms[0].adjacency.rows();
+                let row = |i: usize| {
+                    let ratio =
+                        |term: &Term<'_>| divide(row_sum(&term.adjacency, i, weight, |_| true), weight(i));
+                    let ratios: Vec<f64> = terms.iter().map(|term| ratio(term).high).collect();
+                    let entry =
+                        |k: usize| -> f64 { ratios.iter().zip(&columns).map(|(r, c)| r * c[k]).sum() };
+                    largest(&(0..columns[0].len()).map(entry).collect::<Vec<_>>())
+                };
+                (0..rows).into_par_iter().with_min_len(ROWS_A_TASK / 16).map(row).reduce(|| 0.0, nan_max)
+            }
+        };
+        let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
+        let (u_range, v_range) = (range(u.as_deref()), range(v.as_deref()));
+        let largest_scale = |term: &Term<'_>| -> f64 {
+            let scale = term.adjacency.row_scale().unwrap_or(&[]);
+            scale.par_iter().map(|&s| f64::from(s).abs()).reduce(|| 1.0, nan_max)
+        };
+        let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
+        let columns = columns.iter().map(|columns| largest(columns)).sum::<f64>();
+        let weights = u_range.zip(v_range).map(|(u, v)| (u.0 * v.0, u.1 * v.1));
+        Self {
+            q: if q.is_finite() && weights.is_some() { q } else { f64::INFINITY },
+            u,
+            v,
+            lipschitz,
+            roundings: roundings(terms),
+            weights: weights.unwrap_or((1.0, 1.0)),
+            // Sums of columns are relative to v.
+            growth: scale * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0)) * lipschitz.max(1.0),
+        }
+    }
+
+    /// Whether a sweep contracts, so that there is one equilibrium and every order of sweeps finds it.
+    pub fn holds(&self) -> bool {
+        self.q < 1.0
+    }
+
+    /// The norm, as sweeps take it.
+    pub fn norm(&self) -> Norm<'_> {
+        Norm { u: self.u.as_deref(), v: self.v.as_deref() }
+    }
+
+    /// A change of 1 in the maximum norm certifies an error of at most so much; infinite where nothing is certified.
+    pub fn amplification(&self) -> f64 {
+        if self.holds() { self.weights.1 / self.weights.0 * self.q / (1.0 - self.q) } else { f64::INFINITY }
+    }
+
+    /// The error of the state that a sweep wrote, from what it moved in [`Certificate::norm`].
+    ///
+    /// `activation` is that of a forward sweep, and none in the adjoint.
+    pub fn error(
+        &self,
+        moved: f32,
+        state: MatrixRef<'_>,
+        input: MatrixRef<'_>,
+        activation: Option<Activation>,
+    ) -> Option<ErrorBound> {
+        let moved = self.moved(moved);
+        // The sweep read the state before: not farther away than it moved.
+        let before = self.size(state.rows(), |i| state.row(i).iter().copied()) + moved;
+        self.bound(self.q * moved, before, input, activation)
+    }
+
+    /// The error of a state by what a sweep from it would move; `size` is the state's [`Certificate::size`].
+    pub(super) fn error_of_read(
+        &self,
+        moved: f32,
+        size: f64,
+        input: MatrixRef<'_>,
+        activation: Option<Activation>,
+    ) -> Option<ErrorBound> {
+        self.bound(self.moved(moved), size, input, activation)
+    }
+
+    /// |Delta|_uv from what a sweep computed, rounded up.
+    fn moved(&self, weighted: f32) -> f64 {
+        f64::from(weighted) * NORM_SLACK + 4.0 * TINY * (1.0 + 1.0 / self.weights.0)
+    }
+
+    /// (moved + |e|) / (1 - q) in the maximum norm, for a sweep that read a state of a size.
+    fn bound(
+        &self,
+        moved: f64,
+        read: f64,
+        input: MatrixRef<'_>,
+        activation: Option<Activation>,
+    ) -> Option<ErrorBound> {
+        if !self.holds() {
+            return None;
+        }
+        let gamma =
+            |count: f64| if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY };
+        let (path, of_input) = self.roundings;
+        let input = self.size(input.rows(), |i| input.row(i).iter().copied());
+        let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
+        // A factor of an entry may be lost as well: then what it multiplies counts.
+        let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
+        rounding += (activation_error(activation) + tiny) / self.weights.0;
+        let scale = self.weights.1 / (1.0 - self.q) * (1.0 + 1e-12);
+        Some(ErrorBound { largest: (moved + rounding) * scale, rounding: rounding * scale })
+    }
+
+    /// |M|_uv of a matrix by rows, rounded up.
+    pub(super) fn size<R: Iterator<Item = f32>>(&self, rows: usize, row: impl Fn(usize) -> R + Sync) -> f64 {
+        let largest = |i: usize| {
+            let u = self.u.as_ref().map_or(1.0, |u| f64::from(u[i]));
+            let entries = row(i).enumerate().map(|(k, x)| {
+                let v = self.v.as_ref().map_or(1.0, |v| f64::from(v[k]));
+                f64::from(x).abs() / v
+            });
+            entries.fold(0.0, nan_max) / u
+        };
+        let rows = (0..rows).into_par_iter().with_min_len(ROWS_A_TASK / 16);
+        rows.map(largest).reduce(|| 0.0, nan_max) * (1.0 + 4.0 * f64::EPSILON)
+    }
+}
+
+/// (|P|^T v)_k / v_k for every k, rounded up.
+pub(super) fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f64> {
+    let weight = |k: usize| v.map_or(1.0, |v| f64::from(v[k]));
+    let inner = weights.inner();
+    let slack = 1.0 + (inner + 4) as f64 * f64::EPSILON;
+    let ratio = |k: usize| {
+        let sum: f64 = (0..inner).map(|l| f64::from(weights.at(l, k)).abs() * weight(l)).sum();
+        sum * slack / weight(k)
+    };
+    (0..weights.outer()).map(ratio).collect()
+}
+
+/// The smallest and the largest weight; `None` where one is no weight that quotients could take.
+fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
+    let weights = weights.unwrap_or(&[1.0]);
+    let usable = |x: &f32| (1.0 / LARGEST_WEIGHT..=LARGEST_WEIGHT).contains(x);
+    let first = *weights.first().unwrap_or(&1.0);
+    let (low, high) = weights.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
+    weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
+}
+
+/// The larger of two, infinite where one is no number.
+pub(super) fn nan_max(x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() { f64::INFINITY } else { x.max(y) }
+}
+
+pub(super) fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, nan_max)
+}
+
+/// Roundings of a gathered term on its way into an entry, and of the input: see the module's text.
+fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
+    let products: usize = terms.iter().map(|term| term.weights.inner()).sum();
+    let longest = |term: &Term<'_>| {
+        let lengths = term.adjacency.offsets().par_windows(2).map(|pair| pair[1] - pair[0]);
+        lengths.max().unwrap_or(0)
+    };
+    let longest = terms.iter().map(longest).max().unwrap_or(0);
+    // The input is added last, then comes the slope, or a derivative computed in two steps and its product: four, six
+    // counted. Before that a term has three factors of its entry, the sum of the row, the weight and the sum of products.
+    let of_input = 6.0;
+    (longest as f64 + 3.0 + products as f64 + 1.0 + of_input, of_input)
+}

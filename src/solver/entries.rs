@@ -1,0 +1,108 @@
+//! The entries of an adjacency in f64, scales multiplied in: what bounds are computed from.
+//! It is exact or rounded upwards, and slow beside the kernels' f32 gather, which it does not replace.
+//!
+//! An entry is the real product of the stored f32 numbers, taken without its sign: bounds hold for |A|.
+
+use rayon::prelude::*;
+
+use crate::kernels::AdjacencyRef;
+
+/// Rows that one task takes: enough to pay for its start, few enough to spread.
+pub(crate) const ROWS_A_TASK: usize = 2048;
+
+/// Neighbours of a row with |value|, the row's own scale left out.
+fn gathered<'a>(a: &AdjacencyRef<'a>, row: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
+    let range = a.range(row);
+    let values = a.values().map(|values| &values[range.clone()]);
+    let scale = a.gather_scale();
+    a.neighbours()[range].iter().enumerate().map(move |(at, &neighbour)| {
+        let value = values.map_or(1.0, |values| f64::from(values[at]));
+        let scale = scale.map_or(1.0, |scale| f64::from(scale[neighbour as usize]));
+        (neighbour as usize, (value * scale).abs())
+    })
+}
+
+/// |scale| of a row.
+fn row_scale(a: &AdjacencyRef, row: usize) -> f64 {
+    a.row_scale().map_or(1.0, |scale| f64::from(scale[row]).abs())
+}
+
+/// Whether the entry at `at` of a row is not zero: an edge that carries something.
+pub(crate) fn is_nonzero(a: &AdjacencyRef, row: usize, at: usize) -> bool {
+    let neighbour = a.neighbours()[at] as usize;
+    a.values().is_none_or(|values| values[at] != 0.0)
+        && a.gather_scale().is_none_or(|scale| scale[neighbour] != 0.0)
+        && a.row_scale().is_none_or(|scale| scale[row] != 0.0)
+}
+
+/// A sum of non-negative terms and bounds for what it would be without rounding.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bracket {
+    /// Not above the exact sum.
+    pub low: f64,
+    /// Not below the exact sum.
+    pub high: f64,
+}
+
+/// `sum_j |a_ij| x_j` over the neighbours that `takes` admits; x is non-negative.
+pub(crate) fn row_sum(
+    a: &AdjacencyRef,
+    row: usize,
+    x: impl Fn(usize) -> f64,
+    takes: impl Fn(usize) -> bool,
+) -> Bracket {
+    let (mut sum, mut terms) = (0.0, 0u64);
+    for (neighbour, value) in gathered(a, row).filter(|entry| takes(entry.0)) {
+        sum += value * x(neighbour);
+        terms += 1;
+    }
+    sum *= row_scale(a, row);
+    // Each term is rounded once in its product, the sum once a term, the scale once; twice that covers
+    // second-order terms and this very multiplication.
+    let slack = (terms + 4) as f64 * f64::EPSILON;
+    let bracket = Bracket { low: sum * (1.0 - slack), high: sum * (1.0 + slack) };
+    if bracket.high.is_finite() { bracket } else { Bracket { low: 0.0, high: f64::INFINITY } }
+}
+
+/// The smallest and the largest `(|A| u)_i / u_i`, rounded outwards: they bracket the spectral radius for u > 0.
+pub(crate) fn ratios(a: &AdjacencyRef, u: impl Fn(usize) -> f64 + Sync) -> Bracket {
+    let ratio = |row: usize| {
+        let sum = row_sum(a, row, &u, |_| true);
+        divide(sum, u(row))
+    };
+    let widest = |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
+    let empty = || Bracket { low: f64::INFINITY, high: 0.0 };
+    (0..a.rows()).into_par_iter().with_min_len(ROWS_A_TASK).map(ratio).reduce(empty, widest)
+}
+
+/// A bracket divided by a positive number, rounded outwards.
+pub(crate) fn divide(sum: Bracket, by: f64) -> Bracket {
+    let high = if sum.high == 0.0 { 0.0 } else { (sum.high / by).next_up() };
+    let low = (sum.low / by).next_down().max(0.0);
+    if high.is_finite() { Bracket { low, high } } else { Bracket { low: 0.0, high: f64::INFINITY } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_and_values_multiply() {
+        let a = AdjacencyRef::new(2, &[0, 2, 3], &[0, 1, 0]).unwrap().with_values(&[2.0, 0.0, 3.0]);
+        let a = a.with_gather_scale(&[0.5, 4.0]).with_row_scale(&[1.0, 10.0]);
+        assert!(is_nonzero(&a, 0, 0) && !is_nonzero(&a, 0, 1));
+        let sum = row_sum(&a, 1, |_| 2.0, |_| true);
+        assert!(sum.low <= 30.0 && 30.0 <= sum.high && sum.high - sum.low < 1e-12);
+        let bracket = ratios(&a, |_| 1.0);
+        assert!((bracket.low - 1.0).abs() < 1e-12 && (bracket.high - 15.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn numbers_that_are_none_give_an_infinite_bound() {
+        for value in [f32::NAN, f32::INFINITY] {
+            let values = [value, 1.0];
+            let a = AdjacencyRef::new(2, &[0, 1, 2], &[1, 0]).unwrap().with_values(&values);
+            assert_eq!(ratios(&a, |_| 1.0).high, f64::INFINITY);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Sweeps repeated until the state stays: the forward equilibrium and the adjoint, one loop for both.
+//! It knows when to stop and what to say about the result; how a sweep is computed is for `kernels`.
+//!
+//! Stopping: the relative residual `max |Delta| / max |X|` of a sweep at or below the tolerance; or the sweeps are used
+//! up; or the residual (in the certificate's norm, where there is one) has not fallen for [`SolveParams::patience`]
+//! sweeps. In every case the state is the best there
+//! is, and [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin.
+//! The same bits for any number of threads.
+//!
+//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state
+//! that a sweep moved least is kept, by turning three buffers around instead of copying. Memory: the state and its
+//! [`Workspace`].
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::certificate::{Certificate, ErrorBound};
+use super::workspace::Workspace;
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::kernels::sweep::Sweep;
+use crate::kernels::{Activation, Change, Derivative, Norm};
+
+/// Default of [`SolveParams::tolerance`].
+pub const TOLERANCE: f64 = 1e-5;
+/// Default of [`SolveParams::max_sweeps`].
+pub const MAX_SWEEPS: usize = 300;
+/// Default of [`SolveParams::patience`].
+pub const PATIENCE: usize = 20;
+
+/// States smaller than this are taken for zero: a residual relative to them would mean nothing.
+const TINY: f64 = f32::MIN_POSITIVE as f64;
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SolveParams {
+    /// Relative residual to reach.
+    pub tolerance: f64,
+    /// Sweeps at most.
+    pub max_sweeps: usize,
+    /// Sweeps without a smaller residual before the solve gives up: rounding, or no convergence at all.
+    pub patience: usize,
+}
+
+impl Default for SolveParams {
+    fn default() -> Self {
+        Self { tolerance: TOLERANCE, max_sweeps: MAX_SWEEPS, patience: PATIENCE }
+    }
+}
+
+/// Why a solve stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// The residual is at or below the tolerance.
+    Converged,
+    /// The sweeps were used up.
+    MaxSweeps,
+    /// The residual does not fall any more.
+    Stagnated,
+}
+
+/// What a solve did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SolveInfo {
+    /// Sweeps made.
+    pub sweeps: usize,
+    /// max |Delta| / max |X| of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
+    pub relative_residual: f64,
+    /// The contraction bound, where it is below 1.
+    pub contraction: Option<f64>,
+    /// How far the state is from the equilibrium at most, where that is certified.
+    pub certified_error: Option<ErrorBound>,
+    /// Whether the tolerance was reached.
+    pub converged: bool,
+    /// Why it stopped.
+    pub stopped: Stopped,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+/// A number that is none, by its origin; or a solve that cannot be trusted to end where it should.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum SolveError {
+    /// In the input term.
+    #[error("{direction} solve: row {row} of the input is not finite (found {found})")]
+    Input {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The first such row.
+        row: usize,
+        /// The entry.
+        found: f32,
+    },
+    /// In a weight.
+    #[error("{direction} solve: a weight of relation {relation} is not finite (found {found})")]
+    Weight {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// Position of the relation.
+        relation: usize,
+        /// The entry.
+        found: f32,
+    },
+    /// In an adjacency.
+    #[error("{direction} solve: an edge of node {row} in relation {relation} is not finite (found {found})")]
+    Edge {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// Position of the relation.
+        relation: usize,
+        /// The first row with such an entry.
+        row: usize,
+        /// The entry.
+        found: f32,
+    },
+    /// In the state that the solve started from.
+    #[error("{direction} solve: row {row} of the start is not finite (found {found})")]
+    Start {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The first such row.
+        row: usize,
+        /// The entry.
+        found: f32,
+    },
+    /// Without contraction the order of updates could decide where they lead.
+    #[error(
+        "{direction} solve: asynchronous sweeps need a certified contraction (found a bound of {q}, expected below 1)"
+    )]
+    NotCertified {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The bound.
+        q: f64,
+    },
+    /// Grown beyond all bounds, sweep by sweep.
+    #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
+    Overflow {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The sweep.
+        sweep: usize,
+    },
+}
+
+/// Solves `X = phi(sum_r A_r^T X W_r^T + B)` from the state given (zero, or that of an earlier solve).
+///
+/// # Panics
+/// Where shapes do not fit, or `workspace` keeps no best state and no certificate holds.
+pub fn forward(
+    sweep: &Sweep<'_>,
+    activation: Activation,
+    certificate: Option<&Certificate>,
+    params: &SolveParams,
+    state: &mut Matrix,
+    workspace: &mut Workspace,
+) -> Result<SolveInfo, SolveError> {
+    let step =
+        |norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>| sweep.forward(activation, norm, from, to);
+    let solve = Solve { sweep, direction: "forward", activation: Some(activation), certificate, params };
+    solve.run(step, state, workspace)
+}
+
+/// Solves `G = D * (sum_r A_r G W_r + R)` from the state given.
+///
+/// # Panics
+/// As [`forward`].
+pub fn adjoint(
+    sweep: &Sweep<'_>,
+    derivative: Derivative<'_>,
+    certificate: Option<&Certificate>,
+    params: &SolveParams,
+    state: &mut Matrix,
+    workspace: &mut Workspace,
+) -> Result<SolveInfo, SolveError> {
+    let step =
+        |norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>| sweep.adjoint(derivative, norm, from, to);
+    let solve = Solve { sweep, direction: "adjoint", activation: None, certificate, params };
+    solve.run(step, state, workspace)
+}
+
+/// What both directions share.
+struct Solve<'a> {
+    sweep: &'a Sweep<'a>,
+    direction: &'static str,
+    activation: Option<Activation>,
+    certificate: Option<&'a Certificate>,
+    params: &'a SolveParams,
+}
+
+impl Solve<'_> {
+    fn run(
+        &self,
+        step: impl Fn(Norm<'_>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
+        state: &mut Matrix,
+        workspace: &mut Workspace,
+    ) -> Result<SolveInfo, SolveError> {
+        let start = Instant::now();
+        let certificate = self.certificate.filter(|certificate| certificate.holds());
+        assert!(
+            certificate.is_some() || workspace.best.is_some(),
+            "a solve without certificate keeps its best"
+        );
+        let norm = certificate.map(Certificate::norm).unwrap_or_default();
+        let (mut least, mut best_residual, mut since) = (f32::INFINITY, f64::INFINITY, 0);
+        // The residual and the movement that belong to what `state` will be.
+        let (mut residual, mut moved) = (f64::INFINITY, f32::INFINITY);
+        let mut stopped = Stopped::MaxSweeps;
+        let mut sweeps = 0;
+        while sweeps < self.params.max_sweeps {
+            let change = step(norm, state.view(), workspace.next.view_mut());
+            sweeps += 1;
+            if !change.finite {
+                return Err(blame(self.sweep, self.direction, sweeps, Some(state.view())));
+            }
+            residual = relative_residual(&change);
+            moved = change.weighted;
+            // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
+            // for a while (a wave along a chain).
+            let measure = if certificate.is_some() { moved } else { change.largest };
+            let better = measure < least;
+            since = if better { 0 } else { since + 1 };
+            if better {
+                (least, best_residual) = (measure, residual);
+            }
+            // `state` was read and `next` written: the residual is that of `state`.
+            match &mut workspace.best {
+                Some(best) if certificate.is_none() && better => std::mem::swap(state, best),
+                _ => {}
+            }
+            std::mem::swap(state, &mut workspace.next);
+            if residual <= self.params.tolerance {
+                stopped = Stopped::Converged;
+                break;
+            }
+            if since >= self.params.patience {
+                stopped = Stopped::Stagnated;
+                break;
+            }
+        }
+        if stopped != Stopped::Converged
+            && certificate.is_none()
+            && sweeps > 0
+            && let Some(best) = &mut workspace.best
+        {
+            std::mem::swap(state, best);
+            residual = best_residual;
+        }
+        let error = |certificate: &Certificate| {
+            certificate.error(moved, state.view(), self.sweep.input, self.activation)
+        };
+        Ok(SolveInfo {
+            sweeps,
+            relative_residual: residual,
+            contraction: certificate.map(|certificate| certificate.q),
+            certified_error: if sweeps > 0 { certificate.and_then(error) } else { None },
+            converged: stopped == Stopped::Converged,
+            stopped,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// max |Delta| / max |X|
+pub(super) fn relative_residual(change: &Change) -> f64 {
+    f64::from(change.largest) / f64::from(change.state).max(TINY)
+}
+
+/// The first number of a matrix that is none.
+fn wrong(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
+    let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
+    (0..matrix.rows()).find_map(row)
+}
+
+/// Where the first number that is none came from in this sweep; `start` is what the first sweep read, where it is still
+/// there.
+pub(super) fn blame(
+    sweep: &Sweep<'_>,
+    direction: &'static str,
+    sweeps: usize,
+    start: Option<MatrixRef<'_>>,
+) -> SolveError {
+    if let Some((row, found)) = wrong(sweep.input) {
+        return SolveError::Input { direction, row, found };
+    }
+    for (relation, term) in sweep.terms.iter().enumerate() {
+        let weights = term.weights;
+        let entries = (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
+        if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
+            return SolveError::Weight { direction, relation, found };
+        }
+        let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
+        let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
+        if let Some((row, found)) = edge {
+            return SolveError::Edge { direction, relation, row, found };
+        }
+    }
+    match start.filter(|_| sweeps == 1).and_then(wrong) {
+        Some((row, found)) => SolveError::Start { direction, row, found },
+        None => SolveError::Overflow { direction, sweep: sweeps },
+    }
+}

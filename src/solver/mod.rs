@@ -1,0 +1,34 @@
+//! Fixed points X = phi(A^T X W^T + B): bounds, certificates, and the iteration that finds them.
+//! It knows neither losses nor training; its arithmetic over the graph is that of `kernels`.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | [`spectral`] | a rigorous upper bound of the spectral radius of a non-negative adjacency |
+//! | [`projection`] | rows of W on L1 balls: the training constraint |
+//! | [`posedness`] | which condition for one equilibrium holds, and by how much; rescaling |
+//! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
+//! | [`tightening`] | the vectors of that norm |
+//! | [`fixed_point`] | the solves, forward and adjoint |
+//! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
+//! | [`workspace`] | their memory |
+
+pub mod asynchronous;
+pub mod certificate;
+mod components;
+mod entries;
+pub mod fixed_point;
+pub mod posedness;
+pub mod projection;
+pub mod spectral;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod tightening;
+pub mod workspace;
+
+pub use certificate::{Certificate, ErrorBound};
+pub use fixed_point::{SolveError, SolveInfo, SolveParams, Stopped};
+pub use posedness::{Condition, Posedness, Rescaling};
+pub use spectral::{SpectralBound, SpectralParams, Structure};
+pub use workspace::Workspace;

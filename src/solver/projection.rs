@@ -1,0 +1,220 @@
+//! The rows of a matrix projected on the L1 ball: the training constraint ||W||_inf <= radius.
+//! It changes W where it must and nothing else; which radius is right is [`super::spectral`]'s business.
+//!
+//! The nearest point of the ball `sum |x_k| <= r` to a row outside of it is `sign(x_k) max(|x_k| - t, 0)` with the t
+//! that makes the sum r (Duchi et al. 2008). With M = max |x_k| and y_k = |x_k| - M the same t is M + s with s in
+//! [-r, 0): `sum max(y_k - s, 0) = r`. Only entries within r of the largest take part, and for these the difference y
+//! is exact where the sums of |x| would drown r (rows of 1e30).
+//!
+//! The result is rounded towards zero, so its norm, summed in f64, never exceeds the radius. Rows are independent:
+//! the same bits for any number of threads. Cost O(m log m) a row at worst, O(m) where the row is inside.
+
+use rayon::prelude::*;
+
+/// Why a projection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ProjectionError {
+    /// A row holds NaN or an infinity.
+    #[error("row {row} of the weight is not finite (found {found})")]
+    NotFinite {
+        /// The row.
+        row: usize,
+        /// The first such entry.
+        found: f32,
+    },
+    /// The radius is NaN or negative.
+    #[error("radius of the projection (found {found}, expected 0 or more)")]
+    Radius {
+        /// The radius.
+        found: f64,
+    },
+}
+
+/// Projects every row of `width` floats of a matrix with `stride` floats between rows; returns how many rows moved.
+///
+/// What lies between `width` and `stride` is left alone.
+pub fn project_rows(
+    data: &mut [f32],
+    width: usize,
+    stride: usize,
+    radius: f64,
+) -> Result<usize, ProjectionError> {
+    if radius.is_nan() || radius < 0.0 {
+        return Err(ProjectionError::Radius { found: radius });
+    }
+    if width == 0 || stride == 0 {
+        return Ok(0);
+    }
+    let rows = data.par_chunks(stride).enumerate();
+    let wrong = rows.find_map_first(|(row, entries)| {
+        let found = entries[..width].iter().find(|x| !x.is_finite());
+        found.map(|&found| ProjectionError::NotFinite { row, found })
+    });
+    if let Some(wrong) = wrong {
+        return Err(wrong);
+    }
+    let rows = data.par_chunks_mut(stride);
+    let moved = rows.map_init(Vec::new, |near, row| usize::from(project(&mut row[..width], radius, near)));
+    Ok(moved.sum())
+}
+
+/// Projects one finite row; tells whether it moved. `near` is scratch.
+fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
+    let Some((largest, s)) = threshold(row.iter().map(|&x| f64::from(x)), radius, near) else {
+        return false;
+    };
+    let shrunk = |x: f32, s: f64| towards_zero(shrink(f64::from(x), (largest, s)));
+    // The sums that gave the threshold are rounded: where that shows in the norm, up by as much.
+    let norm: f64 = row.iter().map(|&x| f64::from(shrunk(x, s)).abs()).sum();
+    let slack = if norm > radius { (near.len() + 2) as f64 * f64::EPSILON * radius } else { 0.0 };
+    for x in row {
+        *x = shrunk(*x, (s + slack).min(0.0));
+    }
+    true
+}
+
+/// The largest |entry| and s, where the row lies outside the ball.
+fn threshold(row: impl Iterator<Item = f64> + Clone, radius: f64, near: &mut Vec<f64>) -> Option<(f64, f64)> {
+    let norm: f64 = row.clone().map(f64::abs).sum();
+    if norm <= radius {
+        return None;
+    }
+    let largest = row.clone().map(f64::abs).fold(0.0, f64::max);
+    near.clear();
+    near.extend(row.clone().map(|x| x.abs() - largest).filter(|&y| y > -radius));
+    near.sort_unstable_by(|x, y| y.total_cmp(x));
+    // The entries that stay are the first k: the last k for which the k-th lies above the threshold of the first k.
+    let (mut sum, mut found) = (0.0, -radius);
+    for (k, &y) in near.iter().enumerate() {
+        sum += y;
+        let candidate = (sum - radius) / (k + 1) as f64;
+        if y <= candidate {
+            break;
+        }
+        found = candidate;
+    }
+    Some((largest, found))
+}
+
+fn shrink(x: f64, (largest, s): (f64, f64)) -> f64 {
+    ((x.abs() - largest) - s).max(0.0).copysign(x)
+}
+
+fn towards_zero(x: f64) -> f32 {
+    let rounded = x as f32;
+    match f64::from(rounded).abs() > x.abs() {
+        true if rounded > 0.0 => rounded.next_down(),
+        true => rounded.next_up(),
+        false => rounded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Random;
+    use super::*;
+
+    fn norm(row: &[f32]) -> f64 {
+        row.iter().map(|&x| f64::from(x).abs()).sum()
+    }
+
+    fn projected(row: &[f32], radius: f64) -> Vec<f32> {
+        let mut row = row.to_vec();
+        let width = row.len();
+        project_rows(&mut row, width, width, radius).unwrap();
+        row
+    }
+
+    #[test]
+    fn golden_rows() {
+        let Some(golden) = super::super::testing::golden("projection.json") else { return };
+        for case in golden["cases"].as_array().unwrap() {
+            let numbers = |name: &str| -> Vec<f64> {
+                case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+            };
+            let (row, expected, radius) =
+                (numbers("row"), numbers("projected"), case["radius"].as_f64().unwrap());
+            let exact = match threshold(row.iter().copied(), radius, &mut Vec::new()) {
+                Some(found) => row.iter().map(|&x| shrink(x, found)).collect(),
+                None => row.clone(),
+            };
+            let single = projected(&row.iter().map(|&x| x as f32).collect::<Vec<_>>(), radius);
+            for k in 0..row.len() {
+                assert!((exact[k] - expected[k]).abs() <= 1e-14, "{} {}", exact[k], expected[k]);
+                let scale = row[k].abs().max(1.0);
+                assert!((f64::from(single[k]) - expected[k]).abs() <= 2e-7 * scale, "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_inside_do_not_move_and_rows_outside_land_on_the_ball() {
+        let mut random = Random::new(3);
+        for _ in 0..3000 {
+            let width = 1 + random.below(40);
+            let size = 10f64.powf(random.sign() * 32.0);
+            let row: Vec<f32> = (0..width)
+                .map(|_| match random.below(5) {
+                    0 => 0.0,
+                    1 => size as f32,
+                    _ => (random.sign() * size) as f32,
+                })
+                .collect();
+            let radius = size * random.unit() * 4.0 * 10f64.powi(-(random.below(8) as i32));
+            let result = projected(&row, radius);
+            if norm(&row) <= radius {
+                assert_eq!(result, row);
+                continue;
+            }
+            assert!(norm(&result) <= radius, "{} > {radius}: {row:?}", norm(&result));
+            // Rounding towards zero takes at most an ulp an entry, or the smallest float.
+            let lost = radius * 1.3e-7 + width as f64 * 1e-44;
+            assert!(norm(&result) >= radius - lost, "{} < {radius}: {row:?}", norm(&result));
+            optimal(&row, &result, radius);
+            assert_eq!(projected(&result, radius), result, "a second projection changes nothing");
+        }
+    }
+
+    /// The residual x - p is the same t on the support, at most t off it, with the signs of x.
+    fn optimal(row: &[f32], result: &[f32], radius: f64) {
+        let pairs = || row.iter().zip(result).map(|(&x, &p)| (f64::from(x), f64::from(p)));
+        let support = pairs().filter(|pair| pair.1 != 0.0).map(|(x, p)| x.abs() - p.abs());
+        let (low, high) = support.fold((f64::INFINITY, 0.0f64), |(low, high), t| (low.min(t), high.max(t)));
+        if low == f64::INFINITY {
+            return;
+        }
+        let largest = row.iter().fold(0.0, |m, &x| f64::from(x).abs().max(m));
+        let slack = 1.3e-7 * radius.min(largest) + 1e-15 * largest + 1e-44;
+        assert!(high - low <= slack, "{row:?} -> {result:?}");
+        for (x, p) in pairs() {
+            assert!(p == 0.0 || p.signum() == x.signum());
+            assert!(p != 0.0 || x.abs() <= high + slack, "{row:?} -> {result:?}");
+        }
+    }
+
+    #[test]
+    fn huge_and_tiny_rows() {
+        assert_eq!(projected(&[1e30, -1e30, 3.0], 1.0), [0.5, -0.5, 0.0]);
+        assert_eq!(projected(&[f32::MAX; 4], 2.0), [0.5; 4]);
+        let tiny = [1e-30, -2e-30, 0.0];
+        assert_eq!(projected(&tiny, 0.9), tiny);
+        let shrunk = projected(&tiny, 1e-30);
+        assert!((f64::from(shrunk[1]) + 1e-30).abs() < 1e-36 && shrunk[0] == 0.0);
+        assert_eq!(projected(&[1.0, -2.0], 0.0), [0.0, 0.0]);
+        assert_eq!(projected(&[1.0, -2.0], f64::INFINITY), [1.0, -2.0]);
+        assert!(projected(&[], 1.0).is_empty());
+    }
+
+    #[test]
+    fn padding_stays_and_errors_name_the_row() {
+        let mut data = [3.0, 0.0, 7.0, 7.0, 0.1, 0.1, 7.0, 7.0];
+        assert_eq!(project_rows(&mut data, 2, 4, 1.0), Ok(1));
+        assert_eq!(data, [1.0, 0.0, 7.0, 7.0, 0.1, 0.1, 7.0, 7.0]);
+        let mut bad = [1.0, 1.0, f32::NAN, f32::INFINITY];
+        let error = project_rows(&mut bad, 2, 2, 1.0).unwrap_err();
+        assert_eq!(error.to_string(), "row 1 of the weight is not finite (found NaN)");
+        assert_eq!(bad[..2], [1.0, 1.0], "nothing is changed on an error");
+        let error = project_rows(&mut [1.0], 1, 1, -1.0).unwrap_err();
+        assert_eq!(error.to_string(), "radius of the projection (found -1, expected 0 or more)");
+    }
+}

@@ -1,0 +1,118 @@
+//! Small random graphs and numbers for the solver's tests.
+//! Compiled for tests only.
+
+use crate::kernels::AdjacencyRef;
+
+#[path = "../../tests/reference.rs"]
+#[allow(dead_code)]
+pub(crate) mod reference;
+
+pub(crate) use reference::Random;
+
+/// Entries (source, target, value) of A.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    pub nodes: usize,
+    pub entries: Vec<(usize, usize, f32)>,
+}
+
+/// One direction of a graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Csr {
+    pub offsets: Vec<u64>,
+    pub neighbours: Vec<u32>,
+    pub values: Vec<f32>,
+}
+
+impl Csr {
+    pub fn view(&self) -> AdjacencyRef<'_> {
+        let plain = AdjacencyRef::new(self.offsets.len() - 1, &self.offsets, &self.neighbours).unwrap();
+        plain.with_values(&self.values)
+    }
+}
+
+impl Graph {
+    /// Up to 14 nodes: sparse or dense, weighted or not, with or without loops, directed, undirected, bipartite,
+    /// forward edges only, or of several blocks.
+    pub fn random(random: &mut Random) -> Self {
+        let nodes = 1 + random.below(14);
+        let density = [0.05, 0.15, 0.3, 0.8][random.below(4)];
+        let (weighted, loops, shape) = (random.below(3), random.below(2) == 0, random.below(6));
+        let mut matrix = vec![vec![0f32; nodes]; nodes];
+        for i in 0..nodes {
+            for j in 0..nodes {
+                let allowed = match shape {
+                    2 => i % 2 != j % 2,
+                    3 => i < j || (i == j && random.below(4) == 0),
+                    4 => i / 4 == j / 4,
+                    5 => i / 4 <= j / 4,
+                    _ => true,
+                };
+                if allowed && random.unit() < density && (i != j || loops) {
+                    matrix[i][j] = match weighted {
+                        0 => 1.0,
+                        1 => random.unit() as f32 * 3.0,
+                        _ => (random.sign() * 7.0).exp() as f32,
+                    };
+                    if shape == 1 || shape == 2 {
+                        matrix[j][i] = matrix[i][j];
+                    }
+                }
+            }
+        }
+        let mut graph = Self { nodes, entries: Vec::new() };
+        for (i, row) in matrix.iter().enumerate() {
+            let entries = row.iter().enumerate().filter(|entry| *entry.1 != 0.0);
+            graph.entries.extend(entries.map(|(j, &value)| (i, j, value)));
+        }
+        graph
+    }
+
+    /// Rows are targets (incoming edges) or, if asked, sources (outgoing edges).
+    pub fn csr(&self, outgoing: bool) -> Csr {
+        let key = |&(source, target, value): &(usize, usize, f32)| {
+            if outgoing { (source, target, value) } else { (target, source, value) }
+        };
+        let mut entries: Vec<_> = self.entries.iter().map(key).collect();
+        entries.sort_by_key(|entry| (entry.0, entry.1));
+        let offset = |row| entries.partition_point(|entry| entry.0 < row) as u64;
+        Csr {
+            offsets: (0..=self.nodes).map(offset).collect(),
+            neighbours: entries.iter().map(|entry| entry.1 as u32).collect(),
+            values: entries.iter().map(|entry| entry.2).collect(),
+        }
+    }
+
+    /// D^-1/2 (A + I) D^-1/2 in f32, D the sums of rows.
+    pub fn renormalised(&self) -> Self {
+        let mut entries = self.entries.clone();
+        let mut missing = vec![true; self.nodes];
+        for entry in entries.iter_mut().filter(|entry| entry.0 == entry.1) {
+            entry.2 += 1.0;
+            missing[entry.0] = false;
+        }
+        entries.extend((0..self.nodes).filter(|&node| missing[node]).map(|node| (node, node, 1.0)));
+        let mut sums = vec![0f64; self.nodes];
+        for entry in &entries {
+            sums[entry.0] += f64::from(entry.2);
+        }
+        for entry in &mut entries {
+            entry.2 = (f64::from(entry.2) / (sums[entry.0] * sums[entry.1]).sqrt()) as f32;
+        }
+        Self { nodes: self.nodes, entries }
+    }
+}
+
+/// A golden case, from the directory that `IGNN_SHARED` names or the project's neighbour `shared`.
+pub(crate) fn golden(name: &str) -> Option<serde_json::Value> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = std::env::var_os("IGNN_SHARED").map_or_else(|| root.join("../shared"), Into::into);
+    let path = shared.join("golden").join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Some(serde_json::from_str(&text).expect("golden files are JSON")),
+        Err(error) => {
+            eprintln!("skipped: {}: {error} (set IGNN_SHARED)", path.display());
+            None
+        }
+    }
+}
