@@ -1,7 +1,8 @@
 //! Gathering: row i of A^T X for consecutive rows, into cache.
 //! Sums only; the product with the weights is in `sweep`.
 //!
-//! The entries of a row are added in their stored order, 64 columns at a time in registers.
+//! The entries of a row are added in their stored order, 64 columns at a time in registers. Rows are fetched some entries
+//! ahead: those that a sweep fetched earlier are near already and cost nothing more.
 
 use std::ops::Range;
 
@@ -9,20 +10,27 @@ use super::AdjacencyRef;
 use super::simd::Lanes;
 use crate::dense::{LINE, Line, MatrixRef};
 
-/// Rows with more entries fetch ahead while they are summed; shorter ones were fetched before ([`prefetch`]).
-const LONG: usize = 64;
-/// How many entries ahead.
-const AHEAD: usize = 8;
+/// Rows are asked for so many entries before they are summed, across the ends of rows: a few microseconds of memory's time.
+const AHEAD: usize = 24;
 
 /// Lines that a gathered row takes; narrow rows take one.
 pub fn lines_per_row(cols: usize) -> usize {
     cols.div_ceil(LINE)
 }
 
+/// The entries of a row, the first ones of a slice that goes on to the end of the operator.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
+    columns: &'a [u32],
+    count: usize,
+}
+
 /// The value of an entry but for the factor of its row.
 trait Weight: Copy {
     const ALL_ONE: bool;
     fn at(self, entry: usize, column: usize) -> f32;
+    /// Asks for what `at` will read for a column that comes later.
+    fn prefetch<L: Lanes>(self, column: usize);
 }
 
 #[derive(Clone, Copy)]
@@ -40,6 +48,8 @@ impl Weight for One {
     fn at(self, _entry: usize, _column: usize) -> f32 {
         1.0
     }
+    #[inline(always)]
+    fn prefetch<L: Lanes>(self, _column: usize) {}
 }
 
 impl Weight for Values<'_> {
@@ -48,6 +58,8 @@ impl Weight for Values<'_> {
     fn at(self, entry: usize, _column: usize) -> f32 {
         self.0[entry]
     }
+    #[inline(always)]
+    fn prefetch<L: Lanes>(self, _column: usize) {}
 }
 
 impl Weight for Scales<'_> {
@@ -56,6 +68,10 @@ impl Weight for Scales<'_> {
     fn at(self, _entry: usize, column: usize) -> f32 {
         self.0[column]
     }
+    #[inline(always)]
+    fn prefetch<L: Lanes>(self, column: usize) {
+        L::prefetch(self.0.as_ptr().wrapping_add(column).cast());
+    }
 }
 
 impl Weight for ValuesAndScales<'_> {
@@ -63,6 +79,10 @@ impl Weight for ValuesAndScales<'_> {
     #[inline(always)]
     fn at(self, entry: usize, column: usize) -> f32 {
         self.0[entry] * self.1[column]
+    }
+    #[inline(always)]
+    fn prefetch<L: Lanes>(self, column: usize) {
+        L::prefetch(self.1.as_ptr().wrapping_add(column).cast());
     }
 }
 
@@ -76,14 +96,14 @@ pub fn rows<L: Lanes>(
 ) {
     for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
         let range = adjacency.range(row);
-        let neighbours = &adjacency.neighbours()[range.clone()];
+        let entries = Entries { columns: &adjacency.neighbours()[range.start..], count: range.len() };
         let scale = adjacency.row_scale().map_or(1.0, |scale| scale[row]);
         match (adjacency.values(), adjacency.gather_scale()) {
-            (None, None) => one_row::<L, _>(neighbours, One, from, scale, out),
-            (Some(values), None) => one_row::<L, _>(neighbours, Values(&values[range]), from, scale, out),
-            (None, Some(scales)) => one_row::<L, _>(neighbours, Scales(scales), from, scale, out),
+            (None, None) => one_row::<L, _>(entries, One, from, scale, out),
+            (Some(values), None) => one_row::<L, _>(entries, Values(&values[range]), from, scale, out),
+            (None, Some(scales)) => one_row::<L, _>(entries, Scales(scales), from, scale, out),
             (Some(values), Some(scales)) => {
-                one_row::<L, _>(neighbours, ValuesAndScales(&values[range], scales), from, scale, out);
+                one_row::<L, _>(entries, ValuesAndScales(&values[range], scales), from, scale, out);
             }
         }
     }
@@ -102,30 +122,30 @@ pub fn copy(from: MatrixRef<'_>, rows: Range<usize>, out: &mut [Line]) {
 
 #[inline(always)]
 fn one_row<L: Lanes, W: Weight>(
-    neighbours: &[u32],
+    entries: Entries<'_>,
     weight: W,
     from: MatrixRef<'_>,
     scale: f32,
     out: &mut [Line],
 ) {
     match from.stride() {
-        1 => narrow::<W, 1>(neighbours, weight, from.padded(), scale, out),
-        2 => narrow::<W, 2>(neighbours, weight, from.padded(), scale, out),
-        4 => narrow::<W, 4>(neighbours, weight, from.padded(), scale, out),
-        8 => narrow::<W, 8>(neighbours, weight, from.padded(), scale, out),
+        1 => narrow::<L, W, 1>(entries, weight, from.padded(), scale, out),
+        2 => narrow::<L, W, 2>(entries, weight, from.padded(), scale, out),
+        4 => narrow::<L, W, 4>(entries, weight, from.padded(), scale, out),
+        8 => narrow::<L, W, 8>(entries, weight, from.padded(), scale, out),
         _ => {
             let (source, per_row) = (from.lines(), out.len());
             let mut first = 0;
             while first + 4 <= per_row {
-                some_lines::<L, W, 4>(neighbours, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 4>(entries, weight, source, per_row, first, scale, out);
                 first += 4;
             }
             if first + 2 <= per_row {
-                some_lines::<L, W, 2>(neighbours, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 2>(entries, weight, source, per_row, first, scale, out);
                 first += 2;
             }
             if first < per_row {
-                some_lines::<L, W, 1>(neighbours, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 1>(entries, weight, source, per_row, first, scale, out);
             }
         }
     }
@@ -134,7 +154,7 @@ fn one_row<L: Lanes, W: Weight>(
 /// Lines `first..first + LINES` of a row.
 #[inline(always)]
 fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
-    neighbours: &[u32],
+    entries: Entries<'_>,
     weight: W,
     source: &[Line],
     per_row: usize,
@@ -143,15 +163,17 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [L::splat(0.0); LINES];
-    let is_long = neighbours.len() > LONG;
-    for (entry, &column) in neighbours.iter().enumerate() {
+    for (entry, &column) in entries.columns[..entries.count].iter().enumerate() {
         let column = column as usize;
         let lines = &source[column * per_row + first..][..LINES];
-        if is_long && let Some(&next) = neighbours.get(entry + AHEAD) {
-            let next = source.as_ptr().wrapping_add(next as usize * per_row + first);
-            for line in 0..LINES {
-                L::prefetch(next.wrapping_add(line));
+        if first == 0
+            && let Some(&later) = entries.columns.get(entry + AHEAD)
+        {
+            let start = source.as_ptr().wrapping_add(later as usize * per_row);
+            for line in 0..per_row {
+                L::prefetch(start.wrapping_add(line));
             }
+            weight.prefetch::<L>(later as usize);
         }
         if W::ALL_ONE {
             for (sum, line) in sums.iter_mut().zip(lines) {
@@ -172,16 +194,20 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
 
 /// Rows of less than a line.
 #[inline(always)]
-fn narrow<W: Weight, const STRIDE: usize>(
-    neighbours: &[u32],
+fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
+    entries: Entries<'_>,
     weight: W,
     source: &[f32],
     scale: f32,
     out: &mut [Line],
 ) {
     let mut sums = [0.0; STRIDE];
-    for (entry, &column) in neighbours.iter().enumerate() {
+    for (entry, &column) in entries.columns[..entries.count].iter().enumerate() {
         let column = column as usize;
+        if let Some(&later) = entries.columns.get(entry + AHEAD) {
+            L::prefetch(source.as_ptr().wrapping_add(later as usize * STRIDE).cast());
+            weight.prefetch::<L>(later as usize);
+        }
         let weight = weight.at(entry, column);
         for (sum, x) in sums.iter_mut().zip(&source[column * STRIDE..][..STRIDE]) {
             *sum += weight * x;
@@ -192,20 +218,4 @@ fn narrow<W: Weight, const STRIDE: usize>(
         *out = sum * scale;
     }
     out[0].0 = line;
-}
-
-/// Asks for what [`rows`] will read for some entries of the operator.
-#[inline(always)]
-pub fn prefetch<L: Lanes>(adjacency: &AdjacencyRef<'_>, from: MatrixRef<'_>, entries: Range<usize>) {
-    let stride = from.stride();
-    let source = from.padded().as_ptr();
-    for &column in &adjacency.neighbours()[entries] {
-        let row = source.wrapping_add(column as usize * stride).cast::<Line>();
-        for line in 0..stride.div_ceil(LINE) {
-            L::prefetch(row.wrapping_add(line));
-        }
-        if let Some(scale) = adjacency.gather_scale() {
-            L::prefetch(scale.as_ptr().wrapping_add(column as usize).cast());
-        }
-    }
 }

@@ -80,18 +80,8 @@ impl Kernel for Gather<'_> {
 
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
-        /// Entries are fetched so many rows ahead.
-        const AHEAD: usize = 4;
         let stride = self.to.stride();
-        let offsets = self.adjacency.offsets();
         for row in self.rows.clone() {
-            let next = (row + AHEAD).min(self.rows.end - 1);
-            let entries = offsets[next] as usize..offsets[next + 1] as usize;
-            gather::prefetch::<L>(
-                &self.adjacency,
-                self.from,
-                entries.start..entries.end.min(entries.start + 64),
-            );
             let at = row - self.rows.start;
             if stride < LINE {
                 let mut line = [Line([0.0; LINE])];

@@ -38,7 +38,7 @@ pub fn product_rate(threads: usize) -> f64 {
     let (weights, small) = (PackedWeights::forward(matrix(width).view()), matrix(192));
     let seconds = with_threads(threads, || {
         let scratch = SweepScratch::with_widths(&[width], width, Isa::chosen());
-        let blocks = RowBlocks::balanced(192, &[], u64::MAX / 1024);
+        let blocks = RowBlocks::parts(192, &[], 1, 1);
         best(|| {
             // Each piece is small enough to stay in the cache of the thread that computes it.
             (0..threads * 8).into_par_iter().for_each_init(
