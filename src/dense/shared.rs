@@ -76,12 +76,20 @@ impl SharedMatrix {
 
     /// Line `line` of a row as it is now; of a narrow row all of it, followed by zeros.
     #[inline(always)]
-    pub fn load(&self, row: usize, line: usize) -> Line {
-        let mut copy = Line([0.0; LINE]);
+    pub fn load(&self, row: usize, line: usize, copy: &mut Line) {
+        let stride = stride(self.cols);
+        if stride >= LINE {
+            // Of a length that the compiler knows.
+            let cells = &self.lines[row * (stride / LINE) + line].0;
+            for (x, cell) in copy.0.iter_mut().zip(cells) {
+                *x = f32::from_bits(cell.load(Relaxed));
+            }
+            return;
+        }
+        copy.0 = [0.0; LINE];
         for (x, cell) in copy.0.iter_mut().zip(self.line(row, line)) {
             *x = f32::from_bits(cell.load(Relaxed));
         }
-        copy
     }
 
     /// Replaces line `line` of a row, padding included, which must stay zero.
@@ -116,7 +124,8 @@ mod tests {
             assert_eq!(shared.to_matrix().view().padded(), matrix.view().padded());
             assert_eq!(SharedMatrix::bytes(5, cols), size_of_val(&*shared.lines) as u64);
             for line in 0..cols.div_ceil(LINE) {
-                let copy = shared.load(3, line);
+                let mut copy = Line([f32::NAN; LINE]);
+                shared.load(3, line, &mut copy);
                 let expected = &matrix.view().padded_row(3)[line * LINE..];
                 let length = expected.len().min(LINE);
                 assert_eq!(copy.0[..length], expected[..length]);

@@ -3,7 +3,7 @@
 //!
 //! Sums over nodes are cut into a number of parts that depends on the shapes alone; each part is summed tile by tile into a
 //! matrix of its own, and the parts are added in their order: the same bits on any number of threads. The parts take at
-//! most [`PARTS_BYTES`] together (or four times the result, where that is more).
+//! most `PARTS_BYTES` together (or four times the result, where that is more).
 
 use std::ops::Range;
 

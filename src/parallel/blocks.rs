@@ -18,7 +18,7 @@ pub struct RowBlocks {
 }
 
 impl RowBlocks {
-    /// Blocks of about [`BLOCK_WORK`] units: a unit a non-zero, and `row_work` units a row.
+    /// Blocks of about `BLOCK_WORK` units: a unit a non-zero, and `row_work` units a row.
     ///
     /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row that is heavier than
     /// a block is a block of its own.

@@ -5,12 +5,16 @@
 //! A in the adjoint (where phi is the product with D, |D| <= lipschitz). For u > 0 (a row) and v > 0 (a column) let
 //! `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep contracts by
 //!
-//!     q = lipschitz * max_ik sum_r (|A_r| u)_i / u_i * (|P_r|^T v)_k / v_k
+//! ```text
+//! q = lipschitz * max_ik sum_r (|A_r| u)_i / u_i * (|P_r|^T v)_k / v_k
+//! ```
 //!
 //! and after a sweep from x to x' that moved by Delta and was off by e through rounding
 //!
-//!     |X* - x'|_uv <= (q |Delta|_uv + |e|_uv) / (1 - q),      entry (i, k): at most that times u_i v_k
-//!     |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
+//! ```text
+//! |X* - x'|_uv <= (q |Delta|_uv + |e|_uv) / (1 - q),      entry (i, k): at most that times u_i v_k
+//! |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
+//! ```
 //!
 //! with K the roundings on the longest path of a term into an entry, M those of the input, eps = 2^-24: worst cases,
 //! whatever the order of the sums and whether products are fused. Numbers that leave the normal ones lose the smallest

@@ -188,7 +188,7 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
     unreachable!("the loop returns")
 }
 
-/// `sums[k] = sum_j a_ij u_j` inside the component of row i = active[k]; returns ratios by task and component.
+/// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`; returns ratios by task and component.
 fn sweep(a: &AdjacencyRef, of: &[u32], active: &[u32], u: &[f64], sums: &mut [f64]) -> Vec<(u32, Bracket)> {
     let task = |(active, sums): (&[u32], &mut [f64])| {
         let mut segments: Vec<(u32, Bracket)> = Vec::new();

@@ -1,7 +1,8 @@
 //! A pass over a block of rows of a shared state: each row reads whatever is newest and is replaced at once.
 //! The product and all that follows are those of the pass between two states; only reading and writing differ.
 //!
-//! Neighbours are copied number by number, as relaxed atomics must be, into a line that is then added in registers.
+//! Neighbours are copied number by number, as relaxed atomics must be, a whole row before it is added in registers: lines
+//! read just after their numbers were written would wait for them.
 
 use std::ops::Range;
 
@@ -46,8 +47,10 @@ impl<F: Finish> Kernel for InPlaceBlock<'_, '_, F> {
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + tile);
-            for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * panels)) {
-                gather_rows::<L>(&term.adjacency, pass.state, rows.clone(), out);
+            let Tile { gathered, products, .. } = &mut *self.scratch;
+            for (term, out) in pass.terms.iter().zip(gathered.chunks_exact_mut(tile * panels)) {
+                // Products come later: until then their place takes the copies.
+                gather_rows::<L>(&term.adjacency, pass.state, rows.clone(), &mut products[..panels], out);
             }
             let mut panel = 0;
             while panel + PANELS <= panels {
@@ -113,7 +116,7 @@ impl<F: Finish> InPlaceBlock<'_, '_, F> {
         // The tile is multiplied: what it gathered is no longer needed.
         let old = &mut gathered[..panels];
         for (line, old) in old.iter_mut().enumerate() {
-            *old = state.load(row, line);
+            state.load(row, line, old);
         }
         match norm.u.map(|u| 1.0 / u[row]) {
             None if norm.v.is_none() => maxima.note(old, new),
@@ -127,12 +130,13 @@ impl<F: Finish> InPlaceBlock<'_, '_, F> {
     }
 }
 
-/// Rows of A^T X into `out`, whole lines a row.
+/// Rows of A^T X into `out`, whole lines a row; `copy` takes a row.
 #[inline(always)]
 fn gather_rows<L: Lanes>(
     adjacency: &AdjacencyRef<'_>,
     state: &SharedMatrix,
     rows: Range<usize>,
+    copy: &mut [Line],
     out: &mut [Line],
 ) {
     let neighbours = adjacency.neighbours();
@@ -149,9 +153,11 @@ fn gather_rows<L: Lanes>(
             let column = neighbours[entry] as usize;
             let value = adjacency.values().map_or(1.0, |values| values[entry]);
             let weight = L::splat(value * adjacency.gather_scale().map_or(1.0, |scale| scale[column]));
-            for (line, sum) in out.iter_mut().enumerate() {
-                let x = state.load(column, line);
-                L::load(&x).mul_add(weight, L::load(sum)).store(sum);
+            for (line, copy) in copy.iter_mut().enumerate() {
+                state.load(column, line, copy);
+            }
+            for (x, sum) in copy.iter().zip(&mut *out) {
+                L::load(x).mul_add(weight, L::load(sum)).store(sum);
             }
         }
         if let Some(scale) = adjacency.row_scale() {

@@ -1,8 +1,10 @@
 //! The fused sweep and its adjoint: one pass over the state, no n x m temporary.
 //! A single sweep; iterating it to a fixed point is for `solver`.
 //!
-//!     forward   X' = phi( sum_r (A_r^T X) W_r^T + B )      A_r^T: `AdjacencyRef::incoming`, weights: `PackedWeights::forward`
-//!     adjoint   G' = D * ( sum_r (A_r G) W_r + R )         A_r:   `AdjacencyRef::outgoing`, weights: `PackedWeights::adjoint`
+//! ```text
+//! forward   X' = phi( sum_r (A_r^T X) W_r^T + B )      A_r^T: `AdjacencyRef::incoming`, weights: `PackedWeights::forward`
+//! adjoint   G' = D * ( sum_r (A_r G) W_r + R )         A_r:   `AdjacencyRef::outgoing`, weights: `PackedWeights::adjoint`
+//! ```
 //!
 //! Rows are independent and each is computed in one fixed order: the result has the same bits on any number of threads.
 //! In place, on one shared state, they are not: `forward_in_place` and `adjoint_in_place`.
