@@ -181,7 +181,7 @@ fn every_case_in_f64_and_in_f32() {
         let Some(case) = golden(&format!("{name}.json")) else { return };
         let model = if case["kind"] == "stacked" { stack(&case) } else { one_layer(&case) };
         compare(name, &case, &model, &model.run(&Dense), 1e-9);
-        compare(name, &case, &model, &model.run(&Engine), 2e-5);
+        compare(name, &case, &model, &model.run(&Engine), 1e-5);
     }
 }
 

@@ -16,7 +16,10 @@ fn the_true_error_never_exceeds_the_certified_one_and_is_not_far_below() {
     let (mut forward, mut adjoint, mut uncertified) = (Vec::new(), Vec::new(), 0);
     for round in 0..600 {
         let kappa = [0.5, 0.9, 0.98][round % 3];
-        let equation = Equation::random(&mut random, kappa);
+        let mut equation = Equation::random(&mut random, kappa);
+        // Numbers at the ends of what f32 holds, where products get lost.
+        let size = [1.0, 1.0, 1.0, 1e-37, 1e30][random.below(5)];
+        (0..equation.b.rows()).for_each(|i| equation.b.row_mut(i).iter_mut().for_each(|b| *b *= size));
         let tolerance = 10f64.powf(-1.0 - 6.0 * random.unit());
         let params = SolveParams { tolerance, max_sweeps: 3000, ..SolveParams::default() };
         let layer = equation.layer();
@@ -29,6 +32,9 @@ fn the_true_error_never_exceeds_the_certified_one_and_is_not_far_below() {
         };
         assert!(distance <= bound.largest, "round {round}: {distance} above {bound:?}, {:?}", found.info);
         assert!(bound.rounding <= bound.largest);
+        if size != 1.0 {
+            continue;
+        }
         forward.push(bound.largest / distance.max(1e-9));
         // The adjoint at the state found: its equation has the derivative there.
         let r = Matrix::from_fn(found.state.rows(), found.state.cols(), |_, _| random.sign() as f32);
@@ -41,10 +47,51 @@ fn the_true_error_never_exceeds_the_certified_one_and_is_not_far_below() {
         }
     }
     assert!(uncertified <= 60, "{uncertified} of 600 well-posed equations were not certified");
-    assert!(adjoint.len() > 400);
+    assert!(adjoint.len() > 250, "{}", adjoint.len());
     let (forward, adjoint) = (median(forward), median(adjoint));
     println!("certified over true error, median: {forward:.1} forward, {adjoint:.1} adjoint");
     assert!(forward < 300.0 && adjoint < 300.0, "{forward} {adjoint}");
+}
+
+/// The equilibrium of one relation in f64, by its entries.
+fn sparse_equilibrium(equation: &Equation) -> Mat {
+    let (a, w) = (equation.incoming[0].view(), to_mat(&equation.w[0]).t());
+    let scale = |row: usize| a.row_scale().map_or(1.0, |scale| f64::from(scale[row]));
+    let (b, phi) = (to_mat(&equation.b), phi(equation.activation));
+    let mut x = Mat::new(b.rows, b.cols, |_, _| 0.0);
+    for _ in 0..2000 {
+        let mut gathered = Mat::new(b.rows, b.cols, |_, _| 0.0);
+        for (i, sums) in gathered.data.chunks_exact_mut(b.cols).enumerate() {
+            for at in a.range(i) {
+                let j = a.neighbours()[at] as usize;
+                let value = f64::from(equation.incoming[0].values[at]) * scale(i) * scale(j);
+                sums.iter_mut().zip(&x.data[j * b.cols..]).for_each(|(sum, x)| *sum += value * x);
+            }
+        }
+        let product = gathered.times(&w);
+        let next = product.zip(&b, |product, b| value(phi, product + b));
+        let moved = next.distance(&x);
+        x = next;
+        if moved <= 1e-14 * x.largest() {
+            break;
+        }
+    }
+    x
+}
+
+#[test]
+fn hubs_and_many_blocks_do_not_break_the_bound() {
+    let mut random = Random::new(26);
+    for _ in 0..4 {
+        let equation = Equation::large(&mut random);
+        let exact = sparse_equilibrium(&equation);
+        for tolerance in [1e-2, 1e-6] {
+            let found = equation.forward(&SolveParams { tolerance, ..SolveParams::default() });
+            let bound = found.info.certified_error.unwrap();
+            let distance = exact.distance(&to_mat(&found.state));
+            assert!(distance <= bound.largest, "{distance} above {bound:?}");
+        }
+    }
 }
 
 /// The kernels' own activations, through a sweep without edges.
