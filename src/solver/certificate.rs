@@ -33,7 +33,7 @@ use crate::kernels::{Activation, Norm, PackedWeights};
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
 /// Rounding of [`Norm`]'s quotients in f32: five times in the kernels, more than doubled.
 const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
-/// The smallest float: what a result below the normal numbers may be off by, and twice that.
+/// The smallest float, rounded up: twice what a result below the normal numbers may be off by.
 const TINY: f64 = 1.5e-45;
 /// Weights of the norm within this and its inverse: quotients by two of them stay far from overflow.
 const LARGEST_WEIGHT: f32 = 1e18;
@@ -50,6 +50,8 @@ pub struct Certificate {
     roundings: (f64, f64),
     /// Smallest and largest u_i v_k.
     weights: (f64, f64),
+    /// Smallest u_i.
+    least_u: f64,
     /// By how much an error below the normal numbers may grow until the end of a sweep.
     growth: f64,
 }
@@ -82,6 +84,8 @@ pub fn activation_error(activation: Option<Activation>) -> f64 {
 
 impl Certificate {
     /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve to solve.
+    ///
+    /// It speaks of sweeps over these very terms, with an activation, or a derivative, whose slope is at most `lipschitz`.
     ///
     /// # Panics
     /// Where lengths do not fit.
@@ -126,6 +130,7 @@ impl Certificate {
             lipschitz,
             roundings: roundings(terms),
             weights: weights.unwrap_or((1.0, 1.0)),
+            least_u: u_range.map_or(1.0, |u| u.0),
             // Sums of columns are relative to v.
             growth: scale * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0)) * lipschitz.max(1.0),
         }
@@ -175,7 +180,8 @@ impl Certificate {
 
     /// |Delta|_uv from what a sweep computed, rounded up.
     fn moved(&self, weighted: f32) -> f64 {
-        f64::from(weighted) * NORM_SLACK + 4.0 * TINY * (1.0 + 1.0 / self.weights.0)
+        // The quotient by v may be lost before that by u is taken.
+        f64::from(weighted) * NORM_SLACK + 4.0 * TINY * (1.0 + 1.0 / self.least_u)
     }
 
     /// (moved + |e|) / (1 - q) in the maximum norm, for a sweep that read a state of a size.
