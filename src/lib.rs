@@ -10,6 +10,9 @@
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |
+//! | [`nn`] | 4 | layers, read-outs and losses: forward and backward |
+//! | [`optim`] | 4 | parameters and the steps that move them |
+//! | [`metrics`] | 4 | scores of predictions against the truth |
 //! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
 //! ```no_run
@@ -23,6 +26,9 @@
 pub mod dense;
 pub mod graph;
 pub mod kernels;
+pub mod metrics;
+pub mod nn;
+pub mod optim;
 pub mod parallel;
 pub mod report;
 pub mod solver;

@@ -1,0 +1,118 @@
+//! Hits and misses of each class, and the ratios made of them.
+//! Who counted them, and by which rule, is not known here.
+
+use serde::Serialize;
+
+/// Hits and misses, a number a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Predicted and true.
+    pub true_positives: Vec<u64>,
+    /// Predicted, not true.
+    pub false_positives: Vec<u64>,
+    /// True, not predicted.
+    pub false_negatives: Vec<u64>,
+}
+
+/// The line of a class in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ClassScores {
+    /// The class.
+    pub class: usize,
+    /// Of what is predicted, the part that is true.
+    pub precision: f64,
+    /// Of what is true, the part that is predicted.
+    pub recall: f64,
+    /// Harmonic mean of both.
+    pub f1: f64,
+    /// Nodes of the class.
+    pub support: u64,
+    /// Nodes predicted to be of the class.
+    pub predicted: u64,
+}
+
+impl ClassCounts {
+    /// Nothing counted yet.
+    pub fn new(classes: usize) -> Self {
+        let zeros = vec![0; classes];
+        Self { true_positives: zeros.clone(), false_positives: zeros.clone(), false_negatives: zeros }
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.true_positives.len()
+    }
+
+    /// Both together.
+    pub fn merge(mut self, other: Self) -> Self {
+        let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        add(&mut self.true_positives, &other.true_positives);
+        add(&mut self.false_positives, &other.false_positives);
+        add(&mut self.false_negatives, &other.false_negatives);
+        self
+    }
+
+    /// F1 of the sums over classes.
+    pub fn micro_f1(&self) -> f64 {
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        f1(sum(&self.true_positives), sum(&self.false_positives), sum(&self.false_negatives))
+    }
+
+    /// Mean of F1 over all classes, 0 where there are none.
+    pub fn macro_f1(&self) -> f64 {
+        let sum: f64 = (0..self.classes()).map(|class| self.of_class(class).f1).sum();
+        if self.classes() == 0 { 0.0 } else { sum / self.classes() as f64 }
+    }
+
+    /// A line for each class.
+    pub fn per_class(&self) -> Vec<ClassScores> {
+        (0..self.classes()).map(|class| self.of_class(class)).collect()
+    }
+
+    fn of_class(&self, class: usize) -> ClassScores {
+        let hits = self.true_positives[class];
+        let (wrong, missed) = (self.false_positives[class], self.false_negatives[class]);
+        ClassScores {
+            class,
+            precision: ratio(hits, hits + wrong),
+            recall: ratio(hits, hits + missed),
+            f1: f1(hits, wrong, missed),
+            support: hits + missed,
+            predicted: hits + wrong,
+        }
+    }
+}
+
+fn f1(hits: u64, wrong: u64, missed: u64) -> f64 {
+    ratio(2 * hits, 2 * hits + wrong + missed)
+}
+
+/// 0 where there is nothing to divide by.
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_by_hand() {
+        let counts = ClassCounts {
+            true_positives: vec![3, 0, 0],
+            false_positives: vec![1, 2, 0],
+            false_negatives: vec![2, 0, 0],
+        };
+        assert_eq!(counts.micro_f1(), 6.0 / 11.0);
+        assert_eq!(counts.macro_f1(), (6.0 / 9.0) / 3.0, "absent classes count as 0");
+        let table = counts.per_class();
+        let first =
+            ClassScores { class: 0, precision: 0.75, recall: 0.6, f1: 6.0 / 9.0, support: 5, predicted: 4 };
+        assert_eq!(table[0], first);
+        assert_eq!((table[1].precision, table[1].recall, table[1].predicted), (0.0, 0.0, 2));
+        assert_eq!((table[2].f1, table[2].support), (0.0, 0));
+        let twice = counts.clone().merge(counts.clone());
+        assert_eq!((twice.true_positives[0], twice.micro_f1()), (6, counts.micro_f1()));
+        assert_eq!((ClassCounts::new(0).macro_f1(), ClassCounts::new(0).micro_f1()), (0.0, 0.0));
+    }
+}

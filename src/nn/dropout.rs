@@ -1,0 +1,108 @@
+//! Inverted dropout, in place: entries become zero with probability `rate`, the others are scaled by 1 / (1 - rate).
+//! Nothing is stored: which entries are dropped follows from seed, epoch, node and column, so the backward draws it again.
+//!
+//! The map is diagonal: forward and backward are the same function, of the state and of its gradient. By node, not by place
+//! in the matrix: a node's mask does not depend on which other nodes are read out, nor on the number of threads.
+
+use rayon::prelude::*;
+
+use super::random::Stream;
+use crate::dense::MatrixMut;
+
+/// Rows of a piece of work.
+const ROWS: usize = 64;
+
+/// Dropout with its rate and its stream of numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropout {
+    rate: f64,
+    stream: Stream,
+}
+
+/// A rate that is none.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("dropout: rate out of range (found {found}, expected 0 or more and less than 1)")]
+pub struct DropoutError {
+    /// The rate.
+    pub found: f64,
+}
+
+impl Dropout {
+    /// Dropout with probability `rate`.
+    pub fn new(rate: f64, seed: u64) -> Result<Self, DropoutError> {
+        match rate {
+            0.0..1.0 => Ok(Self { rate, stream: Stream::new(seed, "dropout") }),
+            _ => Err(DropoutError { found: rate }),
+        }
+    }
+
+    /// Drops entries of a compact state in an epoch, or, called on a gradient, takes the same ones out of it.
+    ///
+    /// Row r is that of node `nodes[r]`.
+    ///
+    /// # Panics
+    /// Where there is not one node a row.
+    pub fn apply(&self, epoch: u64, nodes: &[u32], mut x: MatrixMut<'_>) {
+        assert_eq!(nodes.len(), x.rows(), "a node a row");
+        if self.rate == 0.0 {
+            return;
+        }
+        let stream = self.stream.narrowed(epoch);
+        let scale = (1.0 / (1.0 - self.rate)) as f32;
+        // Compared with the upper half of the bits: exact to 2^-32.
+        let threshold = (self.rate * 2f64.powi(32)).round() as u64;
+        let (stride, cols) = (x.stride(), x.cols());
+        let parts = x.padded_mut().par_chunks_mut(ROWS * stride).zip(nodes.par_chunks(ROWS));
+        parts.for_each(|(part, nodes)| {
+            for (row, &node) in part.chunks_exact_mut(stride).zip(nodes) {
+                let numbers = stream.row(u64::from(node));
+                for (column, x) in row[..cols].iter_mut().enumerate() {
+                    let is_dropped = numbers.bits(column) >> 32 < threshold;
+                    *x = if is_dropped { 0.0 } else { *x * scale };
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+    use crate::parallel::with_threads;
+
+    #[test]
+    fn masks_have_the_rate_and_follow_node_and_epoch() {
+        for rate in [0.0, 0.3, 0.5, 0.9] {
+            let dropout = Dropout::new(rate, 5).unwrap();
+            let nodes: Vec<u32> = (0..2000).map(|r| 7 * r).collect();
+            let draw = |threads, epoch| {
+                with_threads(threads, || {
+                    let mut x = Matrix::from_fn(2000, 40, |_, _| 1.0);
+                    dropout.apply(epoch, &nodes, x.view_mut());
+                    x
+                })
+            };
+            let x = draw(1, 3);
+            let rows = || (0..2000).flat_map(|r| x.row(r));
+            let scale = (1.0 / (1.0 - rate)) as f32;
+            assert!(rows().all(|&x| x == 0.0 || x == scale));
+            let dropped = rows().filter(|&&x| x == 0.0).count() as f64 / 80_000.0;
+            assert!((dropped - rate).abs() < 4.5 * (rate * (1.0 - rate) / 80_000.0).sqrt() + 1e-12);
+            assert_eq!(x.view().padded(), draw(4, 3).view().padded());
+            assert!(rate == 0.0 || x.view().padded() != draw(1, 4).view().padded());
+            let mut one = Matrix::from_fn(1, 40, |_, _| 1.0);
+            dropout.apply(3, &nodes[1234..1235], one.view_mut());
+            assert_eq!(one.row(0), x.row(1234), "a node's mask is its own");
+        }
+    }
+
+    #[test]
+    fn rates_out_of_range_are_refused() {
+        for (rate, shown) in [(1.0, "1"), (-0.5, "-0.5"), (f64::NAN, "NaN")] {
+            let error = Dropout::new(rate, 0).unwrap_err().to_string();
+            let range = "expected 0 or more and less than 1";
+            assert_eq!(error, format!("dropout: rate out of range (found {shown}, {range})"));
+        }
+    }
+}

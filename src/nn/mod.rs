@@ -1,0 +1,25 @@
+//! Layers, read-outs and losses: forward and backward, in one file each.
+//! They know neither data sets nor optimisers: parameters come as matrices, gradients go into matrices.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | [`random`] | numbers drawn by place: initial values, dropout |
+//! | [`rows`] | chosen rows of the state to a compact matrix and back |
+//! | [`normalise`] | rows scaled to length 1 |
+//! | [`dropout`] | entries dropped at random |
+//! | [`readout`] | rows to logits: linear, or several layers |
+//! | [`loss`] | logits and targets to a number and its gradient |
+//!
+//! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
+
+pub mod dropout;
+pub mod loss;
+pub mod normalise;
+pub mod random;
+pub mod readout;
+pub mod rows;
+
+pub use dropout::Dropout;
+pub use loss::{Loss, LossKind, Targets, balanced_weights};
+pub use readout::{Readout, ReadoutMemory, Slot};
+pub use rows::{clear_rows, scatter_rows, select_rows};

@@ -1,0 +1,119 @@
+//! Rows scaled to length 1, forward and backward, in place.
+//! No parameters and no statistics over rows: batch normalisation is something else.
+//!
+//!     forward    y = x / |x|                    |x| the Euclidean length of a row, summed in f64
+//!     backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
+//!
+//! A zero row has no direction: it stays zero, and no gradient passes. So does a row whose length is no normal float; every
+//! other row is scaled, however short. (A floor such as 1e-12 would cut long chains off, whose states fade by a factor a step.)
+
+use rayon::prelude::*;
+
+use crate::dense::{MatrixMut, MatrixRef};
+
+/// Rows of a piece of work.
+const ROWS: usize = 64;
+
+/// Scales each row to length 1 and notes what its length was, 0 for rows that have no direction.
+///
+/// # Panics
+/// Where there is not one length a row.
+pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
+    assert_eq!(x.rows(), lengths.len(), "a length a row");
+    let stride = x.stride();
+    let parts = x.padded_mut().par_chunks_mut(ROWS * stride).zip(lengths.par_chunks_mut(ROWS));
+    parts.for_each(|(part, lengths)| {
+        for (row, length) in part.chunks_exact_mut(stride).zip(lengths) {
+            let norm = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+            if norm < f64::from(f32::MIN_POSITIVE) {
+                *length = 0.0;
+                row.fill(0.0);
+            } else {
+                *length = norm as f32;
+                let scale = 1.0 / norm;
+                row.iter_mut().for_each(|x| *x = (f64::from(*x) * scale) as f32);
+            }
+        }
+    });
+}
+
+/// The gradient by y becomes that by x; `y` and `lengths` as [`forward`] left them.
+///
+/// # Panics
+/// Where shapes do not fit.
+pub fn backward(y: MatrixRef<'_>, lengths: &[f32], mut gradient: MatrixMut<'_>) {
+    assert_eq!((y.rows(), y.cols()), (gradient.rows(), gradient.cols()), "a gradient of the same shape");
+    assert_eq!(y.rows(), lengths.len(), "a length a row");
+    let stride = gradient.stride();
+    let rows = gradient.padded_mut().par_chunks_mut(stride).zip(lengths).enumerate();
+    rows.with_min_len(ROWS).for_each(|(at, (gradient, &length))| {
+        if length == 0.0 {
+            return gradient.fill(0.0);
+        }
+        let y = y.padded_row(at);
+        let along: f64 = y.iter().zip(&*gradient).map(|(&y, &g)| f64::from(y) * f64::from(g)).sum();
+        let scale = 1.0 / f64::from(length);
+        for (g, &y) in gradient.iter_mut().zip(y) {
+            *g = ((f64::from(*g) - f64::from(y) * along) * scale) as f32;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+    use crate::kernels::naive::Random;
+
+    fn normalised(x: &[f64]) -> Vec<f64> {
+        let length = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        x.iter().map(|x| x / length).collect()
+    }
+
+    #[test]
+    fn differences_agree() {
+        for cols in [1, 3, 16, 21] {
+            let random = &mut Random(cols as u64);
+            let (x, g) = (random.matrix(130, cols), random.matrix(130, cols));
+            let (mut y, mut lengths, mut gradient) = (x.clone(), vec![0.0; 130], g.clone());
+            forward(y.view_mut(), &mut lengths);
+            backward(y.view(), &lengths, gradient.view_mut());
+            for i in 0..130 {
+                let wide = |row: &[f32]| -> Vec<f64> { row.iter().map(|&x| f64::from(x)).collect() };
+                let (x, g) = (wide(x.row(i)), wide(g.row(i)));
+                let size = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+                let value = |x: &[f64]| normalised(x).iter().zip(&g).map(|(y, g)| y * g).sum::<f64>();
+                for k in 0..cols {
+                    assert!((f64::from(y.row(i)[k]) - normalised(&x)[k]).abs() < 1e-6);
+                    let h = 1e-5 * size;
+                    let moved = |by: f64| {
+                        let mut x = x.clone();
+                        x[k] += by;
+                        value(&x)
+                    };
+                    let difference = (moved(h) - moved(-h)) / (2.0 * h);
+                    let error = (f64::from(gradient.row(i)[k]) - difference).abs() * size;
+                    assert!(error < 1e-5, "{cols} ({i}, {k}): {} {difference}", gradient.row(i)[k]);
+                }
+                assert!(y.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
+                assert!(gradient.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn zero_rows_stay_and_short_rows_do_not() {
+        let entries = [[0.0, 0.0], [3e-30, -4e-30], [1e-45, 0.0], [3e30, 4e30], [f32::NAN, 1.0]];
+        let mut x = Matrix::from_fn(5, 2, |i, k| entries[i][k]);
+        let mut lengths = [0.0; 5];
+        forward(x.view_mut(), &mut lengths);
+        assert_eq!((x.row(0), x.row(2)), (&[0.0; 2][..], &[0.0; 2][..]));
+        assert!((x.row(1)[0] - 0.6).abs() < 1e-6 && (x.row(1)[1] + 0.8).abs() < 1e-6);
+        assert!((x.row(3)[0] - 0.6).abs() < 1e-6 && (lengths[3] / 5e30 - 1.0).abs() < 1e-6);
+        assert!(x.row(4)[0].is_nan() && x.row(4)[1].is_nan(), "NaN is not hidden");
+        let mut gradient = Matrix::from_fn(5, 2, |_, _| 1.0);
+        backward(x.view(), &lengths, gradient.view_mut());
+        assert_eq!((gradient.row(0), gradient.row(2)), (&[0.0; 2][..], &[0.0; 2][..]));
+        assert!(gradient.row(1).iter().all(|g| g.is_finite() && *g != 0.0));
+    }
+}

@@ -1,0 +1,162 @@
+//! Gradients scaled down where they are too long.
+//! It measures and scales; a gradient that is not finite is an error, which no scaling would mend.
+//!
+//! Lengths are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a tree that depends on
+//! the shapes alone: the same bits for any number of threads. Nothing is allocated.
+
+use rayon::prelude::*;
+
+use super::{CHUNK, Parameter};
+
+/// The longest gradient allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Clip {
+    /// Any length.
+    #[default]
+    None,
+    /// Each parameter's gradient for itself.
+    Tensor(f64),
+    /// All gradients together.
+    Global(f64),
+}
+
+/// A gradient that cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "gradient of {parameter}: not finite (found {found} in row {row}); lower the learning rate or clip gradients"
+)]
+pub struct GradientError {
+    /// Name of the parameter.
+    pub parameter: String,
+    /// Row of the first such entry.
+    pub row: usize,
+    /// The entry.
+    pub found: f32,
+}
+
+impl Clip {
+    /// Scales the gradients in place where they are longer than allowed; returns the length of all of them before that.
+    ///
+    /// Where an entry is NaN or infinite nothing is changed.
+    pub fn apply(self, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
+        let mut total = 0.0;
+        for parameter in parameters.iter() {
+            let squares = sum_of_squares(parameter.gradient.view().padded());
+            // Squares of floats are far below the largest f64: only an entry that is not finite gives such a sum.
+            if !squares.is_finite() {
+                return Err(not_finite(parameter));
+            }
+            total += squares;
+        }
+        let length = total.sqrt();
+        match self {
+            Self::None => {}
+            Self::Tensor(longest) => {
+                for parameter in parameters {
+                    let length = sum_of_squares(parameter.gradient.view().padded()).sqrt();
+                    shorten(parameter, length, longest);
+                }
+            }
+            Self::Global(longest) => parameters.iter_mut().for_each(|p| shorten(p, length, longest)),
+        }
+        Ok(length)
+    }
+}
+
+fn shorten(parameter: &mut Parameter, length: f64, longest: f64) {
+    if length > longest {
+        let factor = (longest / length) as f32;
+        let mut gradient = parameter.gradient.view_mut();
+        let chunks = gradient.padded_mut().par_chunks_mut(CHUNK);
+        chunks.for_each(|chunk| chunk.iter_mut().for_each(|g| *g *= factor));
+    }
+}
+
+fn sum_of_squares(values: &[f32]) -> f64 {
+    const LANES: usize = 8;
+    if values.len() > CHUNK {
+        let (first, second) = values.split_at((values.len() / 2).next_multiple_of(CHUNK));
+        let (first, second) = rayon::join(|| sum_of_squares(first), || sum_of_squares(second));
+        return first + second;
+    }
+    let mut sums = [0.0; LANES];
+    for part in values.chunks(LANES) {
+        sums.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
+    }
+    sums.iter().sum()
+}
+
+fn not_finite(parameter: &Parameter) -> GradientError {
+    let gradient = parameter.gradient.view();
+    let first = |row| gradient.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
+    let (row, found) = (0..gradient.rows()).find_map(first).unwrap_or((0, f32::NAN));
+    GradientError { parameter: parameter.name.clone(), row, found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+    use crate::kernels::naive::Random;
+    use crate::parallel::with_threads;
+
+    fn parameters() -> Vec<Parameter> {
+        let mut short = Parameter::new("short", Matrix::zeros(1, 2), true);
+        short.gradient.row_mut(0).copy_from_slice(&[0.3, -0.4]);
+        let mut long = Parameter::new("long", Matrix::zeros(3, 1), true);
+        (0..3).for_each(|row| long.gradient.row_mut(row)[0] = [2.0, -6.0, 3.0][row]);
+        vec![short, long]
+    }
+
+    fn length(parameter: &Parameter) -> f64 {
+        sum_of_squares(parameter.gradient.view().padded()).sqrt()
+    }
+
+    #[test]
+    fn lengths_before_and_after() {
+        let expected = (49.25f64).sqrt();
+        for (clip, short, long) in [
+            (Clip::None, 0.5, 7.0),
+            (Clip::Tensor(1.0), 0.5, 1.0),
+            (Clip::Tensor(0.25), 0.25, 0.25),
+            (Clip::Global(100.0), 0.5, 7.0),
+            (Clip::Global(1.0), 0.5 / expected, 7.0 / expected),
+        ] {
+            let mut parameters = parameters();
+            assert!((clip.apply(&mut parameters).unwrap() - expected).abs() < 1e-6);
+            assert!((length(&parameters[0]) - short).abs() < 1e-6, "{clip:?}");
+            assert!((length(&parameters[1]) - long).abs() < 1e-6, "{clip:?}");
+        }
+        assert_eq!(Clip::Global(1.0).apply(&mut []), Ok(0.0));
+        let mut zero = [Parameter::new("zero", Matrix::zeros(2, 2), true)];
+        assert_eq!(Clip::Tensor(0.0).apply(&mut zero), Ok(0.0));
+        assert_eq!(zero[0].gradient.row(0), [0.0; 2]);
+    }
+
+    #[test]
+    fn gradients_that_are_not_finite_are_told_and_left_alone() {
+        for found in [f32::NAN, f32::INFINITY] {
+            let mut parameters = parameters();
+            parameters[1].gradient.row_mut(2)[0] = found;
+            let error = Clip::Global(1.0).apply(&mut parameters).unwrap_err();
+            let place = format!("gradient of long: not finite (found {found} in row 2)");
+            assert_eq!(error.to_string(), format!("{place}; lower the learning rate or clip gradients"));
+            assert_eq!(parameters[1].gradient.row(0), [2.0]);
+        }
+        let mut huge = [Parameter::new("huge", Matrix::zeros(1, 2), true)];
+        huge[0].gradient.row_mut(0).fill(f32::MAX);
+        assert!(Clip::Global(1.0).apply(&mut huge).unwrap() > 4e38);
+        assert!((length(&huge[0]) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let gradient = Random(3).matrix(3000, 40);
+        let sum = |threads| with_threads(threads, || sum_of_squares(gradient.view().padded()).to_bits());
+        assert_eq!(sum(1), sum(2));
+        assert_eq!(sum(1), sum(4));
+        let rows = (0..3000).flat_map(|row| gradient.row(row));
+        let naive: f64 = rows.map(|&x| f64::from(x).powi(2)).sum();
+        assert!((f64::from_bits(sum(1)) / naive - 1.0).abs() < 1e-12);
+    }
+}

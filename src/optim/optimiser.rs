@@ -1,0 +1,317 @@
+//! Adam and gradient descent with momentum, with weight decay added to the gradient or apart from it.
+//! It moves parameters along their gradients; rates, clipping and projections are for others.
+//!
+//!     g  = gradient + rate * value                      (L2 decay; nothing is added where decay is decoupled)
+//!     m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015), t steps so far, this one included
+//!     v' = beta2 v + (1 - beta2) g^2
+//!     value' = value - lr * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
+//!     v' = momentum v + g,   value' = value - lr v'     gradient descent
+//!     value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
+//!
+//! Cost: one pass over value, gradient and moments, at the speed of memory, nothing allocated. Moments below the normal
+//! floats are set to zero: far from any label gradients fade out, and arithmetic on subnormal numbers is many times slower.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::{CHUNK, Parameter};
+use crate::dense::{Matrix, MatrixRef};
+
+/// Squares of smaller gradients leave the normal floats. Next to any usable epsilon they are nothing.
+const TINY: f32 = 1e-17;
+
+/// How a gradient becomes a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Method {
+    /// Adam, bias-corrected.
+    Adam {
+        /// Decay of the mean of gradients, 0 to 1.
+        beta1: f64,
+        /// Decay of the mean of their squares, 0 to 1.
+        beta2: f64,
+        /// Added to the root of the latter, positive.
+        epsilon: f64,
+    },
+    /// Gradient descent.
+    Sgd {
+        /// Part of the last step that is kept, 0 to 1.
+        momentum: f64,
+    },
+}
+
+impl Method {
+    /// Adam with the constants of its authors.
+    pub const ADAM: Self = Self::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+}
+
+impl Default for Method {
+    fn default() -> Self {
+        Self::ADAM
+    }
+}
+
+/// Weights drawn to zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WeightDecay {
+    /// Strength; 0 for none.
+    pub rate: f64,
+    /// Apart from the gradient (AdamW) instead of added to it (L2).
+    pub decoupled: bool,
+}
+
+/// A setting that no optimiser can have.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{name} of the optimiser: out of range (found {found}, expected {expected})")]
+pub struct OptimiserError {
+    /// Which.
+    pub name: &'static str,
+    /// Its value.
+    pub found: f64,
+    /// What it may be.
+    pub expected: &'static str,
+}
+
+/// A state that does not belong to the optimiser.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// A matrix is not there.
+    #[error("{name}: missing from the state of the optimiser")]
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A matrix has no use.
+    #[error("{name}: unknown to the optimiser; was the state written with another one?")]
+    Unknown {
+        /// Its name.
+        name: String,
+    },
+    /// A matrix has another shape than its parameter.
+    #[error("{name}: wrong shape (found {} x {}, expected {} x {})", found.0, found.1, expected.0, expected.1)]
+    Shape {
+        /// Its name.
+        name: String,
+        /// Its rows and columns.
+        found: (usize, usize),
+        /// Those of the parameter.
+        expected: (usize, usize),
+    },
+}
+
+/// A method with its memory.
+#[derive(Clone, Debug)]
+pub struct Optimiser {
+    method: Method,
+    decay: WeightDecay,
+    steps: u64,
+    /// One a parameter, in order.
+    moments: Vec<Moments>,
+}
+
+/// What is remembered of a parameter: the method's matrices, under the parameter's name.
+#[derive(Clone, Debug)]
+struct Moments {
+    parameter: String,
+    matrices: Vec<Matrix>,
+}
+
+impl Optimiser {
+    /// An optimiser for these parameters, which it must be given again, in the same order, at every step.
+    pub fn new(method: Method, decay: WeightDecay, parameters: &[Parameter]) -> Result<Self, OptimiserError> {
+        check(method, decay)?;
+        let count = kinds(method).len();
+        let moments = parameters.iter().map(|parameter| Moments {
+            parameter: parameter.name.clone(),
+            matrices: vec![Matrix::zeros(parameter.value.rows(), parameter.value.cols()); count],
+        });
+        Ok(Self { method, decay, steps: 0, moments: moments.collect() })
+    }
+
+    /// Moves every parameter.
+    ///
+    /// # Panics
+    /// Where the parameters are not those the optimiser was made for.
+    pub fn step(&mut self, parameters: &mut [Parameter], learning_rate: f64) {
+        assert_eq!(parameters.len(), self.moments.len(), "the parameters that the optimiser was made for");
+        self.steps += 1;
+        for (parameter, moments) in parameters.iter_mut().zip(&mut self.moments) {
+            assert_eq!(parameter.name, moments.parameter, "parameters in the optimiser's order");
+            let rate = if parameter.decays { self.decay.rate } else { 0.0 };
+            let decoupled = self.decay.decoupled;
+            let pull = Pull {
+                l2: if decoupled { 0.0 } else { rate as f32 },
+                keep: if decoupled { (1.0 - learning_rate * rate) as f32 } else { 1.0 },
+            };
+            let (mut value, gradient) = (parameter.value.view_mut(), parameter.gradient.view());
+            let pairs = value.padded_mut().par_chunks_mut(CHUNK).zip(gradient.padded().par_chunks(CHUNK));
+            match (self.method, moments.matrices.as_mut_slice()) {
+                (Method::Adam { beta1, beta2, epsilon }, [first, second]) => {
+                    let adam = Adam::new(beta1, beta2, epsilon, learning_rate, self.steps);
+                    let (mut first, mut second) = (first.view_mut(), second.view_mut());
+                    let first = first.padded_mut().par_chunks_mut(CHUNK);
+                    let second = second.padded_mut().par_chunks_mut(CHUNK);
+                    let chunks = pairs.zip(first.zip(second));
+                    chunks.for_each(|((value, gradient), (first, second))| {
+                        adam.step(pull, value, gradient, first, second);
+                    });
+                }
+                (Method::Sgd { momentum }, [velocity]) => {
+                    let (momentum, rate) = (momentum as f32, learning_rate as f32);
+                    let mut velocity = velocity.view_mut();
+                    let chunks = pairs.zip(velocity.padded_mut().par_chunks_mut(CHUNK));
+                    chunks.for_each(|((value, gradient), velocity)| {
+                        for ((value, &g), velocity) in value.iter_mut().zip(gradient).zip(velocity) {
+                            *velocity = normal(momentum * *velocity + pull.gradient(g, *value));
+                            *value = pull.keep * *value - rate * *velocity;
+                        }
+                    });
+                }
+                (_, _) => {
+                    let rate = learning_rate as f32;
+                    pairs.for_each(|(value, gradient)| {
+                        for (value, &g) in value.iter_mut().zip(gradient) {
+                            *value = pull.keep * *value - rate * pull.gradient(g, *value);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// Steps made.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The memory, by name: `adam.first.P`, `adam.second.P`, `sgd.velocity.P` for a parameter P.
+    pub fn state(&self) -> Vec<(String, MatrixRef<'_>)> {
+        let mut state = Vec::new();
+        for moments in &self.moments {
+            for (kind, matrix) in kinds(self.method).iter().zip(&moments.matrices) {
+                state.push((format!("{kind}.{}", moments.parameter), matrix.view()));
+            }
+        }
+        state
+    }
+
+    /// Takes over what [`Optimiser::state`] and [`Optimiser::steps`] told; the next step is then the one that would have come.
+    ///
+    /// Nothing is changed on an error.
+    pub fn restore(&mut self, steps: u64, state: Vec<(String, Matrix)>) -> Result<(), RestoreError> {
+        let expected = self.state();
+        for (name, matrix) in &state {
+            let Some((_, own)) = expected.iter().find(|(own, _)| own == name) else {
+                return Err(RestoreError::Unknown { name: name.clone() });
+            };
+            let (found, expected) = ((matrix.rows(), matrix.cols()), (own.rows(), own.cols()));
+            if found != expected {
+                return Err(RestoreError::Shape { name: name.clone(), found, expected });
+            }
+        }
+        if let Some((name, _)) = expected.iter().find(|(own, _)| state.iter().all(|(name, _)| name != own)) {
+            return Err(RestoreError::Missing { name: name.clone() });
+        }
+        let mut state: HashMap<String, Matrix> = state.into_iter().collect();
+        for moments in &mut self.moments {
+            for (kind, own) in kinds(self.method).iter().zip(&mut moments.matrices) {
+                if let Some(matrix) = state.remove(&format!("{kind}.{}", moments.parameter)) {
+                    *own = matrix;
+                }
+            }
+        }
+        self.steps = steps;
+        Ok(())
+    }
+}
+
+/// Names of the matrices that a method remembers.
+fn kinds(method: Method) -> &'static [&'static str] {
+    match method {
+        Method::Adam { .. } => &["adam.first", "adam.second"],
+        Method::Sgd { momentum: 0.0 } => &[],
+        Method::Sgd { .. } => &["sgd.velocity"],
+    }
+}
+
+fn check(method: Method, decay: WeightDecay) -> Result<(), OptimiserError> {
+    let part = |name, found: f64| match found {
+        0.0..1.0 => Ok(()),
+        _ => Err(OptimiserError { name, found, expected: "0 or more and less than 1" }),
+    };
+    match method {
+        Method::Adam { beta1, beta2, epsilon } => {
+            part("beta1", beta1)?;
+            part("beta2", beta2)?;
+            // In f32, as the steps are: an epsilon of zero would divide zero by zero.
+            if !(epsilon as f32 > 0.0 && epsilon.is_finite()) {
+                return Err(OptimiserError { name: "epsilon", found: epsilon, expected: "more than 0" });
+            }
+        }
+        Method::Sgd { momentum } => part("momentum", momentum)?,
+    }
+    if !(decay.rate >= 0.0 && decay.rate.is_finite()) {
+        return Err(OptimiserError { name: "weight decay", found: decay.rate, expected: "0 or more" });
+    }
+    Ok(())
+}
+
+/// Weight decay in one of its forms; the other has no effect.
+#[derive(Clone, Copy)]
+struct Pull {
+    l2: f32,
+    keep: f32,
+}
+
+impl Pull {
+    #[inline(always)]
+    fn gradient(self, gradient: f32, value: f32) -> f32 {
+        normal(gradient + self.l2 * value)
+    }
+}
+
+/// Subnormal numbers are zero; NaN stays.
+#[inline(always)]
+fn normal(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x }
+}
+
+/// The constants of one step of Adam.
+struct Adam {
+    beta1: f32,
+    rest1: f32,
+    beta2: f32,
+    rest2: f32,
+    /// lr / (1 - beta1^t)
+    rate: f32,
+    /// 1 / sqrt(1 - beta2^t)
+    root: f32,
+    epsilon: f32,
+}
+
+impl Adam {
+    fn new(beta1: f64, beta2: f64, epsilon: f64, learning_rate: f64, steps: u64) -> Self {
+        let corrected = |beta: f64| 1.0 - beta.powf(steps as f64);
+        Self {
+            beta1: beta1 as f32,
+            rest1: (1.0 - beta1) as f32,
+            beta2: beta2 as f32,
+            rest2: (1.0 - beta2) as f32,
+            rate: (learning_rate / corrected(beta1)) as f32,
+            root: (1.0 / corrected(beta2).sqrt()) as f32,
+            epsilon: epsilon as f32,
+        }
+    }
+
+    /// A chunk of each; written so that it vectorises.
+    fn step(&self, pull: Pull, value: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
+        for (((value, &g), first), second) in value.iter_mut().zip(gradient).zip(first).zip(second) {
+            let g = pull.gradient(g, *value);
+            let square = if g.abs() < TINY { 0.0 } else { g * g };
+            *first = normal(self.beta1 * *first + self.rest1 * g);
+            *second = normal(self.beta2 * *second + self.rest2 * square);
+            let step = self.rate * *first / (second.sqrt() * self.root + self.epsilon);
+            *value = pull.keep * *value - step;
+        }
+    }
+}
