@@ -3,6 +3,9 @@
 //!
 //! | file | what |
 //! | --- | --- |
+//! | [`operators`] | the graph as a layer sees it, with its bounds |
+//! | [`equilibrium`] | the equilibrium layer |
+//! | [`input`] | features to the layer's input term |
 //! | [`random`] | numbers drawn by place: initial values, dropout |
 //! | [`rows`] | chosen rows of the state to a compact matrix and back |
 //! | [`normalise`] | rows scaled to length 1 |
@@ -13,13 +16,19 @@
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
 pub mod dropout;
+pub mod equilibrium;
+pub mod input;
 pub mod loss;
 pub mod normalise;
+pub mod operators;
 pub mod random;
 pub mod readout;
 pub mod rows;
 
 pub use dropout::Dropout;
+pub use equilibrium::{Backward, Equilibrium};
+pub use input::{Features, Input, InputMap};
 pub use loss::{Loss, LossKind, Targets, balanced_weights};
+pub use operators::Operators;
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};

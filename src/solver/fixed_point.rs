@@ -58,6 +58,8 @@ pub enum Stopped {
     MaxSweeps,
     /// The residual does not fall any more.
     Stagnated,
+    /// A set number of sweeps was asked for: see [`super::truncated`].
+    Truncated,
 }
 
 /// What a solve did.

@@ -10,6 +10,7 @@
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
 //! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
+//! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
 //! | [`workspace`] | their memory |
 
 pub mod asynchronous;
@@ -25,6 +26,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tightening;
+pub mod truncated;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};

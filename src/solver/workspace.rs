@@ -24,6 +24,11 @@ impl Workspace {
         state.saturating_mul(1 + u64::from(keep_best))
     }
 
+    /// Whether solves without certificate can use it.
+    pub fn keeps_best(&self) -> bool {
+        self.best.is_some()
+    }
+
     /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         (self.next.rows(), self.next.cols())

@@ -1,0 +1,236 @@
+//! The equilibrium layer: X = phi(sum_r A_r^T X W_r^T + B) and, backward, G = D * (sum_r A_r G W_r + R).
+//! It solves and differentiates; where B comes from, and what reads X, is for others.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B | n x m | input term, written by the caller before a forward solve |
+//! | X | n x m | state: the start of a forward solve and its result |
+//! | R | n x m | dL/dX, written by the caller before an adjoint solve |
+//! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
+//!
+//! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the vectors of two
+//! certificates; a second buffer only where no contraction is certified. All of it is allocated once.
+
+use rayon::prelude::*;
+
+use super::operators::Operators;
+use crate::dense::{Matrix, MatrixRef, stride};
+use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
+use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
+use crate::parallel::RowBlocks;
+use crate::solver::certificate::lipschitz;
+use crate::solver::{Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, truncated};
+
+/// Floats of a piece of elementwise work.
+const CHUNK: usize = 1 << 14;
+/// A kept certificate that contracts at most this much is not searched for anew.
+const GOOD: f64 = 0.97;
+
+/// How the adjoint is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Backward {
+    /// The adjoint equilibrium, to the tolerance.
+    Exact,
+    /// A set number of damped sweeps from zero.
+    Truncated {
+        /// Sweeps.
+        steps: usize,
+        /// How much of each new value is taken; 1 is undamped.
+        damping: f32,
+    },
+}
+
+/// One direction of the layer.
+struct Side<'g> {
+    adjacency: &'g [AdjacencyRef<'g>],
+    weights: Vec<PackedWeights>,
+    blocks: RowBlocks,
+    certificate: Option<Certificate>,
+}
+
+/// The layer with its memory.
+pub struct Equilibrium<'g> {
+    activation: Activation,
+    radius: Option<f64>,
+    forward: Side<'g>,
+    backward: Side<'g>,
+    scratch: SweepScratch,
+    workspace: Workspace,
+    signs: Option<Signs>,
+    /// B
+    pub input: Matrix,
+    /// X
+    pub state: Matrix,
+    /// R; made by [`Equilibrium::with_adjoint`], empty otherwise.
+    pub right: Matrix,
+    /// G; likewise.
+    pub adjoint: Matrix,
+}
+
+impl<'g> Equilibrium<'g> {
+    /// A layer for forward solves; X is zero.
+    pub fn new(operators: &'g Operators<'g>, width: usize, activation: Activation) -> Self {
+        let nodes = operators.nodes();
+        let zero = Matrix::zeros(width, width);
+        let side = |adjacency: &'g [AdjacencyRef<'g>]| {
+            let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
+            let blocks = sweep::blocks(&terms(adjacency, &weights));
+            Side { adjacency, weights, blocks, certificate: None }
+        };
+        let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
+        Self {
+            activation,
+            radius: operators.spectral().map(|bound| bound.rho),
+            scratch: SweepScratch::new(&terms(forward.adjacency, &forward.weights)),
+            forward,
+            backward,
+            workspace: Workspace::new(nodes, width, false),
+            signs: None,
+            input: Matrix::zeros(nodes, width),
+            state: Matrix::zeros(nodes, width),
+            right: Matrix::zeros(0, width),
+            adjoint: Matrix::zeros(0, width),
+        }
+    }
+
+    /// The same, with the memory of adjoint solves.
+    pub fn with_adjoint(mut self) -> Self {
+        let (nodes, width) = (self.state.rows(), self.state.cols());
+        self.right = Matrix::zeros(nodes, width);
+        self.adjoint = Matrix::zeros(nodes, width);
+        self.signs = self.activation.slope_below().map(|_| Signs::new(nodes, width));
+        self
+    }
+
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified.
+    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool) -> u64 {
+        let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
+        let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
+        let (matrices, signs) = if has_adjoint { (5, signs) } else { (3, 0) };
+        // And two vectors of the norm for each direction.
+        matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8))
+    }
+
+    /// Width of the state.
+    pub fn width(&self) -> usize {
+        self.state.cols()
+    }
+
+    /// The activation.
+    pub fn activation(&self) -> Activation {
+        self.activation
+    }
+
+    /// Forgets the state and the adjoint: the next solves start from zero.
+    pub fn reset(&mut self) {
+        for matrix in [&mut self.state, &mut self.adjoint] {
+            matrix.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
+        }
+    }
+
+    /// Solves for X with these weights, one for each relation, from the X at hand.
+    pub fn solve(&mut self, w: &[MatrixRef<'_>], params: &SolveParams) -> Result<SolveInfo, SolveError> {
+        for (packed, w) in self.forward.weights.iter_mut().zip(w) {
+            packed.repack_forward(*w);
+        }
+        self.forward.certify(self.activation, self.radius);
+        self.keep_best_where_needed();
+        let terms = self.forward.terms();
+        let sweep = Sweep {
+            blocks: &self.forward.blocks,
+            terms: &terms,
+            input: self.input.view(),
+            scratch: &self.scratch,
+        };
+        let certificate = self.forward.certificate.as_ref();
+        fixed_point::forward(
+            &sweep,
+            self.activation,
+            certificate,
+            params,
+            &mut self.state,
+            &mut self.workspace,
+        )
+    }
+
+    /// Solves for G with the weights of the last forward solve, from the G at hand.
+    ///
+    /// # Panics
+    /// Without [`Equilibrium::with_adjoint`].
+    pub fn solve_adjoint(
+        &mut self,
+        w: &[MatrixRef<'_>],
+        backward: Backward,
+        params: &SolveParams,
+    ) -> Result<SolveInfo, SolveError> {
+        assert_eq!(self.adjoint.rows(), self.state.rows(), "a layer with the memory of its adjoint");
+        for (packed, w) in self.backward.weights.iter_mut().zip(w) {
+            packed.repack_adjoint(*w);
+        }
+        if backward == Backward::Exact {
+            self.backward.certify(self.activation, self.radius);
+        }
+        self.keep_best_where_needed();
+        if let Some(signs) = &mut self.signs {
+            signs.record(&self.forward.blocks, self.state.view());
+        }
+        let derivative = match (self.activation, &self.signs, self.activation.slope_below()) {
+            (Activation::Identity, ..) => Derivative::One,
+            (_, Some(signs), Some(slope)) => Derivative::Signs { signs, slope },
+            (activation, ..) => Derivative::State { activation, state: self.state.view() },
+        };
+        let terms = self.backward.terms();
+        let sweep = Sweep {
+            blocks: &self.backward.blocks,
+            terms: &terms,
+            input: self.right.view(),
+            scratch: &self.scratch,
+        };
+        let (adjoint, workspace) = (&mut self.adjoint, &mut self.workspace);
+        match backward {
+            Backward::Exact => {
+                let certificate = self.backward.certificate.as_ref();
+                fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace)
+            }
+            Backward::Truncated { steps, damping } => {
+                truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
+            }
+        }
+    }
+
+    /// dL/dW_r = G^T (A_r^T X).
+    pub fn weight_gradient(&self, relation: usize) -> Matrix {
+        gradient::weight(self.forward.adjacency[relation], self.adjoint.view(), self.state.view())
+    }
+
+    /// A solve without contraction keeps its best state, and needs a buffer more for it.
+    fn keep_best_where_needed(&mut self) {
+        let holds = |side: &Side<'_>| side.certificate.as_ref().is_none_or(Certificate::holds);
+        if !(holds(&self.forward) && holds(&self.backward)) && !self.workspace.keeps_best() {
+            self.workspace = Workspace::new(self.state.rows(), self.state.cols(), true);
+        }
+    }
+}
+
+impl Side<'_> {
+    fn terms(&self) -> Vec<Term<'_>> {
+        terms(self.adjacency, &self.weights)
+    }
+
+    /// The certificate for the weights at hand: with the vectors of the last one where these still do.
+    fn certify(&mut self, activation: Activation, radius: Option<f64>) {
+        let terms = terms(self.adjacency, &self.weights);
+        let slope = lipschitz(activation);
+        let kept = self.certificate.take().filter(Certificate::holds).map(|last| {
+            let norm = last.norm();
+            Certificate::with_vectors(&terms, slope, norm.u.map(<[f32]>::to_vec), norm.v.map(<[f32]>::to_vec))
+        });
+        let kept = kept.filter(|kept| kept.q <= GOOD);
+        self.certificate = Some(kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius)));
+    }
+}
+
+fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -> Vec<Term<'a>> {
+    let pairs = adjacency.iter().zip(weights);
+    pairs.map(|(&adjacency, weights)| Term { adjacency, weights }).collect()
+}

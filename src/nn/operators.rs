@@ -1,0 +1,105 @@
+//! The graph as a layer sees it: the operator of each relation in both directions, blocks of rows, and rigorous bounds.
+//! Made once for a dataset; it holds no state and no parameter.
+//!
+//! | symbol | meaning |
+//! | --- | --- |
+//! | A_r^T | gathers over incoming edges: forward sweeps |
+//! | A_r | gathers over outgoing edges: adjoint sweeps, gradients of learned features |
+//! | rho | bound of the spectral radius of A (one relation), or of ||A_r||_1 (several) |
+
+use ignn_format::Relation;
+
+use crate::kernels::{AdjacencyError, AdjacencyRef};
+use crate::parallel::RowBlocks;
+use crate::solver::spectral::one_norm;
+use crate::solver::{SpectralBound, SpectralParams};
+
+/// The operators of a dataset's relations.
+#[derive(Debug)]
+pub struct Operators<'g> {
+    incoming: Vec<AdjacencyRef<'g>>,
+    outgoing: Vec<AdjacencyRef<'g>>,
+    incoming_blocks: RowBlocks,
+    outgoing_blocks: RowBlocks,
+    /// Of a single relation.
+    spectral: Option<SpectralBound>,
+    radii: Vec<f64>,
+}
+
+impl<'g> Operators<'g> {
+    /// Checks the mapped arrays and bounds their radii: a pass or a few over the non-zeros.
+    ///
+    /// # Panics
+    /// Where there is no relation.
+    pub fn of(relations: &'g [Relation]) -> Result<Self, AdjacencyError> {
+        let incoming = relations.iter().map(AdjacencyRef::incoming).collect::<Result<Vec<_>, _>>()?;
+        let outgoing = relations.iter().map(AdjacencyRef::outgoing).collect::<Result<Vec<_>, _>>()?;
+        let nodes = incoming[0].rows();
+        let blocks = |side: &[AdjacencyRef<'g>]| {
+            let offsets: Vec<_> = side.iter().map(AdjacencyRef::offsets).collect();
+            RowBlocks::balanced(nodes, &offsets, 2)
+        };
+        let spectral = match (&incoming[..], &outgoing[..]) {
+            ([a], [b]) => Some(SpectralBound::of(a, Some(b), &SpectralParams::default())),
+            _ => None,
+        };
+        let radii = match &spectral {
+            Some(bound) => vec![bound.rho],
+            None => incoming.iter().map(one_norm).collect(),
+        };
+        Ok(Self {
+            incoming_blocks: blocks(&incoming),
+            outgoing_blocks: blocks(&outgoing),
+            incoming,
+            outgoing,
+            spectral,
+            radii,
+        })
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.incoming[0].rows()
+    }
+
+    /// Entries of all relations.
+    pub fn nonzeros(&self) -> usize {
+        self.incoming.iter().map(AdjacencyRef::nonzeros).sum()
+    }
+
+    /// A_r^T of every relation.
+    pub fn incoming(&self) -> &[AdjacencyRef<'g>] {
+        &self.incoming
+    }
+
+    /// A_r of every relation.
+    pub fn outgoing(&self) -> &[AdjacencyRef<'g>] {
+        &self.outgoing
+    }
+
+    /// Rows for plain gathers over incoming edges.
+    pub fn incoming_blocks(&self) -> &RowBlocks {
+        &self.incoming_blocks
+    }
+
+    /// Rows for plain gathers over outgoing edges.
+    pub fn outgoing_blocks(&self) -> &RowBlocks {
+        &self.outgoing_blocks
+    }
+
+    /// rho of every relation: what divides kappa.
+    pub fn radii(&self) -> &[f64] {
+        &self.radii
+    }
+
+    /// How the radius of a single relation was bounded.
+    pub fn spectral(&self) -> Option<&SpectralBound> {
+        self.spectral.as_ref()
+    }
+
+    /// The radius of the L1 balls for the rows of W_r, `kappa / rho_r`, rounded down; infinite where rho is 0.
+    pub fn weight_radius(&self, relation: usize, kappa: f64) -> f64 {
+        let rho = self.radii[relation];
+        if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
+    }
+}

@@ -1,0 +1,59 @@
+//! Gradients that are cheaper than the adjoint equilibrium: a set number of damped adjoint sweeps from zero.
+//! They approximate, and their record says so: nothing is certified of them.
+//!
+//!     G_0 = 0,   G_{t+1} = (1 - damping) G_t + damping * D * (A G_t W + R),   t < steps
+//!
+//! One undamped step is the Jacobian-free gradient G = D * R; several damped ones are the phantom gradient. With many
+//! steps both go to the exact one, wherever it exists.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::fixed_point::{SolveError, SolveInfo, Stopped, blame, relative_residual};
+use super::workspace::Workspace;
+use crate::dense::Matrix;
+use crate::kernels::sweep::Sweep;
+use crate::kernels::{Change, Derivative, Norm};
+
+/// Floats of a piece of elementwise work.
+const CHUNK: usize = 1 << 14;
+
+/// Makes `steps` adjoint sweeps from zero; `state` is overwritten.
+///
+/// # Panics
+/// Where shapes do not fit.
+pub fn adjoint(
+    sweep: &Sweep<'_>,
+    derivative: Derivative<'_>,
+    steps: usize,
+    damping: f32,
+    state: &mut Matrix,
+    workspace: &mut Workspace,
+) -> Result<SolveInfo, SolveError> {
+    let start = Instant::now();
+    state.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
+    let mut change = Change::NONE;
+    for step in 1..=steps {
+        change = sweep.adjoint(derivative, Norm::default(), state.view(), workspace.next.view_mut());
+        if !change.finite {
+            return Err(blame(sweep, "adjoint", step, Some(state.view())));
+        }
+        if damping == 1.0 {
+            std::mem::swap(state, &mut workspace.next);
+            continue;
+        }
+        let (mut state, next) = (state.view_mut(), workspace.next.view());
+        let chunks = state.padded_mut().par_chunks_mut(CHUNK).zip(next.padded().par_chunks(CHUNK));
+        chunks.for_each(|(g, new)| g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g)));
+    }
+    Ok(SolveInfo {
+        sweeps: steps,
+        relative_residual: relative_residual(&change),
+        contraction: None,
+        certified_error: None,
+        converged: false,
+        stopped: Stopped::Truncated,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
