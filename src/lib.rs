@@ -10,6 +10,8 @@
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |
+//! | [`models`] | 5 | wiring, named parameters, the file of a model |
+//! | [`train`] | 6 | configuration, loop, records for observers |
 //! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
 //! ```no_run
@@ -23,6 +25,8 @@
 pub mod dense;
 pub mod graph;
 pub mod kernels;
+pub mod models;
 pub mod parallel;
 pub mod report;
 pub mod solver;
+pub mod train;
