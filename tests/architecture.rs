@@ -12,6 +12,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("graph", 1),
     ("kernels", 2),
     ("solver", 3),
+    ("config", 4),
     ("nn", 4),
     ("optim", 4),
     ("metrics", 4),

@@ -28,6 +28,11 @@ pub struct DropoutError {
 }
 
 impl Dropout {
+    /// Nothing is dropped.
+    pub fn none() -> Self {
+        Self { rate: 0.0, stream: Stream::new(0, "dropout") }
+    }
+
     /// Dropout with probability `rate`.
     pub fn new(rate: f64, seed: u64) -> Result<Self, DropoutError> {
         match rate {

@@ -22,6 +22,12 @@ impl Parameter {
         let gradient = Matrix::zeros(value.rows(), value.cols());
         Self { name: name.into(), value, gradient, decays }
     }
+
+    /// A value that no step will move: without memory for a gradient.
+    pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
+        let gradient = Matrix::zeros(0, value.cols());
+        Self { name: name.into(), value, gradient, decays: false }
+    }
 }
 
 /// Values to read and gradients to write at the same time, as the backward of a layer takes them.

@@ -1,0 +1,99 @@
+//! What can be wrong with a configuration: one enum, every message with its place.
+//! It knows words and places; it does not know which command ran.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Where a value was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a file, from 1.
+    File(PathBuf, usize),
+    /// A line of a built-in preset.
+    Preset(String, usize),
+    /// A setting of the command line.
+    Setting(String),
+    /// A configuration made by a program.
+    Program,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: cannot read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{place}: not TOML: {message}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What the reader said.
+        message: String,
+    },
+    /// A setting without a key and a value.
+    #[error("--set {found}: not a setting (expected KEY=VALUE, such as model.state=64)")]
+    Setting {
+        /// The words.
+        found: String,
+    },
+    /// A preset that does not exist.
+    #[error("preset {found:?} is not known (expected {expected}){hint}")]
+    Preset {
+        /// The word.
+        found: String,
+        /// The names there are.
+        expected: String,
+        /// The nearest name, with its separator, or empty.
+        hint: String,
+    },
+    /// A key or section that does not exist.
+    #[error("{place}: {what} is not known{hint}")]
+    Unknown {
+        /// Where.
+        place: Place,
+        /// "key model.stat", "section [modle]".
+        what: String,
+        /// The nearest known one, or those there are, with its separator.
+        hint: String,
+    },
+    /// A value of another kind, or out of range.
+    #[error("{place}: {key}: wrong value (found {found}, expected {expected})")]
+    Value {
+        /// Where.
+        place: Place,
+        /// The field, or section.
+        key: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// A kappa that promises nothing.
+    #[error(
+        "{place}: model.kappa: from 1 on the equilibrium need not exist or be unique (found {found}, expected a number from 0 to below 1, such as 0.95)"
+    )]
+    Kappa {
+        /// Where.
+        place: Place,
+        /// What is there.
+        found: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Preset(name, line) => write!(f, "preset {name}:{line}"),
+            Self::Setting(setting) => write!(f, "--set {setting}"),
+            Self::Program => f.write_str("configuration"),
+        }
+    }
+}

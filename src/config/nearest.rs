@@ -1,0 +1,43 @@
+//! The known word that a misspelt one is nearest to.
+//! It compares letters and knows no meanings.
+
+/// The nearest of the words, where it is near: at most one slip, and one more for every four letters.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let slips = known.into_iter().map(|other| (slips(word, other), other));
+    let near = slips.filter(|(slips, other)| *slips <= 1 + other.len() / 4);
+    near.min_by_key(|(slips, _)| *slips).map(|(_, other)| other)
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour.
+fn slips(a: &str, b: &str) -> usize {
+    // Whatever is longer is far from any key.
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for (i, &x) in a.iter().enumerate() {
+        let above = &rows[i];
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let mut least = (above[j] + usize::from(x != y)).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_are_found_and_far_ones_are_not() {
+        let known = ["state", "slope", "kappa"];
+        assert_eq!(nearest("stat", known), Some("state"));
+        assert_eq!(nearest("kapap", known), Some("kappa"));
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!((slips("", "abc"), slips("ab", "ba"), slips("kitten", "sitting")), (3, 1, 3));
+    }
+}

@@ -1,0 +1,85 @@
+//! Configurations that come with the program, written as a user would write them.
+//! They hold what differs from the defaults; how layers are put on top of each other is for the module above.
+
+/// A named configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What `--preset` takes.
+    pub name: &'static str,
+    /// What it is for, in a sentence.
+    pub doc: &'static str,
+    /// TOML.
+    pub text: &'static str,
+}
+
+/// All presets.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "chains",
+        doc: "Directed chains whose class is told at their first node only: how far information travels.",
+        text: r#"
+[model]
+state = 16
+kappa = 0.9
+normalise_state = true
+dropout = 0.5
+
+[optim]
+learning_rate = 0.01
+weight_decay = 5e-4
+clip = "tensor"
+clip_norm = 0.5
+
+[train]
+epochs = 800
+"#,
+    },
+    Preset {
+        name: "cora",
+        doc: "A citation network with bags of words, few labels and the Planetoid split.",
+        text: r#"
+[model]
+state = 64
+features = "given"
+kappa = 0.9
+dropout = 0.5
+
+[solver]
+# The state settles long before the last digits do, and few labels do not tell them apart.
+tolerance = 1e-4
+adjoint_tolerance = 1e-4
+
+[optim]
+learning_rate = 0.01
+weight_decay = 5e-4
+
+[train]
+epochs = 300
+stop_after = 100
+"#,
+    },
+    Preset {
+        name: "amazon",
+        doc: "Communities of a large graph without features: multi-label, a learned row a node.",
+        text: r#"
+[model]
+state = 128
+features = "learned"
+kappa = 0.95
+dropout = 0.5
+
+[optim]
+learning_rate = 0.01
+weight_decay = 0.0
+
+[train]
+loss = "binary-cross-entropy"
+monitor = "top-k-micro-f1"
+"#,
+    },
+];
+
+/// The preset with this name.
+pub fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}

@@ -1,0 +1,403 @@
+//! The file of a model, `model.safetensors`: named f32 tensors and a few texts about them.
+//! It knows names and shapes; which of them a model needs, and what they do, is for the model.
+//!
+//! ```text
+//! 8 bytes     length of the header, little endian
+//! header      JSON: "__metadata__" {text: text}, and for each tensor "dtype", "shape", "data_offsets"; padded to 8
+//! data        the tensors one after another, rows without padding
+//! ```
+//! Tensors are in the paper's orientation: an output a row. `m` state width, `p` features, `c` outputs, `n` nodes.
+//!
+//! | name | shape | |
+//! | --- | --- | --- |
+//! | `layer0.W` | [m, m] | recurrent weight |
+//! | `layer0.Omega` | [m, p] | input map of the gathered features, or of the own ones where it is the only map |
+//! | `layer0.Omega2` | [m, p] | input map of the own features beside the gathered ones |
+//! | `layer0.bias` | [m] | bias of the equation |
+//! | `layer0.E` | [n, m] | learned features, a row a node |
+//! | `head.hidden0.Theta`, ... | [h, m], ... | maps of an mlp read-out before the last, in their order |
+//! | `head.hidden0.bias`, ... | [h], ... | their biases |
+//! | `head.Theta` | [c, m] | read-out; of an mlp the last map |
+//! | `head.bias` | [c] | bias of the read-out |
+//!
+//! Texts: see [`text`]. The same content gives the same bytes.
+//!
+//! Cost: tensors are written and read row by row, never copied as a whole. The file appears whole or not at all.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ignn_format::staging::Staging;
+use ignn_format::{FormatError, Result};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+
+use crate::dense::{Matrix, MatrixRef};
+
+/// Version of names and meanings in files that this program writes.
+pub const VERSION: &str = "1";
+
+/// Names of tensors.
+pub mod name {
+    /// [m, m]
+    pub const W: &str = "layer0.W";
+    /// [m, p]
+    pub const OMEGA: &str = "layer0.Omega";
+    /// [m, p]
+    pub const OMEGA2: &str = "layer0.Omega2";
+    /// [m]
+    pub const BIAS: &str = "layer0.bias";
+    /// [n, m]
+    pub const E: &str = "layer0.E";
+    /// [c, m]
+    pub const THETA: &str = "head.Theta";
+    /// [c]
+    pub const HEAD_BIAS: &str = "head.bias";
+
+    /// Map `k` of an mlp read-out before the last.
+    pub fn hidden_theta(k: usize) -> String {
+        format!("head.hidden{k}.Theta")
+    }
+
+    /// Its bias.
+    pub fn hidden_bias(k: usize) -> String {
+        format!("head.hidden{k}.bias")
+    }
+}
+
+/// Names of texts.
+pub mod text {
+    /// Written always: [`super::VERSION`].
+    pub const FORMAT_VERSION: &str = "ignn_format_version";
+    /// The resolved configuration, TOML.
+    pub const CONFIG: &str = "config";
+    /// Names of the outputs, a JSON list.
+    pub const CLASSES: &str = "classes";
+    /// Checksum of the dataset that the model was trained on.
+    pub const DATASET: &str = "dataset_checksum";
+}
+
+/// Texts by name.
+pub type Texts = BTreeMap<String, String>;
+
+/// A tensor to write.
+#[derive(Clone, Debug)]
+pub struct Tensor<'a> {
+    name: String,
+    shape: Vec<usize>,
+    rows: MatrixRef<'a>,
+}
+
+impl<'a> Tensor<'a> {
+    /// Two dimensions.
+    pub fn matrix(name: impl Into<String>, matrix: MatrixRef<'a>) -> Self {
+        Self { name: name.into(), shape: vec![matrix.rows(), matrix.cols()], rows: matrix }
+    }
+
+    /// One dimension: the only row of a matrix.
+    ///
+    /// # Panics
+    /// Where it has another number of rows.
+    pub fn vector(name: impl Into<String>, row: MatrixRef<'a>) -> Self {
+        assert_eq!(row.rows(), 1, "a vector is one row");
+        Self { name: name.into(), shape: vec![row.cols()], rows: row }
+    }
+}
+
+/// Writes a file, in place of an older one if there is one.
+///
+/// # Panics
+/// Where two tensors have the same name.
+pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
+    let staging = Staging::create(path, true)?;
+    let draft = staging.path().join("model");
+    let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
+    write_all(&file, tensors, texts).map_err(FormatError::io("write", path))?;
+    // On the disk before it takes the place of the old one: after a loss of power one of them is whole.
+    file.sync_data().map_err(FormatError::io("write", path))?;
+    fs::rename(&draft, path).map_err(FormatError::io("rename", &draft))
+}
+
+fn write_all(file: &File, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Result<()> {
+    let header = header(tensors, texts);
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&header)?;
+    for tensor in tensors {
+        for row in 0..tensor.rows.rows() {
+            // The package refuses machines with another order of bytes.
+            out.write_all(bytemuck::cast_slice(tensor.rows.row(row)))?;
+        }
+    }
+    out.flush()
+}
+
+/// Written here and not by the library, whose order of texts changes from run to run.
+fn header(tensors: &[Tensor<'_>], texts: &Texts) -> Vec<u8> {
+    let mut texts = texts.clone();
+    texts.insert(text::FORMAT_VERSION.into(), VERSION.into());
+    let mut header = serde_json::Map::from_iter([("__metadata__".to_string(), serde_json::json!(texts))]);
+    let mut end = 0;
+    for Tensor { name, shape, .. } in tensors {
+        let start = end;
+        end += shape.iter().product::<usize>() * size_of::<f32>();
+        let info = TensorInfo { dtype: Dtype::F32, shape: shape.clone(), data_offsets: (start, end) };
+        let info = serde_json::to_value(info).expect("plain data");
+        assert!(header.insert(name.clone(), info).is_none(), "two tensors named {name}");
+    }
+    let mut bytes = serde_json::Value::Object(header).to_string().into_bytes();
+    bytes.resize(bytes.len().next_multiple_of(8), b' ');
+    bytes
+}
+
+/// A file to read tensors from; only its header is in memory.
+#[derive(Debug)]
+pub struct ModelFile {
+    path: PathBuf,
+    file: File,
+    data: u64,
+    header: Metadata,
+    texts: Texts,
+}
+
+impl ModelFile {
+    /// Reads the header and checks that it fits the file's length.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).map_err(FormatError::io("open", path))?;
+        let metadata = file.metadata().map_err(FormatError::io("read", path))?;
+        if !metadata.is_file() {
+            return Err(FormatError::invalid(path, "model", "a directory or device", "a safetensors file"));
+        }
+        let length = metadata.len();
+        let damaged = |found: String| FormatError::invalid(path, "damaged model file", found, "safetensors");
+        let mut bytes = [0; 8];
+        if length < 8 {
+            return Err(damaged(format!("{length} bytes")));
+        }
+        file.read_exact(&mut bytes).map_err(FormatError::io("read", path))?;
+        let header_length = u64::from_le_bytes(bytes);
+        if header_length > length - 8 {
+            return Err(damaged(format!("a header of {header_length} bytes in a file of {length}")));
+        }
+        let mut bytes = vec![0; header_length as usize];
+        file.read_exact(&mut bytes).map_err(FormatError::io("read", path))?;
+        let header: Metadata = serde_json::from_slice(&bytes)
+            .map_err(|error| damaged(format!("a header that cannot be read: {error}")))?;
+        let (found, expected) = (length - 8 - header_length, header.data_len());
+        if found != expected as u64 {
+            let (found, expected) =
+                (format!("{found} bytes"), format!("{expected} bytes as its header says"));
+            return Err(FormatError::invalid(path, "damaged model file: data", found, expected));
+        }
+        let texts: Texts = header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        // Other programs write no version; their names are what counts.
+        match texts.get(text::FORMAT_VERSION) {
+            Some(found) if found != VERSION => {
+                let what = "version of the model file";
+                return Err(FormatError::invalid(path, what, format!("{found:?}"), format!("{VERSION:?}")));
+            }
+            _ => {}
+        }
+        Ok(Self { path: path.into(), file, data: 8 + header_length, header, texts })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All texts.
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// A text that must be there.
+    pub fn text(&self, name: &str) -> Result<&str> {
+        let missing =
+            || FormatError::invalid(&self.path, format!("text {name}"), "none", "one in the metadata");
+        self.texts.get(name).map(String::as_str).ok_or_else(missing)
+    }
+
+    /// Names of the tensors, in the order of the file.
+    pub fn names(&self) -> Vec<String> {
+        self.header.offset_keys()
+    }
+
+    /// Shape of a tensor, where there is one of this name.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.header.info(name).map(|info| info.shape.as_slice())
+    }
+
+    /// Reads a tensor of two dimensions, which must have this shape.
+    pub fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
+        self.read(name, &[rows, cols], rows, cols)
+    }
+
+    /// Reads a tensor of one dimension as the only row of a matrix.
+    pub fn vector(&self, name: &str, cols: usize) -> Result<Matrix> {
+        self.read(name, &[cols], 1, cols)
+    }
+
+    fn read(&self, name: &str, shape: &[usize], rows: usize, cols: usize) -> Result<Matrix> {
+        let invalid = |what: &str, found: String, expected: String| {
+            FormatError::invalid(&self.path, format!("tensor {name}{what}"), found, expected)
+        };
+        let Some(info) = self.header.info(name) else {
+            let names = self.names();
+            let found = if names.is_empty() { "no tensors".into() } else { names.join(", ") };
+            return Err(invalid(" is missing", found, format!("one of shape {shape:?}")));
+        };
+        if info.dtype != Dtype::F32 {
+            return Err(invalid(": type", info.dtype.to_string(), Dtype::F32.to_string()));
+        }
+        if info.shape != shape {
+            return Err(invalid(": shape", format!("{:?}", info.shape), format!("{shape:?}")));
+        }
+        let mut matrix = Matrix::zeros(rows, cols);
+        let start = self.data + info.data_offsets.0 as u64;
+        read_rows(&self.file, start, &mut matrix).map_err(FormatError::io("read", &self.path))?;
+        Ok(matrix)
+    }
+}
+
+fn read_rows(file: &File, start: u64, matrix: &mut Matrix) -> std::io::Result<()> {
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    input.seek(SeekFrom::Start(start))?;
+    for row in 0..matrix.rows() {
+        input.read_exact(bytemuck::cast_slice_mut(matrix.row_mut(row)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(i: usize, k: usize) -> f32 {
+        (i * 100 + k) as f32 - 3.5
+    }
+
+    fn sample(path: &Path) -> (Matrix, Matrix) {
+        let (w, bias) = (Matrix::from_fn(3, 20, entry), Matrix::from_fn(1, 3, entry));
+        let texts = Texts::from([(text::CONFIG.to_string(), "[model]\nstate = 3\n".to_string())]);
+        write(path, &[Tensor::matrix(name::W, w.view()), Tensor::vector(name::BIAS, bias.view())], &texts)
+            .unwrap();
+        (w, bias)
+    }
+
+    fn message<T>(result: Result<T>, path: &Path) -> String {
+        let error = result.err().expect("an error").to_string();
+        error.replace(&path.display().to_string(), "m")
+    }
+
+    #[test]
+    fn what_is_written_reads_back_to_the_same_bits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        let (w, bias) = sample(&path);
+        let file = ModelFile::open(&path).unwrap();
+        assert_eq!(file.names(), ["layer0.W", "layer0.bias"]);
+        assert_eq!(file.shape(name::BIAS), Some(&[3][..]));
+        assert_eq!(file.text(text::CONFIG).unwrap(), "[model]\nstate = 3\n");
+        assert_eq!(file.matrix(name::W, 3, 20).unwrap().view().padded(), w.view().padded());
+        assert_eq!(file.vector(name::BIAS, 3).unwrap().view().padded(), bias.view().padded());
+        let bytes = fs::read(&path).unwrap();
+        sample(&path);
+        assert_eq!(fs::read(&path).unwrap(), bytes, "the same bytes again");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn the_library_of_the_format_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        let (w, _) = sample(&path);
+        let bytes = fs::read(&path).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let found = tensors.tensor(name::W).unwrap();
+        assert_eq!((found.dtype(), found.shape()), (Dtype::F32, &[3, 20][..]));
+        let floats: Vec<f32> =
+            found.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        assert_eq!(floats[20..40], *w.row(1));
+    }
+
+    #[test]
+    fn empty_tensors_and_files_are_fine() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        let none = Matrix::zeros(0, 4);
+        write(&path, &[Tensor::matrix("e", none.view())], &Texts::new()).unwrap();
+        assert_eq!(ModelFile::open(&path).unwrap().matrix("e", 0, 4).unwrap().rows(), 0);
+        write(&path, &[], &Texts::new()).unwrap();
+        let file = ModelFile::open(&path).unwrap();
+        let expected = "m: tensor e is missing (found no tensors, expected one of shape [1, 1])";
+        assert_eq!(message(file.matrix("e", 1, 1), &path), expected);
+    }
+
+    #[test]
+    fn tensors_of_another_kind_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        sample(&path);
+        let file = ModelFile::open(&path).unwrap();
+        let found = message(file.matrix(name::THETA, 2, 3), &path);
+        let expected =
+            "m: tensor head.Theta is missing (found layer0.W, layer0.bias, expected one of shape [2, 3])";
+        assert_eq!(found, expected);
+        let found = message(file.matrix(name::W, 20, 3), &path);
+        assert_eq!(found, "m: tensor layer0.W: shape (found [3, 20], expected [20, 3])");
+        let found = message(file.matrix(name::BIAS, 1, 3), &path);
+        assert_eq!(found, "m: tensor layer0.bias: shape (found [3], expected [1, 3])");
+        let found = message(file.text(text::CLASSES), &path);
+        assert_eq!(found, "m: text classes (found none, expected one in the metadata)");
+        fs::write(&path, with_header(r#"{"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}}"#, 8))
+            .unwrap();
+        let found = message(ModelFile::open(&path).unwrap().matrix("w", 1, 1), &path);
+        assert_eq!(found, "m: tensor w: type (found F64, expected F32)");
+    }
+
+    fn with_header(header: &str, data: usize) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; data]].concat()
+    }
+
+    #[test]
+    fn damaged_files_are_refused_before_anything_is_allocated() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.safetensors");
+        let open = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            message(ModelFile::open(&path), &path)
+        };
+        assert_eq!(open(b"abc"), "m: damaged model file (found 3 bytes, expected safetensors)");
+        let found = open(b"PAR1PAR1PAR1");
+        assert!(found.starts_with("m: damaged model file (found a header of 35"), "{found}");
+        let whole = with_header(r#"{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#, 16);
+        let expected = "m: damaged model file: data (found 15 bytes, expected 16 bytes as its header says)";
+        assert_eq!(open(&whole[..whole.len() - 1]), expected);
+        let wrong = [
+            r#"{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,16]}}"#,
+            r#"{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[8,24]}}"#,
+            r#"{"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,16]}}"#,
+            r#"{"w":{"dtype":"F32"}}"#,
+            "not JSON",
+        ];
+        for header in wrong {
+            let found = open(&with_header(header, 16));
+            assert!(
+                found.starts_with("m: damaged model file (found a header that cannot be read: "),
+                "{found}"
+            );
+        }
+        let found = open(&with_header(r#"{"__metadata__":{"ignn_format_version":"9"}}"#, 0));
+        assert_eq!(found, "m: version of the model file (found \"9\", expected \"1\")");
+    }
+
+    #[test]
+    #[should_panic(expected = "two tensors named w")]
+    fn names_are_unique() {
+        let w = Matrix::zeros(1, 1);
+        header(&[Tensor::matrix("w", w.view()), Tensor::matrix("w", w.view())], &Texts::new());
+    }
+}

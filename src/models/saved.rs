@@ -1,0 +1,138 @@
+//! A model apart from any graph: configuration, classes and values, as its file holds them.
+//! It reads and writes; to compute, it is put on a graph ([`Model::on`]).
+
+use std::path::Path;
+
+use ignn_format::FormatError;
+use ignn_format::labels::LabelKind;
+
+use super::file::{self, ModelFile, Tensor, Texts, text};
+use super::ignn::{Ignn, ModelError};
+use crate::config::{ConfigError, IgnnConfig};
+use crate::dense::Matrix;
+use crate::nn::{Features, Operators, Slot};
+
+/// Text: `single` or `multi`, whether classes exclude each other.
+const LABELS: &str = "labels";
+
+/// Why a saved model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FormatError),
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The graph.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// A model's values with what they mean.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The configuration it was trained with.
+    pub config: IgnnConfig,
+    /// Names of the outputs.
+    pub classes: Vec<String>,
+    /// Whether a node has one of them or a set.
+    pub labels: LabelKind,
+    /// Checksum of the dataset it was trained on.
+    pub dataset: String,
+    /// Parameters by name.
+    pub values: Vec<(Slot, Matrix)>,
+}
+
+impl Model {
+    /// Writes `model.safetensors`, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), FormatError> {
+        let kind = if self.labels == LabelKind::Single { "single" } else { "multi" };
+        let texts = [
+            (text::CONFIG, self.config.to_toml()),
+            (text::CLASSES, serde_json::to_string(&self.classes).expect("names are plain data")),
+            (text::DATASET, self.dataset.clone()),
+            (LABELS, kind.to_string()),
+        ];
+        let texts: Texts = texts.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
+        file::write(path, &tensors(self.values.iter().map(|(slot, value)| (slot, value))), &texts)
+    }
+
+    /// Reads a file that [`Model::write`] wrote, or another program with the same names and texts.
+    pub fn read(path: &Path) -> Result<Self, SavedError> {
+        let file = ModelFile::open(path)?;
+        let config = IgnnConfig::from_toml(file.text(text::CONFIG)?, path)?;
+        let invalid = |what: &str, found: &str, expected: &str| {
+            FormatError::invalid(path, format!("text {what}"), found, expected)
+        };
+        let classes = file.text(text::CLASSES)?;
+        let classes: Vec<String> = serde_json::from_str(classes)
+            .map_err(|_| invalid(text::CLASSES, classes, "a JSON list of names"))?;
+        let labels = match file.text(LABELS)? {
+            "single" => LabelKind::Single,
+            "multi" => LabelKind::Multi,
+            other => return Err(invalid(LABELS, other, "single or multi").into()),
+        };
+        let dataset = file.texts().get(text::DATASET).cloned().unwrap_or_default();
+        let mut values = Vec::new();
+        for name in file.names() {
+            let (shape, is_bias) = match *file.shape(&name).unwrap_or(&[]) {
+                [cols] => ((1, cols), true),
+                [rows, cols] => ((rows, cols), false),
+                _ => return Err(invalid(&name, "another number of dimensions", "1 or 2").into()),
+            };
+            let value = match is_bias {
+                true => file.vector(&name, shape.1)?,
+                false => file.matrix(&name, shape.0, shape.1)?,
+            };
+            values.push((Slot { name, shape, is_bias }, value));
+        }
+        Ok(Self { config, classes, labels, dataset, values })
+    }
+
+    /// The model on a graph, to solve and read out; without memory for training.
+    pub fn on<'g>(
+        &self,
+        operators: &'g Operators<'g>,
+        features: Features,
+        origin: &Path,
+    ) -> Result<Ignn<'g>, SavedError> {
+        let mut model = Ignn::new(operators, features, &self.config.model, self.classes.len(), 0, false)?;
+        self.copy_into(&mut model, origin)?;
+        Ok(model)
+    }
+
+    /// Gives a model these values, which must be of its names and shapes; `origin` is what messages name.
+    pub fn copy_into(&self, model: &mut Ignn<'_>, origin: &Path) -> Result<(), FormatError> {
+        let slots = model.slots();
+        for (slot, parameter) in slots.iter().zip(model.parameters_mut()) {
+            let expected = format!("{} of shape {:?}", slot.name, slot.shape);
+            let found = self.values.iter().find(|(own, _)| own.name == slot.name);
+            let Some((own, value)) = found else {
+                let names: Vec<_> = self.values.iter().map(|(own, _)| own.name.as_str()).collect();
+                let what = "the model does not fit the dataset: parameters";
+                return Err(FormatError::invalid(origin, what, names.join(", "), expected));
+            };
+            if own.shape != slot.shape {
+                let found = format!("{} of shape {:?}", own.name, own.shape);
+                return Err(FormatError::invalid(
+                    origin,
+                    "the model does not fit the dataset",
+                    found,
+                    expected,
+                ));
+            }
+            parameter.value = value.clone();
+        }
+        Ok(())
+    }
+}
+
+/// Parameters as tensors of a file: biases are vectors.
+pub(crate) fn tensors<'a>(values: impl Iterator<Item = (&'a Slot, &'a Matrix)>) -> Vec<Tensor<'a>> {
+    let tensor = |(slot, value): (&Slot, &'a Matrix)| match slot.is_bias {
+        true => Tensor::vector(&slot.name, value.view()),
+        false => Tensor::matrix(&slot.name, value.view()),
+    };
+    values.map(tensor).collect()
+}

@@ -1,0 +1,1 @@
+//! Model and dataset to predictions and embeddings.
