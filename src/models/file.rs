@@ -10,15 +10,15 @@
 //!
 //! | name | shape | |
 //! | --- | --- | --- |
-//! | `layer0.W` | [m, m] | recurrent weight |
-//! | `layer0.Omega` | [m, p] | input map of the gathered features, or of the own ones where it is the only map |
-//! | `layer0.Omega2` | [m, p] | input map of the own features beside the gathered ones |
-//! | `layer0.bias` | [m] | bias of the equation |
-//! | `layer0.E` | [n, m] | learned features, a row a node |
-//! | `head.hidden0.Theta`, ... | [h, m], ... | maps of an mlp read-out before the last, in their order |
-//! | `head.hidden0.bias`, ... | [h], ... | their biases |
-//! | `head.Theta` | [c, m] | read-out; of an mlp the last map |
-//! | `head.bias` | [c] | bias of the read-out |
+//! | `layer0.W` | `[m, m]` | recurrent weight |
+//! | `layer0.Omega` | `[m, p]` | input map of the gathered features, or of the own ones where it is the only map |
+//! | `layer0.Omega2` | `[m, p]` | input map of the own features beside the gathered ones |
+//! | `layer0.bias` | `[m]` | bias of the equation |
+//! | `layer0.E` | `[n, m]` | learned features, a row a node |
+//! | `head.hidden0.Theta`, ... | `[h, m], ...` | maps of an mlp read-out before the last, in their order |
+//! | `head.hidden0.bias`, ... | `[h], ...` | their biases |
+//! | `head.Theta` | `[c, m]` | read-out; of an mlp the last map |
+//! | `head.bias` | `[c]` | bias of the read-out |
 //!
 //! Texts: see [`text`]. The same content gives the same bytes.
 //!
@@ -44,19 +44,19 @@ pub const VERSION: &str = "1";
 
 /// Names of tensors.
 pub mod name {
-    /// [m, m]
+    /// Shape `[m, m]`.
     pub const W: &str = "layer0.W";
-    /// [m, p]
+    /// Shape `[m, p]`.
     pub const OMEGA: &str = "layer0.Omega";
-    /// [m, p]
+    /// Shape `[m, p]`.
     pub const OMEGA2: &str = "layer0.Omega2";
-    /// [m]
+    /// Shape `[m]`.
     pub const BIAS: &str = "layer0.bias";
-    /// [n, m]
+    /// Shape `[n, m]`.
     pub const E: &str = "layer0.E";
-    /// [c, m]
+    /// Shape `[c, m]`.
     pub const THETA: &str = "head.Theta";
-    /// [c]
+    /// Shape `[c]`.
     pub const HEAD_BIAS: &str = "head.bias";
 
     /// Map `k` of an mlp read-out before the last.

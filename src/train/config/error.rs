@@ -58,7 +58,7 @@ pub enum ConfigError {
     Unknown {
         /// Where.
         place: Place,
-        /// "key model.stat", "section [modle]".
+        /// `key "model.stat"`, `section "modle"`.
         what: String,
         /// The nearest known one, or those there are.
         hint: String,
