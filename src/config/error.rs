@@ -54,13 +54,13 @@ pub enum ConfigError {
         hint: String,
     },
     /// A key or section that does not exist.
-    #[error("{place}: {what} is not known{hint}")]
+    #[error("{place}: {what} is not known ({hint})")]
     Unknown {
         /// Where.
         place: Place,
-        /// "key model.stat", "section [modle]".
+        /// `key "model.stat"`, `section "modle"`.
         what: String,
-        /// The nearest known one, or those there are, with its separator.
+        /// The nearest known one, or those there are.
         hint: String,
     },
     /// A value of another kind, or out of range.

@@ -37,7 +37,8 @@ impl Layers {
         let sections = serde_json::to_value(config).expect("a configuration is plain data");
         for field in FIELDS {
             let value = sections[field.section()][field.key()].clone();
-            let found = schema::literal(&value);
+            // JSON has no word for them.
+            let found = if value.is_null() { "NaN or infinity".into() } else { schema::literal(&value) };
             layers.put(field, Some(value), found, Place::Program)?;
         }
         Ok(layers)
@@ -151,35 +152,30 @@ fn unknown_at_the_top(place: Place, name: &str, value: &DeValue<'_>) -> ConfigEr
     if !value.is_table() {
         return unknown_key(place, name);
     }
-    let names = || SECTIONS.iter().map(|(name, _)| *name);
-    let hint = match nearest(name, names()) {
-        Some(nearest) => format!(" (did you mean [{nearest}]?)"),
+    let known = SECTIONS.iter().map(|(name, _)| *name);
+    let hint = match nearest(name, known.clone()) {
+        Some(nearest) => format!("did you mean [{nearest}]?"),
         None => {
-            format!(
-                " (expected one of {})",
-                names().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ")
-            )
+            let known: Vec<String> = known.map(|name| format!("[{name}]")).collect();
+            format!("expected one of {}", known.join(", "))
         }
     };
     ConfigError::Unknown { place, what: format!("section {}", schema::quoted(name)), hint }
 }
 
-/// Proposes the nearest key of the same section, or of any.
+/// Proposes the nearest key of the same section, or else of any.
 fn unknown_key(place: Place, path: &str) -> ConfigError {
     let (section, key) = path.split_once('.').unwrap_or(("", path));
-    let keys = |section| schema::of_section(section).map(Field::key);
-    let found = nearest(key, keys(section))
-        .and_then(|near| schema::of_section(section).find(|field| field.key() == near))
-        .or_else(|| {
-            nearest(key, FIELDS.iter().map(Field::key))
-                .and_then(|near| FIELDS.iter().find(|field| field.key() == near))
-        });
-    let hint = match found {
-        Some(field) => format!(" (did you mean {}?)", field.path),
-        None if keys(section).next().is_some() => {
-            format!(" (expected one of {})", keys(section).collect::<Vec<_>>().join(", "))
-        }
-        None => " (expected SECTION.KEY, such as model.state)".into(),
+    let of_any = || nearest(key, FIELDS.iter().map(Field::key));
+    let own: Vec<&str> = schema::of_section(section).map(Field::key).collect();
+    let hint = if let Some(key) = nearest(key, own.iter().copied()) {
+        format!("did you mean {section}.{key}?")
+    } else if let Some(field) = of_any().and_then(|key| FIELDS.iter().find(|field| field.key() == key)) {
+        format!("did you mean {}?", field.path)
+    } else if own.is_empty() {
+        "expected SECTION.KEY, such as model.state".into()
+    } else {
+        format!("expected one of {}", own.join(", "))
     };
     ConfigError::Unknown { place, what: format!("key {}", schema::quoted(path)), hint }
 }

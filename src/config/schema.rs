@@ -146,10 +146,10 @@ pub const FIELDS: &[Field] = &[
     word("solver.on_failure", "warn", OnFailure::WORDS, "Whether a solve without convergence is counted and shown, or ends the run."),
 
     word("optim.method", "adam", Method::WORDS, "The optimiser."),
-    number("optim.learning_rate", 0.01, Above(0.0), "Learning rate, before the schedule."),
+    number("optim.learning_rate", 0.01, AboveTo(0.0, 1000.0), "Learning rate, before the schedule."),
     number("optim.beta1", 0.9, Below(0.0, 1.0), "Decay of adam's mean of gradients."),
     number("optim.beta2", 0.999, Below(0.0, 1.0), "Decay of adam's mean of squared gradients."),
-    number("optim.epsilon", 1e-8, Above(0.0), "Added to the root of adam's squared gradients."),
+    number("optim.epsilon", 1e-8, Closed(1e-30, 1.0), "Added to the root of adam's squared gradients."),
     number("optim.momentum", 0.9, Below(0.0, 1.0), "Momentum of sgd."),
     number("optim.weight_decay", 0.0, From(0.0), "Pull of weights towards zero."),
     flag("optim.decoupled", false, "Decays weights by themselves (AdamW) instead of adding the pull to the gradient (L2)."),

@@ -186,7 +186,7 @@ fn configurations_made_by_programs_are_checked_too() {
     let mut config = IgnnConfig::default();
     config.optim.learning_rate = f64::NAN;
     let error = config.check().unwrap_err().to_string();
-    let expected = "configuration: optim.learning_rate: wrong value (found null, expected a number above 0)";
+    let expected = "configuration: optim.learning_rate: wrong value (found NaN or infinity, expected a number above 0 and up to 1000)";
     assert_eq!(error, expected);
 }
 
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_and_text_survive_a_round_trip(rate in 1e-300f64..1e300, seed in 0..i64::MAX as u64, split in "\\PC{1,12}|[\"\\\\\n\t']{1,5}") {
+    fn numbers_and_text_survive_a_round_trip(rate in 1e-300f64..1e3, seed in 0..i64::MAX as u64, split in "\\PC{1,12}|[\"\\\\\n\t']{1,5}") {
         let mut config = IgnnConfig::default();
         (config.optim.learning_rate, config.train.seed, config.train.split) = (rate, seed, split);
         let again = IgnnConfig::from_toml(&config.to_toml(), Path::new("a.toml")).unwrap();
