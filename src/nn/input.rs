@@ -19,6 +19,7 @@
 use ignn_format::features::SparseRows;
 use rayon::prelude::*;
 
+use super::features::Features;
 use super::operators::Operators;
 use super::random;
 use super::readout::Slot;
@@ -47,33 +48,6 @@ pub enum InputMap {
     Own,
     /// Omega U A + Omega2 U
     Both,
-}
-
-/// What is known of the nodes.
-#[derive(Debug)]
-pub enum Features {
-    /// n x p
-    Dense(Matrix),
-    /// n x p, by rows.
-    Sparse {
-        /// The rows.
-        rows: SparseRows,
-        /// p
-        columns: usize,
-    },
-    /// Nothing: a row of parameters for each node.
-    Learned,
-}
-
-impl Features {
-    /// Columns, where there are features.
-    pub fn columns(&self) -> Option<usize> {
-        match self {
-            Self::Dense(matrix) => Some(matrix.cols()),
-            Self::Sparse { columns, .. } => Some(*columns),
-            Self::Learned => None,
-        }
-    }
 }
 
 /// Where the numbers of B come from, prepared.

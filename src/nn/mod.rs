@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`operators`] | the graph as a layer sees it, with its bounds |
 //! | [`equilibrium`] | the equilibrium layer |
+//! | [`features`] | what is known of the nodes |
 //! | [`input`] | features to the layer's input term |
 //! | [`random`] | numbers drawn by place: initial values, dropout |
 //! | [`rows`] | chosen rows of the state to a compact matrix and back |
@@ -17,6 +18,7 @@
 
 pub mod dropout;
 pub mod equilibrium;
+pub mod features;
 pub mod input;
 pub mod loss;
 pub mod normalise;
@@ -27,7 +29,8 @@ pub mod rows;
 
 pub use dropout::Dropout;
 pub use equilibrium::{Backward, Equilibrium};
-pub use input::{Features, Input, InputMap};
+pub use features::Features;
+pub use input::{Input, InputMap};
 pub use loss::{Loss, LossKind, Targets, balanced_weights};
 pub use operators::Operators;
 pub use readout::{Readout, ReadoutMemory, Slot};
