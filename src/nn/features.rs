@@ -7,9 +7,6 @@ use ignn_format::features::{FeatureKind, SparseRows};
 use crate::dense::{Matrix, stride};
 use crate::graph::Dataset;
 
-/// Rows that are read at a time.
-const ROWS: usize = 1 << 16;
-
 /// Features of all nodes.
 #[derive(Debug)]
 pub enum Features {
@@ -38,9 +35,7 @@ impl Features {
         let mut matrix = Matrix::zeros(nodes, columns);
         let mut view = matrix.view_mut();
         let stride = view.stride();
-        for (part, rows) in view.padded_mut().chunks_mut(ROWS * stride.max(1)).enumerate() {
-            directory.read_dense((part * ROWS) as u64, rows, stride)?;
-        }
+        directory.read_dense(0, view.padded_mut(), stride)?;
         Ok(Self::Dense(matrix))
     }
 
