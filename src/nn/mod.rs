@@ -9,15 +9,19 @@
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | rows to logits: linear, or several layers |
 //! | [`loss`] | logits and targets to a number and its gradient |
+//! | [`probability`] | logits to probabilities |
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
 pub mod dropout;
 pub mod loss;
 pub mod normalise;
+pub mod probability;
 pub mod random;
 pub mod readout;
 pub mod rows;
+#[cfg(test)]
+mod tests;
 
 pub use dropout::Dropout;
 pub use loss::{Loss, LossKind, Targets, balanced_weights};

@@ -120,10 +120,11 @@ impl Optimiser {
     /// An optimiser for these parameters, which it must be given again, in the same order, at every step.
     pub fn new(method: Method, decay: WeightDecay, parameters: &[Parameter]) -> Result<Self, OptimiserError> {
         check(method, decay)?;
-        let count = kinds(method).len();
+        // Not clones of one: untouched zeros cost nothing until the first step.
+        let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
         let moments = parameters.iter().map(|parameter| Moments {
             parameter: parameter.name.clone(),
-            matrices: vec![Matrix::zeros(parameter.value.rows(), parameter.value.cols()); count],
+            matrices: kinds(method).iter().map(|_| zeros(&parameter.value)).collect(),
         });
         Ok(Self { method, decay, steps: 0, moments: moments.collect() })
     }
