@@ -1,8 +1,10 @@
 //! Losses of logits against targets, with their gradients: softmax and binary cross-entropy.
 //! Means over the nodes given; which nodes those are is for the caller.
 //!
-//!     cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)        w = 1 without class weights
-//!     binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
+//! ```text
+//! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)        w = 1 without class weights
+//! binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
+//! ```
 //!
 //! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set. Softplus(z) = log(1 + exp z); neither exponential
 //! can overflow. In the binary loss a class weight multiplies the positive side alone: it makes up for rare labels.
@@ -194,7 +196,6 @@ fn binary(
 /// 1 / (1 + exp -z), with e = exp(-|z|).
 #[inline(always)]
 fn sigmoid(z: f32, e: f32) -> f32 {
-    // Not `z >= 0.0` turned around: NaN goes through e either way.
     if z >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 

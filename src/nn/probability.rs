@@ -1,8 +1,10 @@
 //! Logits to probabilities, in place: what a model trained with a loss says about each class.
 //! For predictions; losses take logits.
 //!
-//!     cross entropy          p_j = exp z_j / sum_l exp z_l
-//!     binary cross entropy   p_j = 1 / (1 + exp -z_j)
+//! ```text
+//! cross entropy          p_j = exp z_j / sum_l exp z_l
+//! binary cross entropy   p_j = 1 / (1 + exp -z_j)
+//! ```
 
 use rayon::prelude::*;
 
