@@ -27,16 +27,37 @@ pub fn predicted_class(scores: &[f32]) -> usize {
     best
 }
 
+/// Hits and misses by class: what a confusion tells too, without a number for each pair of classes.
+///
+/// # Panics
+/// Where shapes do not fit, or a label is none of the classes.
+pub fn class_counts(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> ClassCounts {
+    let mut counts = ClassCounts::new(scores.cols());
+    for (&predicted, &node) in predictions(scores, nodes).iter().zip(nodes) {
+        let Ok(class) = usize::try_from(truth[node as usize]) else { continue };
+        if class == predicted as usize {
+            counts.true_positives[class] += 1;
+        } else {
+            counts.false_negatives[class] += 1;
+            counts.false_positives[predicted as usize] += 1;
+        }
+    }
+    counts
+}
+
+fn predictions(scores: MatrixRef<'_>, nodes: &[u32]) -> Vec<u32> {
+    assert_eq!(scores.rows(), nodes.len(), "a row a node");
+    let rows = (0..nodes.len()).into_par_iter().with_min_len(ROWS);
+    rows.map(|row| predicted_class(scores.row(row)) as u32).collect()
+}
+
 impl Confusion {
     /// From scores: the highest wins.
     ///
     /// # Panics
     /// Where shapes do not fit, or a label is none of the classes.
     pub fn of_scores(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
-        assert_eq!(scores.rows(), nodes.len(), "a row a node");
-        let rows = (0..nodes.len()).into_par_iter().with_min_len(ROWS);
-        let predictions: Vec<u32> = rows.map(|row| predicted_class(scores.row(row)) as u32).collect();
-        Self::of_predictions(&predictions, nodes, truth, scores.cols())
+        Self::of_predictions(&predictions(scores, nodes), nodes, truth, scores.cols())
     }
 
     /// From the predicted class of each of these nodes.
@@ -127,6 +148,7 @@ mod tests {
         let nodes: Vec<u32> = (0..3000).map(|r| 2 * r).collect();
         let truth: Vec<i32> = (0..6000).map(|_| random.below(8) as i32 - 1).collect();
         let counts = Confusion::of_scores(scores.view(), &nodes, &truth).counts();
+        assert_eq!(class_counts(scores.view(), &nodes, &truth), counts);
         let (mut right, mut labelled) = (0.0, 0.0);
         for class in 0..7 {
             let (mut hits, mut wrong, mut missed) = (0, 0, 0);

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(threshold.false_negatives, [0, 0, 2]);
         let top = count(Rule::TopK);
         assert_eq!(top.true_positives, [1, 0, 0]);
-        assert_eq!(top.false_positives, [0, 1, 0]);
+        assert_eq!(top.false_positives, [1, 1, 0]);
         assert_eq!(top.false_negatives, [0, 0, 2]);
         let none = label_counts(Rule::TopK, scores.view(), &[1, 1, 1], &offsets, &of);
         assert_eq!(none, ClassCounts::new(3), "nodes without labels are left out");

@@ -15,7 +15,7 @@ mod counts;
 mod labels;
 mod scores;
 
-pub use confusion::{Confusion, predicted_class};
+pub use confusion::{Confusion, class_counts, predicted_class};
 pub use counts::{ClassCounts, ClassScores};
 pub use labels::{Rule, label_counts, top_classes};
 pub use scores::{Metric, MetricError, Scores};

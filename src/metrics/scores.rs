@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Confusion, Rule, label_counts};
+use super::{Rule, class_counts, label_counts};
 use crate::dense::MatrixRef;
 
 /// The figures of a split. Accuracy is told of single labels, the top-k rule of sets.
@@ -30,14 +30,10 @@ pub struct Scores {
 impl Scores {
     /// Of single labels: a class a node, -1 for none.
     pub fn of_classes(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
-        let confusion = Confusion::of_scores(scores, nodes, truth);
-        let counts = confusion.counts();
-        Self {
-            accuracy: Some(confusion.accuracy()),
-            micro_f1: counts.micro_f1(),
-            macro_f1: counts.macro_f1(),
-            ..Self::default()
-        }
+        let counts = class_counts(scores, nodes, truth);
+        // A miss of one class is a wrong prediction of another: micro-F1 is the accuracy.
+        let (micro_f1, macro_f1) = (counts.micro_f1(), counts.macro_f1());
+        Self { accuracy: Some(micro_f1), micro_f1, macro_f1, ..Self::default() }
     }
 
     /// Of sets of labels: node i has the classes `offsets[i] .. offsets[i + 1]` of `of`.
@@ -56,7 +52,7 @@ impl Scores {
 
 /// What a model is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", try_from = "String", into = "&'static str")]
+#[serde(try_from = "String", into = "&'static str")]
 pub enum Metric {
     /// Part of the nodes whose class is right.
     Accuracy,

@@ -1,8 +1,10 @@
 //! Losses of logits against targets, with their gradients: softmax and binary cross-entropy.
 //! Means over the nodes given; which nodes those are is for the caller.
 //!
-//!     cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)        w = 1 without class weights
-//!     binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
+//! ```text
+//! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)        w = 1 without class weights
+//! binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
+//! ```
 //!
 //! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set. Softplus(z) = log(1 + exp z); neither exponential
 //! can overflow. In the binary loss a class weight multiplies the positive side alone: it makes up for rare labels.
@@ -194,7 +196,6 @@ fn binary(
 /// 1 / (1 + exp -z), with e = exp(-|z|).
 #[inline(always)]
 fn sigmoid(z: f32, e: f32) -> f32 {
-    // Not `z >= 0.0` turned around: NaN goes through e either way.
     if z >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
@@ -218,4 +219,178 @@ pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> 
         (Targets::Labels { .. }, count) => ((nodes.len() as u64 - count) as f64 / count as f64) as f32,
     };
     counts.iter().map(weight).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+    use crate::kernels::naive::Random;
+    use crate::parallel::with_threads;
+
+    /// Targets of both kinds for some nodes of 60, with gaps.
+    struct Case {
+        logits: Matrix,
+        nodes: Vec<u32>,
+        classes: Vec<i32>,
+        offsets: Vec<u64>,
+        of: Vec<u32>,
+    }
+
+    impl Case {
+        fn new(seed: u64, rows: usize, cols: usize) -> Self {
+            let random = &mut Random(seed);
+            let logits = Matrix::from_fn(rows, cols, |_, _| 6.0 * random.float());
+            let nodes = (0..rows as u32).map(|r| 2 * r + 1).rev().collect();
+            let classes = (0..2 * rows).map(|_| random.below(cols + 1) as i32 - 1).collect();
+            let (mut offsets, mut of) = (vec![0], Vec::new());
+            for _ in 0..2 * rows {
+                of.extend((0..cols as u32).filter(|_| random.below(3) == 0));
+                offsets.push(of.len() as u64);
+            }
+            Self { logits, nodes, classes, offsets, of }
+        }
+
+        fn targets(&self, kind: LossKind) -> Targets<'_> {
+            match kind {
+                LossKind::CrossEntropy => Targets::Classes(&self.classes),
+                LossKind::BinaryCrossEntropy => Targets::Labels { offsets: &self.offsets, of: &self.of },
+            }
+        }
+
+        /// The formulas in f64, the plainest way.
+        fn naive(&self, loss: &Loss, z: &[Vec<f64>]) -> f64 {
+            let weight = |j: usize| loss.class_weights.as_ref().map_or(1.0, |w| f64::from(w[j]));
+            let (mut sum, mut total) = (0.0, 0.0);
+            for (z, &node) in z.iter().zip(&self.nodes) {
+                let node = node as usize;
+                match loss.kind {
+                    LossKind::CrossEntropy if self.classes[node] >= 0 => {
+                        let class = self.classes[node] as usize;
+                        let denominator: f64 = z.iter().map(|z| z.exp()).sum();
+                        sum -= weight(class) * (z[class].exp() / denominator).ln();
+                        total += weight(class);
+                    }
+                    LossKind::CrossEntropy => {}
+                    LossKind::BinaryCrossEntropy => {
+                        let set = &self.of[self.offsets[node] as usize..self.offsets[node + 1] as usize];
+                        for (j, z) in z.iter().enumerate() {
+                            let p = 1.0 / (1.0 + (-z).exp());
+                            let is_true = set.contains(&(j as u32));
+                            sum -= if is_true { weight(j) * p.ln() } else { (1.0 - p).ln() };
+                            total += 1.0;
+                        }
+                    }
+                }
+            }
+            if total > 0.0 { sum / total } else { 0.0 }
+        }
+    }
+
+    fn losses(classes: usize) -> Vec<Loss> {
+        let weights: Vec<f32> = (0..classes).map(|class| 0.5 + class as f32).collect();
+        let both = [LossKind::CrossEntropy, LossKind::BinaryCrossEntropy];
+        let of = |kind| [None, Some(weights.clone())].map(|class_weights| Loss { kind, class_weights });
+        both.into_iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn values_and_differences_agree_with_the_formulas() {
+        for (seed, cols) in [(0, 1), (1, 2), (2, 5), (3, 17)] {
+            let case = Case::new(seed, 30, cols);
+            let z: Vec<Vec<f64>> =
+                (0..30).map(|r| case.logits.row(r).iter().map(|&z| f64::from(z)).collect()).collect();
+            for loss in losses(cols) {
+                let mut gradient = Matrix::from_fn(30, cols, |_, _| f32::NAN);
+                let targets = case.targets(loss.kind);
+                let found =
+                    loss.evaluate(case.logits.view(), &case.nodes, targets, Some(gradient.view_mut()));
+                let alone = loss.evaluate(case.logits.view(), &case.nodes, targets, None);
+                assert_eq!(found.to_bits(), alone.to_bits());
+                assert!((found - case.naive(&loss, &z)).abs() < 1e-6, "{loss:?}: {found}");
+                for r in 0..30 {
+                    for j in 0..cols {
+                        let moved = |by: f64| {
+                            let mut z = z.clone();
+                            z[r][j] += by;
+                            case.naive(&loss, &z)
+                        };
+                        let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                        let error = (f64::from(gradient.row(r)[j]) - difference).abs();
+                        assert!(error < 1e-7, "{loss:?} ({r}, {j}): {} {difference}", gradient.row(r)[j]);
+                    }
+                    assert!(gradient.view().padded_row(r)[cols..].iter().all(|&g| g == 0.0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_logits_neither_overflow_nor_hide() {
+        let evaluate = |kind, row: [f32; 2]| {
+            let logits = Matrix::from_fn(1, 2, |_, k| row[k]);
+            let mut gradient = Matrix::zeros(1, 2);
+            let targets = match kind {
+                LossKind::CrossEntropy => Targets::Classes(&[0]),
+                LossKind::BinaryCrossEntropy => Targets::Labels { offsets: &[0, 1], of: &[0] },
+            };
+            let loss = Loss { kind, class_weights: None };
+            let value = loss.evaluate(logits.view(), &[0], targets, Some(gradient.view_mut()));
+            (value, [gradient.row(0)[0], gradient.row(0)[1]])
+        };
+        let (cross, binary) = (LossKind::CrossEntropy, LossKind::BinaryCrossEntropy);
+        assert_eq!(evaluate(cross, [-1e4, 1e4]), (2e4, [-1.0, 1.0]));
+        assert_eq!(evaluate(cross, [1e4, -1e4]), (0.0, [0.0, 0.0]));
+        assert_eq!(evaluate(binary, [-1e4, 1e4]), (1e4, [-0.5, 0.5]));
+        assert_eq!(evaluate(binary, [1e4, -1e4]), (0.0, [0.0, 0.0]));
+        let (value, gradient) = evaluate(cross, [30.0, 0.0]);
+        assert!((value / (-30f64).exp() - 1.0).abs() < 1e-2, "{value}");
+        assert!((f64::from(gradient[0]) / -(-30f64).exp() - 1.0).abs() < 1e-6, "{gradient:?}");
+        for kind in [cross, binary] {
+            for bad in [[f32::NAN, 0.0], [0.0, f32::NAN]] {
+                let (value, gradient) = evaluate(kind, bad);
+                assert!(value.is_nan() && gradient.iter().any(|g| g.is_nan()), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_that_do_not_count_and_no_nodes_at_all() {
+        let loss = Loss { kind: LossKind::CrossEntropy, class_weights: None };
+        let logits = Matrix::from_fn(2, 3, |_, k| k as f32);
+        let mut gradient = Matrix::from_fn(2, 3, |_, _| f32::NAN);
+        let targets = Targets::Classes(&[-1, -1]);
+        assert_eq!(loss.evaluate(logits.view(), &[0, 1], targets, Some(gradient.view_mut())), 0.0);
+        assert!(gradient.view().padded().iter().all(|&g| g == 0.0));
+        for loss in losses(3) {
+            let case = Case::new(0, 0, 3);
+            assert_eq!(loss.evaluate(case.logits.view(), &[], case.targets(loss.kind), None), 0.0);
+        }
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let case = Case::new(5, 5000, 9);
+        for loss in losses(9) {
+            let run = |threads| {
+                with_threads(threads, || {
+                    let mut gradient = Matrix::zeros(5000, 9);
+                    let targets = case.targets(loss.kind);
+                    let (logits, gradient_mut) = (case.logits.view(), gradient.view_mut());
+                    let value = loss.evaluate(logits, &case.nodes, targets, Some(gradient_mut));
+                    (value.to_bits(), gradient.view().padded().to_vec())
+                })
+            };
+            assert!(run(1) == run(2) && run(1) == run(4));
+        }
+    }
+
+    #[test]
+    fn balanced_weights_by_hand() {
+        let classes = Targets::Classes(&[0, 0, 0, 1, -1, 2]);
+        assert_eq!(balanced_weights(&[0, 1, 2, 3, 4], classes, 3), [4.0 / 6.0, 2.0, 1.0]);
+        let sets = Targets::Labels { offsets: &[0, 1, 3, 3, 3], of: &[0, 0, 1] };
+        assert_eq!(balanced_weights(&[0, 1, 2, 3], sets, 3), [1.0, 3.0, 1.0]);
+        assert!(balanced_weights(&[], sets, 0).is_empty());
+    }
 }

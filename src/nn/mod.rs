@@ -13,6 +13,7 @@
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | rows to logits: linear, or several layers |
 //! | [`loss`] | logits and targets to a number and its gradient |
+//! | [`probability`] | logits to probabilities |
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
@@ -22,10 +23,16 @@ pub mod features;
 pub mod input;
 pub mod loss;
 pub mod normalise;
+<<<<<<< HEAD
 pub mod operators;
+=======
+pub mod probability;
+>>>>>>> abbd9afc5873731576e6252faa74c759a18f6a9f
 pub mod random;
 pub mod readout;
 pub mod rows;
+#[cfg(test)]
+mod tests;
 
 pub use dropout::Dropout;
 pub use equilibrium::{Backward, Equilibrium};

@@ -1,8 +1,10 @@
 //! Rows scaled to length 1, forward and backward, in place.
 //! No parameters and no statistics over rows: batch normalisation is something else.
 //!
-//!     forward    y = x / |x|                    |x| the Euclidean length of a row, summed in f64
-//!     backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
+//! ```text
+//! forward    y = x / |x|                    |x| the Euclidean length of a row, summed in f64
+//! backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
+//! ```
 //!
 //! A zero row has no direction: it stays zero, and no gradient passes. So does a row whose length is no normal float; every
 //! other row is scaled, however short. (A floor such as 1e-12 would cut long chains off, whose states fade by a factor a step.)

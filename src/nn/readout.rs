@@ -8,8 +8,8 @@
 //! | Y | k x c | logits |
 //!
 //! With hidden widths h_1 .. h_L: H_0 = H, H_l = relu(H_{l-1} V_l^T + v_l), Y = H_L V_{L+1}^T + v_{L+1}.
-//! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, or `head.0.weight`, `head.0.bias`, `head.1.weight`
-//! and so on. Sums over rows are those of `kernels::gradient`: the same bits for any number of threads.
+//! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there are hidden
+//! layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those of `kernels::gradient`: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
@@ -66,10 +66,8 @@ impl Readout {
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         for (layer, widths) in self.widths.windows(2).enumerate() {
-            let (weight, bias) = match self.layers() {
-                1 => ("head.Theta".to_string(), "head.bias".to_string()),
-                _ => (format!("head.{layer}.weight"), format!("head.{layer}.bias")),
-            };
+            let part = if layer + 1 == self.layers() { "head".into() } else { format!("head.hidden{layer}") };
+            let (weight, bias) = (format!("{part}.Theta"), format!("{part}.bias"));
             slots.push(Slot { name: weight, shape: (widths[1], widths[0]), is_bias: false });
             if self.has_bias {
                 slots.push(Slot { name: bias, shape: (1, widths[1]), is_bias: true });
@@ -309,7 +307,7 @@ mod tests {
         assert_eq!(names(&Readout::new(4, &[], 3, true)), ["head.Theta", "head.bias"]);
         assert_eq!(names(&Readout::new(4, &[], 3, false)), ["head.Theta"]);
         let deep = Readout::new(4, &[9], 3, true);
-        assert_eq!(names(&deep), ["head.0.weight", "head.0.bias", "head.1.weight", "head.1.bias"]);
+        assert_eq!(names(&deep), ["head.hidden0.Theta", "head.hidden0.bias", "head.Theta", "head.bias"]);
         let shapes: Vec<_> = deep.slots().iter().map(|slot| slot.shape).collect();
         assert_eq!(shapes, [(9, 4), (1, 9), (3, 9), (1, 3)]);
         let values = deep.initial(0);

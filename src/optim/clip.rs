@@ -2,7 +2,7 @@
 //! It measures and scales; a gradient that is not finite is an error, which no scaling would mend.
 //!
 //! Lengths are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a tree that depends on
-//! the shapes alone: the same bits for any number of threads. Nothing is allocated.
+//! the shapes alone: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
@@ -39,22 +39,21 @@ impl Clip {
     ///
     /// Where an entry is NaN or infinite nothing is changed.
     pub fn apply(self, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
-        let mut total = 0.0;
+        let mut squares = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
-            let squares = sum_of_squares(parameter.gradient.view().padded());
+            let sum = sum_of_squares(parameter.gradient.view().padded());
             // Squares of floats are far below the largest f64: only an entry that is not finite gives such a sum.
-            if !squares.is_finite() {
+            if !sum.is_finite() {
                 return Err(not_finite(parameter));
             }
-            total += squares;
+            squares.push(sum);
         }
-        let length = total.sqrt();
+        let length = squares.iter().sum::<f64>().sqrt();
         match self {
             Self::None => {}
             Self::Tensor(longest) => {
-                for parameter in parameters {
-                    let length = sum_of_squares(parameter.gradient.view().padded()).sqrt();
-                    shorten(parameter, length, longest);
+                for (parameter, squares) in parameters.iter_mut().zip(squares) {
+                    shorten(parameter, squares.sqrt(), longest);
                 }
             }
             Self::Global(longest) => parameters.iter_mut().for_each(|p| shorten(p, length, longest)),
@@ -80,9 +79,12 @@ fn sum_of_squares(values: &[f32]) -> f64 {
         return first + second;
     }
     let mut sums = [0.0; LANES];
-    for part in values.chunks(LANES) {
+    // Parts of a known length: several additions at once, instead of one after the other.
+    let (parts, rest) = values.as_chunks::<LANES>();
+    for part in parts {
         sums.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
     }
+    sums.iter_mut().zip(rest).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
     sums.iter().sum()
 }
 

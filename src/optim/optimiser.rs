@@ -1,12 +1,14 @@
 //! Adam and gradient descent with momentum, with weight decay added to the gradient or apart from it.
 //! It moves parameters along their gradients; rates, clipping and projections are for others.
 //!
-//!     g  = gradient + rate * value                      (L2 decay; nothing is added where decay is decoupled)
-//!     m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015), t steps so far, this one included
-//!     v' = beta2 v + (1 - beta2) g^2
-//!     value' = value - lr * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
-//!     v' = momentum v + g,   value' = value - lr v'     gradient descent
-//!     value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
+//! ```text
+//! g  = gradient + rate * value                      (L2 decay; nothing is added where decay is decoupled)
+//! m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015), t steps so far, this one included
+//! v' = beta2 v + (1 - beta2) g^2
+//! value' = value - lr * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
+//! v' = momentum v + g,   value' = value - lr v'     gradient descent
+//! value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
+//! ```
 //!
 //! Cost: one pass over value, gradient and moments, at the speed of memory, nothing allocated. Moments below the normal
 //! floats are set to zero: far from any label gradients fade out, and arithmetic on subnormal numbers is many times slower.
@@ -120,10 +122,11 @@ impl Optimiser {
     /// An optimiser for these parameters, which it must be given again, in the same order, at every step.
     pub fn new(method: Method, decay: WeightDecay, parameters: &[Parameter]) -> Result<Self, OptimiserError> {
         check(method, decay)?;
-        let count = kinds(method).len();
+        // Not clones of one: untouched zeros cost nothing until the first step.
+        let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
         let moments = parameters.iter().map(|parameter| Moments {
             parameter: parameter.name.clone(),
-            matrices: vec![Matrix::zeros(parameter.value.rows(), parameter.value.cols()); count],
+            matrices: kinds(method).iter().map(|_| zeros(&parameter.value)).collect(),
         });
         Ok(Self { method, decay, steps: 0, moments: moments.collect() })
     }
