@@ -23,11 +23,8 @@ pub mod features;
 pub mod input;
 pub mod loss;
 pub mod normalise;
-<<<<<<< HEAD
 pub mod operators;
-=======
 pub mod probability;
->>>>>>> abbd9afc5873731576e6252faa74c759a18f6a9f
 pub mod random;
 pub mod readout;
 pub mod rows;
