@@ -2,6 +2,7 @@
 //! It decides no exit code but that of a signal.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code after SIGINT, SIGTERM or SIGHUP; the handler is not told which.
 const STOPPED: i32 = 130;
@@ -31,9 +32,24 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
+/// Set by the first signal where a command ends its work itself.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether a command does.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// From now on the first signal only sets the flag that is returned; a second one ends the process as before.
+pub fn ask_to_stop() -> &'static AtomicBool {
+    IS_ASKED.store(true, Ordering::Relaxed);
+    &STOP
+}
+
 /// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, says so in one line, and exits.
 pub fn stop_cleanly_on_signals() {
     let handler = || {
+        if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
+            let _ = writeln!(io::stderr(), "stopping after this epoch; once more stops at once");
+            return;
+        }
         let what = match ignn_format::staging::abandon_all() {
             true => "stopped: unfinished output was removed",
             false => "stopped",

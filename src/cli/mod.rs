@@ -17,8 +17,10 @@ mod memory_size;
 pub mod messages;
 mod progress;
 mod radius;
+mod run;
 mod sample;
 mod summary;
+mod train;
 
 use std::io::{self, Write};
 
@@ -89,6 +91,7 @@ struct Shared {
 enum Command {
     Ingest(ingest::Command),
     Generate(generate::Command),
+    Train(train::Command),
     Inspect(inspect::Command),
     Check(check::Command),
     Export(export::Command),
@@ -105,6 +108,7 @@ impl Cli {
         match self.command {
             Command::Ingest(command) => command.run(&session),
             Command::Generate(command) => command.run(&session),
+            Command::Train(command) => command.run(&session),
             Command::Inspect(command) => command.run(&session),
             Command::Check(command) => command.run(&session),
             Command::Export(command) => command.run(&session),

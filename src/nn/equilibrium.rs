@@ -46,6 +46,17 @@ struct Side<'g> {
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
     certificate: Option<Certificate>,
+    /// The vectors of the last certificate that held.
+    kept: Option<Vectors>,
+}
+
+/// The vectors of a certificate's norm: a weight a row and a weight a column; missing ones are all ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Vectors {
+    /// A weight a node.
+    pub u: Option<Vec<f32>>,
+    /// A weight a column of the state.
+    pub v: Option<Vec<f32>>,
 }
 
 /// The layer with its memory.
@@ -75,7 +86,7 @@ impl<'g> Equilibrium<'g> {
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&terms(adjacency, &weights));
-            Side { adjacency, weights, blocks, certificate: None }
+            Side { adjacency, weights, blocks, certificate: None, kept: None }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
@@ -126,6 +137,16 @@ impl<'g> Equilibrium<'g> {
         for matrix in [&mut self.state, &mut self.adjoint] {
             matrix.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
         }
+    }
+
+    /// What is kept from solve to solve beside X and G: the vectors of the forward and of the adjoint certificate.
+    pub fn kept(&self) -> [Option<&Vectors>; 2] {
+        [self.forward.kept.as_ref(), self.backward.kept.as_ref()]
+    }
+
+    /// Takes over what [`Equilibrium::kept`] told.
+    pub fn keep(&mut self, [forward, backward]: [Option<Vectors>; 2]) {
+        (self.forward.kept, self.backward.kept) = (forward, backward);
     }
 
     /// Solves for X with these weights, one for each relation, from the X at hand.
@@ -221,12 +242,15 @@ impl Side<'_> {
     fn certify(&mut self, activation: Activation, radius: Option<f64>) {
         let terms = terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
-        let kept = self.certificate.take().filter(Certificate::holds).map(|last| {
-            let norm = last.norm();
-            Certificate::with_vectors(&terms, slope, norm.u.map(<[f32]>::to_vec), norm.v.map(<[f32]>::to_vec))
-        });
+        let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
-        self.certificate = Some(kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius)));
+        let certificate = kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius));
+        if certificate.holds() {
+            let norm = certificate.norm();
+            let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);
+            self.kept = Some(Vectors { u: owned(norm.u), v: owned(norm.v) });
+        }
+        self.certificate = Some(certificate);
     }
 }
 

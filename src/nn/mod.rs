@@ -32,7 +32,7 @@ pub mod rows;
 mod tests;
 
 pub use dropout::Dropout;
-pub use equilibrium::{Backward, Equilibrium};
+pub use equilibrium::{Backward, Equilibrium, Vectors};
 pub use features::Features;
 pub use input::{Input, InputMap};
 pub use loss::{Loss, LossKind, Targets, balanced_weights};

@@ -1,0 +1,428 @@
+//! The run directory as the command line shows it: names of its files, the curve of a run, its figures as text and JSON.
+//! It hears records and formats; it trains nothing.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use ignn::config::IgnnConfig;
+use ignn::metrics::Metric;
+use ignn::report::quantity;
+use ignn::report::sheet::Sheet;
+use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+/// The resolved configuration.
+pub const CONFIG: &str = "config.toml";
+/// The dataset's path, for `--resume`.
+pub const DATASET: &str = "dataset.txt";
+/// Records, a line an epoch.
+pub const METRICS: &str = "metrics.jsonl";
+/// Event files.
+pub const TENSORBOARD: &str = "tensorboard";
+/// Final figures.
+pub const RUN: &str = "run.json";
+/// The model.
+pub const MODEL: &str = "model.safetensors";
+/// Lines that are not on a terminal come at most so often.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+/// The model file of a run, or the file itself.
+pub fn model_file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(MODEL) } else { path.to_path_buf() }
+}
+
+/// The dataset that a run was made with.
+pub fn dataset_of(run: &Path) -> Result<PathBuf> {
+    let file = run.join(DATASET);
+    if !file.exists() {
+        bail!("{}: not a run directory (expected {DATASET} in it)", run.display());
+    }
+    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    Ok(PathBuf::from(text.trim_end_matches('\n')))
+}
+
+/// A path that means the same from any directory.
+pub fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.into()).display().to_string()
+}
+
+/// A small file, whole or not at all.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let draft = path.with_extension("part");
+    let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
+    written.with_context(|| path.display().to_string())
+}
+
+/// What is remembered of a run's records.
+pub struct Curve {
+    monitor: Metric,
+    /// Epoch, monitored value, test scores, of the epoch that is best on validation.
+    chosen: Option<(u64, f64, Option<PartRecord>)>,
+    /// The same of the epoch that is best on the test part: the published protocol.
+    best_test: Option<(u64, f64, PartRecord)>,
+    last: Option<EpochRecord>,
+    sweeps: (u64, u64),
+    epochs: u64,
+    train_seconds: f64,
+}
+
+/// The figures of a finished run.
+pub struct Figures {
+    pub seed: u64,
+    pub ended: Ended,
+    pub epochs: u64,
+    pub seconds: f64,
+    pub seconds_per_epoch: f64,
+    pub monitor: Metric,
+    pub chosen: Option<(u64, f64, Option<PartRecord>)>,
+    pub best_test: Option<(u64, f64, PartRecord)>,
+    pub last: Option<EpochRecord>,
+    pub sweeps: (f64, f64),
+    pub failures: u64,
+    /// Whether the last solve of the model converged.
+    pub converged: bool,
+    pub estimated_bytes: u64,
+}
+
+fn value(metric: Metric, part: &PartRecord) -> f64 {
+    match metric {
+        Metric::Loss => part.loss,
+        metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
+    }
+}
+
+impl Curve {
+    /// For a run judged by this metric; a resumed one takes the records of its file before.
+    pub fn new(monitor: Metric, metrics: &Path, resumes: bool) -> Result<Self> {
+        let mut curve = Self {
+            monitor,
+            chosen: None,
+            best_test: None,
+            last: None,
+            sweeps: (0, 0),
+            epochs: 0,
+            train_seconds: 0.0,
+        };
+        if resumes && metrics.exists() {
+            let text = fs::read_to_string(metrics).with_context(|| metrics.display().to_string())?;
+            for line in text.lines() {
+                let record: Value = serde_json::from_str(line)?;
+                let part = |name: &str| part_of(&record[name]);
+                let epoch = record["epoch"].as_u64().unwrap_or(0);
+                curve.judge(epoch, part("validation"), part("test"));
+                let sweeps = |solve: &str| record[solve]["sweeps"].as_u64().unwrap_or(0);
+                curve.count(sweeps("forward"), sweeps("adjoint"), seconds_of(&record["seconds"]));
+            }
+        }
+        Ok(curve)
+    }
+
+    fn count(&mut self, forward: u64, adjoint: u64, seconds: f64) {
+        self.sweeps.0 += forward;
+        self.sweeps.1 += adjoint;
+        self.epochs += 1;
+        self.train_seconds += seconds;
+    }
+
+    fn judge(&mut self, epoch: u64, validation: Option<PartRecord>, test: Option<PartRecord>) {
+        if let Some(test) = &test {
+            let new = value(self.monitor, test);
+            if self.best_test.as_ref().is_none_or(|(_, old, _)| self.monitor.is_better(new, *old)) {
+                self.best_test = Some((epoch, new, test.clone()));
+            }
+        }
+        if let Some(validation) = &validation {
+            let new = value(self.monitor, validation);
+            if self.chosen.as_ref().is_none_or(|(_, old, _)| self.monitor.is_better(new, *old)) {
+                self.chosen = Some((epoch, new, test));
+            }
+        }
+    }
+
+    /// The figures at the end.
+    pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
+        let epochs = self.epochs.max(1) as f64;
+        let converged = self.last.as_ref().is_none_or(|record| record.forward.converged);
+        Figures {
+            seed: trainer.config().train.seed,
+            ended,
+            epochs: trainer.epoch(),
+            seconds,
+            seconds_per_epoch: self.train_seconds / epochs,
+            monitor: self.monitor,
+            chosen: self.chosen,
+            best_test: self.best_test,
+            last: self.last,
+            sweeps: (self.sweeps.0 as f64 / epochs, self.sweeps.1 as f64 / epochs),
+            failures: trainer.failures(),
+            converged,
+            estimated_bytes: needed,
+        }
+    }
+}
+
+impl Observer for &mut Curve {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        self.judge(record.epoch, record.validation.clone(), record.test.clone());
+        let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps as u64);
+        self.count(record.forward.sweeps as u64, adjoint, record.seconds.total());
+        self.last = Some(record.clone());
+        Ok(())
+    }
+}
+
+fn part_of(value: &Value) -> Option<PartRecord> {
+    let fields = value.as_object()?;
+    let number = |(name, value): (&String, &Value)| Some((name.clone(), value.as_f64()?));
+    let mut scores: std::collections::BTreeMap<_, _> = fields.iter().filter_map(number).collect();
+    let loss = scores.remove("loss").unwrap_or(f64::NAN);
+    Some(PartRecord { loss, scores })
+}
+
+fn seconds_of(value: &Value) -> f64 {
+    value.as_object().map_or(0.0, |phases| phases.values().filter_map(Value::as_f64).sum())
+}
+
+/// A bar with a line an epoch on a terminal, a line now and then elsewhere.
+pub struct Console {
+    bar: Option<ProgressBar>,
+    is_quiet: bool,
+    monitor: Metric,
+    epochs: u64,
+    last_line: Option<Instant>,
+}
+
+impl Console {
+    /// For a run of this configuration.
+    pub fn new(is_quiet: bool, config: &IgnnConfig, monitor: Metric) -> Self {
+        let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
+                .expect("a template that parses");
+            ProgressBar::new(config.train.epochs).with_style(style)
+        });
+        Self { bar, is_quiet, monitor, epochs: config.train.epochs, last_line: None }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => {
+                // If standard error is closed there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+    }
+}
+
+impl Observer for Console {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        if let Some(bar) = &self.bar {
+            bar.set_position(record.epoch);
+        }
+        let is_due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+        let is_last = record.epoch >= self.epochs;
+        if !self.is_quiet && (self.bar.is_some() || is_due || is_last) {
+            self.say(&epoch_line(record, self.monitor));
+            self.last_line = Some(Instant::now());
+        }
+        if is_last && let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        if !self.is_quiet {
+            self.say(&format!("note: {text}"));
+        }
+        Ok(())
+    }
+}
+
+/// `epoch 12: loss 0.4312, accuracy train 0.93 val 0.81 test 0.80, 14 + 17 sweeps, q 0.89, 0.21 s`
+fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
+    let mut line = format!("epoch {}:", record.epoch);
+    if record.loss.is_finite() {
+        line += &format!(" loss {:.4},", record.loss);
+    }
+    let parts: Vec<String> =
+        record.parts().map(|(name, part)| format!("{name} {:.4}", value(monitor, part))).collect();
+    if !parts.is_empty() {
+        line += &format!(" {} {},", monitor.name(), parts.join(" "));
+    }
+    let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
+    line += &format!(" {}{adjoint} sweeps, q {:.4}", record.forward.sweeps, record.contraction);
+    if let Some(error) = record.forward.certified_error {
+        line += &format!(", error at most {:.1e}", error.largest);
+    }
+    line + &format!(", {}", quantity::seconds(record.seconds.total()))
+}
+
+fn part_json(part: &PartRecord) -> Value {
+    serde_json::to_value(part).unwrap_or(Value::Null)
+}
+
+fn figures_json(figures: &Figures) -> Value {
+    let chosen = figures.chosen.as_ref().map(|(epoch, value, test)| {
+        json!({"epoch": epoch, "validation": value, "test": test.as_ref().map(part_json)})
+    });
+    let best_test = figures
+        .best_test
+        .as_ref()
+        .map(|(epoch, value, test)| json!({"epoch": epoch, "value": value, "test": part_json(test)}));
+    json!({
+        "seed": figures.seed,
+        "ended": format!("{:?}", figures.ended).to_lowercase(),
+        "epochs": figures.epochs,
+        "monitor": figures.monitor.name(),
+        "chosen_on_validation": chosen,
+        "best_on_test": best_test,
+        "last": figures.last,
+        "sweeps_per_epoch": {"forward": figures.sweeps.0, "adjoint": figures.sweeps.1},
+        "failures": figures.failures,
+        "seconds": figures.seconds,
+        "seconds_per_epoch": figures.seconds_per_epoch,
+        "estimated_bytes": figures.estimated_bytes,
+    })
+}
+
+/// `run.json`.
+pub fn facts(figures: &Figures, task: &Task, threads: usize, peak: Option<u64>) -> Value {
+    let manifest = task.dataset().manifest();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "dataset": {
+            "checksum": manifest.checksum(),
+            "nodes": manifest.nodes,
+            "train": task.parts().train.len(),
+            "validation": task.parts().validation.len(),
+            "test": task.parts().test.len(),
+        },
+        "machine": {
+            "threads": threads,
+            "simd": ignn::kernels::Isa::chosen().name(),
+            "peak_bytes": peak,
+        },
+        "figures": figures_json(figures),
+    })
+}
+
+/// All runs of a command.
+pub fn as_json(all: &[Figures]) -> Value {
+    match all {
+        [one] => figures_json(one),
+        _ => {
+            let metrics = summary(all)
+                .into_iter()
+                .map(|(name, mean, deviation)| json!({"metric": name, "mean": mean, "deviation": deviation}));
+            json!({
+                "runs": all.iter().map(figures_json).collect::<Vec<_>>(),
+                "summary": metrics.collect::<Vec<_>>(),
+            })
+        }
+    }
+}
+
+/// Mean and deviation over runs of each test score, chosen on validation; then of the best on the test part.
+fn summary(all: &[Figures]) -> Vec<(String, f64, f64)> {
+    let mut rows = Vec::new();
+    let metrics = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);
+    for metric in metrics {
+        let chosen = all.iter().filter_map(|figures| {
+            let test = figures.chosen.as_ref()?.2.as_ref()?;
+            test.scores.get(metric.name()).copied()
+        });
+        push(&mut rows, format!("test {} (chosen on validation)", metric.name()), chosen.collect());
+    }
+    let best = all.iter().filter_map(|figures| Some(figures.best_test.as_ref()?.1));
+    let name = all.first().map_or("", |figures| figures.monitor.name());
+    push(&mut rows, format!("test {name} (best epoch on test)"), best.collect());
+    rows
+}
+
+fn push(rows: &mut Vec<(String, f64, f64)>, name: String, values: Vec<f64>) {
+    if values.is_empty() {
+        return;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    rows.push((name, mean, (squares / (count - 1.0).max(1.0)).sqrt()));
+}
+
+/// What a person reads at the end.
+pub fn as_text(out: &Path, all: &[Figures]) -> String {
+    let mut text = String::new();
+    if let [figures] = all {
+        text += &one_run(figures);
+    } else {
+        let monitor = all.first().map_or("", |figures| figures.monitor.name());
+        let header =
+            ["seed", "epochs", "best epoch", &format!("validation {monitor}"), &format!("test {monitor}")];
+        let mut sheet = Sheet::columns(&header);
+        for figures in all {
+            let (epoch, validation, test) = match &figures.chosen {
+                Some((epoch, value, test)) => (
+                    epoch.to_string(),
+                    format!("{value:.4}"),
+                    test.as_ref().map_or("-".into(), |t| format!("{:.4}", value_of(figures, t))),
+                ),
+                None => ("-".into(), "-".into(), "-".into()),
+            };
+            sheet.row([figures.seed.to_string(), figures.epochs.to_string(), epoch, validation, test]);
+        }
+        text += &sheet.render();
+        let mut means = Sheet::columns(&["score", "mean", "deviation"]);
+        for (name, mean, deviation) in summary(all) {
+            means.row([name, format!("{mean:.4}"), format!("{deviation:.4}")]);
+        }
+        text += &format!("\n{}", means.render());
+    }
+    let place = if all.len() == 1 { out.to_path_buf() } else { out.join("seed-*") };
+    text + &format!(
+        "\nmodel: {}\nnext: ignn eval DATASET --model {}\n",
+        place.join(MODEL).display(),
+        out.display()
+    )
+}
+
+fn value_of(figures: &Figures, part: &PartRecord) -> f64 {
+    value(figures.monitor, part)
+}
+
+fn one_run(figures: &Figures) -> String {
+    let mut sheet = Sheet::pairs();
+    let ended = match figures.ended {
+        Ended::Epochs => "all epochs done",
+        Ended::Patience => "no better validation for train.stop_after epochs",
+        Ended::Stopped => "stopped; go on with --resume",
+    };
+    sheet.row(["epochs".to_string(), format!("{}: {ended}", figures.epochs)]);
+    if let Some((epoch, value, test)) = &figures.chosen {
+        let name = figures.monitor.name();
+        sheet.row(["best epoch".to_string(), format!("{epoch}, by validation {name} {value:.4}")]);
+        if let Some(test) = test {
+            for (score, value) in &test.scores {
+                sheet.row([format!("test {score}"), format!("{value:.4}")]);
+            }
+        }
+    }
+    if let Some((epoch, value, _)) = &figures.best_test {
+        let what = format!("{value:.4} in epoch {epoch}: not a fair figure, for comparison with papers");
+        sheet.row([format!("best test {}", figures.monitor.name()), what]);
+    }
+    let (forward, adjoint) = figures.sweeps;
+    sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
+    let failures = match figures.failures {
+        0 => "all converged".to_string(),
+        failures => format!("{failures} did not converge"),
+    };
+    sheet.row(["solves".to_string(), failures]);
+    let each = quantity::seconds(figures.seconds_per_epoch);
+    sheet.row(["time".to_string(), format!("{}, {each} an epoch", quantity::seconds(figures.seconds))]);
+    sheet.render()
+}

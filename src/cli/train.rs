@@ -1,0 +1,244 @@
+//! `ignn train`: a dataset and a configuration become a run directory with a model.
+//! Words become a configuration and calls of the library; what is shown of a run is in `run`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ignn::config::IgnnConfig;
+use ignn::graph::Dataset;
+use ignn::models::Model;
+use ignn::report::json_lines::JsonLines;
+use ignn::report::tensorboard::TensorBoard;
+use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
+use ignn_format::FormatError;
+
+use super::run::{self, Console, Curve, Figures};
+use super::{Outcome, Session, machine, messages};
+
+/// Train a model on a dataset
+///
+/// Solves the equilibrium X = phi(A^T X W^T + b(U)) every epoch, differentiates through it, makes a step and keeps W within
+/// the bound that makes the solution unique. The run directory holds config.toml (resolved), metrics.jsonl (a line an
+/// epoch), tensorboard/, checkpoint/, run.json (figures) and model.safetensors: the epoch that was best on the validation
+/// part, and all that `ignn predict` needs.
+///
+/// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all keys with their
+/// defaults. The same seed gives the same bits on any number of threads. Ctrl-C ends the run after the epoch, with a checkpoint.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn train graph.ignn --out run
+  ignn train chains.ignn --out run --preset chains --set train.epochs=200
+  ignn train graph.ignn --out run --config my.toml --seeds 0..9
+  ignn train --resume run")]
+pub struct Command {
+    /// The dataset
+    #[arg(value_name = "DATASET", required_unless_present_any = ["list", "resume"])]
+    dataset: Option<PathBuf>,
+
+    /// The run directory to make
+    #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "resume"])]
+    out: Option<PathBuf>,
+
+    /// Built-in settings to start from: chains, cora, amazon
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+
+    /// A TOML file of settings
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// A setting, such as model.state=64; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+
+    /// Epochs: short for --set train.epochs=N; 0 writes the model before its first step
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+
+    /// Start from the values of a model file or run of the same shape
+    #[arg(long, value_name = "MODEL")]
+    init: Option<PathBuf>,
+
+    /// Go on with an interrupted run from its checkpoint
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds"])]
+    resume: Option<PathBuf>,
+
+    /// Train once for each seed, such as 0..9 (both ends) or 1,5,7, and report mean and deviation
+    #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
+    seeds: Option<Seeds>,
+
+    /// Replace an existing run
+    #[arg(long)]
+    force: bool,
+
+    /// Print all settings with their defaults as TOML, and stop
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Seeds(Vec<u64>);
+
+fn parse_seeds(text: &str) -> Result<Seeds, String> {
+    let number = |part: &str| {
+        let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
+        part.trim().parse::<u64>().map_err(|_| wrong())
+    };
+    let seeds: Vec<u64> = match text.split_once("..") {
+        Some((first, last)) => (number(first)?..=number(last.trim_start_matches('='))?).collect(),
+        None => text.split(',').map(number).collect::<Result<_, _>>()?,
+    };
+    if seeds.is_empty() { Err(format!("no seeds in {text:?}")) } else { Ok(Seeds(seeds)) }
+}
+
+impl Command {
+    /// Trains.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        if self.list {
+            session.print(&IgnnConfig::default().to_toml())?;
+            return Ok(Outcome::Done);
+        }
+        if let Some(run) = &self.resume {
+            let config_file = run.join(run::CONFIG);
+            let config = IgnnConfig::resolve(None, Some(&config_file), &self.epoch_setting())?;
+            let dataset = match &self.dataset {
+                Some(dataset) => dataset.clone(),
+                None => run::dataset_of(run)?,
+            };
+            let job = Job { dataset, out: run.clone(), config, init: None, resumes: true };
+            let figures = job.train(session)?;
+            return print(session, run, &[figures]);
+        }
+        let (Some(dataset), Some(out)) = (self.dataset.clone(), self.out.clone()) else {
+            bail!("DATASET and --out RUN are needed");
+        };
+        let mut sets = self.sets.clone();
+        sets.extend(self.epoch_setting());
+        if session.seed != 0 {
+            sets.push(format!("train.seed={}", session.seed));
+        }
+        let config = IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?;
+        if out.exists() && !is_empty(&out) {
+            if !self.force {
+                return Err(FormatError::Exists { path: out }.into());
+            }
+            if !out.join(run::CONFIG).exists() {
+                bail!("{}: not a run directory: --force replaces only those", out.display());
+            }
+            fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+        }
+        let init = self.init.as_deref().map(run::model_file);
+        let Some(Seeds(seeds)) = &self.seeds else {
+            let figures = Job { dataset, out: out.clone(), config, init, resumes: false }.train(session)?;
+            return print(session, &out, &[figures]);
+        };
+        let mut all = Vec::new();
+        for &seed in seeds {
+            let mut config = config.clone();
+            config.train.seed = seed;
+            let place = out.join(format!("seed-{seed}"));
+            let job =
+                Job { dataset: dataset.clone(), out: place, config, init: init.clone(), resumes: false };
+            let figures = job.train(session)?;
+            let is_stopped = figures.ended == Ended::Stopped;
+            all.push(figures);
+            if is_stopped {
+                break;
+            }
+        }
+        print(session, &out, &all)
+    }
+
+    fn epoch_setting(&self) -> Vec<String> {
+        self.epochs.iter().map(|epochs| format!("train.epochs={epochs}")).collect()
+    }
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn print(session: &Session, out: &Path, all: &[Figures]) -> Result<Outcome> {
+    if session.json {
+        session.print_json(&run::as_json(all))?;
+    } else {
+        session.print(&run::as_text(out, all))?;
+    }
+    let all_converged = all.iter().all(|figures| figures.converged);
+    Ok(if all_converged { Outcome::Done } else { Outcome::Missed })
+}
+
+/// One run.
+struct Job {
+    dataset: PathBuf,
+    out: PathBuf,
+    config: IgnnConfig,
+    init: Option<PathBuf>,
+    resumes: bool,
+}
+
+impl Job {
+    fn train(&self, session: &Session) -> Result<Figures> {
+        let started = Instant::now();
+        let dataset = Dataset::open(&self.dataset)?;
+        let task = Task::open(dataset, &self.config)?;
+        let needed = memory::check(&task, &self.config, session.memory)?;
+        let operators = task.operators()?;
+        let mut trainer = Trainer::new(&task, &operators, self.config.clone())?;
+        let place = checkpoint::path(&self.out);
+        if let Some(init) = &self.init {
+            Model::read(init)?.copy_into(trainer.model_mut(), init)?;
+        }
+        if self.resumes {
+            trainer.restore(&place)?;
+        }
+        fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;
+        run::write(&self.out.join(run::CONFIG), &self.config.to_toml())?;
+        run::write(&self.out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
+        let metrics = self.out.join(run::METRICS);
+        let (lines, board) = match self.resumes {
+            // The epoch of the checkpoint is told again.
+            true => {
+                let last = trainer.epoch().checked_sub(1);
+                let lines = match last {
+                    Some(last) => JsonLines::resume(&metrics, last)?,
+                    None => JsonLines::create(&metrics)?,
+                };
+                (lines, TensorBoard::create(&self.out.join(run::TENSORBOARD), last)?)
+            }
+            false => {
+                (JsonLines::create(&metrics)?, TensorBoard::create(&self.out.join(run::TENSORBOARD), None)?)
+            }
+        };
+        let mut curve = Curve::new(trainer.monitor(), &metrics, self.resumes)?;
+        let mut observers: Vec<Box<dyn Observer + '_>> = vec![
+            Box::new(lines),
+            Box::new(board),
+            Box::new(&mut curve),
+            Box::new(Console::new(session.quiet, &self.config, trainer.monitor())),
+        ];
+        let stop = messages::ask_to_stop();
+        let (every, minutes) = (self.config.train.checkpoint_epochs, self.config.train.checkpoint_minutes);
+        let mut last = Instant::now();
+        let ended = trainer.run(&mut observers, stop, |trainer| {
+            let is_due = every > 0 && trainer.epoch() % every == 0;
+            let is_late = minutes > 0.0 && last.elapsed() > Duration::from_secs_f64(minutes * 60.0);
+            if is_due || is_late {
+                trainer.save(&place)?;
+                last = Instant::now();
+            }
+            Ok(())
+        })?;
+        drop(observers);
+        trainer.save(&place)?;
+        trainer.finished().write(&self.out.join(run::MODEL))?;
+        let figures = curve.figures(&trainer, ended, started.elapsed().as_secs_f64(), needed);
+        let facts = run::facts(&figures, &task, session.threads, machine::peak_memory());
+        run::write(&self.out.join(run::RUN), &format!("{facts:#}\n"))?;
+        Ok(figures)
+    }
+}

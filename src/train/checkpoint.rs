@@ -1,0 +1,153 @@
+//! Everything a run needs to go on, in one file that is replaced whole: `checkpoint/state.safetensors`.
+//! A run that was interrupted and resumed follows the same curve to the bit.
+//!
+//! | tensors | what |
+//! | --- | --- |
+//! | `layer0.W`, ... | the parameters, by their names |
+//! | `adam.first.layer0.W`, ... | the optimiser's memory |
+//! | `best.layer0.W`, ... | the parameters of the best epoch |
+//! | `state.X`, `state.G` | state and adjoint, from which the next solves start |
+//! | `forward.u`, `forward.v`, `adjoint.u`, `adjoint.v` | the vectors of the certificates |
+//!
+//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch and value of the best (bits of the f64).
+//! Random numbers need none: they are functions of seed, epoch and place.
+
+use std::path::{Path, PathBuf};
+
+use super::trainer::Best;
+use super::{TrainError, Trainer};
+use crate::dense::Matrix;
+use crate::models::file::{self, ModelFile, Tensor, Texts, text};
+use crate::nn::Vectors;
+
+const EPOCH: &str = "epoch";
+const STEPS: &str = "steps";
+const FAILURES: &str = "failures";
+const BEST_EPOCH: &str = "best_epoch";
+const BEST_VALUE: &str = "best_value_bits";
+/// Names of the certificates' vectors, forward and adjoint, u and v.
+const VECTORS: [[&str; 2]; 2] = [["forward.u", "forward.v"], ["adjoint.u", "adjoint.v"]];
+
+/// Where a run directory keeps its checkpoint.
+pub fn path(run: &Path) -> PathBuf {
+    run.join("checkpoint").join("state.safetensors")
+}
+
+impl Trainer<'_> {
+    /// Writes a checkpoint, in place of the last one.
+    pub fn save(&self, path: &Path) -> Result<(), TrainError> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(ignn_format::FormatError::io("create", directory))?;
+        }
+        let layer = self.model.layer();
+        let mut tensors = Vec::new();
+        for parameter in self.model.parameters() {
+            tensors.push(Tensor::matrix(&parameter.name, parameter.value.view()));
+        }
+        for (name, matrix) in self.optimiser.state() {
+            tensors.push(Tensor::matrix(name, matrix));
+        }
+        let mut texts: Texts = [
+            (text::CONFIG, self.config.to_toml()),
+            (text::DATASET, self.task.dataset().manifest().checksum()),
+            (EPOCH, self.epoch.to_string()),
+            (STEPS, self.optimiser.steps().to_string()),
+            (FAILURES, self.failures.to_string()),
+        ]
+        .into_iter()
+        .map(|(name, text)| (name.to_string(), text))
+        .collect();
+        if let Some(best) = &self.best {
+            for (parameter, value) in self.model.parameters().iter().zip(&best.values) {
+                tensors.push(Tensor::matrix(format!("best.{}", parameter.name), value.view()));
+            }
+            texts.insert(BEST_EPOCH.into(), best.epoch.to_string());
+            texts.insert(BEST_VALUE.into(), best.value.to_bits().to_string());
+        }
+        tensors.push(Tensor::matrix("state.X", layer.state.view()));
+        tensors.push(Tensor::matrix("state.G", layer.adjoint.view()));
+        let rows: Vec<(&str, Matrix)> = layer
+            .kept()
+            .into_iter()
+            .zip(VECTORS)
+            .flat_map(|(kept, names)| {
+                let Some(Vectors { u, v }) = kept else { return Vec::new() };
+                // Which vectors there are is told by a row of length 0 or more; none at all: nothing kept.
+                [u, v].into_iter().zip(names).map(|(vector, name)| (name, row(vector))).collect()
+            })
+            .collect();
+        tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(*name, row.view())));
+        Ok(file::write(path, &tensors, &texts)?)
+    }
+
+    /// Goes on from a checkpoint of the same configuration and dataset.
+    pub fn restore(&mut self, path: &Path) -> Result<(), TrainError> {
+        let file = ModelFile::open(path)?;
+        let unfit = |what: String| TrainError::Checkpoint { path: path.into(), what };
+        let expected = self.task.dataset().manifest().checksum();
+        let found = file.text(text::DATASET)?;
+        if found != expected {
+            return Err(unfit(format!("dataset: found {found}, expected {expected}: has it changed?")));
+        }
+        let number = |name: &str| -> Result<u64, TrainError> {
+            let found = file.text(name)?;
+            found.parse().map_err(|_| unfit(format!("{name}: found {found:?}, expected a number")))
+        };
+        let same = |matrix: &Matrix, name: &str| file.matrix(name, matrix.rows(), matrix.cols());
+        let mut values = Vec::new();
+        for parameter in self.model.parameters() {
+            values.push(same(&parameter.value, &parameter.name)?);
+        }
+        let mut moments = Vec::new();
+        for (name, matrix) in self.optimiser.state() {
+            moments.push((name.clone(), file.matrix(&name, matrix.rows(), matrix.cols())?));
+        }
+        let best = match file.texts().contains_key(BEST_EPOCH) {
+            false => None,
+            true => {
+                let read = |parameter: &crate::optim::Parameter| {
+                    same(&parameter.value, &format!("best.{}", parameter.name))
+                };
+                let values = self.model.parameters().iter().map(read).collect::<Result<_, _>>()?;
+                let value = f64::from_bits(number(BEST_VALUE)?);
+                Some(Best { epoch: number(BEST_EPOCH)?, value, values })
+            }
+        };
+        let layer = self.model.layer();
+        let (state, adjoint) = (same(&layer.state, "state.X")?, same(&layer.adjoint, "state.G")?);
+        let mut kept = [None, None];
+        for (side, names) in kept.iter_mut().zip(VECTORS) {
+            if file.shape(names[0]).is_some() {
+                let [u, v] = names.map(|name| vector(&file, name));
+                *side = Some(Vectors { u: u?, v: v? });
+            }
+        }
+        let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
+        self.optimiser.restore(number(STEPS)?, moments)?;
+        for (parameter, value) in self.model.parameters_mut().iter_mut().zip(values) {
+            parameter.value = value;
+        }
+        let layer = self.model.layer_mut();
+        (layer.state, layer.adjoint) = (state, adjoint);
+        layer.keep(kept);
+        (self.best, self.epoch, self.failures) = (best, epoch, failures);
+        Ok(())
+    }
+}
+
+/// The configuration of a checkpoint.
+pub fn config(path: &Path) -> Result<String, TrainError> {
+    Ok(ModelFile::open(path)?.text(text::CONFIG)?.to_string())
+}
+
+/// A vector as a matrix of one row; a missing one has no columns.
+fn row(vector: &Option<Vec<f32>>) -> Matrix {
+    let entries = vector.as_deref().unwrap_or_default();
+    Matrix::from_fn(1, entries.len(), |_, k| entries[k])
+}
+
+fn vector(file: &ModelFile, name: &str) -> Result<Option<Vec<f32>>, TrainError> {
+    let length = file.shape(name).and_then(|shape| shape.first().copied()).unwrap_or(0);
+    let row = file.vector(name, length)?;
+    Ok((length > 0).then(|| row.row(0).to_vec()))
+}

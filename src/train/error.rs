@@ -1,0 +1,138 @@
+//! What can go wrong in training: one enum, every message with its place and what to do.
+
+use std::path::PathBuf;
+
+use ignn_format::FormatError;
+
+use crate::kernels::AdjacencyError;
+use crate::models::ModelError;
+use crate::optim::{GradientError, OptimiserError, RestoreError};
+use crate::solver::SolveError;
+use crate::solver::projection::ProjectionError;
+
+/// Why a run cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FormatError),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The optimiser.
+    #[error(transparent)]
+    Optimiser(#[from] OptimiserError),
+    /// A checkpoint of other parameters.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// The dataset's graph.
+    #[error("{}: {source}", path.display())]
+    Graph {
+        /// The dataset.
+        path: PathBuf,
+        /// What is wrong.
+        source: AdjacencyError,
+    },
+    /// A loss for other labels.
+    #[error(
+        "train.loss: {found} does not fit the dataset's labels (found {labels}, expected by this loss the other kind): use train.loss={fits} or auto"
+    )]
+    Loss {
+        /// The loss asked for.
+        found: &'static str,
+        /// The labels.
+        labels: &'static str,
+        /// The loss that fits.
+        fits: &'static str,
+    },
+    /// No such split.
+    #[error("{}: no split named {wanted} (found {found}): use --set train.split=NAME", path.display())]
+    Split {
+        /// The dataset.
+        path: PathBuf,
+        /// The name asked for.
+        wanted: String,
+        /// The names there are.
+        found: String,
+    },
+    /// Nothing to learn from.
+    #[error("{}: split {split} has no labelled node in its part {part} (found parts {found}): use --set train.train_part=NAME, or make the dataset with a split", path.display())]
+    NoTrainNodes {
+        /// The dataset.
+        path: PathBuf,
+        /// The split.
+        split: String,
+        /// The part asked for.
+        part: String,
+        /// The parts there are.
+        found: String,
+    },
+    /// A metric that the labels do not have.
+    #[error("train.monitor: {found} is not told of these labels (found {labels} labels): use auto")]
+    Monitor {
+        /// The metric asked for.
+        found: String,
+        /// The kind of labels.
+        labels: &'static str,
+    },
+    /// A solve that gave something that is no number.
+    #[error("layer 0, epoch {epoch}: {source}")]
+    Solve {
+        /// The epoch.
+        epoch: u64,
+        /// What and where.
+        source: SolveError,
+    },
+    /// A gradient that is none.
+    #[error("epoch {epoch}: {source}")]
+    Gradient {
+        /// The epoch.
+        epoch: u64,
+        /// Which.
+        source: GradientError,
+    },
+    /// A weight that is none.
+    #[error("layer0.W, epoch {epoch}: {source}")]
+    Projection {
+        /// The epoch.
+        epoch: u64,
+        /// Which.
+        source: ProjectionError,
+    },
+    /// A solve without convergence, where that stops the run.
+    #[error(
+        "epoch {epoch}: the {direction} solve did not converge (residual {residual:.1e} after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn"
+    )]
+    NotConverged {
+        /// The epoch.
+        epoch: u64,
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// Relative residual.
+        residual: f64,
+        /// Sweeps made.
+        sweeps: usize,
+    },
+    /// More memory than allowed.
+    #[error("training needs about {:.2} GiB (found {:.2} GiB allowed): {hint}", gibibytes(*needed), gibibytes(*allowed))]
+    Memory {
+        /// Bytes.
+        needed: u64,
+        /// Bytes.
+        allowed: u64,
+        /// What would fit.
+        hint: String,
+    },
+    /// A checkpoint of another run.
+    #[error("{}: the checkpoint does not fit ({what})", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+}
+
+fn gibibytes(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
