@@ -86,7 +86,8 @@ impl Engine {
         let (blocks, scratch, input) = (blocks(&terms), SweepScratch::new(&terms), single(input));
         let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
         let certificate = Certificate::of(&terms, lipschitz(activation), None);
-        let params = SolveParams { tolerance: 2e-7, max_sweeps: 5000, patience: 50 };
+        let params =
+            SolveParams { tolerance: 2e-7, max_sweeps: 5000, patience: 50, ..SolveParams::default() };
         let (n, m) = (input.rows(), input.cols());
         let (mut solution, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
         let info = match state {

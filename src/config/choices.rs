@@ -78,6 +78,15 @@ choices! {
         /// Linear maps with relu between them.
         Mlp = "mlp",
     }
+    /// What the residual of a solve is relative to; see [`crate::solver::Measure`].
+    MeasureName {
+        /// Each row where rows are normalised, the state elsewhere.
+        Auto = "auto",
+        /// The largest entry of the state.
+        State = "state",
+        /// The largest entry of each row.
+        Row = "row",
+    }
     /// How the gradient passes through the equilibrium.
     GradientKind {
         /// The adjoint equation, solved.

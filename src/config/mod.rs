@@ -22,14 +22,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, Method, ModelKind,
-    Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, MeasureName, Method,
+    ModelKind, Monitor, OnFailure, Readout, Schedule,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
 
 use crate::kernels::Activation;
-use crate::solver::fixed_point::SolveParams;
+use crate::solver::{Measure, SolveParams};
 use layers::{Layers, Source};
 
 /// A whole configuration.
@@ -74,6 +74,7 @@ pub struct SolverConfig {
     pub tolerance: f64,
     pub max_sweeps: usize,
     pub patience: usize,
+    pub measure: MeasureName,
     pub adjoint_tolerance: f64,
     pub gradient: GradientKind,
     pub phantom_steps: usize,
@@ -191,15 +192,21 @@ impl ModelConfig {
     }
 }
 
-impl SolverConfig {
+impl IgnnConfig {
     /// When forward solves stop.
     pub fn forward(&self) -> SolveParams {
-        SolveParams { tolerance: self.tolerance, max_sweeps: self.max_sweeps, patience: self.patience }
+        let measure = match self.solver.measure {
+            MeasureName::Auto if self.model.normalise_state => Measure::Row,
+            MeasureName::Auto | MeasureName::State => Measure::State,
+            MeasureName::Row => Measure::Row,
+        };
+        let SolverConfig { tolerance, max_sweeps, patience, .. } = self.solver;
+        SolveParams { tolerance, max_sweeps, patience, measure }
     }
 
     /// When adjoint solves stop.
     pub fn adjoint(&self) -> SolveParams {
-        SolveParams { tolerance: self.adjoint_tolerance, ..self.forward() }
+        SolveParams { tolerance: self.solver.adjoint_tolerance, ..self.forward() }
     }
 }
 

@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, Method, ModelKind,
-    Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, MeasureName, Method,
+    ModelKind, Monitor, OnFailure, Readout, Schedule,
 };
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
 
@@ -137,6 +137,8 @@ pub const FIELDS: &[Field] = &[
     number("solver.tolerance", TOLERANCE, Above(0.0), "Relative residual max |Delta| / max |X| at which a forward solve has converged."),
     integer("solver.max_sweeps", MAX_SWEEPS as u64, 1, 1_000_000, "Sweeps of a solve at most, forward and adjoint alike."),
     integer("solver.patience", PATIENCE as u64, 1, 1_000_000, "Sweeps without a smaller residual before a solve gives up."),
+    word("solver.measure", "auto", MeasureName::WORDS,
+        "What a residual is relative to: the largest entry of the state, or of each row, which sees what fades along long paths; \"auto\" is \"row\" where rows are normalised."),
     number("solver.adjoint_tolerance", TOLERANCE, Above(0.0), "The tolerance of adjoint solves."),
     word("solver.gradient", "exact", GradientKind::WORDS,
         "Gradient through the equilibrium: the adjoint solved, one evaluation, or a few damped steps."),

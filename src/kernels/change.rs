@@ -8,6 +8,9 @@ pub struct Norm<'a> {
     pub u: Option<&'a [f32]>,
     /// A positive weight a column.
     pub v: Option<&'a [f32]>,
+    /// Whether [`Change::row`] is wanted, which costs a few instructions a row, and of which rows: those with an entry above
+    /// this.
+    pub rows: Option<f32>,
 }
 
 /// What a sweep did; exact maxima up to the rounding named.
@@ -19,13 +22,16 @@ pub struct Change {
     pub largest: f32,
     /// max |x| of the new state
     pub state: f32,
+    /// The largest change of a row relative to that row: max_i (max_k |delta_ik| / max_k (|x_ik|, |old_ik|)), where the norm
+    /// asked for it; 0 elsewhere. It sees what fades over many orders, where [`Change::largest`] sees only the large.
+    pub row: f32,
     /// Whether every entry of the new state, and of the change, is a finite number.
     pub finite: bool,
 }
 
 impl Change {
     /// Nothing moved, nothing there.
-    pub const NONE: Self = Self { weighted: 0.0, largest: 0.0, state: 0.0, finite: true };
+    pub const NONE: Self = Self { weighted: 0.0, largest: 0.0, state: 0.0, row: 0.0, finite: true };
 
     /// Of two parts of a state.
     pub fn merge(self, other: Self) -> Self {
@@ -33,6 +39,7 @@ impl Change {
             weighted: self.weighted.max(other.weighted),
             largest: self.largest.max(other.largest),
             state: self.state.max(other.state),
+            row: self.row.max(other.row),
             finite: self.finite && other.finite,
         }
     }

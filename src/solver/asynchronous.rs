@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use super::certificate::Certificate;
-use super::fixed_point::{SolveError, SolveInfo, SolveParams, Stopped, blame, relative_residual};
+use super::fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped, blame, relative_residual};
 use crate::dense::SharedMatrix;
 use crate::kernels::sweep::Sweep;
 use crate::kernels::{Activation, Change, Derivative, Norm};
@@ -71,7 +71,8 @@ fn run(
     if let Some((row, found)) = (0..state.rows()).find_map(wrong) {
         return Err(SolveError::Start { direction, row, found });
     }
-    let pass = |writes| pass(certificate.norm(), state, writes);
+    let norm = Norm { rows: (params.measure == Measure::Row).then_some(0.0), ..certificate.norm() };
+    let pass = |writes| pass(norm, state, writes);
     let (mut sweeps, mut least, mut since) = (0, f32::INFINITY, 0);
     let mut stopped = Stopped::MaxSweeps;
     let mut looked = None;
@@ -83,9 +84,9 @@ fn run(
         }
         since = if change.weighted < least { 0 } else { since + 1 };
         least = least.min(change.weighted);
-        if relative_residual(&change) <= params.tolerance {
+        if relative_residual(&change, params.measure) <= params.tolerance {
             let change = pass(false);
-            if relative_residual(&change) <= params.tolerance {
+            if relative_residual(&change, params.measure) <= params.tolerance {
                 (stopped, looked) = (Stopped::Converged, Some(change));
                 break;
             }
@@ -99,7 +100,7 @@ fn run(
     let size = certificate.size(state.rows(), |i| state.row(i));
     Ok(SolveInfo {
         sweeps,
-        relative_residual: relative_residual(&change),
+        relative_residual: relative_residual(&change, params.measure),
         contraction: Some(certificate.q),
         certified_error: certificate.error_of_read(change.weighted, size, sweep.input, activation),
         converged: stopped == Stopped::Converged,

@@ -143,7 +143,7 @@ impl Certificate {
 
     /// The norm, as sweeps take it.
     pub fn norm(&self) -> Norm<'_> {
-        Norm { u: self.u.as_deref(), v: self.v.as_deref() }
+        Norm { u: self.u.as_deref(), v: self.v.as_deref(), rows: None }
     }
 
     /// A change of 1 in the maximum norm certifies an error of at most so much; infinite where nothing is certified.

@@ -1,7 +1,7 @@
 //! Sweeps repeated until the state stays: the forward equilibrium and the adjoint, one loop for both.
 //! It knows when to stop and what to say about the result; how a sweep is computed is for `kernels`.
 //!
-//! Stopping: the relative residual `max |Delta| / max |X|` of a sweep at or below the tolerance; or the sweeps are used
+//! Stopping: the relative residual of a sweep ([`Measure`]) at or below the tolerance; or the sweeps are used
 //! up; or the residual (in the certificate's norm, where there is one) has not fallen for [`SolveParams::patience`]
 //! sweeps. In every case the state is the best there
 //! is, and [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin.
@@ -31,6 +31,9 @@ pub const PATIENCE: usize = 20;
 /// States smaller than this are taken for zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
+/// Rows below this part of the state's largest entry have faded away: no residual is relative to them.
+pub(super) const FADED: f32 = 1e-12;
+
 /// When to stop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolveParams {
@@ -40,11 +43,27 @@ pub struct SolveParams {
     pub max_sweeps: usize,
     /// Sweeps without a smaller residual before the solve gives up: rounding, or no convergence at all.
     pub patience: usize,
+    /// What the residual is relative to.
+    pub measure: Measure,
+}
+
+/// What a residual is relative to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// The largest entry of the state: max |Delta| / max |X|.
+    #[default]
+    State,
+    /// Each row for itself, the worst of those that have not faded (below 1e-12 of the largest entry):
+    /// max_i (max_k |Delta_ik| / max_k |X_ik|). For states that fade along
+    /// long paths and are read row by row, where nodes far from any input would otherwise be left at zero. Patience does
+    /// not apply: a wave that travels moves its front by as much as it is, sweep after sweep.
+    Row,
 }
 
 impl Default for SolveParams {
     fn default() -> Self {
-        Self { tolerance: TOLERANCE, max_sweeps: MAX_SWEEPS, patience: PATIENCE }
+        Self { tolerance: TOLERANCE, max_sweeps: MAX_SWEEPS, patience: PATIENCE, measure: Measure::default() }
     }
 }
 
@@ -67,7 +86,7 @@ pub enum Stopped {
 pub struct SolveInfo {
     /// Sweeps made.
     pub sweeps: usize,
-    /// max |Delta| / max |X| of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
+    /// By the measure asked for, of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
     pub contraction: Option<f64>,
@@ -204,7 +223,9 @@ impl Solve<'_> {
             certificate.is_some() || workspace.best.is_some(),
             "a solve without certificate keeps its best"
         );
-        let norm = certificate.map(Certificate::norm).unwrap_or_default();
+        let by_row = self.params.measure == Measure::Row;
+        let mut norm = certificate.map(Certificate::norm).unwrap_or_default();
+        norm.rows = by_row.then_some(0.0);
         let (mut least, mut best_residual, mut since) = (f32::INFINITY, f64::INFINITY, 0);
         // The residual and the movement that belong to what `state` will be.
         let (mut residual, mut moved) = (f64::INFINITY, f32::INFINITY);
@@ -216,7 +237,8 @@ impl Solve<'_> {
             if !change.finite {
                 return Err(blame(self.sweep, self.direction, sweeps, Some(state.view())));
             }
-            residual = relative_residual(&change);
+            norm.rows = norm.rows.map(|_| change.state * FADED);
+            residual = relative_residual(&change, self.params.measure);
             moved = change.weighted;
             // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
             // for a while (a wave along a chain).
@@ -236,7 +258,7 @@ impl Solve<'_> {
                 stopped = Stopped::Converged;
                 break;
             }
-            if since >= self.params.patience {
+            if since >= self.params.patience && !by_row {
                 stopped = Stopped::Stagnated;
                 break;
             }
@@ -264,9 +286,12 @@ impl Solve<'_> {
     }
 }
 
-/// max |Delta| / max |X|
-pub(super) fn relative_residual(change: &Change) -> f64 {
-    f64::from(change.largest) / f64::from(change.state).max(TINY)
+/// The change of a sweep by a measure.
+pub(super) fn relative_residual(change: &Change, measure: Measure) -> f64 {
+    match measure {
+        Measure::State => f64::from(change.largest) / f64::from(change.state).max(TINY),
+        Measure::Row => f64::from(change.row),
+    }
 }
 
 /// The first number of a matrix that is none.

@@ -30,7 +30,7 @@ pub mod truncated;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
-pub use fixed_point::{SolveError, SolveInfo, SolveParams, Stopped};
+pub use fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped};
 pub use posedness::{Condition, Posedness, Rescaling};
 pub use spectral::{SpectralBound, SpectralParams, Structure};
 pub use workspace::Workspace;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::fixed_point::{SolveError, SolveInfo, Stopped, blame, relative_residual};
+use super::fixed_point::{Measure, SolveError, SolveInfo, Stopped, blame, relative_residual};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::sweep::Sweep;
@@ -49,7 +49,7 @@ pub fn adjoint(
     }
     Ok(SolveInfo {
         sweeps: steps,
-        relative_residual: relative_residual(&change),
+        relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,
         converged: false,

@@ -174,7 +174,7 @@ impl<'g> Trainer<'g> {
             self.model.layer_mut().reset();
         }
         let clock = Instant::now();
-        let forward = self.model.solve(&self.config.solver.forward());
+        let forward = self.model.solve(&self.config.forward());
         let forward = forward.map_err(|source| TrainError::Solve { epoch, source })?;
         self.failures += u64::from(!forward.converged);
         seconds.forward = clock.elapsed().as_secs_f64();
@@ -233,7 +233,7 @@ impl<'g> Trainer<'g> {
                 damping: self.config.solver.phantom_damping as f32,
             },
         };
-        let adjoint = self.model.backward(&mut self.train, epoch, backward, &self.config.solver.adjoint());
+        let adjoint = self.model.backward(&mut self.train, epoch, backward, &self.config.adjoint());
         let adjoint = adjoint.map_err(|source| TrainError::Solve { epoch, source })?;
         self.failures += u64::from(backward == Backward::Exact && !adjoint.converged);
         record.seconds.adjoint = adjoint.seconds;

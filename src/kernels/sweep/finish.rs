@@ -146,13 +146,14 @@ pub(super) struct Maxima<L> {
     weighted: L,
     largest: L,
     state: L,
+    row: f32,
 }
 
 impl<L: Lanes> Maxima<L> {
     #[inline(always)]
     pub fn new() -> Self {
         let zero = L::splat(0.0);
-        Self { weighted: zero, largest: zero, state: zero }
+        Self { weighted: zero, largest: zero, state: zero, row: 0.0 }
     }
 
     /// Notes a row that was `old` and is `new`.
@@ -182,12 +183,32 @@ impl<L: Lanes> Maxima<L> {
         (self.largest, self.state, self.weighted) = (largest, state, weighted);
     }
 
+    /// Notes the change of a row relative to itself.
+    #[inline(always)]
+    pub fn note_row(&mut self, old: &[Line], new: &[Line], above: f32) {
+        let (mut delta, mut size) = (L::splat(0.0), L::splat(0.0));
+        for (old, new) in old.iter().zip(new) {
+            let (old, new) = (L::load(old), L::load(new));
+            delta = delta.max_bits(new.sub(old).abs());
+            size = size.max_bits(new.abs()).max_bits(old.abs());
+        }
+        let (delta, size) = (largest(delta), largest(size));
+        if size > above && delta > 0.0 {
+            self.row = self.row.max(delta / size);
+        }
+    }
+
     #[inline(always)]
     pub fn change(self, is_weighted: bool) -> Change {
-        // By bits, as in the lanes: a NaN is larger than anything.
-        let max = |lanes: L| lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max));
-        let (largest, state) = (f32::from_bits(max(self.largest)), f32::from_bits(max(self.state)));
-        let weighted = if is_weighted { f32::from_bits(max(self.weighted)) } else { largest };
-        Change { weighted, largest, state, finite: largest.is_finite() && state.is_finite() }
+        let (moved, state) = (largest(self.largest), largest(self.state));
+        let weighted = if is_weighted { largest(self.weighted) } else { moved };
+        let finite = moved.is_finite() && state.is_finite();
+        Change { weighted, largest: moved, state, row: self.row, finite }
     }
+}
+
+/// The largest lane of non-negative numbers, by bits: a NaN is larger than anything.
+#[inline(always)]
+fn largest<L: Lanes>(lanes: L) -> f32 {
+    f32::from_bits(lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max)))
 }

@@ -122,6 +122,9 @@ impl<F: Finish> InPlaceBlock<'_, '_, F> {
             None if norm.v.is_none() => maxima.note(old, new),
             inverse_u => maxima.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
         }
+        if let Some(above) = norm.rows {
+            maxima.note_row(old, new, above);
+        }
         if *writes {
             for (line, new) in new.iter().enumerate() {
                 state.store(row, line, new);
@@ -202,7 +205,7 @@ mod tests {
                 .collect();
             let (blocks, input) = (blocks(&terms), random.matrix(rows, width));
             let (u, v) = (random.vector(rows), random.vector(width));
-            let norm = Norm { u: Some(&u), v: Some(&v) };
+            let norm = Norm { u: Some(&u), v: Some(&v), rows: None };
             for isa in Isa::available() {
                 let scratch = SweepScratch::with_widths(&[width, width], width, isa);
                 let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };

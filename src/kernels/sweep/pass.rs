@@ -150,6 +150,9 @@ impl<F: Finish> Block<'_, '_, F> {
                 None if norm.v.is_none() => maxima.note(old, new),
                 inverse_u => maxima.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
             }
+            if let Some(above) = norm.rows {
+                maxima.note_row(old, new, above);
+            }
         }
         let row = row - self.rows.start;
         if stride < LINE {

@@ -166,7 +166,8 @@ fn rescaling_keeps_the_output_of_a_solve() {
             continue;
         }
         let theta = Matrix::from_fn(2, m, |_, _| random.sign() as f32);
-        let params = SolveParams { tolerance: 1e-7, max_sweeps: 2000, patience: 40 };
+        let params =
+            SolveParams { tolerance: 1e-7, max_sweeps: 2000, patience: 40, ..SolveParams::default() };
         let output = |equation: &Equation, theta: &Matrix| {
             to_mat(&equation.forward(&params).state).times(&to_mat(theta).t())
         };
