@@ -1,0 +1,1 @@
+//! A model put on datasets by hand.
