@@ -19,8 +19,6 @@ mod evaluation;
 mod parts;
 mod prediction;
 mod probability;
-#[cfg(test)]
-mod tests;
 mod truth;
 
 use std::path::{Path, PathBuf};

@@ -100,7 +100,8 @@ impl Prediction<'_> {
 
 /// What the model takes for the features of this dataset's nodes.
 fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features, PredictError> {
-    let shape = |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
+    let shape =
+        |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
     let place = dataset.directory().path();
     if let Some((rows, _)) = shape(name::E) {
         let (found, expected) = (dataset.manifest().nodes, rows as u64);

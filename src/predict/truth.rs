@@ -148,7 +148,8 @@ mod tests {
         let expected = "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
         assert_eq!(error, expected);
         let error = Truth::new(labels, &names(&["a"]), LabelKind::Multi).unwrap_err().to_string();
-        let expected = "labels of another kind than the model's (found one class a node, expected sets of classes)";
+        let expected =
+            "labels of another kind than the model's (found one class a node, expected sets of classes)";
         assert_eq!(error, expected);
     }
 }

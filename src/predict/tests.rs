@@ -1,1 +1,0 @@
-//! A model put on datasets by hand.
