@@ -26,23 +26,22 @@ const MOST_COLUMNS: usize = 32;
 /// Predict the nodes of a dataset with a trained model
 ///
 /// Solves the model's equilibrium on the dataset's graph and writes a row a node, under the ids of the raw files. The
-/// file's ending chooses the form: .parquet, .tsv or .csv. Files appear when they are complete. Columns:
-///
-///   id                         as in the raw files, integers or text
-///   predicted                  the class; for sets of labels a list of the classes of probability 0.5 or more
-///   probability                of that class; for sets `probabilities`, a list as long as `predicted`
-///   p_CLASS ...                probability of each class, where there are 32 or fewer and no --top
-///   class_1, probability_1 ... with --top K: the K most probable classes, best first
-///
-/// Lists are written as JSON in text files: ["a","b"].
+/// file's ending chooses the form: .parquet, .tsv or .csv. Files appear when they are complete.
 ///
 /// The dataset need not be the one that the model was trained on, if its features have the same columns (a model of
 /// learned features knows only its own nodes). Whether the equation has exactly one equilibrium is checked with the
 /// bound of this graph; where it is not certain a note says so, and --certified refuses. Where the dataset has labels,
 /// scores are printed. A solve that did not converge writes its files all the same, and ends with exit code 1.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 #[command(after_help = "\
+Columns:
+  id               as in the raw files: integers or text
+  predicted        the class; for sets of labels the list of those of probability 0.5 or more
+  probability      of that class; for sets `probabilities`, a list as long as `predicted`
+  p_CLASS, ...     probability of every class, where there are at most 32 and no --top
+  class_1, probability_1, ...    with --top K: the K most probable classes, best first
+Lists are JSON in text files: [\"a\",\"b\"].
+
 Examples:
   ignn predict cora.ignn --model runs/cora --out predictions.parquet
   ignn predict cora.ignn --model runs/cora --out test.csv --split test --top 3
