@@ -216,7 +216,7 @@ impl Standing {
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
     }
 
-    /// `lambda(|W|) times rho 1.25, expected below 1`.
+    /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
     fn bound_words(&self) -> String {
         let Posedness { by_norm, by_eigenvalue, condition, .. } = self.posedness;
         let (what, value) = match condition {
@@ -224,7 +224,7 @@ impl Standing {
             _ => ("spectral radius of |W|", by_eigenvalue),
         };
         let against = if condition == Condition::NotCertified { "expected below" } else { "below" };
-        format!("{what} times that of the graph is {value:.4}, {against} 1")
+        format!("{what} times the spectral bound of the graph is {value:.4}, {against} 1")
     }
 
     fn residual_words(&self, solve: &SolveInfo) -> String {

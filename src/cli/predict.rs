@@ -119,6 +119,7 @@ impl Command {
             Some(asked) => Parts::only(&opened.dataset, asked, usual)?,
             None => Parts::of(&opened.dataset, None, usual)?,
         };
+        let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
         let (predictor, mut standing) = opened.predictor(&operators, console)?;
         if self.certified && !standing.is_certified {
@@ -131,7 +132,7 @@ impl Command {
         };
         console.phase("write", Some(nodes.len() as u64), Unit::Items("nodes"));
         let written = self.write(&opened, &prediction, &nodes, console)?;
-        let evaluation = truth(&opened, console)?.map(|truth| {
+        let evaluation = truth.map(|truth| {
             console.phase("score", None, Unit::Items("nodes"));
             Evaluation::of(&prediction, &truth, &parts)
         });

@@ -86,19 +86,17 @@ pub enum PredictError {
         /// Those that there are.
         expected: String,
     },
-    /// A part of a dataset without splits, or with several of which none is the model's.
-    #[error("{}: which split is meant with part {found:?} (found {splits}, expected split {wanted:?} or one only): {hint}", dataset.display())]
+    /// A part of a dataset with several splits, none of which is the model's.
+    #[error("{}: part {part:?} of which split (found {found}, expected {expected:?}, that of the model): name it as SPLIT:PART", dataset.display())]
     WhichSplit {
         /// The dataset.
         dataset: PathBuf,
         /// The part asked for.
-        found: String,
+        part: String,
         /// The splits that there are.
-        splits: String,
+        found: String,
         /// The split that the model was trained on.
-        wanted: String,
-        /// What to do.
-        hint: &'static str,
+        expected: String,
     },
     /// The equilibrium.
     #[error(transparent)]

@@ -1,6 +1,7 @@
 //! The nodes to predict or to judge: the parts of a split, or all.
 //! It chooses among the splits that a dataset has; it draws none.
 
+use ignn_format::FormatError;
 use ignn_format::splits::{NO_PART, Split};
 
 use super::error::PredictError;
@@ -58,13 +59,17 @@ impl Parts {
         let mut parts = Self::of(dataset, split, usual)?;
         let Some(split) = &parts.split else {
             let entries = &dataset.manifest().splits;
-            let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
-            let (splits, hint) = match names.is_empty() {
-                true => ("none".into(), "make the dataset with --splits or --split"),
-                false => (names.join(", "), "name it as SPLIT:PART"),
-            };
-            let (found, wanted) = (part.into(), usual.into());
-            return Err(PredictError::WhichSplit { dataset: place.into(), found, splits, wanted, hint });
+            if entries.is_empty() {
+                let hint = ": ingest with --splits or --split".into();
+                return Err(FormatError::Missing { path: place.into(), what: "splits".into(), hint }.into());
+            }
+            let found: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+            return Err(PredictError::WhichSplit {
+                dataset: place.into(),
+                part: part.into(),
+                found: found.join(", "),
+                expected: usual.into(),
+            });
         };
         let known: Vec<_> = parts.parts.iter().map(|part| part.name.as_str()).collect();
         let Some(at) = find_part(&known, part) else {
