@@ -4,7 +4,7 @@
 //! | code | meaning |
 //! | --- | --- |
 //! | 0 | done; also when the reader of our output closed the pipe |
-//! | 1 | finished, but the goal was missed: `check` found damage |
+//! | 1 | finished, but the goal was missed: `check` found damage, a solve did not converge |
 //! | 2 | wrong usage, wrong input, or the system refused |
 //! | 130 | stopped by a signal; unfinished output was removed |
 

@@ -13,6 +13,7 @@ mod interface;
 mod interrupted;
 mod malformed;
 mod memory;
+mod predict;
 mod raw;
 mod real_data;
 mod reference;

@@ -7,6 +7,7 @@ mod choices;
 mod completions;
 mod count;
 mod demo;
+mod eval;
 mod export;
 mod generate;
 mod ingest;
@@ -15,10 +16,13 @@ mod machine;
 mod man;
 mod memory_size;
 pub mod messages;
+mod on_dataset;
+mod predict;
 mod progress;
 mod radius;
 mod run;
 mod sample;
+mod score_tables;
 mod summary;
 mod train;
 
@@ -51,7 +55,7 @@ Examples:
   ignn ingest edges graph.txt.gz --out graph.ignn    turn an edge list into a dataset
   ignn inspect graph.ignn                            see what is in it
 
-Exit codes: 0 done; 1 goal missed (check found damage); 2 usage, input or IO; 130 stopped
+Exit codes: 0 done; 1 goal missed (check found damage, a solve did not converge); 2 usage, input or IO; 130 stopped
 `ignn COMMAND --help` explains each command with examples.")]
 pub struct Cli {
     #[command(flatten)]
@@ -95,6 +99,8 @@ enum Command {
     Inspect(inspect::Command),
     Check(check::Command),
     Export(export::Command),
+    Predict(predict::Command),
+    Eval(eval::Command),
     Demo(demo::Command),
     Bench(bench::Command),
     Completions(completions::Command),
@@ -112,6 +118,8 @@ impl Cli {
             Command::Inspect(command) => command.run(&session),
             Command::Check(command) => command.run(&session),
             Command::Export(command) => command.run(&session),
+            Command::Predict(command) => command.run(&session),
+            Command::Eval(command) => command.run(&session),
             Command::Demo(command) => command.run(&session),
             Command::Bench(command) => command.run(&session),
             Command::Completions(command) => command.run(&session),

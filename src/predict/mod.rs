@@ -1,1 +1,101 @@
 //! Model and dataset to predictions and embeddings.
+//! It solves, reads out and counts; it trains nothing, and files of predictions are for its callers.
+//!
+//! A [`Predictor`] is a model on a graph: shapes are checked, and the conditions for one equilibrium can be asked for. Solved, it
+//! is a [`Prediction`]: the states of all nodes, and logits of any of them, some at a time. [`Truth`] is what a dataset
+//! knows in the model's classes, [`Evaluation`] the scores of a prediction against it, part by part.
+//!
+//! ```no_run
+//! use ignn::{graph::Dataset, models::Model};
+//! let dataset = Dataset::open("cora.ignn")?;
+//! let model = Model::read("runs/cora/model.safetensors".as_ref())?;
+//! let predicted = model.predict(&dataset)?;
+//! println!("{:?} after {} sweeps", predicted.logits.row(0), predicted.solve.sweeps);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod evaluation;
+mod parts;
+mod prediction;
+mod probability;
+mod truth;
+
+use std::path::{Path, PathBuf};
+
+use ignn_format::FormatError;
+
+use crate::dense::Matrix;
+use crate::graph::Dataset;
+use crate::models::{Model, only_relation};
+use crate::nn::Operators;
+use crate::solver::{Posedness, SolveInfo};
+
+pub use error::PredictError;
+pub use evaluation::{ClassLine, Evaluation, PartScores};
+pub use parts::{Part, Parts};
+pub use prediction::{Prediction, Predictor};
+pub use probability::{probabilities, ranked_classes};
+pub use truth::{Truth, TruthError};
+
+/// The model's file in a run directory.
+pub const MODEL: &str = "model.safetensors";
+
+/// Everything that a model says of a dataset, in memory.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// One row a node, in node order; see [`probabilities`].
+    pub logits: Matrix,
+    /// The equilibrium, one row a node.
+    pub states: Matrix,
+    /// How it was solved, and whether it converged.
+    pub solve: SolveInfo,
+    /// Which condition for one equilibrium holds on this graph.
+    pub posedness: Posedness,
+}
+
+impl Model {
+    /// Solves and reads out all nodes of a dataset; [`Predictor`] does the same in bounded memory.
+    pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
+        let relations = dataset.relations()?;
+        let operators = operators(dataset, &relations)?;
+        let predictor = Predictor::new(self, Path::new("model"), dataset, &operators)?;
+        let posedness = predictor.posedness();
+        let prediction = predictor.solve(&self.config.solver.forward())?;
+        let nodes: Vec<u32> = (0..operators.nodes() as u32).collect();
+        let mut logits = Matrix::zeros(nodes.len(), self.classes.len());
+        let copied: Result<(), PredictError> = prediction.each_chunk(&nodes, |nodes, rows| {
+            for (row, &node) in nodes.iter().enumerate() {
+                logits.row_mut(node as usize).copy_from_slice(rows.row(row));
+            }
+            Ok(())
+        });
+        copied?;
+        Ok(Predicted { logits, solve: prediction.solve(), states: prediction.into_states(), posedness })
+    }
+}
+
+/// The graph of a dataset's one relation, with its bounds.
+pub fn operators<'g>(
+    dataset: &Dataset,
+    relations: &'g [ignn_format::Relation],
+) -> Result<Operators<'g>, PredictError> {
+    let place = || dataset.directory().path().to_path_buf();
+    let relations =
+        only_relation(relations).map_err(|source| PredictError::Model { path: place(), source })?;
+    Operators::of(relations).map_err(|source| PredictError::Adjacency { path: place(), source })
+}
+
+/// The model's file: the one named, or that of a run directory.
+pub fn model_file(run_or_file: &Path) -> Result<PathBuf, FormatError> {
+    if !run_or_file.is_dir() {
+        return Ok(run_or_file.into());
+    }
+    let file = run_or_file.join(MODEL);
+    if file.is_file() {
+        return Ok(file);
+    }
+    let found = if run_or_file.join("manifest.json").is_file() { "a dataset" } else { "another directory" };
+    let expected = format!("a run with a {MODEL}, as `ignn train` writes it");
+    Err(FormatError::invalid(run_or_file, "not the directory of a run", found, expected))
+}

@@ -2,14 +2,15 @@
 //! It knows cells; what they mean is for its callers. The file appears whole or not at all.
 //!
 //! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line end in it is quoted
-//! as in RFC 4180 (TSV too). Floats are written with the fewest digits that read back to the same value.
+//! as in RFC 4180 (TSV too). Floats are written with the fewest digits that read back to the same value. Lists are lists in
+//! Parquet, and JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::StringBuilder;
+use arrow_array::builder::{Float32Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use ignn_format::staging::Staging;
@@ -43,6 +44,10 @@ pub enum ColumnKind {
     Float,
     /// UTF-8, or null.
     Text,
+    /// Lists of UTF-8.
+    Texts,
+    /// Lists of f32.
+    Floats,
 }
 
 /// A value of a row.
@@ -56,6 +61,10 @@ pub enum Cell<'a> {
     Text(&'a str),
     /// Nothing, in a column of text.
     Null,
+    /// For [`ColumnKind::Texts`].
+    Texts(&'a [&'a str]),
+    /// For [`ColumnKind::Floats`].
+    Floats(&'a [f32]),
 }
 
 /// Cells of one column that wait to be written.
@@ -63,6 +72,8 @@ enum Column {
     Integer(Vec<u64>, ColumnKind),
     Float(Vec<f32>),
     Text(StringBuilder),
+    Texts(ListBuilder<StringBuilder>),
+    Floats(ListBuilder<Float32Builder>),
 }
 
 enum Sink {
@@ -172,6 +183,14 @@ impl Column {
             (Self::Float(cells), Cell::Float(value)) => cells.push(value),
             (Self::Text(cells), Cell::Text(text)) => cells.append_value(text),
             (Self::Text(cells), Cell::Null) => cells.append_null(),
+            (Self::Texts(cells), Cell::Texts(texts)) => {
+                texts.iter().for_each(|text| cells.values().append_value(text));
+                cells.append(true);
+            }
+            (Self::Floats(cells), Cell::Floats(values)) => {
+                cells.values().append_slice(values);
+                cells.append(true);
+            }
             (_, cell) => panic!("a cell of its column's kind, not {cell:?}"),
         }
     }
@@ -184,6 +203,8 @@ impl Column {
             }
             Self::Float(cells) => Arc::new(Float32Array::from(std::mem::take(cells))),
             Self::Text(cells) => Arc::new(cells.finish()),
+            Self::Texts(cells) => Arc::new(cells.finish()),
+            Self::Floats(cells) => Arc::new(cells.finish()),
         }
     }
 }
@@ -194,16 +215,29 @@ fn parquet_sink(file: File, columns: &[(String, ColumnKind)]) -> parquet::errors
         ColumnKind::Wide => Field::new(name, DataType::UInt64, false),
         ColumnKind::Float => Field::new(name, DataType::Float32, false),
         ColumnKind::Text => Field::new(name, DataType::Utf8, true),
+        ColumnKind::Texts => Field::new(name, DataType::List(item(DataType::Utf8)), false),
+        ColumnKind::Floats => Field::new(name, DataType::List(item(DataType::Float32)), false),
     };
     let column = |(_, kind): &(String, ColumnKind)| match kind {
         ColumnKind::Integer | ColumnKind::Wide => Column::Integer(Vec::new(), *kind),
         ColumnKind::Float => Column::Float(Vec::new()),
         ColumnKind::Text => Column::Text(StringBuilder::new()),
+        ColumnKind::Texts => {
+            Column::Texts(ListBuilder::new(StringBuilder::new()).with_field(item(DataType::Utf8)))
+        }
+        ColumnKind::Floats => {
+            Column::Floats(ListBuilder::new(Float32Builder::new()).with_field(item(DataType::Float32)))
+        }
     };
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let out = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
     Ok(Sink::Parquet { out: Box::new(out), schema, columns: columns.iter().map(column).collect(), rows: 0 })
+}
+
+/// Of a list.
+fn item(data_type: DataType) -> Arc<Field> {
+    Arc::new(Field::new("item", data_type, false))
 }
 
 fn write_batch(
@@ -223,14 +257,23 @@ fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io:
         match cell {
             Cell::Integer(value) => write!(out, "{value}")?,
             Cell::Float(value) => write!(out, "{value}")?,
-            Cell::Text(text) if text.contains([separator, '"', '\n', '\r']) => {
-                write!(out, "\"{}\"", text.replace('"', "\"\""))?;
-            }
-            Cell::Text(text) => out.write_all(text.as_bytes())?,
+            Cell::Text(text) => write_text(out, text, separator)?,
             Cell::Null => {}
+            Cell::Texts(texts) => write_text(out, &serde_json::to_string(texts)?, separator)?,
+            Cell::Floats(values) => {
+                let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+                write_text(out, &format!("[{values}]"), separator)?;
+            }
         }
     }
     out.write_all(b"\n")
+}
+
+fn write_text(out: &mut impl Write, text: &str, separator: char) -> std::io::Result<()> {
+    if text.contains([separator, '"', '\n', '\r']) {
+        return write!(out, "\"{}\"", text.replace('"', "\"\""));
+    }
+    out.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -271,6 +314,30 @@ mod tests {
         assert_eq!(batch.column(1).as_primitive::<Float32Type>().values()[..], [0.1, 1e-30]);
         let names = batch.column(2).as_string::<i32>();
         assert_eq!((names.value(0), names.is_null(1)), ("a,\"b\"", true));
+    }
+
+    #[test]
+    fn lists_are_lists_or_json() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &Path| -> Result<()> {
+            let columns = [("names".to_string(), ColumnKind::Texts), ("p".to_string(), ColumnKind::Floats)];
+            let mut writer = TableWriter::create(path, &columns, false)?;
+            writer.row(&[Cell::Texts(&["a", "b \"c\""]), Cell::Floats(&[0.5, 0.25])])?;
+            writer.row(&[Cell::Texts(&[]), Cell::Floats(&[])])?;
+            writer.finish()
+        };
+        let (csv, parquet) = (dir.path().join("t.csv"), dir.path().join("t.parquet"));
+        write(&csv).unwrap();
+        let expected = r#""[""a"",""b \""c\""""]","[0.5,0.25]""#;
+        assert_eq!(fs::read_to_string(&csv).unwrap(), format!("names,p\n{expected}\n[],[]\n"));
+        write(&parquet).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&parquet).unwrap()).unwrap();
+        let batch = reader.build().unwrap().next().unwrap().unwrap();
+        let lists = batch.column(0).as_list::<i32>();
+        assert_eq!(lists.value(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a", "b \"c\""]);
+        assert_eq!((lists.value_length(1), lists.null_count()), (0, 0));
+        let lists = batch.column(1).as_list::<i32>();
+        assert_eq!(lists.value(0).as_primitive::<Float32Type>().values()[..], [0.5, 0.25]);
     }
 
     #[test]

@@ -1,0 +1,235 @@
+//! What `predict` and `eval` share: a model put on a dataset and solved, and what is said of that.
+//! The work is the library's; tables of scores are in `score_tables`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use ignn::graph::Dataset;
+use ignn::models::Model;
+use ignn::nn::Operators;
+use ignn::predict::{self, Prediction, Predictor, Truth};
+use ignn::report::quantity::{plural, seconds};
+use ignn::report::sheet::Sheet;
+use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
+use ignn_format::Relation;
+use ignn_ingest::{Observer, Unit};
+use serde::Serialize;
+
+use super::Outcome;
+use super::progress::Console;
+
+/// A dataset, a model, and how the one is solved on the other.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// The dataset directory
+    #[arg(value_name = "DATASET")]
+    dataset: PathBuf,
+
+    /// The run directory that `ignn train` wrote, or a model.safetensors
+    #[arg(long, value_name = "RUN")]
+    model: PathBuf,
+
+    /// Relative residual at which the solve has converged [default: the model's solver.tolerance]
+    #[arg(long, value_name = "X", value_parser = positive)]
+    tolerance: Option<f64>,
+
+    /// Sweeps of the solve at most [default: the model's solver.max_sweeps]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_sweeps: Option<u32>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err("not a number above 0".into()),
+    }
+}
+
+/// Both, opened.
+pub struct Opened {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// The model.
+    pub model: Model,
+    relations: Vec<Relation>,
+    file: PathBuf,
+    params: SolveParams,
+}
+
+impl ModelArgs {
+    /// Opens both.
+    pub fn open(&self) -> Result<Opened> {
+        let dataset = Dataset::open(&self.dataset)?;
+        let file = predict::model_file(&self.model)?;
+        let model = Model::read(&file)?;
+        let mut params = model.config.solver.forward();
+        params.tolerance = self.tolerance.unwrap_or(params.tolerance);
+        params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
+        Ok(Opened { relations: dataset.relations()?, dataset, model, file, params })
+    }
+}
+
+impl Opened {
+    /// The graph.
+    pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
+        console.phase("bound the graph", None, Unit::Items("nodes"));
+        Ok(predict::operators(&self.dataset, &self.relations)?)
+    }
+
+    /// The model on the graph; notes tell what a user should know of that.
+    pub fn predictor<'g>(
+        &self,
+        operators: &'g Operators<'g>,
+        console: &Console,
+    ) -> Result<(Predictor<'g>, Standing)> {
+        console.phase("read features", None, Unit::Items("nodes"));
+        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators)?;
+        let posedness = predictor.posedness();
+        let known = !self.model.dataset.is_empty();
+        let standing = Standing {
+            dataset: self.dataset.directory().path().into(),
+            model: self.file.clone(),
+            is_trained_here: known.then(|| self.model.dataset == self.dataset.manifest().checksum()),
+            is_certified: posedness.condition != Condition::NotCertified,
+            posedness,
+            tolerance: self.params.tolerance,
+            solve: None,
+        };
+        if standing.is_trained_here == Some(false) {
+            let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
+            let more = match learned {
+                true => {
+                    ": its learned features belong to nodes by their number, so the nodes and their order must be the same"
+                }
+                false => "",
+            };
+            console.note(&format!("the model was trained on another dataset than this one{more}"));
+        }
+        if !standing.is_certified {
+            console.note(&format!(
+                "not certified on this graph ({}): there may be several equilibria or none, and what is found may depend on where the solve starts",
+                standing.bound_words()
+            ));
+        }
+        Ok((predictor, standing))
+    }
+
+    /// Solves; a note where that did not converge.
+    pub fn solve<'g>(
+        &self,
+        predictor: Predictor<'g>,
+        standing: &mut Standing,
+        console: &Console,
+    ) -> Result<Prediction<'g>> {
+        console.phase("solve", None, Unit::Items("sweeps"));
+        let prediction = predictor.solve(&self.params)?;
+        let solve = prediction.solve();
+        console.advance(solve.sweeps as u64);
+        if !solve.converged {
+            let hint = match solve.stopped {
+                Stopped::MaxSweeps => "allow more with --max-sweeps",
+                _ => "ask for less with --tolerance",
+            };
+            console.note(&format!(
+                "the solve did not converge ({}): results are those of the best state found: {hint}",
+                standing.residual_words(&solve)
+            ));
+        }
+        standing.solve = Some(solve);
+        Ok(prediction)
+    }
+
+    /// The dataset's labels in the model's classes; an error where they cannot be compared, or there are none.
+    pub fn truth(&self, console: &Console) -> Result<Truth> {
+        let directory = self.dataset.directory();
+        let truth = Truth::new(directory.labels()?, &self.model.classes, self.model.labels)
+            .map_err(|error| anyhow::anyhow!("{}: {error}", directory.path().display()))?;
+        if truth.left_out() > 0 {
+            let labels = plural(truth.left_out(), "label", "labels");
+            let classes = plural(truth.unknown().len() as u64, "class", "classes");
+            console
+                .note(&format!("{labels} of {classes} that the model does not know: left out of the scores"));
+        }
+        Ok(truth)
+    }
+}
+
+/// How a model stands on a graph.
+#[derive(Serialize)]
+pub struct Standing {
+    dataset: PathBuf,
+    model: PathBuf,
+    /// None where the model does not say.
+    #[serde(rename = "trained_on_this_dataset")]
+    is_trained_here: Option<bool>,
+    /// Whether exactly one equilibrium is certain.
+    #[serde(rename = "certified")]
+    pub is_certified: bool,
+    posedness: Posedness,
+    tolerance: f64,
+    solve: Option<SolveInfo>,
+}
+
+impl Standing {
+    /// A solve without convergence is a goal missed.
+    pub fn outcome(&self) -> Outcome {
+        match self.solve {
+            Some(solve) if !solve.converged => Outcome::Missed,
+            _ => Outcome::Done,
+        }
+    }
+
+    /// The report for people.
+    pub fn as_text(&self) -> String {
+        let mut sheet = Sheet::pairs();
+        let trained = match self.is_trained_here {
+            Some(true) => "this dataset",
+            Some(false) => "another dataset",
+            None => "unknown",
+        };
+        sheet.row(["trained on", trained]);
+        let condition = match self.posedness.condition {
+            Condition::Acyclic => "certified: the graph has no cycle".into(),
+            Condition::NotCertified => format!("not certified: {}", self.bound_words()),
+            _ => format!("certified: {}", self.bound_words()),
+        };
+        sheet.row(["equilibrium".into(), condition]);
+        if let Some(solve) = &self.solve {
+            let how = match solve.stopped {
+                Stopped::Converged => "converged",
+                Stopped::MaxSweeps => "did not converge: sweeps used up",
+                Stopped::Stagnated | Stopped::Truncated => "did not converge: the residual stopped falling",
+            };
+            let sweeps = plural(solve.sweeps as u64, "sweep", "sweeps");
+            sheet.row(["solve".into(), format!("{how}, {sweeps} in {}", seconds(solve.seconds))]);
+            sheet.row(["residual".into(), self.residual_words(solve)]);
+            let error = match &solve.certified_error {
+                Some(bound) => format!("certified: at most {:.1e} in any entry of the state", bound.largest),
+                None => "not certified".into(),
+            };
+            sheet.row(["error".into(), error]);
+            if let Some(q) = solve.contraction {
+                sheet.row(["contraction".into(), format!("{q:.4} a sweep at most")]);
+            }
+        }
+        format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
+    }
+
+    /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
+    fn bound_words(&self) -> String {
+        let Posedness { by_norm, by_eigenvalue, condition, .. } = self.posedness;
+        let (what, value) = match condition {
+            Condition::Norm => ("norm of W", by_norm),
+            _ => ("spectral radius of |W|", by_eigenvalue),
+        };
+        let against = if condition == Condition::NotCertified { "expected below" } else { "below" };
+        format!("{what} times the spectral bound of the graph is {value:.4}, {against} 1")
+    }
+
+    fn residual_words(&self, solve: &SolveInfo) -> String {
+        let (found, wanted) = (solve.relative_residual, self.tolerance);
+        let against = if solve.converged { "asked for" } else { "expected at most" };
+        format!("{found:.1e} relative, {against} {wanted:.0e}")
+    }
+}

@@ -1,0 +1,104 @@
+//! Why a model says nothing of a dataset.
+//! Files and configurations have their own errors; here is what is wrong between the two.
+
+use std::path::PathBuf;
+
+use ignn_format::FormatError;
+
+use crate::kernels::AdjacencyError;
+use crate::models::{ModelError, SavedError};
+use crate::solver::SolveError;
+
+/// A model and a dataset that do not go together, or a part of one that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FormatError),
+    /// The model's file.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    /// The dataset, as far as models are concerned.
+    #[error("{}: {source}", path.display())]
+    Model {
+        /// The dataset.
+        path: PathBuf,
+        /// What it is.
+        source: ModelError,
+    },
+    /// Its graph.
+    #[error("{}: {source}", path.display())]
+    Adjacency {
+        /// The dataset.
+        path: PathBuf,
+        /// What it is.
+        source: AdjacencyError,
+    },
+    /// Features of another width.
+    #[error(
+        "{}: the model maps other features than the dataset has (found {found} columns in {}, expected {expected}): make the dataset with the features that the model was trained with, or train a model on it",
+        model.display(), dataset.display()
+    )]
+    Columns {
+        /// The model.
+        model: PathBuf,
+        /// The dataset.
+        dataset: PathBuf,
+        /// Its columns.
+        found: u64,
+        /// The model's.
+        expected: u64,
+    },
+    /// Learned features of other nodes.
+    #[error(
+        "{}: the model has learned a row of features for each node of its own graph (found {found} nodes in {}, expected {expected}): train on this dataset, or train with model.features=given for a model that goes from graph to graph",
+        model.display(), dataset.display()
+    )]
+    Nodes {
+        /// The model.
+        model: PathBuf,
+        /// The dataset.
+        dataset: PathBuf,
+        /// Its nodes.
+        found: u64,
+        /// The model's.
+        expected: u64,
+    },
+    /// A split that the dataset does not have.
+    #[error("{}: the dataset has no split {found:?} (it has: {expected})", dataset.display())]
+    Split {
+        /// The dataset.
+        dataset: PathBuf,
+        /// The split asked for.
+        found: String,
+        /// Those that there are.
+        expected: String,
+    },
+    /// A part that the split does not have.
+    #[error("{}: split {split:?} has no part {found:?} (it has: {expected})", dataset.display())]
+    Part {
+        /// The dataset.
+        dataset: PathBuf,
+        /// The split.
+        split: String,
+        /// The part asked for.
+        found: String,
+        /// Those that there are.
+        expected: String,
+    },
+    /// A part of a dataset with several splits, none of which is the model's.
+    #[error("{}: part {part:?} of which split (found {found}, expected {expected:?}, that of the model): name it as SPLIT:PART", dataset.display())]
+    WhichSplit {
+        /// The dataset.
+        dataset: PathBuf,
+        /// The part asked for.
+        part: String,
+        /// The splits that there are.
+        found: String,
+        /// The split that the model was trained on.
+        expected: String,
+    },
+    /// The equilibrium.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+}

@@ -1,0 +1,125 @@
+//! Scores of a prediction, part by part: figures, a line a class, which class was taken for which.
+//! It reads out some nodes at a time and adds up counts; the rules are those of `metrics`.
+
+use std::convert::Infallible;
+
+use serde::Serialize;
+
+use super::parts::Parts;
+use super::prediction::Prediction;
+use super::truth::{Known, Truth};
+use crate::metrics::{ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class};
+
+/// Scores of all parts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// The split; none where all nodes are one part.
+    pub split: Option<String>,
+    /// In the split's order.
+    pub parts: Vec<PartScores>,
+    /// Classes of the dataset that the model does not know.
+    pub unknown_classes: Vec<String>,
+    /// Labels of those, left out of everything.
+    pub left_out: u64,
+}
+
+/// Scores of one part.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartScores {
+    /// Its name.
+    pub part: String,
+    /// Its nodes.
+    pub nodes: u64,
+    /// Those with a label: only they count.
+    pub labelled: u64,
+    /// The figures.
+    #[serde(flatten)]
+    pub scores: Scores,
+    /// A line a class; of sets by the threshold of 0.5.
+    pub classes: Vec<ClassLine>,
+    /// Of single labels.
+    #[serde(skip)]
+    pub confusion: Option<Confusion>,
+}
+
+/// A class with its name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassLine {
+    /// The name.
+    pub name: String,
+    /// The rest.
+    #[serde(flatten)]
+    pub scores: ClassScores,
+}
+
+impl Evaluation {
+    /// Reads out the labelled nodes of each part and counts.
+    pub fn of(prediction: &Prediction<'_>, truth: &Truth, parts: &Parts) -> Self {
+        let score = |part: &super::Part| {
+            let labelled: Vec<u32> =
+                part.nodes.iter().copied().filter(|&node| truth.is_labelled(node)).collect();
+            let (scores, counts, confusion) = count(prediction, truth, &labelled);
+            let line = |scores: ClassScores| ClassLine { name: truth.classes[scores.class].clone(), scores };
+            PartScores {
+                part: part.name.clone(),
+                nodes: part.nodes.len() as u64,
+                labelled: labelled.len() as u64,
+                scores,
+                classes: counts.per_class().into_iter().map(line).collect(),
+                confusion,
+            }
+        };
+        Self {
+            split: parts.split.clone(),
+            parts: parts.parts.iter().map(score).collect(),
+            unknown_classes: truth.unknown().to_vec(),
+            left_out: truth.left_out(),
+        }
+    }
+}
+
+fn count(
+    prediction: &Prediction<'_>,
+    truth: &Truth,
+    nodes: &[u32],
+) -> (Scores, ClassCounts, Option<Confusion>) {
+    let classes = prediction.outputs();
+    match &truth.labels {
+        Known::Single(of) => {
+            let mut predictions = Vec::with_capacity(nodes.len());
+            let Ok(()) = prediction.each_chunk(nodes, |_, logits| -> Result<(), Infallible> {
+                predictions.extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
+                Ok(())
+            });
+            let confusion = Confusion::of_predictions(&predictions, nodes, of, classes);
+            let counts = confusion.counts();
+            let scores = Scores {
+                accuracy: Some(confusion.accuracy()),
+                micro_f1: counts.micro_f1(),
+                macro_f1: counts.macro_f1(),
+                ..Scores::default()
+            };
+            (scores, counts, Some(confusion))
+        }
+        Known::Multi { offsets, of } => {
+            let (mut threshold, mut top) = (ClassCounts::new(classes), ClassCounts::new(classes));
+            let Ok(()) = prediction.each_chunk(nodes, |nodes, logits| -> Result<(), Infallible> {
+                let add = |counts: &mut ClassCounts, rule| {
+                    let more = label_counts(rule, logits, nodes, offsets, of);
+                    *counts = std::mem::replace(counts, ClassCounts::new(0)).merge(more);
+                };
+                add(&mut threshold, Rule::Threshold);
+                add(&mut top, Rule::TopK);
+                Ok(())
+            });
+            let scores = Scores {
+                accuracy: None,
+                micro_f1: threshold.micro_f1(),
+                macro_f1: threshold.macro_f1(),
+                top_k_micro_f1: Some(top.micro_f1()),
+                top_k_macro_f1: Some(top.macro_f1()),
+            };
+            (scores, threshold, None)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A model on a graph, before and after its equilibrium is solved.
+//! It hands out rows of states and logits; what they mean is for `probability` and `evaluation`.
+//!
+//! Memory: features and their gathered copy, the state of all nodes with the solver's workspace, and one chunk of logits. A
+//! chunk is [`CHUNK_NODES`] nodes, fewer where there are many classes.
+
+use std::path::Path;
+
+use ignn_format::FormatError;
+
+use super::error::PredictError;
+use crate::dense::{Matrix, MatrixRef};
+use crate::graph::Dataset;
+use crate::models::file::name;
+use crate::models::{Ignn, Model};
+use crate::nn::{Features, Operators, Slot};
+use crate::solver::{Posedness, SolveInfo, SolveParams};
+
+/// Nodes that are read out at once, at most.
+pub const CHUNK_NODES: usize = 1 << 16;
+/// Floats of a chunk's states and logits, about.
+const CHUNK_FLOATS: usize = 1 << 24;
+
+/// A model on a graph.
+pub struct Predictor<'g> {
+    ignn: Ignn<'g>,
+}
+
+/// A model on a graph, solved.
+pub struct Prediction<'g> {
+    ignn: Ignn<'g>,
+    solve: SolveInfo,
+}
+
+impl<'g> Predictor<'g> {
+    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what messages call the model.
+    pub fn new(
+        model: &Model,
+        origin: &Path,
+        dataset: &Dataset,
+        operators: &'g Operators<'g>,
+    ) -> Result<Self, PredictError> {
+        check_finite(model, origin)?;
+        let features = features(model, origin, dataset)?;
+        Ok(Self { ignn: model.on(operators, features, origin)? })
+    }
+
+    /// Which condition for one equilibrium holds on this graph.
+    pub fn posedness(&self) -> Posedness {
+        self.ignn.posedness()
+    }
+
+    /// Solves the equilibrium from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
+    pub fn solve(mut self, params: &SolveParams) -> Result<Prediction<'g>, PredictError> {
+        let solve = self.ignn.solve(params)?;
+        Ok(Prediction { ignn: self.ignn, solve })
+    }
+}
+
+impl Prediction<'_> {
+    /// How it was solved.
+    pub fn solve(&self) -> SolveInfo {
+        self.solve
+    }
+
+    /// The equilibrium: n x m, one row a node.
+    pub fn states(&self) -> MatrixRef<'_> {
+        self.ignn.layer().state.view()
+    }
+
+    /// The equilibrium without a copy.
+    pub fn into_states(mut self) -> Matrix {
+        std::mem::replace(&mut self.ignn.layer_mut().state, Matrix::zeros(0, 0))
+    }
+
+    /// Number of logits of a node.
+    pub fn outputs(&self) -> usize {
+        self.ignn.outputs()
+    }
+
+    /// Calls back with some nodes and their logits, one row each, until all of these nodes have been told.
+    ///
+    /// # Panics
+    /// Where the nodes do not rise, or one is none of the graph.
+    pub fn each_chunk<E>(
+        &self,
+        nodes: &[u32],
+        mut found: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let width = self.states().cols() + self.outputs();
+        let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_NODES);
+        for chunk in nodes.chunks(at_once) {
+            let mut pass = self.ignn.pass(chunk.to_vec());
+            self.ignn.read_out(&mut pass, None);
+            found(chunk, pass.logits.view())?;
+        }
+        Ok(())
+    }
+}
+
+/// What the model takes for the features of this dataset's nodes.
+fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features, PredictError> {
+    let shape =
+        |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
+    let place = dataset.directory().path();
+    if let Some((rows, _)) = shape(name::E) {
+        let (found, expected) = (dataset.manifest().nodes, rows as u64);
+        if found != expected {
+            return Err(PredictError::Nodes { model: origin.into(), dataset: place.into(), found, expected });
+        }
+        return Ok(Features::Learned);
+    }
+    let Some((_, columns)) = shape(name::OMEGA) else {
+        let names: Vec<_> = model.values.iter().map(|(slot, _)| slot.name.as_str()).collect();
+        let expected = format!("{} or {}", name::OMEGA, name::E);
+        return Err(FormatError::invalid(origin, "parameters", names.join(", "), expected).into());
+    };
+    let (found, expected) = (dataset.directory().features()?.columns, columns as u64);
+    if found != expected {
+        return Err(PredictError::Columns { model: origin.into(), dataset: place.into(), found, expected });
+    }
+    Ok(Features::read(dataset)?)
+}
+
+/// A number that is none would only be found in the predictions.
+fn check_finite(model: &Model, origin: &Path) -> Result<(), FormatError> {
+    for (Slot { name, .. }, value) in &model.values {
+        let mut entries = (0..value.rows()).flat_map(|row| value.row(row));
+        if let Some(entry) = entries.find(|entry| !entry.is_finite()) {
+            let expected = "finite numbers: training went wrong, or the file is damaged";
+            return Err(FormatError::invalid(origin, format!("parameter {name}"), entry, expected));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! What a dataset knows of its nodes, in the classes of a model.
+//! Classes are matched by name: another graph may list them in another order, lack some or know more.
+
+use std::collections::HashMap;
+
+use ignn_format::labels::{LabelKind, Labels};
+
+/// Why labels cannot be compared with a model's predictions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TruthError {
+    /// One class a node against sets.
+    #[error("labels of another kind than the model's (found {}, expected {})", words(*found), words(*expected))]
+    Kind {
+        /// The dataset's.
+        found: LabelKind,
+        /// The model's.
+        expected: LabelKind,
+    },
+    /// No class in common.
+    #[error("no class of the dataset is one of the model's (found {found}, expected {expected})")]
+    Classes {
+        /// The dataset's, some.
+        found: String,
+        /// The model's, some.
+        expected: String,
+    },
+}
+
+fn words(kind: LabelKind) -> &'static str {
+    match kind {
+        LabelKind::Single => "one class a node",
+        LabelKind::Multi => "sets of classes",
+    }
+}
+
+/// Labels in the model's classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    pub(super) classes: Vec<String>,
+    pub(super) labels: Known,
+    unknown: Vec<String>,
+    left_out: u64,
+}
+
+/// As `metrics` takes them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Known {
+    Single(Vec<i32>),
+    Multi { offsets: Vec<u64>, of: Vec<u32> },
+}
+
+impl Truth {
+    /// Labels of all nodes, in the classes of a model that predicts this kind of labels.
+    pub fn new(labels: Labels, classes: &[String], kind: LabelKind) -> Result<Self, TruthError> {
+        let found = match labels {
+            Labels::Single { .. } => LabelKind::Single,
+            Labels::Multi { .. } => LabelKind::Multi,
+        };
+        if found != kind {
+            return Err(TruthError::Kind { found, expected: kind });
+        }
+        let known: HashMap<&str, u32> = classes.iter().map(String::as_str).zip(0..).collect();
+        let map: Vec<Option<u32>> =
+            labels.classes().iter().map(|name| known.get(name.as_str()).copied()).collect();
+        if map.iter().all(Option::is_none) && !map.is_empty() {
+            return Err(TruthError::Classes { found: some(labels.classes()), expected: some(classes) });
+        }
+        let unknown = labels.classes().iter().zip(&map).filter(|(_, class)| class.is_none());
+        let unknown: Vec<String> = unknown.map(|(name, _)| name.clone()).collect();
+        let mut left_out = 0;
+        let labels = match labels {
+            Labels::Single { mut of, .. } => {
+                for class in &mut of {
+                    let Ok(own) = usize::try_from(*class) else { continue };
+                    *class = map[own].map_or(-1, |class| class as i32);
+                    left_out += u64::from(*class < 0);
+                }
+                Known::Single(of)
+            }
+            Labels::Multi { offsets, of, .. } => {
+                let (mut ends, mut classes) = (vec![0], Vec::with_capacity(of.len()));
+                for range in offsets.windows(2) {
+                    let first = classes.len();
+                    let set = &of[range[0] as usize..range[1] as usize];
+                    classes.extend(set.iter().filter_map(|&class| map[class as usize]));
+                    classes[first..].sort_unstable();
+                    ends.push(classes.len() as u64);
+                }
+                left_out = (of.len() - classes.len()) as u64;
+                Known::Multi { offsets: ends, of: classes }
+            }
+        };
+        Ok(Self { classes: classes.to_vec(), labels, unknown, left_out })
+    }
+
+    /// Classes of the dataset that the model does not know.
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// Labels of those classes: they are left out of all scores.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Whether a node has a label that counts.
+    pub fn is_labelled(&self, node: u32) -> bool {
+        let node = node as usize;
+        match &self.labels {
+            Known::Single(of) => of[node] >= 0,
+            Known::Multi { offsets, .. } => offsets[node] < offsets[node + 1],
+        }
+    }
+}
+
+/// The first few names.
+fn some(names: &[String]) -> String {
+    let shown = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { format!("{shown}, ...") } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn classes_are_matched_by_name() {
+        let labels = Labels::Single { classes: names(&["red", "new", "blue"]), of: vec![0, 1, 2, -1, 2] };
+        let truth = Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Single).unwrap();
+        assert_eq!(truth.labels, Known::Single(vec![2, -1, 0, -1, 0]));
+        assert_eq!((truth.unknown(), truth.left_out()), (&names(&["new"])[..], 1));
+        assert_eq!([0, 1, 3].map(|node| truth.is_labelled(node)), [true, false, false]);
+        let (offsets, of) = (vec![0, 3, 3, 4], vec![0, 1, 2, 1]);
+        let labels = Labels::Multi { classes: names(&["red", "new", "blue"]), offsets, of };
+        let truth = Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Multi).unwrap();
+        assert_eq!(truth.labels, Known::Multi { offsets: vec![0, 2, 2, 2], of: vec![0, 2] });
+        assert_eq!((truth.left_out(), truth.is_labelled(0), truth.is_labelled(2)), (2, true, false));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let labels = Labels::Single { classes: names(&["a", "b", "c", "d", "e", "f"]), of: vec![0] };
+        let error = Truth::new(labels.clone(), &names(&["x"]), LabelKind::Single).unwrap_err().to_string();
+        let expected = "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
+        assert_eq!(error, expected);
+        let error = Truth::new(labels, &names(&["a"]), LabelKind::Multi).unwrap_err().to_string();
+        let expected =
+            "labels of another kind than the model's (found one class a node, expected sets of classes)";
+        assert_eq!(error, expected);
+    }
+}
