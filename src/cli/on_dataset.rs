@@ -63,7 +63,7 @@ impl ModelArgs {
         let dataset = Dataset::open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
         let model = Model::read(&file)?;
-        let mut params = model.config.solver.forward();
+        let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         Ok(Opened { relations: dataset.relations()?, dataset, model, file, params })

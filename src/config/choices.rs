@@ -62,6 +62,13 @@ choices! {
         /// Omega1 U A + Omega2 U.
         Both = "both",
     }
+    /// First values of W.
+    InitName {
+        /// Uniform within 1 / sqrt(m), brought within the bound.
+        Uniform = "uniform",
+        /// The identity at the bound, kappa / rho: every column of the state travels as far as it may from the start.
+        Identity = "identity",
+    }
     /// Where features come from.
     FeatureSource {
         /// The dataset's where it has any, learned ones otherwise.

@@ -22,8 +22,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, MeasureName, Method,
-    ModelKind, Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, LossName,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, Readout, Schedule,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
@@ -58,6 +58,7 @@ pub struct ModelConfig {
     pub input: InputMap,
     pub bias: bool,
     pub kappa: f64,
+    pub init: InitName,
     pub features: FeatureSource,
     pub normalise_state: bool,
     pub dropout: f64,

@@ -21,6 +21,7 @@ pub const PRESETS: &[Preset] = &[
 [model]
 state = 16
 kappa = 0.9
+init = "identity"
 normalise_state = true
 dropout = 0.5
 
@@ -31,7 +32,8 @@ clip = "tensor"
 clip_norm = 0.5
 
 [train]
-epochs = 800
+epochs = 200
+stop_after = 100
 "#,
     },
     Preset {

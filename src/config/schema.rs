@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InputMap, LossName, MeasureName, Method,
-    ModelKind, Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, LossName,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, Readout, Schedule,
 };
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
 
@@ -126,6 +126,8 @@ pub const FIELDS: &[Field] = &[
     flag("model.bias", false, "A learned bias in the equation."),
     number("model.kappa", 0.95, Below(0.0, 1.0),
         "Bound of lambda(|W|) lambda(A) that the projection keeps: the nearer to 1, the farther nodes see and the more sweeps it takes."),
+    word("model.init", "uniform", InitName::WORDS,
+        "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them, or the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on."),
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
     flag("model.normalise_state", false, "Scales each row of the state to length 1 before the read-out."),

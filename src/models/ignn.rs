@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use ignn_format::Relation;
 
-use crate::config::{self, ModelConfig};
+use crate::config::{self, InitName, ModelConfig};
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::PackedWeights;
 use crate::nn::{
@@ -118,7 +118,7 @@ impl<'g> Ignn<'g> {
             input,
             readout,
         };
-        let w = random::uniform(seed, name::W, m, m, 1.0 / (m as f64).sqrt());
+        let w = model.initial_weight(config.init, seed);
         let mut values = vec![w];
         values.extend(model.input.initial(seed));
         values.extend(model.readout.initial(seed));
@@ -139,6 +139,18 @@ impl<'g> Ignn<'g> {
         slots.extend(self.input.slots());
         slots.extend(self.readout.slots());
         slots
+    }
+
+    fn initial_weight(&self, init: InitName, seed: u64) -> Matrix {
+        let m = self.layer.width();
+        match init {
+            InitName::Uniform => random::uniform(seed, name::W, m, m, 1.0 / (m as f64).sqrt()),
+            InitName::Identity => {
+                // Without a cycle any radius is allowed.
+                let radius = self.operators.weight_radius(0, self.kappa).min(1.0) as f32;
+                Matrix::from_fn(m, m, |k, l| if k == l { radius } else { 0.0 })
+            }
+        }
     }
 
     fn input_range(&self) -> Range<usize> {

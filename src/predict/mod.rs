@@ -61,7 +61,7 @@ impl Model {
         let operators = operators(dataset, &relations)?;
         let predictor = Predictor::new(self, Path::new("model"), dataset, &operators)?;
         let posedness = predictor.posedness();
-        let prediction = predictor.solve(&self.config.solver.forward())?;
+        let prediction = predictor.solve(&self.config.forward())?;
         let nodes: Vec<u32> = (0..operators.nodes() as u32).collect();
         let mut logits = Matrix::zeros(nodes.len(), self.classes.len());
         let copied: Result<(), PredictError> = prediction.each_chunk(&nodes, |nodes, rows| {
