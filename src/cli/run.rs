@@ -60,8 +60,9 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
 /// What is remembered of a run's records.
 pub struct Curve {
     monitor: Metric,
-    /// Epoch, monitored value, test scores, of the epoch that is best on validation.
+    /// Epoch, monitored value, test scores, of the epoch that is best on validation; and its validation loss.
     chosen: Option<(u64, f64, Option<PartRecord>)>,
+    chosen_loss: f64,
     /// The same of the epoch that is best on the test part: the published protocol.
     best_test: Option<(u64, f64, PartRecord)>,
     last: Option<EpochRecord>,
@@ -101,6 +102,7 @@ impl Curve {
         let mut curve = Self {
             monitor,
             chosen: None,
+            chosen_loss: f64::INFINITY,
             best_test: None,
             last: None,
             sweeps: (0, 0),
@@ -137,7 +139,12 @@ impl Curve {
         }
         if let Some(validation) = &validation {
             let new = value(self.monitor, validation);
-            if self.chosen.as_ref().is_none_or(|(_, old, _)| self.monitor.is_better(new, *old)) {
+            // Equal values: the smaller loss, as the trainer decides.
+            let is_better = self.chosen.as_ref().is_none_or(|(_, old, _)| {
+                self.monitor.is_better(new, *old) || (new == *old && validation.loss < self.chosen_loss)
+            });
+            if is_better {
+                self.chosen_loss = validation.loss;
                 self.chosen = Some((epoch, new, test));
             }
         }

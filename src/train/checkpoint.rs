@@ -9,7 +9,7 @@
 //! | `state.X`, `state.G` | state and adjoint, from which the next solves start |
 //! | `forward.u`, `forward.v`, `adjoint.u`, `adjoint.v` | the vectors of the certificates |
 //!
-//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch and value of the best (bits of the f64).
+//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of the best (bits of the f64).
 //! Random numbers need none: they are functions of seed, epoch and place.
 
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ const STEPS: &str = "steps";
 const FAILURES: &str = "failures";
 const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
+const BEST_LOSS: &str = "best_loss_bits";
 /// Names of the certificates' vectors, forward and adjoint, u and v.
 const VECTORS: [[&str; 2]; 2] = [["forward.u", "forward.v"], ["adjoint.u", "adjoint.v"]];
 
@@ -63,6 +64,7 @@ impl Trainer<'_> {
             }
             texts.insert(BEST_EPOCH.into(), best.epoch.to_string());
             texts.insert(BEST_VALUE.into(), best.value.to_bits().to_string());
+            texts.insert(BEST_LOSS.into(), best.loss.to_bits().to_string());
         }
         tensors.push(Tensor::matrix("state.X", layer.state.view()));
         tensors.push(Tensor::matrix("state.G", layer.adjoint.view()));
@@ -110,7 +112,8 @@ impl Trainer<'_> {
                 };
                 let values = self.model.parameters().iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
-                Some(Best { epoch: number(BEST_EPOCH)?, value, values })
+                let loss = f64::from_bits(number(BEST_LOSS)?);
+                Some(Best { epoch: number(BEST_EPOCH)?, value, loss, values })
             }
         };
         let layer = self.model.layer();

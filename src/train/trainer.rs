@@ -35,6 +35,8 @@ pub struct Best {
     pub epoch: u64,
     /// The metric's value.
     pub value: f64,
+    /// The validation loss, which decides between equal values.
+    pub loss: f64,
     /// Its parameters, in the model's order.
     pub values: Vec<Matrix>,
 }
@@ -275,7 +277,9 @@ impl<'g> Trainer<'g> {
             Metric::Loss => part.loss,
             metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
         };
-        let is_better = self.best.as_ref().is_none_or(|best| self.monitor.is_better(value, best.value));
+        let is_better = self.best.as_ref().is_none_or(|best| {
+            self.monitor.is_better(value, best.value) || (value == best.value && part.loss < best.loss)
+        });
         if !is_better {
             return;
         }
@@ -283,14 +287,14 @@ impl<'g> Trainer<'g> {
         match &mut self.best {
             // Into the memory that is there.
             Some(best) => {
-                (best.epoch, best.value) = (self.epoch, value);
+                (best.epoch, best.value, best.loss) = (self.epoch, value, part.loss);
                 for (kept, parameter) in best.values.iter_mut().zip(parameters) {
                     kept.view_mut().padded_mut().copy_from_slice(parameter.value.view().padded());
                 }
             }
             None => {
                 let values = parameters.iter().map(|parameter| parameter.value.clone()).collect();
-                self.best = Some(Best { epoch: self.epoch, value, values });
+                self.best = Some(Best { epoch: self.epoch, value, loss: part.loss, values });
             }
         }
     }
