@@ -59,6 +59,7 @@ pub struct ModelConfig {
     pub bias: bool,
     pub kappa: f64,
     pub init: InitName,
+    pub init_input: f64,
     pub features: FeatureSource,
     pub normalise_state: bool,
     pub dropout: f64,

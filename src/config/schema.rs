@@ -128,6 +128,8 @@ pub const FIELDS: &[Field] = &[
         "Bound of lambda(|W|) lambda(A) that the projection keeps: the nearer to 1, the farther nodes see and the more sweeps it takes."),
     word("model.init", "uniform", InitName::WORDS,
         "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them, or the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on."),
+    number("model.init_input", 1.0, Closed(0.0, 1000.0),
+        "First values of Omega or E are uniform within this over sqrt(m). Small ones let learned features grow from what the labels tell, instead of from noise."),
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
     flag("model.normalise_state", false, "Scales each row of the state to length 1 before the read-out."),

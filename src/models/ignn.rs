@@ -120,7 +120,7 @@ impl<'g> Ignn<'g> {
         };
         let w = model.initial_weight(config.init, seed);
         let mut values = vec![w];
-        values.extend(model.input.initial(seed));
+        values.extend(model.input.initial(seed, config.init_input));
         values.extend(model.readout.initial(seed));
         let slots = model.slots();
         let made = |(slot, value): (Slot, Matrix)| match trains {

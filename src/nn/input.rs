@@ -127,9 +127,9 @@ impl<'g> Input<'g> {
         slots
     }
 
-    /// First values, in the order of the slots: weights uniform within 1 / sqrt(m), a bias zero.
-    pub fn initial(&self, seed: u64) -> Vec<Matrix> {
-        let bound = 1.0 / (self.width as f64).sqrt();
+    /// First values, in the order of the slots: weights uniform within scale / sqrt(m), a bias zero.
+    pub fn initial(&self, seed: u64, scale: f64) -> Vec<Matrix> {
+        let bound = scale / (self.width as f64).sqrt();
         let value = |slot: &Slot| match slot.shape {
             (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
             (rows, cols) => random::uniform(seed, &slot.name, rows, cols, bound),
