@@ -1,11 +1,15 @@
 //! The golden cases: equilibria, logits, losses, gradients, in f64 by dense loops and in f32 by the engine.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ignn::config::{ActivationName, InputMap, ModelConfig};
+use ignn::nn::Backward;
 use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use serde_json::Value;
 
 use crate::engine::{Engine, Rows};
+use crate::model::{Case, Given, plain};
 use crate::reference::{Dense, Layer, Loss, Mat, Model, Outcome, Phi};
 use crate::util::project;
 
@@ -140,11 +144,15 @@ fn gradient_of<'a>(model: &Model, found: &'a Outcome, name: &str) -> &'a Mat {
     }
 }
 
+#[track_caller]
+fn assert_close(what: &str, found: &Mat, expected: &Mat, tolerance: f64) {
+    let (error, allowed) = (found.distance(expected), tolerance * expected.largest().max(1e-3));
+    assert!(error <= allowed, "{what} is off by {error}, allowed {allowed}");
+}
+
 fn compare(name: &str, case: &Value, model: &Model, found: &Outcome, tolerance: f64) {
     let close = |what: &str, found: &Mat, expected: &Mat| {
-        let error = found.distance(expected);
-        let allowed = tolerance * expected.largest().max(1e-3);
-        assert!(error <= allowed, "{name}: {what} is off by {error}, allowed {allowed}");
+        assert_close(&format!("{name}: {what}"), found, expected, tolerance);
     };
     match case.get("equilibria") {
         Some(all) => {
@@ -182,6 +190,89 @@ fn every_case_in_f64_and_in_f32() {
         let model = if case["kind"] == "stacked" { stack(&case) } else { one_layer(&case) };
         compare(name, &case, &model, &model.run(&Dense), 1e-9);
         compare(name, &case, &model, &model.run(&Engine), 1e-5);
+    }
+}
+
+/// A `single-*` case as a model of the library takes it; learned features start where the given ones lead.
+fn whole(case: &Value, given: Given) -> Case {
+    let nodes = case["nodes"].as_u64().unwrap() as usize;
+    let parameters = &case["parameters"];
+    let activation = match case["activation"].as_str().unwrap() {
+        "identity" => ActivationName::Identity,
+        "relu" => ActivationName::Relu,
+        "leaky_relu" => ActivationName::LeakyRelu,
+        "tanh" => ActivationName::Tanh,
+        "sigmoid" => ActivationName::Sigmoid,
+        other => panic!("activation {other}"),
+    };
+    let input = match case["input_map"].as_str() {
+        Some("OmegaU") => InputMap::Own,
+        Some("Omega1UA+Omega2U") => InputMap::Both,
+        _ => InputMap::Gathered,
+    };
+    let mut values: BTreeMap<String, Mat> = parameters
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(name, _)| *name != "U")
+        .map(|(name, value)| (full_name(name), mat(value)))
+        .collect();
+    let u = mat(&parameters["U"]);
+    if given == Given::Learned {
+        let omega = values.remove("layer0.Omega").unwrap();
+        values.insert("layer0.E".into(), u.times(&omega.t()));
+    }
+    let state = values["layer0.W"].rows;
+    let config = ModelConfig {
+        bias: parameters.get("bias").is_some(),
+        slope: f64::from(LEAKY),
+        ..plain(state, activation, input)
+    };
+    Case { a: adjacency(nodes, &case["adjacency"]), u, given, config, values, loss: loss(case, nodes) }
+}
+
+/// What a file of a model calls a golden parameter.
+fn full_name(name: &str) -> String {
+    if name == "Theta" { "head.Theta".into() } else { format!("layer0.{name}") }
+}
+
+#[test]
+fn every_single_case_through_the_model_itself() {
+    let names = ["identity-linear", "leaky-multilabel", "relu-directed", "relu-undirected"];
+    for name in names.into_iter().chain(["sigmoid-weighted-raw", "tanh-two-inputs-bias"]) {
+        let Some(golden) = golden(&format!("single-{name}.json")) else { return };
+        for given in [Given::Dense, Given::Sparse, Given::Learned] {
+            let maps = golden["input_map"].as_str();
+            if given == Given::Learned && maps == Some("Omega1UA+Omega2U") {
+                continue;
+            }
+            let case = whole(&golden, given);
+            let found = case.run(Backward::Exact);
+            let close = |what: &str, found: &Mat, expected: &Mat| {
+                assert_close(&format!("{name}, {given:?}: {what}"), found, expected, 1e-5);
+            };
+            close("equilibrium", &found.state, &mat(&golden["equilibrium"]));
+            let logits = mat(&golden["logits"]);
+            let rows = &case.loss.rows;
+            close("logits", &found.logits, &Mat::new(rows.len(), logits.cols, |i, k| logits.at(rows[i], k)));
+            let expected = number(&golden["loss_value"]);
+            assert!((found.loss - expected).abs() <= 1e-5 * expected, "{name}: {} {expected}", found.loss);
+            let mut compared = 0;
+            for (parameter, expected) in golden["gradients"].as_object().unwrap() {
+                let expected = mat(expected);
+                let gradient = match (parameter.as_str(), given) {
+                    // dL/dU = (dL/dE) Omega
+                    ("U", Given::Learned) => {
+                        found.gradients["layer0.E"].times(&mat(&golden["parameters"]["Omega"]))
+                    }
+                    ("U", _) | ("Omega", Given::Learned) => continue,
+                    _ => found.gradients[&full_name(parameter)].clone(),
+                };
+                close(&format!("gradient of {parameter}"), &gradient, &expected);
+                compared += 1;
+            }
+            assert_eq!(compared, found.gradients.len(), "{name}: every parameter");
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod interface;
 mod interrupted;
 mod malformed;
 mod memory;
+mod model;
 mod predict;
 mod raw;
 mod real_data;

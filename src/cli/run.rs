@@ -115,7 +115,7 @@ impl Curve {
                 let record: Value = serde_json::from_str(line)?;
                 let part = |name: &str| part_of(&record[name]);
                 let epoch = record["epoch"].as_u64().unwrap_or(0);
-                curve.judge(epoch, part("validation"), part("test"));
+                curve.judge(epoch, part("validation").as_ref(), part("test").as_ref());
                 let sweeps = |solve: &str| record[solve]["sweeps"].as_u64().unwrap_or(0);
                 curve.count(sweeps("forward"), sweeps("adjoint"), seconds_of(&record["seconds"]));
             }
@@ -130,14 +130,14 @@ impl Curve {
         self.train_seconds += seconds;
     }
 
-    fn judge(&mut self, epoch: u64, validation: Option<PartRecord>, test: Option<PartRecord>) {
-        if let Some(test) = &test {
+    fn judge(&mut self, epoch: u64, validation: Option<&PartRecord>, test: Option<&PartRecord>) {
+        if let Some(test) = test {
             let new = value(self.monitor, test);
             if self.best_test.as_ref().is_none_or(|(_, old, _)| self.monitor.is_better(new, *old)) {
                 self.best_test = Some((epoch, new, test.clone()));
             }
         }
-        if let Some(validation) = &validation {
+        if let Some(validation) = validation {
             let new = value(self.monitor, validation);
             // Equal values: the smaller loss, as the trainer decides.
             let is_better = self.chosen.as_ref().is_none_or(|(_, old, _)| {
@@ -145,7 +145,7 @@ impl Curve {
             });
             if is_better {
                 self.chosen_loss = validation.loss;
-                self.chosen = Some((epoch, new, test));
+                self.chosen = Some((epoch, new, test.cloned()));
             }
         }
     }
@@ -174,7 +174,7 @@ impl Curve {
 
 impl Observer for &mut Curve {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
-        self.judge(record.epoch, record.validation.clone(), record.test.clone());
+        self.judge(record.epoch, record.validation.as_ref(), record.test.as_ref());
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps as u64);
         self.count(record.forward.sweeps as u64, adjoint, record.seconds.total());
         self.last = Some(record.clone());
@@ -343,15 +343,19 @@ fn summary(all: &[Figures]) -> Vec<(String, f64, f64)> {
             let test = figures.chosen.as_ref()?.2.as_ref()?;
             test.scores.get(metric.name()).copied()
         });
-        push(&mut rows, format!("test {} (chosen on validation)", metric.name()), chosen.collect());
+        push(
+            &mut rows,
+            format!("test {} (chosen on validation)", metric.name()),
+            &chosen.collect::<Vec<_>>(),
+        );
     }
     let best = all.iter().filter_map(|figures| Some(figures.best_test.as_ref()?.1));
     let name = all.first().map_or("", |figures| figures.monitor.name());
-    push(&mut rows, format!("test {name} (best epoch on test)"), best.collect());
+    push(&mut rows, format!("test {name} (best epoch on test)"), &best.collect::<Vec<_>>());
     rows
 }
 
-fn push(rows: &mut Vec<(String, f64, f64)>, name: String, values: Vec<f64>) {
+fn push(rows: &mut Vec<(String, f64, f64)>, name: String, values: &[f64]) {
     if values.is_empty() {
         return;
     }

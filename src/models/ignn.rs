@@ -1,7 +1,9 @@
 //! The implicit model: input map, equilibrium layer, read-out; its parameters by name, forward and backward.
 //! It wires layers of `nn` together; which nodes, which loss and which step are for `train`.
 //!
-//!     B = b(U),   X = phi(A^T X W^T + B),   Y = read-out(dropout(normalise(X)))
+//! ```text
+//! B = b(U),   X = phi(A^T X W^T + B),   Y = read-out(dropout(normalise(X)))
+//! ```
 //!
 //! Parameters in order: `layer0.W`, those of the input map, those of the read-out; names as in [`super::file`]. A pass over
 //! chosen nodes works on compact rows ([`Pass`]); the state is that of all nodes.

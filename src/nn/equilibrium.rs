@@ -227,7 +227,7 @@ impl<'g> Equilibrium<'g> {
     /// A solve without contraction keeps its best state, and needs a buffer more for it.
     fn keep_best_where_needed(&mut self) {
         let holds = |side: &Side<'_>| side.certificate.as_ref().is_none_or(Certificate::holds);
-        if !(holds(&self.forward) && holds(&self.backward)) && !self.workspace.keeps_best() {
+        if !(self.workspace.keeps_best() || holds(&self.forward) && holds(&self.backward)) {
             self.workspace = Workspace::new(self.state.rows(), self.state.cols(), true);
         }
     }

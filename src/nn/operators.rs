@@ -34,6 +34,18 @@ impl<'g> Operators<'g> {
     pub fn of(relations: &'g [Relation]) -> Result<Self, AdjacencyError> {
         let incoming = relations.iter().map(AdjacencyRef::incoming).collect::<Result<Vec<_>, _>>()?;
         let outgoing = relations.iter().map(AdjacencyRef::outgoing).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::new(incoming, outgoing))
+    }
+
+    /// The same for adjacencies in memory: A_r^T and A_r of every relation.
+    ///
+    /// # Panics
+    /// Where there is no relation, or the two sides differ in their number of relations, nodes or entries.
+    pub fn new(incoming: Vec<AdjacencyRef<'g>>, outgoing: Vec<AdjacencyRef<'g>>) -> Self {
+        let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
+            side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
+        };
+        assert_eq!(shape(&incoming), shape(&outgoing), "both directions of the same relations");
         let nodes = incoming[0].rows();
         let blocks = |side: &[AdjacencyRef<'g>]| {
             let offsets: Vec<_> = side.iter().map(AdjacencyRef::offsets).collect();
@@ -47,14 +59,14 @@ impl<'g> Operators<'g> {
             Some(bound) => vec![bound.rho],
             None => incoming.iter().map(one_norm).collect(),
         };
-        Ok(Self {
+        Self {
             incoming_blocks: blocks(&incoming),
             outgoing_blocks: blocks(&outgoing),
             incoming,
             outgoing,
             spectral,
             radii,
-        })
+        }
     }
 
     /// Number of nodes.

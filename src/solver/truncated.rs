@@ -1,7 +1,9 @@
 //! Gradients that are cheaper than the adjoint equilibrium: a set number of damped adjoint sweeps from zero.
 //! They approximate, and their record says so: nothing is certified of them.
 //!
-//!     G_0 = 0,   G_{t+1} = (1 - damping) G_t + damping * D * (A G_t W + R),   t < steps
+//! ```text
+//! G_0 = 0,   G_{t+1} = (1 - damping) G_t + damping * D * (A G_t W + R),   t < steps
+//! ```
 //!
 //! One undamped step is the Jacobian-free gradient G = D * R; several damped ones are the phantom gradient. With many
 //! steps both go to the exact one, wherever it exists.

@@ -22,7 +22,7 @@ pub fn check(task: &Task, config: &IgnnConfig, allowed: u64) -> Result<u64, Trai
         Some(width) => format!("model.state={width} would fit, or raise --memory"),
         None => "no width fits: raise --memory".to_string(),
     };
-    Err(TrainError::Memory { needed: needed, allowed: allowed, hint })
+    Err(TrainError::Memory { needed, allowed, hint })
 }
 
 fn bytes(task: &Task, config: &IgnnConfig, width: u64) -> u64 {

@@ -183,7 +183,7 @@ impl<'g> Trainer<'g> {
 
         let clock = Instant::now();
         let is_last = epoch >= self.config.train.epochs;
-        let is_evaluated = is_last || epoch % self.config.train.evaluate_every.max(1) == 0;
+        let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let mut parts = if is_evaluated { self.evaluate() } else { BTreeMap::new() };
         self.note_best(&parts);
         seconds.evaluation = clock.elapsed().as_secs_f64();
