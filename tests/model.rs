@@ -56,6 +56,7 @@ pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> Model
         bias: false,
         kappa: 0.6,
         init: InitName::Uniform,
+        init_input: 1.0,
         features: ignn::config::FeatureSource::Auto,
         normalise_state: false,
         dropout: 0.0,
