@@ -45,7 +45,7 @@ fn later_layers_win() {
     let sets = ["train.seed=8", "model.hidden=64,32", "optim.clip=global", "train.split='a=b'"];
     let sets = sets.map(String::from);
     let config = IgnnConfig::resolve(Some("chains"), Some(&file), &sets).unwrap();
-    assert_eq!((config.model.state, config.model.kappa, config.train.epochs), (32, 0.9, 800));
+    assert_eq!((config.model.state, config.model.kappa, config.train.epochs), (32, 0.9, 200));
     assert_eq!((config.optim.clip_norm, config.optim.clip, config.train.seed), (2.0, Clip::Global, 8));
     assert_eq!((config.model.hidden, config.train.split), (vec![64, 32], "a=b".into()));
     assert_eq!(config.solver, IgnnConfig::default().solver);
