@@ -6,7 +6,7 @@
 //! | 0 | done; also when the reader of our output closed the pipe |
 //! | 1 | finished, but the goal was missed: `check` found damage, a solve did not converge |
 //! | 2 | wrong usage, wrong input, or the system refused |
-//! | 130 | stopped by a signal; unfinished output was removed |
+//! | 130 | stopped by a signal; unfinished output was removed, a run of `train` has its checkpoint |
 
 mod cli;
 
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     match cli::Cli::parse().run() {
         Ok(cli::Outcome::Done) => ExitCode::SUCCESS,
         Ok(cli::Outcome::Missed) => ExitCode::from(1),
+        Ok(cli::Outcome::Stopped) => ExitCode::from(cli::messages::STOPPED),
         Err(error) if cli::messages::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             cli::messages::print_error(&error);

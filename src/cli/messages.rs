@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit code after SIGINT, SIGTERM or SIGHUP; the handler is not told which.
-const STOPPED: i32 = 130;
+pub const STOPPED: u8 = 130;
 
 /// Prints `error: ...` with every cause that its message does not already contain.
 pub fn print_error(error: &anyhow::Error) {
@@ -55,7 +55,7 @@ pub fn stop_cleanly_on_signals() {
             false => "stopped",
         };
         let _ = writeln!(io::stderr(), "{what}");
-        std::process::exit(STOPPED);
+        std::process::exit(STOPPED.into());
     };
     // Without a handler the signal ends the process, and the next run removes what was left.
     if let Err(error) = ctrlc::set_handler(handler) {

@@ -25,6 +25,7 @@ mod sample;
 mod score_tables;
 mod summary;
 mod train;
+mod training;
 
 use std::io::{self, Write};
 
@@ -41,6 +42,8 @@ pub enum Outcome {
     Done,
     /// It finished, but missed its goal.
     Missed,
+    /// A signal ended it early, and it left its work in order.
+    Stopped,
 }
 
 /// Implicit graph neural networks on large graphs, on the cores of one machine

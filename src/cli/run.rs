@@ -2,17 +2,13 @@
 //! It hears records and formats; it trains nothing.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use ignn::config::IgnnConfig;
 use ignn::metrics::Metric;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 /// The resolved configuration.
@@ -27,12 +23,47 @@ pub const TENSORBOARD: &str = "tensorboard";
 pub const RUN: &str = "run.json";
 /// The model.
 pub const MODEL: &str = "model.safetensors";
-/// Lines that are not on a terminal come at most so often.
-const LINE_EVERY: Duration = Duration::from_secs(2);
 
 /// The model file of a run, or the file itself.
 pub fn model_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(MODEL) } else { path.to_path_buf() }
+}
+
+/// Whether a directory is a run, or one of several seeds.
+pub fn is_run(directory: &Path) -> bool {
+    directory.join(CONFIG).is_file() || !seeds(directory).is_empty()
+}
+
+/// Whether nothing is in a directory.
+pub fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The runs in a directory of several seeds; none where something else is in it.
+fn seeds(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut seeds: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    seeds.sort();
+    let is_seed = |path: &PathBuf| {
+        let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"));
+        named && path.join(CONFIG).is_file()
+    };
+    if seeds.iter().all(is_seed) { seeds } else { Vec::new() }
+}
+
+/// Refuses to go on with what is no run.
+pub fn check(run: &Path) -> Result<()> {
+    if run.join(CONFIG).is_file() {
+        return Ok(());
+    }
+    match seeds(run).last() {
+        Some(last) => bail!(
+            "{}: several runs, one for each seed: resume one of them, such as {}",
+            run.display(),
+            last.display()
+        ),
+        None => bail!("{}: not a run directory (expected {CONFIG} in it)", run.display()),
+    }
 }
 
 /// The dataset that a run was made with.
@@ -89,7 +120,8 @@ pub struct Figures {
     pub estimated_bytes: u64,
 }
 
-fn value(metric: Metric, part: &PartRecord) -> f64 {
+/// A score of a part.
+pub fn value(metric: Metric, part: &PartRecord) -> f64 {
     match metric {
         Metric::Loss => part.loss,
         metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
@@ -194,81 +226,6 @@ fn seconds_of(value: &Value) -> f64 {
     value.as_object().map_or(0.0, |phases| phases.values().filter_map(Value::as_f64).sum())
 }
 
-/// A bar with a line an epoch on a terminal, a line now and then elsewhere.
-pub struct Console {
-    bar: Option<ProgressBar>,
-    is_quiet: bool,
-    monitor: Metric,
-    epochs: u64,
-    last_line: Option<Instant>,
-}
-
-impl Console {
-    /// For a run of this configuration.
-    pub fn new(is_quiet: bool, config: &IgnnConfig, monitor: Metric) -> Self {
-        let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
-                .expect("a template that parses");
-            ProgressBar::new(config.train.epochs).with_style(style)
-        });
-        Self { bar, is_quiet, monitor, epochs: config.train.epochs, last_line: None }
-    }
-
-    fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => {
-                // If standard error is closed there is nobody left to tell.
-                let _ = writeln!(io::stderr(), "{line}");
-            }
-        }
-    }
-}
-
-impl Observer for Console {
-    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
-        if let Some(bar) = &self.bar {
-            bar.set_position(record.epoch);
-        }
-        let is_due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
-        let is_last = record.epoch >= self.epochs;
-        if !self.is_quiet && (self.bar.is_some() || is_due || is_last) {
-            self.say(&epoch_line(record, self.monitor));
-            self.last_line = Some(Instant::now());
-        }
-        if is_last && let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
-        if !self.is_quiet {
-            self.say(&format!("note: {text}"));
-        }
-        Ok(())
-    }
-}
-
-/// `epoch 12: loss 0.4312, accuracy train 0.93 val 0.81 test 0.80, 14 + 17 sweeps, q 0.89, 0.21 s`
-fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
-    let mut line = format!("epoch {}:", record.epoch);
-    if record.loss.is_finite() {
-        line += &format!(" loss {:.4},", record.loss);
-    }
-    let parts: Vec<String> =
-        record.parts().map(|(name, part)| format!("{name} {:.4}", value(monitor, part))).collect();
-    if !parts.is_empty() {
-        line += &format!(" {} {},", monitor.name(), parts.join(" "));
-    }
-    let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
-    line += &format!(" {}{adjoint} sweeps, q {:.4}", record.forward.sweeps, record.contraction);
-    if let Some(error) = record.forward.certified_error {
-        line += &format!(", error at most {:.1e}", error.largest);
-    }
-    line + &format!(", {}", quantity::seconds(record.seconds.total()))
-}
-
 fn part_json(part: &PartRecord) -> Value {
     serde_json::to_value(part).unwrap_or(Value::Null)
 }
@@ -366,7 +323,7 @@ fn push(rows: &mut Vec<(String, f64, f64)>, name: String, values: &[f64]) {
 }
 
 /// What a person reads at the end.
-pub fn as_text(out: &Path, all: &[Figures]) -> String {
+pub fn as_text(places: &[PathBuf], all: &[Figures]) -> String {
     let mut text = String::new();
     if let [figures] = all {
         text += &one_run(figures);
@@ -393,12 +350,17 @@ pub fn as_text(out: &Path, all: &[Figures]) -> String {
         }
         text += &format!("\n{}", means.render());
     }
-    let place = if all.len() == 1 { out.to_path_buf() } else { out.join("seed-*") };
-    text + &format!(
-        "\nmodel: {}\nnext: ignn eval DATASET --model {}\n",
-        place.join(MODEL).display(),
-        out.display()
-    )
+    text.push('\n');
+    for place in places {
+        text += &format!("model: {}\n", place.join(MODEL).display());
+    }
+    for (place, figures) in places.iter().zip(all) {
+        if figures.ended == Ended::Stopped {
+            return text + &format!("next: ignn train --resume {}\n", place.display());
+        }
+    }
+    let first = places.first().map_or_else(String::new, |place| place.display().to_string());
+    text + &format!("next: ignn eval DATASET --model {first}\n")
 }
 
 fn value_of(figures: &Figures, part: &PartRecord) -> f64 {

@@ -2,7 +2,7 @@
 //! Words become a configuration and calls of the library; what is shown of a run is in `run`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,8 @@ use ignn::report::tensorboard::TensorBoard;
 use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
 use ignn_format::FormatError;
 
-use super::run::{self, Console, Curve, Figures};
+use super::run::{self, Curve, Figures};
+use super::training::Console;
 use super::{Outcome, Session, machine, messages};
 
 /// Train a model on a dataset
@@ -26,7 +27,11 @@ use super::{Outcome, Session, machine, messages};
 /// part, and all that `ignn predict` needs.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all keys with their
-/// defaults. The same seed gives the same bits on any number of threads. Ctrl-C ends the run after the epoch, with a checkpoint.
+/// defaults. The same seed gives the same bits on any number of threads.
+///
+/// Ctrl-C (SIGINT, SIGTERM) ends the run after its epoch, with a checkpoint, the best model so far, and exit code 130;
+/// --resume goes on to the same bits as if nothing had happened. Once more ends it at once: --resume then goes on from the
+/// last checkpoint, as after any other sudden end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -92,6 +97,9 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
         Some((first, last)) => (number(first)?..=number(last.trim_start_matches('='))?).collect(),
         None => text.split(',').map(number).collect::<Result<_, _>>()?,
     };
+    if let Some(seed) = seeds.iter().enumerate().find_map(|(at, s)| seeds[..at].contains(s).then_some(s)) {
+        return Err(format!("seed {seed} is there twice"));
+    }
     if seeds.is_empty() { Err(format!("no seeds in {text:?}")) } else { Ok(Seeds(seeds)) }
 }
 
@@ -103,15 +111,16 @@ impl Command {
             return Ok(Outcome::Done);
         }
         if let Some(run) = &self.resume {
+            run::check(run)?;
             let config_file = run.join(run::CONFIG);
             let config = IgnnConfig::resolve(None, Some(&config_file), &self.epoch_setting())?;
             let dataset = match &self.dataset {
                 Some(dataset) => dataset.clone(),
                 None => run::dataset_of(run)?,
             };
-            let job = Job { dataset, out: run.clone(), config, init: None, resumes: true };
+            let job = Job { dataset, out: run.clone(), config, init: None, resumes: true, replaces: None };
             let figures = job.train(session)?;
-            return print(session, run, &[figures]);
+            return print(session, std::slice::from_ref(run), &[figures]);
         }
         let (Some(dataset), Some(out)) = (self.dataset.clone(), self.out.clone()) else {
             bail!("DATASET and --out RUN are needed");
@@ -122,35 +131,44 @@ impl Command {
             sets.push(format!("train.seed={}", session.seed));
         }
         let config = IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?;
-        if out.exists() && !is_empty(&out) {
+        let mut replaces = None;
+        if out.exists() && !run::is_empty(&out) {
             if !self.force {
                 return Err(FormatError::Exists { path: out }.into());
             }
-            if !out.join(run::CONFIG).exists() {
+            if !run::is_run(&out) {
                 bail!("{}: not a run directory: --force replaces only those", out.display());
             }
-            fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+            replaces = Some(out.clone());
         }
         let init = self.init.as_deref().map(run::model_file);
         let Some(Seeds(seeds)) = &self.seeds else {
-            let figures = Job { dataset, out: out.clone(), config, init, resumes: false }.train(session)?;
-            return print(session, &out, &[figures]);
+            let job = Job { dataset, out: out.clone(), config, init, resumes: false, replaces };
+            let figures = job.train(session)?;
+            return print(session, &[out], &[figures]);
         };
-        let mut all = Vec::new();
+        let (mut places, mut all) = (Vec::new(), Vec::new());
         for &seed in seeds {
             let mut config = config.clone();
             config.train.seed = seed;
             let place = out.join(format!("seed-{seed}"));
-            let job =
-                Job { dataset: dataset.clone(), out: place, config, init: init.clone(), resumes: false };
+            let job = Job {
+                dataset: dataset.clone(),
+                out: place.clone(),
+                config,
+                init: init.clone(),
+                resumes: false,
+                replaces: replaces.take(),
+            };
             let figures = job.train(session)?;
             let is_stopped = figures.ended == Ended::Stopped;
             all.push(figures);
+            places.push(place);
             if is_stopped {
                 break;
             }
         }
-        print(session, &out, &all)
+        print(session, &places, &all)
     }
 
     fn epoch_setting(&self) -> Vec<String> {
@@ -158,15 +176,14 @@ impl Command {
     }
 }
 
-fn is_empty(directory: &Path) -> bool {
-    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-fn print(session: &Session, out: &Path, all: &[Figures]) -> Result<Outcome> {
+fn print(session: &Session, places: &[PathBuf], all: &[Figures]) -> Result<Outcome> {
     if session.json {
         session.print_json(&run::as_json(all))?;
     } else {
-        session.print(&run::as_text(out, all))?;
+        session.print(&run::as_text(places, all))?;
+    }
+    if all.iter().any(|figures| figures.ended == Ended::Stopped) {
+        return Ok(Outcome::Stopped);
     }
     let all_converged = all.iter().all(|figures| figures.converged);
     Ok(if all_converged { Outcome::Done } else { Outcome::Missed })
@@ -179,6 +196,8 @@ struct Job {
     config: IgnnConfig,
     init: Option<PathBuf>,
     resumes: bool,
+    /// An older run that makes room as soon as this one can begin.
+    replaces: Option<PathBuf>,
 }
 
 impl Job {
@@ -192,8 +211,17 @@ impl Job {
         let place = checkpoint::path(&self.out);
         if let Some(init) = &self.init {
             Model::read(init)?.copy_into(trainer.model_mut(), init)?;
+            // Another graph may have another bound.
+            trainer.model_mut().project()?;
+        }
+        if let Some(old) = &self.replaces {
+            fs::remove_dir_all(old).with_context(|| old.display().to_string())?;
         }
         if self.resumes {
+            if !place.exists() {
+                let out = self.out.display();
+                bail!("{out}: the run ended before its first checkpoint: train anew, with --force");
+            }
             trainer.restore(&place)?;
         }
         fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;

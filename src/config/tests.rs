@@ -45,10 +45,14 @@ fn later_layers_win() {
     let sets = ["train.seed=8", "model.hidden=64,32", "optim.clip=global", "train.split='a=b'"];
     let sets = sets.map(String::from);
     let config = IgnnConfig::resolve(Some("chains"), Some(&file), &sets).unwrap();
-    assert_eq!((config.model.state, config.model.kappa, config.train.epochs), (32, 0.9, 200));
+    let preset = IgnnConfig::resolve(Some("chains"), None, &[]).unwrap();
+    assert_ne!(preset.model.state, 32);
+    assert_ne!(preset.train.epochs, IgnnConfig::default().train.epochs, "the preset says how long");
+    let from_preset = (preset.model.kappa, preset.train.epochs);
+    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (32, from_preset));
     assert_eq!((config.optim.clip_norm, config.optim.clip, config.train.seed), (2.0, Clip::Global, 8));
     assert_eq!((config.model.hidden, config.train.split), (vec![64, 32], "a=b".into()));
-    assert_eq!(config.solver, IgnnConfig::default().solver);
+    assert_eq!(config.solver, preset.solver);
 }
 
 #[test]

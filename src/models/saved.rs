@@ -105,19 +105,26 @@ impl Model {
     /// Gives a model these values, which must be of its names and shapes; `origin` is what messages name.
     pub fn copy_into(&self, model: &mut Ignn<'_>, origin: &Path) -> Result<(), FormatError> {
         let slots = model.slots();
+        if let Some((extra, _)) =
+            self.values.iter().find(|(own, _)| !slots.iter().any(|slot| slot.name == own.name))
+        {
+            let names: Vec<_> = slots.iter().map(|slot| slot.name.as_str()).collect();
+            let what = "the model does not fit the dataset and configuration: parameters";
+            return Err(FormatError::invalid(origin, what, format!("{} too", extra.name), names.join(", ")));
+        }
         for (slot, parameter) in slots.iter().zip(model.parameters_mut()) {
             let expected = format!("{} of shape {:?}", slot.name, slot.shape);
             let found = self.values.iter().find(|(own, _)| own.name == slot.name);
             let Some((own, value)) = found else {
                 let names: Vec<_> = self.values.iter().map(|(own, _)| own.name.as_str()).collect();
-                let what = "the model does not fit the dataset: parameters";
+                let what = "the model does not fit the dataset and configuration: parameters";
                 return Err(FormatError::invalid(origin, what, names.join(", "), expected));
             };
             if own.shape != slot.shape {
                 let found = format!("{} of shape {:?}", own.name, own.shape);
                 return Err(FormatError::invalid(
                     origin,
-                    "the model does not fit the dataset",
+                    "the model does not fit the dataset and configuration",
                     found,
                     expected,
                 ));

@@ -35,13 +35,15 @@ pub enum TrainError {
     },
     /// A loss for other labels.
     #[error(
-        "train.loss: {found} does not fit the dataset's labels (found {labels}, expected by this loss the other kind): use train.loss={fits} or auto"
+        "train.loss: {found} does not fit the dataset's labels (found {labels}, expected {expected}): use train.loss={fits} or auto"
     )]
     Loss {
         /// The loss asked for.
         found: &'static str,
         /// The labels.
         labels: &'static str,
+        /// The labels that it takes.
+        expected: &'static str,
         /// The loss that fits.
         fits: &'static str,
     },
@@ -68,12 +70,16 @@ pub enum TrainError {
         found: String,
     },
     /// A metric that the labels do not have.
-    #[error("train.monitor: {found} is not told of these labels (found {labels} labels): use auto")]
+    #[error(
+        "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} or auto"
+    )]
     Monitor {
         /// The metric asked for.
         found: String,
         /// The kind of labels.
         labels: &'static str,
+        /// Scores that fit.
+        fits: &'static str,
     },
     /// A solve that gave something that is no number.
     #[error("layer 0, epoch {epoch}: {source}")]

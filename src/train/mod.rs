@@ -13,6 +13,7 @@ pub mod checkpoint;
 mod error;
 pub mod memory;
 mod record;
+mod settings;
 pub mod task;
 pub mod trainer;
 

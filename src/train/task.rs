@@ -6,12 +6,16 @@ use ignn_format::splits::Split;
 use ignn_format::{FormatError, Relation};
 
 use super::TrainError;
-use crate::config::{FeatureSource, IgnnConfig, LossName, TrainConfig, find_part};
+use crate::config::{FeatureSource, IgnnConfig, InputMap, LossName, TrainConfig, find_part};
 use crate::dense::MatrixRef;
 use crate::graph::Dataset;
 use crate::metrics::Scores;
-use crate::models::only_relation;
+use crate::models::{ModelError, only_relation};
 use crate::nn::{Features, LossKind, Operators, Targets};
+
+/// Kinds of labels in words.
+pub(super) const CLASSES: &str = "one class a node";
+pub(super) const SETS: &str = "sets of classes";
 
 /// Nodes of a part, rising, with at least one label each.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +52,11 @@ impl Task {
             FeatureSource::Auto => !has_features,
             FeatureSource::Learned => true,
             FeatureSource::Given if has_features => false,
-            FeatureSource::Given => return Err(crate::models::ModelError::NoFeatures.into()),
+            FeatureSource::Given => return Err(ModelError::NoFeatures.into()),
         };
+        if learns_features && config.model.input == InputMap::Both {
+            return Err(ModelError::LearnedTwice.into());
+        }
         Ok(Self { dataset, relations, labels, parts, loss, learns_features })
     }
 
@@ -115,10 +122,12 @@ fn loss(labels: &Labels, wanted: LossName) -> Result<LossKind, TrainError> {
             Ok(LossKind::BinaryCrossEntropy)
         }
         (LossName::CrossEntropy, Labels::Multi { .. }) => {
-            Err(TrainError::Loss { found: "cross-entropy", labels: "sets", fits: "binary-cross-entropy" })
+            let (found, fits) = ("cross-entropy", "binary-cross-entropy");
+            Err(TrainError::Loss { found, labels: SETS, expected: CLASSES, fits })
         }
         (LossName::BinaryCrossEntropy, Labels::Single { .. }) => {
-            Err(TrainError::Loss { found: "binary-cross-entropy", labels: "single", fits: "cross-entropy" })
+            let (found, fits) = ("binary-cross-entropy", "cross-entropy");
+            Err(TrainError::Loss { found, labels: CLASSES, expected: SETS, fits })
         }
     }
 }

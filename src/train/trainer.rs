@@ -19,13 +19,14 @@ use std::time::Instant;
 use ignn_format::labels::{LabelKind, Labels};
 
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
+use super::settings::{clip, decay, method, monitor, schedule};
 use super::{Task, TrainError};
-use crate::config::{self, ClassWeights, GradientKind, IgnnConfig, Monitor, OnFailure};
+use crate::config::{ClassWeights, GradientKind, IgnnConfig, OnFailure};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::{Ignn, Model, Pass};
 use crate::nn::{Backward, Loss, Operators, balanced_weights};
-use crate::optim::{Clip, Decay, Method, Optimiser, Schedule, WeightDecay};
+use crate::optim::Optimiser;
 use crate::solver::SolveInfo;
 
 /// The best model so far, by the monitored metric on the validation part.
@@ -73,11 +74,11 @@ pub struct Trainer<'g> {
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
+        let monitor = monitor(task.labels(), config.train.monitor)?;
         let classes = task.labels().classes().len();
         let features = task.features()?;
         let seed = config.train.seed;
         let mut model = Ignn::new(operators, features, &config.model, classes, seed, true)?;
-        let monitor = monitor(task.labels(), config.train.monitor)?;
         let weights = match config.train.class_weights {
             ClassWeights::None => None,
             ClassWeights::Balanced => Some(balanced_weights(&task.parts().train, task.targets(), classes)),
@@ -148,6 +149,10 @@ impl<'g> Trainer<'g> {
         stop: &AtomicBool,
         mut after: impl FnMut(&Self) -> Result<(), TrainError>,
     ) -> Result<Ended, TrainError> {
+        // A run that ran out of patience does so again.
+        if self.epoch.checked_sub(1).is_some_and(|last| self.is_out_of_patience(last)) {
+            return Ok(Ended::Patience);
+        }
         loop {
             let record = self.advance()?;
             observer.epoch(&record)?;
@@ -156,9 +161,7 @@ impl<'g> Trainer<'g> {
             if is_last {
                 return Ok(Ended::Epochs);
             }
-            let patience = self.config.train.stop_after;
-            let since = self.best.as_ref().map_or(0, |best| record.epoch - best.epoch);
-            if patience > 0 && since >= patience {
+            if self.is_out_of_patience(record.epoch) {
                 return Ok(Ended::Patience);
             }
             if stop.load(Ordering::Relaxed) {
@@ -166,6 +169,12 @@ impl<'g> Trainer<'g> {
             }
             after(self)?;
         }
+    }
+
+    fn is_out_of_patience(&self, epoch: u64) -> bool {
+        let patience = self.config.train.stop_after;
+        let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.epoch));
+        patience > 0 && since >= patience
     }
 
     /// One epoch: the record of the model at hand, and a step, but after the last epoch.
@@ -339,58 +348,4 @@ impl<'g> Trainer<'g> {
             values: slots.into_iter().enumerate().map(|(at, slot)| (slot, value(at))).collect(),
         }
     }
-}
-
-fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
-    let is_single = matches!(labels, Labels::Single { .. });
-    let metric = match wanted {
-        Monitor::Auto if is_single => Metric::Accuracy,
-        Monitor::Auto | Monitor::MicroF1 => Metric::MicroF1,
-        Monitor::Accuracy => Metric::Accuracy,
-        Monitor::MacroF1 => Metric::MacroF1,
-        Monitor::TopKMicroF1 => Metric::TopKMicroF1,
-        Monitor::TopKMacroF1 => Metric::TopKMacroF1,
-        Monitor::Loss => Metric::Loss,
-    };
-    let fits = match metric {
-        Metric::Accuracy => is_single,
-        Metric::TopKMicroF1 | Metric::TopKMacroF1 => !is_single,
-        _ => true,
-    };
-    let labels = if is_single { "single" } else { "multiple" };
-    if fits { Ok(metric) } else { Err(TrainError::Monitor { found: wanted.to_string(), labels }) }
-}
-
-fn method(config: &IgnnConfig) -> Method {
-    let optim = &config.optim;
-    match optim.method {
-        config::Method::Adam => {
-            Method::Adam { beta1: optim.beta1, beta2: optim.beta2, epsilon: optim.epsilon }
-        }
-        config::Method::Sgd => Method::Sgd { momentum: optim.momentum },
-    }
-}
-
-fn decay(config: &IgnnConfig) -> WeightDecay {
-    WeightDecay { rate: config.optim.weight_decay, decoupled: config.optim.decoupled }
-}
-
-fn clip(config: &IgnnConfig) -> Clip {
-    match config.optim.clip {
-        config::Clip::None => Clip::None,
-        config::Clip::Tensor => Clip::Tensor(config.optim.clip_norm),
-        config::Clip::Global => Clip::Global(config.optim.clip_norm),
-    }
-}
-
-fn schedule(config: &IgnnConfig) -> Schedule {
-    let optim = &config.optim;
-    let decay = match optim.schedule {
-        config::Schedule::Constant => Decay::Constant,
-        config::Schedule::Cosine => Decay::Cosine { floor: optim.schedule_floor },
-        config::Schedule::Step => {
-            Decay::Step { every: optim.step_epochs as usize, factor: optim.step_factor }
-        }
-    };
-    Schedule { decay, warm_up: optim.warmup_epochs as usize }
 }

@@ -83,6 +83,20 @@ fn naive_change(old: MatrixRef<'_>, new: MatrixRef<'_>, u: &[f32], v: &[f32]) ->
     (weighted, largest, state)
 }
 
+/// [`Change::row`] by definition.
+fn naive_row_change(old: MatrixRef<'_>, new: MatrixRef<'_>, above: f32) -> f32 {
+    let largest = |row: &mut dyn Iterator<Item = f32>| row.fold(0.0f32, |max, x| max.max(x.abs()));
+    let mut found = 0.0f32;
+    for i in 0..new.rows() {
+        let size = largest(&mut old.row(i).iter().chain(new.row(i)).copied());
+        if size > above {
+            let moved = largest(&mut old.row(i).iter().zip(new.row(i)).map(|(old, new)| new - old));
+            found = found.max(moved / size);
+        }
+    }
+    found
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -101,6 +115,33 @@ proptest! {
             prop_assert!(change.finite);
             prop_assert_eq!((change.largest, change.state), (largest, state));
             prop_assert!((f64::from(change.weighted) - weighted).abs() <= 1e-6 * weighted, "{}", what);
+        }
+    }
+
+    #[test]
+    fn rows_are_measured_by_themselves_above_the_floor(
+        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, floor in 0usize..4, weighted: bool,
+    ) {
+        let mut case = Case::random(seed, nodes, width, 1);
+        // Rows of many orders, before and after.
+        for i in 0..nodes {
+            let scale = 10f32.powi(-((i % 7) as i32));
+            case.input.row_mut(i).iter_mut().for_each(|x| *x *= scale);
+            case.from.row_mut(i).iter_mut().for_each(|x| *x *= scale);
+        }
+        case.weights[0].view_mut().padded_mut().iter_mut().for_each(|w| *w *= 1e-6);
+        let (u, v) = (vec![1.0; nodes], vec![1.0; width]);
+        let above = [0.0, 1e-5, 1e-2, 10.0][floor];
+        for isa in Isa::available() {
+            let norm = match weighted {
+                true => Norm { u: Some(&u), v: Some(&v), rows: Some(above) },
+                false => Norm { rows: Some(above), ..Norm::default() },
+            };
+            let (to, change) = case.forward(isa, Activation::Tanh, norm);
+            let expected = naive_row_change(case.from.view(), to.view(), above);
+            prop_assert_eq!(change.row, expected, "{} above {}", isa.name(), above);
+            let (_, change) = case.forward(isa, Activation::Tanh, Norm { rows: None, ..norm });
+            prop_assert_eq!(change.row, 0.0, "not asked for");
         }
     }
 

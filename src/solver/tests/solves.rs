@@ -202,3 +202,47 @@ fn a_solve_that_is_certified_does_not_give_up_on_a_wave() {
     let last = found.state.row(nodes - 1)[0];
     assert!((f64::from(last) / 1.1f64.powi(nodes as i32 - 1) - 1.0).abs() < 1e-4, "{last}");
 }
+
+/// A path that halves what it passes on: x_i = 2^-i.
+fn halving(nodes: usize) -> Equation {
+    let entries = (1..nodes).map(|node| (node - 1, node, 1.0)).collect();
+    let b = Matrix::from_fn(nodes, 1, |node, _| if node == 0 { 1.0 } else { 0.0 });
+    Equation::one(&Graph { nodes, entries }, Matrix::from_fn(1, 1, |_, _| 0.5), b, Activation::Identity)
+}
+
+#[test]
+fn measured_by_rows_a_wave_is_followed_to_its_end() {
+    let solve = |nodes, measure| {
+        let found = halving(nodes).forward(&SolveParams { measure, ..SolveParams::default() });
+        assert!(found.info.converged, "{:?}", found.info);
+        let state: Vec<f32> = (0..nodes).map(|node| found.state.row(node)[0]).collect();
+        (found.info, state)
+    };
+    // By the largest entry the solve ends where a sweep adds 1e-5 of it, and the far end stays at zero.
+    let (info, state) = solve(30, Measure::State);
+    assert!(info.sweeps < 20 && state[29] == 0.0, "{info:?}");
+    let (info, state) = solve(30, Measure::Row);
+    assert!((0..30).all(|node| state[node as usize] == 0.5f32.powi(node)), "{state:?}");
+    // The sweep after the last is the one that changes nothing.
+    assert_eq!((info.sweeps, info.relative_residual), (31, 0.0));
+
+    // 2^-40 is below 1e-12: rows from there on have faded, and no sweep is made for them.
+    let (info, state) = solve(60, Measure::Row);
+    assert_eq!(info.sweeps, 41, "{info:?}");
+    assert!((0..=40).all(|node| state[node as usize] == 0.5f32.powi(node)) && state[41] == 0.0);
+}
+
+#[test]
+fn measured_by_rows_patience_does_not_end_a_wave() {
+    // Without a certificate, and a front that moves as much in every sweep: nothing gets smaller for 50 sweeps.
+    let nodes = 50;
+    let mut entries: Vec<_> = (1..nodes).map(|node| (node - 1, node, 1.0)).collect();
+    entries.push((0, 0, 1.1));
+    let b = Matrix::from_fn(nodes, 1, |node, _| if node == 0 { 1.0 } else { 0.0 });
+    let w = Matrix::from_fn(1, 1, |_, _| 1.0);
+    let equation = Equation::one(&Graph { nodes, entries }, w, b, Activation::Tanh);
+    let solve = |measure| equation.forward(&SolveParams { measure, patience: 5, ..SolveParams::default() });
+    let by_row = solve(Measure::Row);
+    assert!(by_row.info.contraction.is_none() && by_row.info.converged, "{:?}", by_row.info);
+    assert!(by_row.info.sweeps > nodes && by_row.state.row(nodes - 1)[0] > 0.05, "{:?}", by_row.info);
+}

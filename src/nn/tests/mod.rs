@@ -1,4 +1,8 @@
 //! Read-out and loss on the golden cases: logits, loss and gradient of Theta from the equilibria given.
+//! Below it: the input map, and the layer with its operators.
+
+mod input;
+mod layer;
 
 use serde_json::Value;
 

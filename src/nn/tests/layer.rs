@@ -1,0 +1,220 @@
+//! Operators and the equilibrium layer: bounds, kept vectors, starts, solves without a certificate.
+
+use crate::dense::Matrix;
+use crate::kernels::naive::{Operator, Random, Rows};
+use crate::kernels::{Activation, AdjacencyRef};
+use crate::nn::{Backward, Equilibrium, Operators, Vectors};
+use crate::solver::{SolveInfo, SolveParams};
+
+/// A graph in both directions.
+pub struct Both {
+    incoming: Operator,
+    outgoing: Operator,
+}
+
+impl Both {
+    /// Rows of at most 60 entries, with values.
+    pub fn random(random: &mut Random, nodes: usize) -> Self {
+        Self::of(Operator::random(random, nodes, nodes, 1))
+    }
+
+    /// From edges (source, target, value).
+    fn edges(nodes: usize, edges: &[(usize, usize, f32)]) -> Self {
+        let mut incoming = Operator {
+            columns: nodes,
+            offsets: vec![0],
+            neighbours: Vec::new(),
+            values: Some(Vec::new()),
+            gather_scale: None,
+            row_scale: None,
+        };
+        for row in 0..nodes {
+            for edge in edges.iter().filter(|edge| edge.1 == row) {
+                incoming.neighbours.push(edge.0 as u32);
+                incoming.values.as_mut().unwrap().push(edge.2);
+            }
+            incoming.offsets.push(incoming.neighbours.len() as u64);
+        }
+        Self::of(incoming)
+    }
+
+    fn of(incoming: Operator) -> Self {
+        let nodes = incoming.columns;
+        let mut entries = Vec::new();
+        for row in 0..nodes {
+            entries.extend(incoming.view().entries(row).map(|(column, value)| (column, row, value)));
+        }
+        entries.sort_by_key(|entry| (entry.0, entry.1));
+        let offset = |row| entries.partition_point(|entry| entry.0 < row) as u64;
+        let outgoing = Operator {
+            columns: nodes,
+            offsets: (0..=nodes).map(offset).collect(),
+            neighbours: entries.iter().map(|entry| entry.1 as u32).collect(),
+            values: Some(entries.iter().map(|entry| entry.2).collect()),
+            gather_scale: None,
+            row_scale: None,
+        };
+        Self { incoming, outgoing }
+    }
+
+    pub fn operators(&self) -> Operators<'_> {
+        Operators::new(vec![self.incoming.view()], vec![self.outgoing.view()])
+    }
+
+    /// A^T
+    pub fn dense(&self) -> Rows {
+        let view: AdjacencyRef<'_> = self.incoming.view();
+        let mut rows = vec![vec![0.0; view.rows()]; view.rows()];
+        for (i, row) in rows.iter_mut().enumerate() {
+            view.entries(i).for_each(|(column, value)| row[column] += f64::from(value));
+        }
+        rows
+    }
+}
+
+#[test]
+fn radii_are_those_of_the_graph() {
+    // A cycle whose weights multiply to 8, and a tail.
+    let edges = [(0, 1, 2.0), (1, 2, 2.0), (2, 0, 2.0), (2, 3, 100.0)];
+    let cycle = Both::edges(4, &edges);
+    let operators = cycle.operators();
+    assert_eq!((operators.nodes(), operators.nonzeros()), (4, 4));
+    let rho = operators.radii()[0];
+    assert!((2.0..2.0 + 1e-5).contains(&rho), "{rho}");
+    assert_eq!(operators.spectral().unwrap().rho, rho);
+    let radius = operators.weight_radius(0, 0.9);
+    assert!(radius <= 0.45 && radius > 0.4499, "{radius}");
+    assert_eq!(operators.weight_radius(0, 0.0), 0.0);
+
+    // Without a cycle nothing comes back: any weight will do.
+    let path = Both::edges(3, &[(0, 1, 5.0), (1, 2, 5.0)]);
+    assert_eq!((path.operators().radii()[0], path.operators().weight_radius(0, 0.9)), (0.0, f64::INFINITY));
+
+    // Several relations: what each node passes on at most.
+    let path = Both::edges(4, &[(0, 1, 0.5), (0, 2, 0.25), (3, 1, 0.5)]);
+    let (incoming, outgoing) = (
+        vec![cycle.incoming.view(), path.incoming.view()],
+        vec![cycle.outgoing.view(), path.outgoing.view()],
+    );
+    let several = Operators::new(incoming, outgoing);
+    assert!(several.spectral().is_none());
+    let norms: Vec<f64> = (0..2)
+        .map(|r| {
+            let a_t = [&cycle, &path][r].dense();
+            // ||A||_1 of mathematics.md: the largest sum over what a node gathers.
+            a_t.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max)
+        })
+        .collect();
+    for (found, expected) in several.radii().iter().zip(&norms) {
+        assert!(found >= expected && *found <= expected * (1.0 + 1e-6), "{found} {expected}");
+    }
+    assert_eq!(several.nonzeros(), 7);
+}
+
+#[test]
+#[should_panic(expected = "both directions of the same relations")]
+fn operators_need_both_directions() {
+    let path = Both::edges(3, &[(0, 1, 5.0), (1, 2, 5.0)]);
+    let other = Both::edges(3, &[(0, 1, 5.0)]);
+    Operators::new(vec![path.incoming.view()], vec![other.outgoing.view()]);
+}
+
+/// A layer whose input and right side are drawn by a seed.
+fn layer<'g>(operators: &'g Operators<'g>, width: usize, activation: Activation) -> Equilibrium<'g> {
+    let mut layer = Equilibrium::new(operators, width, activation).with_adjoint();
+    let random = &mut Random(5);
+    layer.input = random.matrix(operators.nodes(), width);
+    layer.right = random.matrix(operators.nodes(), width);
+    layer
+}
+
+/// W within `kappa / rho`.
+fn weight(operators: &Operators<'_>, width: usize, kappa: f64, seed: u64) -> Matrix {
+    let size = (operators.weight_radius(0, kappa) / width as f64) as f32;
+    let random = &mut Random(seed);
+    Matrix::from_fn(width, width, |_, _| size * random.float())
+}
+
+fn timeless(info: SolveInfo) -> SolveInfo {
+    SolveInfo { seconds: 0.0, ..info }
+}
+
+fn bits(matrix: &Matrix) -> Vec<Vec<u32>> {
+    (0..matrix.rows()).map(|i| matrix.row(i).iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+/// Both solves, and all that they leave.
+fn solves(layer: &mut Equilibrium<'_>, w: &Matrix) -> (SolveInfo, SolveInfo, [Vec<Vec<u32>>; 3]) {
+    let params = SolveParams::default();
+    let forward = layer.solve(&[w.view()], &params).unwrap();
+    let adjoint = layer.solve_adjoint(&[w.view()], Backward::Exact, &params).unwrap();
+    let results = [bits(&layer.state), bits(&layer.adjoint), bits(&layer.weight_gradient(0))];
+    (timeless(forward), timeless(adjoint), results)
+}
+
+#[test]
+fn what_is_kept_makes_another_layer_go_on_to_the_bit() {
+    for (seed, activation) in [(1, Activation::Relu), (2, Activation::Tanh), (3, Activation::Identity)] {
+        let graph = Both::random(&mut Random(seed), 70);
+        let operators = graph.operators();
+        let (first, second) = (weight(&operators, 5, 0.95, 7), weight(&operators, 5, 0.95, 8));
+        let mut one = layer(&operators, 5, activation);
+        assert_eq!(one.kept(), [None, None]);
+        solves(&mut one, &first);
+        let kept = one.kept().map(|kept| kept.cloned());
+        assert!(kept.iter().all(Option::is_some));
+        let (state, adjoint) = (one.state.clone(), one.adjoint.clone());
+        let expected = solves(&mut one, &second);
+
+        let mut other = layer(&operators, 5, activation);
+        (other.state, other.adjoint) = (state, adjoint);
+        other.keep(kept);
+        assert_eq!(solves(&mut other, &second), expected);
+        // From zero it is another way to the same place.
+        other.reset();
+        assert!(other.state.row(0).iter().chain(other.adjoint.row(0)).all(|&x| x == 0.0));
+        let from_zero = solves(&mut other, &second);
+        assert!(from_zero.0.sweeps >= expected.0.sweeps);
+    }
+}
+
+#[test]
+fn vectors_that_do_not_fit_any_more_are_found_anew() {
+    let graph = Both::random(&mut Random(4), 40);
+    let operators = graph.operators();
+    let w = weight(&operators, 4, 0.9, 7);
+    let mut layer = layer(&operators, 4, Activation::Tanh);
+    // A weight of one node a million times that of others certifies nothing.
+    let u: Vec<f32> = (0..40).map(|node| if node == 0 { 1e6 } else { 1.0 }).collect();
+    let useless = Vectors { u: Some(u), v: None };
+    layer.keep([Some(useless.clone()), Some(useless.clone())]);
+    let (forward, adjoint, _) = solves(&mut layer, &w);
+    assert!(forward.contraction.is_some() && adjoint.contraction.is_some());
+    assert!(layer.kept().iter().all(|kept| *kept != Some(&useless)));
+}
+
+#[test]
+fn without_a_certificate_solves_keep_their_best_and_no_vectors() {
+    let cycle = Both::edges(2, &[(0, 1, 1.0), (1, 0, 1.0)]);
+    let operators = cycle.operators();
+    // tanh contracts nothing here by its bound, yet has an equilibrium that sweeps find.
+    let w = Matrix::from_fn(1, 1, |_, _| 1.5);
+    let mut layer = layer(&operators, 1, Activation::Tanh);
+    let (forward, adjoint, _) = solves(&mut layer, &w);
+    assert!(forward.contraction.is_none() && forward.certified_error.is_none());
+    assert!(forward.converged && adjoint.converged, "{forward:?} {adjoint:?}");
+    assert_eq!(layer.kept(), [None, None]);
+}
+
+#[test]
+fn bytes_are_what_the_matrices_take() {
+    let graph = Both::random(&mut Random(4), 40);
+    let operators = graph.operators();
+    let layer = layer(&operators, 9, Activation::Relu);
+    let matrices = [&layer.input, &layer.state, &layer.right, &layer.adjoint];
+    let held: usize = matrices.iter().map(|matrix| matrix.view().padded().len() * 4).sum();
+    let told = Equilibrium::bytes(40, 9, true) as usize;
+    // And the buffer of the solves, signs and vectors.
+    assert!(told > held + held / 4 && told < 2 * held, "{told} {held}");
+    assert!(Equilibrium::bytes(40, 9, false) < Equilibrium::bytes(40, 9, true));
+}
