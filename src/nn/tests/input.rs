@@ -141,7 +141,7 @@ fn slots_are_the_parameters_of_the_file() {
     let operators = graph.operators();
     let slots = |features, map, bias| {
         let input = Input::new(&operators, features, map, bias, 3);
-        let initial = input.initial(9);
+        let initial = input.initial(9, 1.0);
         let slots = input.slots();
         for (slot, value) in slots.iter().zip(&initial) {
             assert_eq!((value.rows(), value.cols()), slot.shape);
