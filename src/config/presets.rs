@@ -44,6 +44,7 @@ stop_after = 100
 state = 64
 features = "given"
 kappa = 0.9
+init = "identity"
 dropout = 0.5
 
 [solver]
