@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Err(error) if cli::messages::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             cli::messages::print_error(&error);
-            ExitCode::from(2)
+            ExitCode::from(cli::messages::code(&error))
         }
     }
 }

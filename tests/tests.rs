@@ -18,4 +18,5 @@ mod predict;
 mod raw;
 mod real_data;
 mod reference;
+mod train;
 mod util;

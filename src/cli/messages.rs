@@ -1,11 +1,21 @@
 //! What the program says outside its results: the one printer of errors, and the last words after a signal.
-//! It decides no exit code but that of a signal.
+//! It decides the exit codes of errors and signals.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ignn::train::TrainError;
+
 /// Exit code after SIGINT, SIGTERM or SIGHUP; the handler is not told which.
 pub const STOPPED: u8 = 130;
+
+/// Exit code of an error: 1 where all was in order but a goal was missed, 2 else.
+pub fn code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref() {
+        Some(TrainError::NotConverged { .. }) => 1,
+        _ => 2,
+    }
+}
 
 /// Prints `error: ...` with every cause that its message does not already contain.
 pub fn print_error(error: &anyhow::Error) {

@@ -19,6 +19,14 @@ pub enum TrainError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A dataset of several relations.
+    #[error("{}: {source}", path.display())]
+    Relations {
+        /// The dataset.
+        path: PathBuf,
+        /// What is wrong.
+        source: ModelError,
+    },
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] OptimiserError),

@@ -52,7 +52,7 @@ pub struct EpochRecord {
 pub struct PartRecord {
     /// Mean loss, without dropout.
     pub loss: f64,
-    /// Scores by name: the words of [`crate::config::Monitor`]. None is named "loss".
+    /// Scores by name: those of [`crate::metrics::Metric`]. None is named "loss".
     #[serde(flatten)]
     pub scores: BTreeMap<String, f64>,
 }

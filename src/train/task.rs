@@ -43,7 +43,8 @@ impl Task {
     /// Opens relation, labels and split as the configuration asks for them.
     pub fn open(dataset: Dataset, config: &IgnnConfig) -> Result<Self, TrainError> {
         let relations = dataset.relations()?;
-        only_relation(&relations)?;
+        only_relation(&relations)
+            .map_err(|source| TrainError::Relations { path: dataset.directory().path().into(), source })?;
         let labels = dataset.directory().labels()?;
         let parts = parts(&dataset, &labels, &config.train)?;
         let loss = loss(&labels, config.train.loss)?;
@@ -137,7 +138,7 @@ fn parts(dataset: &Dataset, labels: &Labels, config: &TrainConfig) -> Result<Par
     let path = || dataset.directory().path().to_path_buf();
     let splits = dataset.directory().splits()?;
     if splits.is_empty() {
-        let (what, hint) = ("splits".into(), ": make the dataset with --split or --random-split".into());
+        let (what, hint) = ("splits".into(), ": ingest with --splits or --split".into());
         return Err(FormatError::Missing { path: path(), what, hint }.into());
     }
     let names = |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");
