@@ -134,6 +134,8 @@ impl Case {
         let loss = Loss { kind, class_weights: None };
         let loss = loss.evaluate(pass.logits.view(), pass.nodes(), targets, Some(by_logits.view_mut()));
         pass.by_logits = by_logits;
+        // Twice: what a pass left must not shine through in the next.
+        model.backward(&mut pass, EPOCH, backward, &params).unwrap();
         let adjoint = model.backward(&mut pass, EPOCH, backward, &params).unwrap();
         let gradients = model.parameters().iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
         Found { state: double(&model.layer().state), logits: double(&pass.logits), loss, gradients, adjoint }

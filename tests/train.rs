@@ -247,6 +247,36 @@ fn sets_of_labels_are_learned_and_scored() {
 }
 
 #[test]
+fn every_choice_of_settings_learns() {
+    let sandbox = communities();
+    let lines = [
+        "solver.gradient=jacobian-free",
+        "solver.gradient=phantom solver.phantom_steps=4",
+        "solver.warm_start=false solver.measure=row",
+        "optim.method=sgd optim.learning_rate=0.1 optim.clip=tensor",
+        "optim.weight_decay=0.01 optim.decoupled=true optim.schedule=cosine optim.warmup_epochs=2",
+        "optim.weight_decay=0.01 optim.schedule=step optim.step_epochs=3 optim.clip=global",
+        "train.class_weights=balanced train.monitor=loss train.evaluate_every=4",
+        "model.activation=tanh model.input=own model.init=identity model.normalise_state=true",
+        "model.activation=leaky-relu model.features=learned model.readout=mlp model.hidden=16",
+    ];
+    for (at, line) in lines.iter().enumerate() {
+        let sets: String = line.split(' ').map(|set| format!(" --set {set}")).collect();
+        let run = format!("run-{at}");
+        let line = format!("train s --out {run} --epochs 12 --set model.state=8 -q{sets}");
+        sandbox.ignn(&words(&line)).exits(0).says("all converged");
+        let records = metrics(&sandbox, &run);
+        let loss = |at: usize| records[at]["train"]["loss"].as_f64().unwrap();
+        assert!(loss(12) < loss(0), "{line}: {} {}", loss(0), loss(12));
+        sandbox.ignn(&words(&format!("eval s --model {run} -q"))).exits(0);
+    }
+    // Evaluated every fourth epoch, and in the last.
+    let evaluated: Vec<_> =
+        metrics(&sandbox, "run-6").iter().map(|record| record["test"].is_object()).collect();
+    assert_eq!(evaluated, (0..=12).map(|epoch| epoch % 4 == 0).collect::<Vec<_>>());
+}
+
+#[test]
 fn patience_ends_a_run_and_ends_it_again() {
     let sandbox = communities();
     let line = "train s --out run --epochs 500 --set train.stop_after=4 --set model.state=8 -q";

@@ -23,8 +23,8 @@ use super::{Outcome, Session, machine, messages};
 ///
 /// Solves the equilibrium X = phi(A^T X W^T + b(U)) every epoch, differentiates through it, makes a step and keeps W within
 /// the bound that makes the solution unique. The run directory holds config.toml (resolved), metrics.jsonl (a line an
-/// epoch), tensorboard/, checkpoint/, run.json (figures) and model.safetensors: the epoch that was best on the validation
-/// part, and all that `ignn predict` needs.
+/// epoch), tensorboard/, checkpoint/, dataset.txt (where it was), run.json (figures) and model.safetensors: the epoch that was
+/// best on the validation part, and all that `ignn predict` needs.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all keys with their
 /// defaults. The same seed gives the same bits on any number of threads.
@@ -68,7 +68,7 @@ pub struct Command {
     #[arg(long, value_name = "MODEL")]
     init: Option<PathBuf>,
 
-    /// Go on with an interrupted run from its checkpoint
+    /// Go on with an interrupted run from its checkpoint; DATASET is needed only if it has moved
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds"])]
     resume: Option<PathBuf>,
 

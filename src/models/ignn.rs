@@ -75,6 +75,8 @@ pub struct Pass {
     normalised: Option<Matrix>,
     lengths: Vec<f32>,
     rows: Matrix,
+    /// dL/drows; made by the first backward, as a pass for evaluation needs none.
+    by_rows: Matrix,
     memory: ReadoutMemory,
     /// One row a node.
     pub logits: Matrix,
@@ -229,6 +231,7 @@ impl<'g> Ignn<'g> {
             normalised: self.normalises.then(|| Matrix::zeros(k, m)),
             lengths: vec![0.0; k],
             rows: Matrix::zeros(k, m),
+            by_rows: Matrix::zeros(0, m),
             memory: self.readout.memory(k),
             logits: Matrix::zeros(k, c),
             by_logits: Matrix::zeros(0, c),
@@ -262,7 +265,10 @@ impl<'g> Ignn<'g> {
         params: &SolveParams,
     ) -> Result<SolveInfo, SolveError> {
         let inputs = self.input_range();
-        let mut by_rows = Matrix::zeros(pass.rows.rows(), pass.rows.cols());
+        if pass.by_rows.rows() != pass.rows.rows() {
+            pass.by_rows = Matrix::zeros(pass.rows.rows(), pass.rows.cols());
+        }
+        let by_rows = &mut pass.by_rows;
         {
             let (values, mut gradients) = values_and_gradients(&mut self.parameters[inputs.end..]);
             let (rows, by_logits) = (pass.rows.view(), pass.by_logits.view());
