@@ -113,6 +113,8 @@ impl Drop for Staging {
 /// Removes every unfinished output of this process and says whether there was any, for a signal handler's thread; it
 /// must end the process after.
 pub fn abandon_all() -> bool {
+    /// Workers that still write get time to meet the missing directory.
+    const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(5);
     let live = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for Live { directory, parents } in live.iter() {
         // A worker may create a file while its directory is being removed: try again.
@@ -120,6 +122,7 @@ pub fn abandon_all() -> bool {
             if fs::remove_dir_all(directory).is_ok() || !directory.exists() {
                 break;
             }
+            std::thread::sleep(RETRY_AFTER);
         }
         let _ = fs::remove_file(with_ending(directory, LOCK));
         remove_empty(parents);
