@@ -19,7 +19,7 @@ const TILE_LINES: usize = 256;
 /// Rows of a tile at least, so that a panel is used often enough when it comes from afar.
 const SMALLEST_TILE: usize = 24;
 /// Lines fetched ahead for a tile: they must not push the weights out of the second cache.
-const FETCHED_LINES: usize = 2048;
+const FETCHED_LINES: usize = 4096;
 
 /// Rows of a tile whose rows take so many lines together.
 pub(super) fn tile_rows(lines: usize) -> usize {
@@ -72,7 +72,9 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
                 let out = &mut self.scratch.gathered[pass.terms.len() * tile * per_row..];
                 gather::copy(pass.from, rows.clone(), out);
             }
-            self.scratch.list::<L, F>(pass, rows.end..self.rows.end.min(rows.end + tile));
+            // The next block is most often this thread's too.
+            let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
+            self.scratch.list::<L, F>(pass, rows.end..total.min(rows.end + tile));
             let steps = rows.len().div_ceil(ROWS) * panels.div_ceil(PANELS) * segments;
             let mut fetch = Fetch { steps, due: 0, next: 0 };
             let mut panel = 0;
