@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ignn::metrics::Metric;
+use ignn::predict;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
@@ -21,14 +22,6 @@ pub const METRICS: &str = "metrics.jsonl";
 pub const TENSORBOARD: &str = "tensorboard";
 /// Final figures.
 pub const RUN: &str = "run.json";
-/// The model.
-pub const MODEL: &str = "model.safetensors";
-
-/// The model file of a run, or the file itself.
-pub fn model_file(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join(MODEL) } else { path.to_path_buf() }
-}
-
 /// Whether a directory is a run, or one of several seeds.
 pub fn is_run(directory: &Path) -> bool {
     directory.join(CONFIG).is_file() || !seeds(directory).is_empty()
@@ -352,7 +345,7 @@ pub fn as_text(places: &[PathBuf], all: &[Figures]) -> String {
     }
     text.push('\n');
     for place in places {
-        text += &format!("model: {}\n", place.join(MODEL).display());
+        text += &format!("model: {}\n", place.join(predict::MODEL).display());
     }
     for (place, figures) in places.iter().zip(all) {
         if figures.ended == Ended::Stopped {

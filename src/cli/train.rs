@@ -10,6 +10,7 @@ use clap::Args;
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
 use ignn::models::Model;
+use ignn::predict;
 use ignn::report::json_lines::JsonLines;
 use ignn::report::tensorboard::TensorBoard;
 use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
@@ -141,7 +142,7 @@ impl Command {
             }
             replaces = Some(out.clone());
         }
-        let init = self.init.as_deref().map(run::model_file);
+        let init = self.init.as_deref().map(predict::model_file).transpose()?;
         let Some(Seeds(seeds)) = &self.seeds else {
             let job = Job { dataset, out: out.clone(), config, init, resumes: false, replaces };
             let figures = job.train(session)?;
@@ -224,7 +225,7 @@ impl Job {
             }
             trainer.restore(&place)?;
         }
-        fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;
+        fs::create_dir_all(&self.out).map_err(FormatError::io("create", &self.out))?;
         run::write(&self.out.join(run::CONFIG), &self.config.to_toml())?;
         run::write(&self.out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
         let metrics = self.out.join(run::METRICS);
@@ -263,7 +264,7 @@ impl Job {
         })?;
         drop(observers);
         trainer.save(&place)?;
-        trainer.finished().write(&self.out.join(run::MODEL))?;
+        trainer.finished().write(&self.out.join(predict::MODEL))?;
         let figures = curve.figures(&trainer, ended, started.elapsed().as_secs_f64(), needed);
         let facts = run::facts(&figures, &task, session.threads, machine::peak_memory());
         run::write(&self.out.join(run::RUN), &format!("{facts:#}\n"))?;

@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::IgnnConfig;
 use super::error::{ConfigError, Place};
-use super::nearest::nearest;
 use super::schema::{self, FIELDS, Field, Kind, SECTIONS};
+use ignn_format::nearest::nearest;
 
 /// Where TOML text comes from.
 #[derive(Clone, Copy)]

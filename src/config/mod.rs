@@ -9,7 +9,6 @@ mod choices;
 pub mod document;
 mod error;
 mod layers;
-mod nearest;
 mod parts;
 pub mod presets;
 pub mod schema;
@@ -19,6 +18,7 @@ mod tests;
 use std::fmt::Write;
 use std::path::Path;
 
+use ignn_format::nearest::nearest;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
@@ -214,7 +214,7 @@ impl IgnnConfig {
 
 fn unknown_preset(found: &str) -> ConfigError {
     let names = || presets::PRESETS.iter().map(|preset| preset.name);
-    let hint = nearest::nearest(found, names()).map(|name| format!(": did you mean {name}?"));
+    let hint = nearest(found, names()).map(|name| format!(": did you mean {name}?"));
     let expected = names().collect::<Vec<_>>().join(", ");
     ConfigError::Preset { found: found.into(), expected, hint: hint.unwrap_or_default() }
 }

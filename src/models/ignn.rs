@@ -14,14 +14,12 @@ use ignn_format::Relation;
 
 use crate::config::{self, InitName, ModelConfig};
 use crate::dense::{Matrix, MatrixRef};
-use crate::kernels::PackedWeights;
 use crate::nn::{
     Backward, Dropout, Equilibrium, Features, Input, InputMap, Operators, Readout, ReadoutMemory, Slot,
     clear_rows, normalise, random, scatter_rows, select_rows,
 };
 use crate::optim::{Parameter, values_and_gradients};
 use crate::solver::projection::{ProjectionError, project_rows};
-use crate::solver::tightening::weight_radius;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
 
 use super::file::name;
@@ -206,11 +204,6 @@ impl<'g> Ignn<'g> {
     /// Which condition for one equilibrium holds on this graph.
     pub fn posedness(&self) -> Posedness {
         Posedness::of(self.operators.radii()[0], self.parameters[0].value.view(), self.layer.activation())
-    }
-
-    /// Upper bound of lambda(|W|).
-    pub fn weight_radius(&self) -> f64 {
-        weight_radius(&PackedWeights::forward(self.parameters[0].value.view()))
     }
 
     /// B, then X, from the X at hand.

@@ -85,14 +85,14 @@ impl<'g> Equilibrium<'g> {
         let zero = Matrix::zeros(width, width);
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
-            let blocks = sweep::blocks(&terms(adjacency, &weights));
+            let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
             Side { adjacency, weights, blocks, certificate: None, kept: None }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
             activation,
             radius: operators.spectral().map(|bound| bound.rho),
-            scratch: SweepScratch::new(&terms(forward.adjacency, &forward.weights)),
+            scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,
             workspace: Workspace::new(nodes, width, false),
@@ -235,12 +235,12 @@ impl<'g> Equilibrium<'g> {
 
 impl Side<'_> {
     fn terms(&self) -> Vec<Term<'_>> {
-        terms(self.adjacency, &self.weights)
+        sweep::terms(self.adjacency, &self.weights)
     }
 
     /// The certificate for the weights at hand: with the vectors of the last one where these still do.
     fn certify(&mut self, activation: Activation, radius: Option<f64>) {
-        let terms = terms(self.adjacency, &self.weights);
+        let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
@@ -252,9 +252,4 @@ impl Side<'_> {
         }
         self.certificate = Some(certificate);
     }
-}
-
-fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -> Vec<Term<'a>> {
-    let pairs = adjacency.iter().zip(weights);
-    pairs.map(|(&adjacency, weights)| Term { adjacency, weights }).collect()
 }

@@ -13,7 +13,6 @@
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | rows to logits: linear, or several layers |
 //! | [`loss`] | logits and targets to a number and its gradient |
-//! | [`probability`] | logits to probabilities |
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
@@ -24,7 +23,6 @@ pub mod input;
 pub mod loss;
 pub mod normalise;
 pub mod operators;
-pub mod probability;
 pub mod random;
 pub mod readout;
 pub mod rows;

@@ -196,7 +196,7 @@ impl<'g> Trainer<'g> {
         let mut parts = if is_evaluated { self.evaluate() } else { BTreeMap::new() };
         self.note_best(&parts);
         seconds.evaluation = clock.elapsed().as_secs_f64();
-        let (posedness, weight_radius) = (self.model.posedness(), self.model.weight_radius());
+        let posedness = self.model.posedness();
         let mut record = EpochRecord {
             epoch,
             loss: f64::NAN,
@@ -206,7 +206,7 @@ impl<'g> Trainer<'g> {
             forward,
             adjoint: None,
             contraction: forward.contraction.unwrap_or(posedness.by_eigenvalue),
-            weight_radius,
+            weight_radius: posedness.omega,
             gradient_norm: f64::NAN,
             learning_rate: 0.0,
             seconds,

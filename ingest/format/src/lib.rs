@@ -21,6 +21,7 @@ pub mod ids;
 pub mod labels;
 pub mod manifest;
 pub mod mapped;
+pub mod nearest;
 pub mod splits;
 pub mod staging;
 mod table;

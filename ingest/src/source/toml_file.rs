@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ignn_format::nearest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -208,31 +209,10 @@ fn shown(value: &DeValue) -> String {
 
 /// ` (did you mean "x"?)` for the nearest word that is near, else nothing.
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
-    let near = |other: &&str| distance(word, other) <= 1 + other.len() / 4;
-    match known.iter().filter(|other| near(other)).min_by_key(|other| distance(word, other)) {
+    match nearest(word, known.iter().copied()) {
         Some(nearest) => format!(" (did you mean {nearest:?}?)"),
         None => String::new(),
     }
-}
-
-/// Letters to insert, delete, change or swap with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    // Far longer words are far enough.
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -246,7 +226,6 @@ mod tests {
         assert_eq!(did_you_mean("dircected", &known), " (did you mean \"directed\"?)");
         assert_eq!(did_you_mean("flie", &known), " (did you mean \"file\"?)");
         assert_eq!(did_you_mean("colour", &known), "");
-        assert_eq!((distance("", "abc"), distance("ab", "ba"), distance("kitten", "sitting")), (3, 1, 3));
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::dense::{Matrix, MatrixMut, stride};
 use ignn::graph::Dataset;
-use ignn::kernels::sweep::{self, SweepScratch, Term};
+use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{Activation, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs};
 use ignn::parallel::{RowBlocks, with_threads};
 use ignn::report::quantity;
@@ -191,8 +191,8 @@ impl Bench<'_> {
     fn with_sweeps<R>(&self, work: impl FnOnce(sweep::Sweep<'_>, sweep::Sweep<'_>) -> R) -> R {
         let forward: Vec<_> = self.w.iter().map(|w| PackedWeights::forward(w.view())).collect();
         let adjoint: Vec<_> = self.w.iter().map(|w| PackedWeights::adjoint(w.view())).collect();
-        let forward = terms(self.incoming, &forward);
-        let adjoint = terms(self.outgoing, &adjoint);
+        let forward = sweep::terms(self.incoming, &forward);
+        let adjoint = sweep::terms(self.outgoing, &adjoint);
         let (forward_blocks, adjoint_blocks) = (sweep::blocks(&forward), sweep::blocks(&adjoint));
         let scratch = SweepScratch::new(&forward);
         let input = self.input.view();
@@ -275,11 +275,6 @@ fn difference(found: &[f32], expected: impl Iterator<Item = f64>) -> f64 {
     let differences =
         found.iter().zip(expected).map(|(&found, expected)| (f64::from(found) - expected).abs());
     differences.fold(0.0, |worst, one| if one.is_nan() { f64::INFINITY } else { worst.max(one) })
-}
-
-fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -> Vec<Term<'a>> {
-    let pairs = adjacency.iter().zip(weights);
-    pairs.map(|(&adjacency, weights)| Term { adjacency, weights }).collect()
 }
 
 /// Non-zeros and bytes of each relation.

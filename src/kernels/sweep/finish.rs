@@ -2,7 +2,7 @@
 //! A line at a time, in registers.
 
 use super::super::simd::{self, Lanes};
-use super::super::{Activation, Change, Derivative};
+use super::super::{Activation, Change, Derivative, Norm};
 use crate::dense::{LINE, Line, MatrixRef};
 
 /// Turns a row of the product into a row of the result, in place.
@@ -140,6 +140,16 @@ pub(super) fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [L
     narrow
 }
 
+/// Makes the padding of a finished row zero again, whatever the activation made of zero.
+#[inline(always)]
+pub(super) fn clear_padding<L: Lanes>(row: &mut [Line], cols: usize) {
+    if !cols.is_multiple_of(LINE)
+        && let Some(last) = row.last_mut()
+    {
+        L::by_bits((1 << (cols % LINE)) - 1, L::load(last), L::splat(0.0)).store(last);
+    }
+}
+
 /// The maxima of a change, lane by lane.
 #[derive(Clone, Copy)]
 pub(super) struct Maxima<L> {
@@ -158,7 +168,7 @@ impl<L: Lanes> Maxima<L> {
 
     /// Notes a row that was `old` and is `new`.
     #[inline(always)]
-    pub fn note(&mut self, old: &[Line], new: &[Line]) {
+    fn note(&mut self, old: &[Line], new: &[Line]) {
         let (mut largest, mut state) = (self.largest, self.state);
         for (old, new) in old.iter().zip(new) {
             let new = L::load(new);
@@ -170,7 +180,7 @@ impl<L: Lanes> Maxima<L> {
 
     /// The same in a norm with weights.
     #[inline(always)]
-    pub fn note_weighted(&mut self, old: &[Line], new: &[Line], inverse_u: f32, inverse_v: &[Line]) {
+    fn note_weighted(&mut self, old: &[Line], new: &[Line], inverse_u: f32, inverse_v: &[Line]) {
         let inverse_u = L::splat(inverse_u);
         let (mut largest, mut state, mut weighted) = (self.largest, self.state, self.weighted);
         for ((old, new), inverse_v) in old.iter().zip(new).zip(inverse_v) {
@@ -185,7 +195,7 @@ impl<L: Lanes> Maxima<L> {
 
     /// Notes the change of a row relative to itself.
     #[inline(always)]
-    pub fn note_row(&mut self, old: &[Line], new: &[Line], above: f32) {
+    fn note_row(&mut self, old: &[Line], new: &[Line], above: f32) {
         let (mut delta, mut size) = (L::splat(0.0), L::splat(0.0));
         for (old, new) in old.iter().zip(new) {
             let (old, new) = (L::load(old), L::load(new));
@@ -195,6 +205,18 @@ impl<L: Lanes> Maxima<L> {
         let (delta, size) = (largest(delta), largest(size));
         if size > above && delta > 0.0 {
             self.row = self.row.max(delta / size);
+        }
+    }
+
+    /// Notes a row in every way that the norm asks for; `inverse_v` is 1 / v.
+    #[inline(always)]
+    pub fn note_in(&mut self, norm: &Norm<'_>, row: usize, old: &[Line], new: &[Line], inverse_v: &[Line]) {
+        match norm.u.map(|u| 1.0 / u[row]) {
+            None if norm.v.is_none() => self.note(old, new),
+            inverse_u => self.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
+        }
+        if let Some(above) = norm.rows {
+            self.note_row(old, new, above);
         }
     }
 

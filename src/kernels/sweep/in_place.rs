@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::super::simd::{Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, gather};
 use super::Term;
-use super::finish::{Finish, Maxima};
+use super::finish::{Finish, Maxima, clear_padding};
 use super::pass::{self, Tile, tile_rows};
 use crate::dense::{LINE, Line, SharedMatrix};
 
@@ -88,12 +88,7 @@ impl<F: Finish> InPlaceBlock<'_, '_, F> {
                 let gathered = &gathered[first * panels..][..ROWS * panels];
                 sums = pass::product::<L, ROWS, PANELS>(gathered, panels, term.weights, panel, &[], sums);
             }
-            for (offset, sums) in sums.iter().enumerate() {
-                let out = &mut products[(first + offset) * panels + panel..][..PANELS];
-                for (sum, line) in sums.iter().zip(out) {
-                    sum.store(line);
-                }
-            }
+            pass::store(sums, &mut products[first * panels + panel..], panels);
             first += ROWS;
         }
     }
@@ -107,24 +102,13 @@ impl<F: Finish> InPlaceBlock<'_, '_, F> {
         let Tile { gathered, products, inverse_v, .. } = &mut *self.scratch;
         let new = &mut products[at * panels..][..panels];
         finish.row::<L>(row, new);
-        if cols % LINE != 0
-            && let Some(last) = new.last_mut()
-        {
-            // Padding stays zero, whatever the activation makes of zero.
-            L::by_bits((1 << (cols % LINE)) - 1, L::load(last), L::splat(0.0)).store(last);
-        }
+        clear_padding::<L>(new, cols);
         // The tile is multiplied: what it gathered is no longer needed.
         let old = &mut gathered[..panels];
         for (line, old) in old.iter_mut().enumerate() {
             state.load(row, line, old);
         }
-        match norm.u.map(|u| 1.0 / u[row]) {
-            None if norm.v.is_none() => maxima.note(old, new),
-            inverse_u => maxima.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
-        }
-        if let Some(above) = norm.rows {
-            maxima.note_row(old, new, above);
-        }
+        maxima.note_in(norm, row, old, new, inverse_v);
         if *writes {
             for (line, new) in new.iter().enumerate() {
                 state.store(row, line, new);

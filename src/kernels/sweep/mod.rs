@@ -37,6 +37,12 @@ pub struct Term<'a> {
     pub weights: &'a PackedWeights,
 }
 
+/// Every relation's operator with its weights.
+pub fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -> Vec<Term<'a>> {
+    let pairs = adjacency.iter().zip(weights);
+    pairs.map(|(&adjacency, weights)| Term { adjacency, weights }).collect()
+}
+
 /// Memory of a sweep, made once and used by all sweeps of a solve: a gathered tile for each thread.
 #[derive(Debug)]
 pub struct SweepScratch {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{Change, Norm, PackedWeights, gather};
 use super::Term;
-use super::finish::{Finish, Maxima, line_row};
+use super::finish::{Finish, Maxima, clear_padding, line_row};
 use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Rows of the largest tile.
@@ -120,12 +120,7 @@ impl<F: Finish> Block<'_, '_, F> {
                 let fetched = fetch.share(addresses);
                 sums = product::<L, ROWS, PANELS>(gathered, per_row, weights, panel, fetched, sums);
             }
-            for (offset, sums) in sums.iter().enumerate() {
-                let out = &mut products[(first + offset) * panels + panel..][..PANELS];
-                for (sum, line) in sums.iter().zip(out) {
-                    sum.store(line);
-                }
-            }
+            store(sums, &mut products[first * panels + panel..], panels);
             first += ROWS;
         }
     }
@@ -139,22 +134,11 @@ impl<F: Finish> Block<'_, '_, F> {
         let Tile { products, inverse_v, .. } = &mut *self.scratch;
         let new = &mut products[at * panels..][..panels];
         pass.finish.row::<L>(row, new);
-        if cols % LINE != 0
-            && let Some(last) = new.last_mut()
-        {
-            // Padding stays zero, whatever the activation makes of zero.
-            L::by_bits((1 << (cols % LINE)) - 1, L::load(last), L::splat(0.0)).store(last);
-        }
+        clear_padding::<L>(new, cols);
         if let Some(norm) = pass.norm {
             let mut narrow = [Line([0.0; LINE])];
             let old = line_row(pass.from, row, &mut narrow);
-            match norm.u.map(|u| 1.0 / u[row]) {
-                None if norm.v.is_none() => maxima.note(old, new),
-                inverse_u => maxima.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
-            }
-            if let Some(above) = norm.rows {
-                maxima.note_row(old, new, above);
-            }
+            maxima.note_in(&norm, row, old, new, inverse_v);
         }
         let row = row - self.rows.start;
         if stride < LINE {
@@ -170,6 +154,20 @@ impl<F: Finish> Block<'_, '_, F> {
             for (new, out) in new.iter().zip(out) {
                 L::load(new).store(out);
             }
+        }
+    }
+}
+
+/// The sums of a group of rows to their places among products of `panels` lines a row.
+#[inline(always)]
+pub(super) fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    sums: [[L; PANELS]; ROWS],
+    products: &mut [Line],
+    panels: usize,
+) {
+    for (offset, sums) in sums.iter().enumerate() {
+        for (sum, line) in sums.iter().zip(&mut products[offset * panels..][..PANELS]) {
+            sum.store(line);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The known word that a misspelt one is nearest to.
+//! The known word that a misspelt one is nearest to: for messages about keys and names.
 //! It compares letters and knows no meanings.
 
 /// The nearest of the words, where it is near: at most one slip, and one more for every four letters.
