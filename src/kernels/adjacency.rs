@@ -5,12 +5,21 @@
 //! every factor 1 where it is not given. Symmetric relations store one direction: it serves both, with the sides of the
 //! scale swapped.
 //!
+//! A selection of whole graphs ([`super::Selected`]) is an operator too, over the same arrays: its row i is the stored row
+//! `stored_row(i)`, and its columns are the stored ones less `shift(i)`. Neighbours, values and scales are always in stored
+//! numbers; rows, columns and offsets are the operator's own.
+//!
 //! Invariant (checked by [`AdjacencyRef::new`], relied on by the kernels): offsets rise from 0 to the number of
-//! neighbours, every neighbour is below `columns`, and all arrays have the lengths that follow.
+//! neighbours, every neighbour is below `columns`, and all arrays have the lengths that follow. In a selection no entry
+//! leaves its graph (checked by [`AdjacencyRef::select`]), so that shifted columns stay below `columns` as well.
+
+use std::ops::Range;
 
 use ignn_format::Relation;
 use ignn_format::manifest::Scale;
 use rayon::prelude::*;
+
+use super::{Selected, Selection};
 
 /// Arrays that do not make an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +44,16 @@ pub struct AdjacencyRef<'a> {
     values: Option<&'a [f32]>,
     gather_scale: Option<&'a [f32]>,
     row_scale: Option<&'a [f32]>,
+    chosen: Option<Chosen<'a>>,
+}
+
+/// The rows of a selection.
+#[derive(Clone, Copy, Debug)]
+struct Chosen<'a> {
+    /// Stored row of each row.
+    source: &'a [u32],
+    /// Offsets of the stored rows.
+    stored: &'a [u64],
 }
 
 impl<'a> AdjacencyRef<'a> {
@@ -58,14 +77,23 @@ impl<'a> AdjacencyRef<'a> {
         {
             return wrong("neighbour", largest.into(), format!("less than {columns}"));
         }
-        Ok(Self { columns, offsets, neighbours, values: None, gather_scale: None, row_scale: None })
+        Ok(Self {
+            columns,
+            offsets,
+            neighbours,
+            values: None,
+            gather_scale: None,
+            row_scale: None,
+            chosen: None,
+        })
     }
 
     /// With a value an entry.
     ///
     /// # Panics
-    /// Where there are not as many values as entries.
+    /// Where there are not as many values as entries, or the operator is a selection.
     pub fn with_values(self, values: &'a [f32]) -> Self {
+        assert!(self.chosen.is_none(), "values before a selection");
         assert_eq!(values.len(), self.neighbours.len(), "a value an entry");
         Self { values: Some(values), ..self }
     }
@@ -73,8 +101,9 @@ impl<'a> AdjacencyRef<'a> {
     /// With a factor for each column, applied while gathering.
     ///
     /// # Panics
-    /// Where there are not as many factors as columns.
+    /// Where there are not as many factors as columns, or the operator is a selection.
     pub fn with_gather_scale(self, scale: &'a [f32]) -> Self {
+        assert!(self.chosen.is_none(), "scales before a selection");
         assert_eq!(scale.len(), self.columns, "a scale a column");
         Self { gather_scale: Some(scale), ..self }
     }
@@ -82,10 +111,26 @@ impl<'a> AdjacencyRef<'a> {
     /// With a factor for each row, applied after gathering.
     ///
     /// # Panics
-    /// Where there are not as many factors as rows.
+    /// Where there are not as many factors as rows, or the operator is a selection.
     pub fn with_row_scale(self, scale: &'a [f32]) -> Self {
+        assert!(self.chosen.is_none(), "scales before a selection");
         assert_eq!(scale.len(), self.rows(), "a scale a row");
         Self { row_scale: Some(scale), ..self }
+    }
+
+    /// The operator of some of its graphs alone; refused where an entry of theirs leaves its graph.
+    ///
+    /// # Panics
+    /// Where the operator is itself a selection.
+    pub fn select(self, selection: &'a Selection) -> Result<Selected<'a>, AdjacencyError> {
+        assert!(self.chosen.is_none(), "a selection of stored rows");
+        Selected::new(self, selection)
+    }
+
+    /// The rows of a selection, `offsets` counting their entries; what the module's text asks of it is for `Selected`.
+    pub(super) fn with_rows(self, source: &'a [u32], offsets: &'a [u64]) -> Self {
+        let chosen = Some(Chosen { source, stored: self.offsets });
+        Self { columns: source.len(), offsets, chosen, ..self }
     }
 
     /// A^T: gathers over incoming edges, for the forward sweep.
@@ -131,20 +176,54 @@ impl<'a> AdjacencyRef<'a> {
 
     /// Number of entries.
     pub fn nonzeros(&self) -> usize {
-        self.neighbours.len()
+        self.offsets[self.rows()] as usize
     }
 
-    /// `rows() + 1` offsets.
+    /// Entries before each row, and all of them: `rows() + 1` numbers. Where the entries are is told by [`Self::range`].
     pub fn offsets(&self) -> &'a [u64] {
         self.offsets
     }
 
-    /// The entries of a row.
-    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
-        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    /// The places of a row's entries among neighbours and values.
+    #[inline(always)]
+    pub fn range(&self, row: usize) -> Range<usize> {
+        let (offsets, row) = match self.chosen {
+            None => (self.offsets, row),
+            Some(chosen) => (chosen.stored, chosen.source[row] as usize),
+        };
+        offsets[row] as usize..offsets[row + 1] as usize
     }
 
-    /// All neighbours.
+    /// Where a row is stored: the place of its scale.
+    #[inline(always)]
+    pub fn stored_row(&self, row: usize) -> usize {
+        self.chosen.map_or(row, |chosen| chosen.source[row] as usize)
+    }
+
+    /// What a row's columns are less than its neighbours, modulo 2^32.
+    #[inline(always)]
+    pub fn shift(&self, row: usize) -> u32 {
+        self.chosen.map_or(0, |chosen| chosen.source[row].wrapping_sub(row as u32))
+    }
+
+    /// The column of the entry at a place of a row.
+    #[inline(always)]
+    pub fn column(&self, row: usize, at: usize) -> usize {
+        self.neighbours[at].wrapping_sub(self.shift(row)) as usize
+    }
+
+    /// The first of some rows that are stored one after the other: how many, and the places of their entries. There
+    /// must be a row.
+    #[inline(always)]
+    pub(super) fn run(&self, rows: Range<usize>) -> (usize, Range<usize>) {
+        let count = self.chosen.map_or(rows.len(), |chosen| {
+            let follows = |pair: &&[u32]| pair[1] == pair[0].wrapping_add(1);
+            1 + chosen.source[rows.clone()].windows(2).take_while(follows).count()
+        });
+        (count, self.range(rows.start).start..self.range(rows.start + count - 1).end)
+    }
+
+    /// All neighbours, stored numbers.
     pub fn neighbours(&self) -> &'a [u32] {
         self.neighbours
     }
@@ -154,25 +233,43 @@ impl<'a> AdjacencyRef<'a> {
         self.values
     }
 
-    /// Factors of the columns.
+    /// Factors of the columns, by stored number.
     pub fn gather_scale(&self) -> Option<&'a [f32]> {
         self.gather_scale
     }
 
-    /// Factors of the rows.
+    /// Factors of the rows, by stored number.
     pub fn row_scale(&self) -> Option<&'a [f32]> {
         self.row_scale
+    }
+
+    /// The factor of a row, 1 where there is none.
+    #[inline(always)]
+    pub fn row_factor(&self, row: usize) -> f32 {
+        self.row_scale.map_or(1.0, |scale| scale[self.stored_row(row)])
+    }
+
+    /// The factors that stand on both sides, by row, where the same do and all are positive.
+    pub fn common_scale(&self) -> Option<impl Fn(usize) -> f32 + Sync + use<'a>> {
+        let (scale, other) = (self.row_scale?, self.gather_scale?);
+        let this = *self;
+        let same = |row: usize| {
+            let row = this.stored_row(row);
+            let s = scale[row];
+            other.get(row) == Some(&s) && s.is_normal() && s > 0.0
+        };
+        let same = (0..self.rows()).into_par_iter().with_min_len(1024).all(same);
+        same.then_some(move |row| scale[this.stored_row(row)])
     }
 
     /// Every entry of a row: column and full value, scales included; for bounds, statistics and tests.
     pub fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + use<'a> {
         let this = *self;
-        let row_scale = this.row_scale.map_or(1.0, |scale| scale[row]);
+        let row_factor = this.row_factor(row);
         this.range(row).map(move |entry| {
-            let column = this.neighbours[entry] as usize;
             let value = this.values.map_or(1.0, |values| values[entry]);
-            let scale = this.gather_scale.map_or(1.0, |scale| scale[column]);
-            (column, row_scale * value * scale)
+            let scale = this.gather_scale.map_or(1.0, |scale| scale[this.neighbours[entry] as usize]);
+            (this.column(row, entry), row_factor * value * scale)
         })
     }
 }

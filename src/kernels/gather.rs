@@ -21,16 +21,25 @@ pub fn lines_per_row(cols: usize) -> usize {
 /// The entries of a row, the first ones of a slice that goes on to the end of the operator.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
-    columns: &'a [u32],
+    neighbours: &'a [u32],
     count: usize,
+    shift: u32,
+}
+
+impl Entries<'_> {
+    /// The column of a neighbour; beyond the row's own entries any number.
+    #[inline(always)]
+    fn column(self, neighbour: u32) -> usize {
+        neighbour.wrapping_sub(self.shift) as usize
+    }
 }
 
 /// The value of an entry but for the factor of its row.
 trait Weight: Copy {
     const ALL_ONE: bool;
-    fn at(self, entry: usize, column: usize) -> f32;
-    /// Asks for what `at` will read for a column that comes later.
-    fn prefetch<L: Lanes>(self, column: usize);
+    fn at(self, entry: usize, neighbour: u32) -> f32;
+    /// Asks for what `at` will read for a neighbour that comes later.
+    fn prefetch<L: Lanes>(self, neighbour: u32);
 }
 
 #[derive(Clone, Copy)]
@@ -45,44 +54,44 @@ struct ValuesAndScales<'a>(&'a [f32], &'a [f32]);
 impl Weight for One {
     const ALL_ONE: bool = true;
     #[inline(always)]
-    fn at(self, _entry: usize, _column: usize) -> f32 {
+    fn at(self, _entry: usize, _neighbour: u32) -> f32 {
         1.0
     }
     #[inline(always)]
-    fn prefetch<L: Lanes>(self, _column: usize) {}
+    fn prefetch<L: Lanes>(self, _neighbour: u32) {}
 }
 
 impl Weight for Values<'_> {
     const ALL_ONE: bool = false;
     #[inline(always)]
-    fn at(self, entry: usize, _column: usize) -> f32 {
+    fn at(self, entry: usize, _neighbour: u32) -> f32 {
         self.0[entry]
     }
     #[inline(always)]
-    fn prefetch<L: Lanes>(self, _column: usize) {}
+    fn prefetch<L: Lanes>(self, _neighbour: u32) {}
 }
 
 impl Weight for Scales<'_> {
     const ALL_ONE: bool = false;
     #[inline(always)]
-    fn at(self, _entry: usize, column: usize) -> f32 {
-        self.0[column]
+    fn at(self, _entry: usize, neighbour: u32) -> f32 {
+        self.0[neighbour as usize]
     }
     #[inline(always)]
-    fn prefetch<L: Lanes>(self, column: usize) {
-        L::prefetch(self.0.as_ptr().wrapping_add(column).cast());
+    fn prefetch<L: Lanes>(self, neighbour: u32) {
+        L::prefetch(self.0.as_ptr().wrapping_add(neighbour as usize).cast());
     }
 }
 
 impl Weight for ValuesAndScales<'_> {
     const ALL_ONE: bool = false;
     #[inline(always)]
-    fn at(self, entry: usize, column: usize) -> f32 {
-        self.0[entry] * self.1[column]
+    fn at(self, entry: usize, neighbour: u32) -> f32 {
+        self.0[entry] * self.1[neighbour as usize]
     }
     #[inline(always)]
-    fn prefetch<L: Lanes>(self, column: usize) {
-        L::prefetch(self.1.as_ptr().wrapping_add(column).cast());
+    fn prefetch<L: Lanes>(self, neighbour: u32) {
+        L::prefetch(self.1.as_ptr().wrapping_add(neighbour as usize).cast());
     }
 }
 
@@ -96,8 +105,12 @@ pub fn rows<L: Lanes>(
 ) {
     for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
         let range = adjacency.range(row);
-        let entries = Entries { columns: &adjacency.neighbours()[range.start..], count: range.len() };
-        let scale = adjacency.row_scale().map_or(1.0, |scale| scale[row]);
+        let entries = Entries {
+            neighbours: &adjacency.neighbours()[range.start..],
+            count: range.len(),
+            shift: adjacency.shift(row),
+        };
+        let scale = adjacency.row_factor(row);
         match (adjacency.values(), adjacency.gather_scale()) {
             (None, None) => one_row::<L, _>(entries, One, from, scale, out),
             (Some(values), None) => one_row::<L, _>(entries, Values(&values[range]), from, scale, out),
@@ -163,24 +176,24 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [L::splat(0.0); LINES];
-    for (entry, &column) in entries.columns[..entries.count].iter().enumerate() {
-        let column = column as usize;
+    for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
+        let column = entries.column(neighbour);
         let lines = &source[column * per_row + first..][..LINES];
         if first == 0
-            && let Some(&later) = entries.columns.get(entry + AHEAD)
+            && let Some(&later) = entries.neighbours.get(entry + AHEAD)
         {
-            let start = source.as_ptr().wrapping_add(later as usize * per_row);
+            let start = source.as_ptr().wrapping_add(entries.column(later) * per_row);
             for line in 0..per_row {
                 L::prefetch(start.wrapping_add(line));
             }
-            weight.prefetch::<L>(later as usize);
+            weight.prefetch::<L>(later);
         }
         if W::ALL_ONE {
             for (sum, line) in sums.iter_mut().zip(lines) {
                 *sum = sum.add(L::load(line));
             }
         } else {
-            let weight = L::splat(weight.at(entry, column));
+            let weight = L::splat(weight.at(entry, neighbour));
             for (sum, line) in sums.iter_mut().zip(lines) {
                 *sum = L::load(line).mul_add(weight, *sum);
             }
@@ -202,13 +215,13 @@ fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [0.0; STRIDE];
-    for (entry, &column) in entries.columns[..entries.count].iter().enumerate() {
-        let column = column as usize;
-        if let Some(&later) = entries.columns.get(entry + AHEAD) {
-            L::prefetch(source.as_ptr().wrapping_add(later as usize * STRIDE).cast());
-            weight.prefetch::<L>(later as usize);
+    for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
+        let column = entries.column(neighbour);
+        if let Some(&later) = entries.neighbours.get(entry + AHEAD) {
+            L::prefetch(source.as_ptr().wrapping_add(entries.column(later) * STRIDE).cast());
+            weight.prefetch::<L>(later);
         }
-        let weight = weight.at(entry, column);
+        let weight = weight.at(entry, neighbour);
         for (sum, x) in sums.iter_mut().zip(&source[column * STRIDE..][..STRIDE]) {
             *sum += weight * x;
         }

@@ -16,6 +16,8 @@ mod change;
 mod derivative;
 mod gather;
 pub mod gradient;
+mod selected;
+mod selection;
 mod simd;
 pub mod sweep;
 mod weights;
@@ -24,6 +26,8 @@ pub use activation::Activation;
 pub use adjacency::{AdjacencyError, AdjacencyRef};
 pub use change::{Change, Norm};
 pub use derivative::{Derivative, Signs};
+pub use selected::Selected;
+pub use selection::Selection;
 pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
 pub use weights::PackedWeights;
 

@@ -91,7 +91,7 @@ impl<'g> Equilibrium<'g> {
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
             activation,
-            radius: operators.spectral().map(|bound| bound.rho),
+            radius: operators.spectral_radius(),
             scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,

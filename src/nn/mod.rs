@@ -26,6 +26,7 @@ pub mod operators;
 pub mod random;
 pub mod readout;
 pub mod rows;
+pub mod selected;
 #[cfg(test)]
 mod tests;
 
@@ -37,3 +38,4 @@ pub use loss::{Loss, LossKind, Targets, balanced_weights};
 pub use operators::Operators;
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};
+pub use selected::SelectedOperators;

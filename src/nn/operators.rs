@@ -9,8 +9,10 @@
 
 use ignn_format::Relation;
 
-use crate::kernels::{AdjacencyError, AdjacencyRef};
+use super::SelectedOperators;
+use crate::kernels::{AdjacencyError, AdjacencyRef, Selection};
 use crate::parallel::RowBlocks;
+use crate::solver::graph_radii::{graph_radii, of_graphs};
 use crate::solver::spectral::one_norm;
 use crate::solver::{SpectralBound, SpectralParams};
 
@@ -42,15 +44,6 @@ impl<'g> Operators<'g> {
     /// # Panics
     /// Where there is no relation, or the two sides differ in their number of relations, nodes or entries.
     pub fn new(incoming: Vec<AdjacencyRef<'g>>, outgoing: Vec<AdjacencyRef<'g>>) -> Self {
-        let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
-            side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
-        };
-        assert_eq!(shape(&incoming), shape(&outgoing), "both directions of the same relations");
-        let nodes = incoming[0].rows();
-        let blocks = |side: &[AdjacencyRef<'g>]| {
-            let offsets: Vec<_> = side.iter().map(AdjacencyRef::offsets).collect();
-            RowBlocks::balanced(nodes, &offsets, 2)
-        };
         let spectral = match (&incoming[..], &outgoing[..]) {
             ([a], [b]) => Some(SpectralBound::of(a, Some(b), &SpectralParams::default())),
             _ => None,
@@ -59,14 +52,55 @@ impl<'g> Operators<'g> {
             Some(bound) => vec![bound.rho],
             None => incoming.iter().map(one_norm).collect(),
         };
+        Self { spectral, ..Self::with_radii(incoming, outgoing, radii) }
+    }
+
+    /// The same with bounds that are known: nothing is computed.
+    ///
+    /// # Panics
+    /// As [`Operators::new`] does, and where there is not a bound a relation.
+    pub fn with_radii(
+        incoming: Vec<AdjacencyRef<'g>>,
+        outgoing: Vec<AdjacencyRef<'g>>,
+        radii: Vec<f64>,
+    ) -> Self {
+        let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
+            side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
+        };
+        assert_eq!(shape(&incoming), shape(&outgoing), "both directions of the same relations");
+        assert_eq!(radii.len(), incoming.len(), "a bound a relation");
+        let nodes = incoming[0].rows();
+        let blocks = |side: &[AdjacencyRef<'g>]| {
+            let offsets: Vec<_> = side.iter().map(AdjacencyRef::offsets).collect();
+            RowBlocks::balanced(nodes, &offsets, 2)
+        };
         Self {
             incoming_blocks: blocks(&incoming),
             outgoing_blocks: blocks(&outgoing),
             incoming,
             outgoing,
-            spectral,
+            spectral: None,
             radii,
         }
+    }
+
+    /// The operators of some of the dataset's graphs; refused where an edge of theirs leaves its graph.
+    ///
+    /// # Panics
+    /// Where these are themselves those of a selection.
+    pub fn select<'a>(&'a self, selection: &'a Selection) -> Result<SelectedOperators<'a>, AdjacencyError> {
+        SelectedOperators::new(self, selection)
+    }
+
+    /// rho of every relation and graph, each graph for itself; graph `g` has the nodes `first_node[g]..first_node[g + 1]`.
+    ///
+    /// # Panics
+    /// Where these are the operators of a selection.
+    pub fn graph_radii(&self, first_node: &[u64]) -> Result<Vec<Vec<f64>>, AdjacencyError> {
+        if let ([a], [b]) = (&self.incoming[..], &self.outgoing[..]) {
+            return Ok(vec![graph_radii(*a, Some(*b), first_node, &SpectralParams::default())?]);
+        }
+        self.incoming.iter().map(|&a| of_graphs(a, None, first_node, |a, _| one_norm(a))).collect()
     }
 
     /// Number of nodes.
@@ -104,7 +138,12 @@ impl<'g> Operators<'g> {
         &self.radii
     }
 
-    /// How the radius of a single relation was bounded.
+    /// rho of a single relation.
+    pub fn spectral_radius(&self) -> Option<f64> {
+        if let [rho] = self.radii[..] { Some(rho) } else { None }
+    }
+
+    /// How the radius of a single relation was bounded; none where the bound was given.
     pub fn spectral(&self) -> Option<&SpectralBound> {
         self.spectral.as_ref()
     }

@@ -117,8 +117,8 @@ impl Certificate {
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
         let (u_range, v_range) = (range(u.as_deref()), range(v.as_deref()));
         let largest_scale = |term: &Term<'_>| -> f64 {
-            let scale = term.adjacency.row_scale().unwrap_or(&[]);
-            scale.par_iter().map(|&s| f64::from(s).abs()).reduce(|| 1.0, nan_max)
+            let rows = (0..term.adjacency.rows()).into_par_iter().with_min_len(ROWS_A_TASK);
+            rows.map(|row| f64::from(term.adjacency.row_factor(row)).abs()).reduce(|| 1.0, nan_max)
         };
         let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
         let columns = columns.iter().map(|columns| largest(columns)).sum::<f64>();

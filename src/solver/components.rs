@@ -22,7 +22,7 @@ pub(crate) struct Components {
 /// Where the walk stands in a node's row.
 struct Frame {
     node: u32,
-    at: u64,
+    at: usize,
 }
 
 impl Components {
@@ -41,7 +41,7 @@ impl Components {
             if low[root as usize] != 0 {
                 continue;
             }
-            frames.push(Frame { node: root, at: a.offsets()[root as usize] });
+            frames.push(Frame { node: root, at: a.range(root as usize).start });
             while let Some(frame) = frames.last_mut() {
                 let node = frame.node as usize;
                 if low[node] == 0 {
@@ -50,12 +50,11 @@ impl Components {
                     open.push(frame.node);
                     numbers.push(visited);
                 }
-                let end = a.offsets()[node + 1];
+                let end = a.range(node).end;
                 let mut child = None;
                 while frame.at < end {
-                    let at = frame.at as usize;
-                    let neighbour = a.neighbours()[at] as usize;
-                    if is_nonzero(a, node, at) {
+                    let neighbour = a.column(node, frame.at);
+                    if is_nonzero(a, node, frame.at) {
                         if low[neighbour] == 0 {
                             child = Some(neighbour as u32);
                             break;
@@ -68,7 +67,7 @@ impl Components {
                 }
                 if let Some(child) = child {
                     // The edge is looked at again when the child is done: then its number is known.
-                    frames.push(Frame { node: child, at: a.offsets()[child as usize] });
+                    frames.push(Frame { node: child, at: a.range(child as usize).start });
                     continue;
                 }
                 frames.pop();
@@ -112,7 +111,7 @@ impl Components {
 }
 
 fn has_loop(a: &AdjacencyRef, node: usize) -> bool {
-    a.range(node).any(|at| a.neighbours()[at] as usize == node && is_nonzero(a, node, at))
+    a.range(node).any(|at| a.column(node, at) == node && is_nonzero(a, node, at))
 }
 
 #[cfg(test)]

@@ -12,19 +12,19 @@ pub(crate) const ROWS_A_TASK: usize = 2048;
 
 /// Neighbours of a row with |value|, the row's own scale left out.
 fn gathered<'a>(a: &AdjacencyRef<'a>, row: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
-    let range = a.range(row);
+    let (range, shift) = (a.range(row), a.shift(row));
     let values = a.values().map(|values| &values[range.clone()]);
     let scale = a.gather_scale();
     a.neighbours()[range].iter().enumerate().map(move |(at, &neighbour)| {
         let value = values.map_or(1.0, |values| f64::from(values[at]));
         let scale = scale.map_or(1.0, |scale| f64::from(scale[neighbour as usize]));
-        (neighbour as usize, (value * scale).abs())
+        (neighbour.wrapping_sub(shift) as usize, (value * scale).abs())
     })
 }
 
 /// |scale| of a row.
 fn row_scale(a: &AdjacencyRef, row: usize) -> f64 {
-    a.row_scale().map_or(1.0, |scale| f64::from(scale[row]).abs())
+    f64::from(a.row_factor(row)).abs()
 }
 
 /// Whether the entry at `at` of a row is not zero: an edge that carries something.
@@ -32,7 +32,7 @@ pub(crate) fn is_nonzero(a: &AdjacencyRef, row: usize, at: usize) -> bool {
     let neighbour = a.neighbours()[at] as usize;
     a.values().is_none_or(|values| values[at] != 0.0)
         && a.gather_scale().is_none_or(|scale| scale[neighbour] != 0.0)
-        && a.row_scale().is_none_or(|scale| scale[row] != 0.0)
+        && a.row_factor(row) != 0.0
 }
 
 /// A sum of non-negative terms and bounds for what it would be without rounding.

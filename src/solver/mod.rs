@@ -18,6 +18,7 @@ pub mod certificate;
 mod components;
 mod entries;
 pub mod fixed_point;
+pub mod graph_radii;
 pub mod posedness;
 pub mod projection;
 pub mod spectral;
@@ -31,6 +32,7 @@ pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
 pub use fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped};
+pub use graph_radii::graph_radii;
 pub use posedness::{Condition, Posedness, Rescaling};
 pub use spectral::{SpectralBound, SpectralParams, Structure};
 pub use workspace::Workspace;

@@ -125,12 +125,8 @@ fn closed_form(side: &AdjacencyRef) -> Option<SpectralBound> {
     if tight(&sums) {
         return Some(bound(sums, Structure::Regular));
     }
-    let (scale, other) = (side.row_scale()?, side.gather_scale()?);
-    let same = scale.par_iter().zip(other).all(|(s, t)| s == t && s.is_normal() && *s > 0.0);
-    if !same {
-        return None;
-    }
-    let roots = entries::ratios(side, |node| f64::from(scale[node]).recip());
+    let scale = side.common_scale()?;
+    let roots = entries::ratios(side, |node| f64::from(scale(node)).recip());
     tight(&roots).then(|| bound(roots, Structure::Renormalised))
 }
 

@@ -137,9 +137,8 @@ impl Targets {
 
 /// 1/s where a scale s stands on both sides.
 fn renormalised(adjacency: &AdjacencyRef<'_>) -> Option<Vec<f32>> {
-    let (row, gather) = (adjacency.row_scale()?, adjacency.gather_scale()?);
-    let same = row.par_iter().zip(gather).all(|(s, t)| s == t && s.is_normal() && *s > 0.0);
-    same.then(|| row.par_iter().map(|s| s.recip()).collect())
+    let scale = adjacency.common_scale()?;
+    Some((0..adjacency.rows()).into_par_iter().map(|row| scale(row).recip()).collect())
 }
 
 /// A bound of the spectral radius of |P|, which is that of |W|.

@@ -130,16 +130,19 @@ fn gather_rows<L: Lanes>(
     let per_row = gather::lines_per_row(state.cols());
     for (row, out) in rows.zip(out.chunks_exact_mut(per_row.max(1))) {
         out.fill(Line([0.0; LINE]));
+        let shift = adjacency.shift(row);
         for entry in adjacency.range(row) {
             if let Some(&next) = neighbours.get(entry + AHEAD) {
-                let next = state.address(next as usize);
+                let next = state.address(next.wrapping_sub(shift) as usize);
                 for line in 0..per_row {
                     L::prefetch(next.wrapping_add(line));
                 }
             }
-            let column = neighbours[entry] as usize;
+            let neighbour = neighbours[entry];
+            let column = neighbour.wrapping_sub(shift) as usize;
             let value = adjacency.values().map_or(1.0, |values| values[entry]);
-            let weight = L::splat(value * adjacency.gather_scale().map_or(1.0, |scale| scale[column]));
+            let scale = adjacency.gather_scale().map_or(1.0, |scale| scale[neighbour as usize]);
+            let weight = L::splat(value * scale);
             for (line, copy) in copy.iter_mut().enumerate() {
                 state.load(column, line, copy);
             }
@@ -147,8 +150,8 @@ fn gather_rows<L: Lanes>(
                 L::load(x).mul_add(weight, L::load(sum)).store(sum);
             }
         }
-        if let Some(scale) = adjacency.row_scale() {
-            let scale = L::splat(scale[row]);
+        if adjacency.row_scale().is_some() {
+            let scale = L::splat(adjacency.row_factor(row));
             for sum in out {
                 L::load(sum).mul(scale).store(sum);
             }

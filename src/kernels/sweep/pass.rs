@@ -286,13 +286,17 @@ impl Tile {
             matrix.padded().as_ptr().wrapping_add(row * matrix.stride()).addr()
         };
         for term in pass.terms {
-            let offsets = term.adjacency.offsets();
-            let (first, end) = (offsets[next.start] as usize, offsets[next.end] as usize);
-            let room = largest - self.addresses.len().min(largest);
-            for &column in &term.adjacency.neighbours()[first..end.min(first + room)] {
-                self.addresses.push(address(pass.from, column as usize));
-                if let Some(scale) = term.adjacency.gather_scale() {
-                    L::prefetch(scale.as_ptr().wrapping_add(column as usize).cast());
+            let mut rows = next.clone();
+            while !rows.is_empty() {
+                let (count, entries) = term.adjacency.run(rows.clone());
+                let shift = term.adjacency.shift(rows.start);
+                rows.start += count;
+                let room = largest - self.addresses.len().min(largest);
+                for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
+                    self.addresses.push(address(pass.from, neighbour.wrapping_sub(shift) as usize));
+                    if let Some(scale) = term.adjacency.gather_scale() {
+                        L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
+                    }
                 }
             }
         }

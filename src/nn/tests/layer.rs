@@ -2,7 +2,7 @@
 
 use crate::dense::Matrix;
 use crate::kernels::naive::{Operator, Random, Rows};
-use crate::kernels::{Activation, AdjacencyRef};
+use crate::kernels::{Activation, AdjacencyRef, Selection};
 use crate::nn::{Backward, Equilibrium, Operators, Vectors};
 use crate::solver::{SolveInfo, SolveParams};
 
@@ -117,6 +117,66 @@ fn operators_need_both_directions() {
     let path = Both::edges(3, &[(0, 1, 5.0), (1, 2, 5.0)]);
     let other = Both::edges(3, &[(0, 1, 5.0)]);
     Operators::new(vec![path.incoming.view()], vec![other.outgoing.view()]);
+}
+
+/// Two graphs in one block-diagonal dataset, and where each begins.
+fn two_graphs() -> ([Both; 2], Both, [u64; 3]) {
+    let graphs = [1, 2].map(|seed| Both::random(&mut Random(seed), 60));
+    let mut edges = Vec::new();
+    for (at, graph) in graphs.iter().enumerate() {
+        for row in 0..60 {
+            let entries = graph.incoming.view().entries(row);
+            edges.extend(entries.map(|(column, value)| (column + 60 * at, row + 60 * at, value)));
+        }
+    }
+    (graphs, Both::edges(120, &edges), [0, 60, 120])
+}
+
+#[test]
+fn a_layer_over_a_selection_is_that_of_the_graph_alone() {
+    let (graphs, dataset, first_node) = two_graphs();
+    let operators = dataset.operators();
+    let radii = operators.graph_radii(&first_node).unwrap();
+    let largest = radii[0].iter().copied().fold(0.0, f64::max);
+    assert!((largest / operators.radii()[0] - 1.0).abs() < 1e-5);
+    for (at, graph) in graphs.iter().enumerate() {
+        let alone = graph.operators();
+        assert_eq!(radii[0][at], alone.radii()[0]);
+        let selection = Selection::of_graphs(&first_node, &[at]).unwrap();
+        let selected = operators.select(&selection).unwrap();
+        let selected = selected.operators(vec![radii[0][at]]);
+        assert_eq!((selected.nodes(), selected.nonzeros()), (60, alone.nonzeros()));
+        assert_eq!(selected.spectral_radius(), Some(alone.radii()[0]));
+        let w = weight(&alone, 6, 0.9, 3);
+        let expected = solves(&mut layer(&alone, 6, Activation::Tanh), &w);
+        assert_eq!(solves(&mut layer(&selected, 6, Activation::Tanh), &w), expected);
+    }
+}
+
+#[test]
+fn relations_have_a_norm_a_graph() {
+    let (graphs, dataset, first_node) = two_graphs();
+    let double = |both: &Both| -> Vec<f64> {
+        let (incoming, outgoing) = (both.incoming.view(), both.outgoing.view());
+        Operators::new(vec![incoming, outgoing], vec![outgoing, incoming]).radii().to_vec()
+    };
+    let (incoming, outgoing) = (dataset.incoming.view(), dataset.outgoing.view());
+    let several = Operators::new(vec![incoming, outgoing], vec![outgoing, incoming]);
+    let found = several.graph_radii(&first_node).unwrap();
+    let expected: Vec<_> = graphs.iter().map(double).collect();
+    for relation in 0..2 {
+        assert_eq!(found[relation], [expected[0][relation], expected[1][relation]]);
+    }
+    let all = Selection::of_graphs(&first_node, &[1, 0]).unwrap();
+    let all = several.select(&all).unwrap();
+    let all = all.operators(several.radii().to_vec());
+    assert_eq!(all.spectral_radius(), None);
+    let cut = Selection::new([0..59]).unwrap();
+    let refused = several.select(&cut).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("adjacency: neighbour in another graph (found 59, expected 0 to 58)"),
+        "{refused}"
+    );
 }
 
 /// A layer whose input and right side are drawn by a seed.
