@@ -27,7 +27,7 @@ impl Observer for Printer {
 /// Trains on a dataset and returns the share of its test nodes that are told right.
 fn train(path: &str) -> Result<f64, Box<dyn Error>> {
     let mut config = IgnnConfig::default();
-    (config.model.state, config.train.epochs) = (16, 50);
+    (config.model.state, config.train.epochs) = (vec![16], 50);
     let task = Task::open(Dataset::open(path)?, &config)?;
     let operators = task.operators()?;
     let mut trainer = Trainer::new(&task, &operators, config)?;

@@ -193,6 +193,19 @@ fn every_case_in_f64_and_in_f32() {
     }
 }
 
+#[test]
+fn stacks_and_relations_through_the_model_itself() {
+    let names = ["hetero-two-relations", "hetero-three-relations", "stack-two-layers", "stack-three-layers"];
+    for name in names {
+        let Some(case) = golden(&format!("{name}.json")) else { return };
+        let model = if case["kind"] == "stacked" { stack(&case) } else { one_layer(&case) };
+        // What the f64 chain computes is the golden case: see above.
+        for is_sparse in [false, true] {
+            crate::families::compare(&model, is_sparse, name);
+        }
+    }
+}
+
 /// A `single-*` case as a model of the library takes it; learned features start where the given ones lead.
 fn whole(case: &Value, given: Given) -> Case {
     let nodes = case["nodes"].as_u64().unwrap() as usize;

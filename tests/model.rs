@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ignn::config::{ActivationName, InitName, InputMap, ModelConfig, ModelKind, Readout};
 use ignn::dense::Matrix;
-use ignn::models::Ignn;
+use ignn::models::{Facts, Ignn, Mode, OnGraph};
 use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::{SolveInfo, SolveParams};
 use ignn_format::features::SparseRows;
@@ -49,15 +49,19 @@ pub struct Found {
 pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> ModelConfig {
     ModelConfig {
         kind: ModelKind::Ignn,
-        state,
-        activation,
+        state: vec![state],
+        activation: vec![activation],
         slope: 0.01,
         input,
         bias: false,
-        kappa: 0.6,
+        kappa: vec![0.6],
         init: InitName::Uniform,
         init_input: 1.0,
         features: ignn::config::FeatureSource::Auto,
+        skip: false,
+        between: ActivationName::Identity,
+        batch_norm: false,
+        pooling: ignn::config::PoolingName::Auto,
         normalise_state: false,
         dropout: 0.0,
         readout: Readout::Linear,
@@ -105,17 +109,25 @@ impl Case {
     pub fn run(&self, backward: Backward) -> Found {
         let (incoming, outgoing) = (Rows::of(&self.a.t()), Rows::of(&self.a));
         let operators = Operators::new(vec![incoming.view()], vec![outgoing.view()]);
-        let mut model =
-            Ignn::new(&operators, self.features(), &self.config, self.outputs(), SEED, true).unwrap();
-        let names: Vec<String> = model.parameters().iter().map(|p| p.name.clone()).collect();
+        let facts = Facts {
+            nodes: self.a.rows,
+            columns: (self.given != Given::Learned).then_some(self.u.cols),
+            relations: vec!["edges".into()],
+            radii: operators.radii().to_vec(),
+            outputs: self.outputs(),
+            pools: false,
+        };
+        let mut model = Ignn::new(&self.config, &facts, SEED, true).unwrap();
+        let mut on = OnGraph::new(&model, &operators, self.features(), true);
+        let names: Vec<String> = model.parameters.iter().map(|p| p.name.clone()).collect();
         assert_eq!(names.len(), self.values.len(), "{names:?}");
-        for parameter in model.parameters_mut() {
+        for parameter in &mut model.parameters {
             parameter.value = single(&self.values[&parameter.name]);
         }
         let params = SolveParams { tolerance: 1e-7, max_sweeps: 5000, ..SolveParams::default() };
-        model.solve(&params).unwrap();
-        let mut pass = model.pass(self.nodes());
-        model.read_out(&mut pass, Some(EPOCH));
+        on.forward(&mut model, &params, Mode::Training).unwrap();
+        let mut pass = on.pass(&model, self.nodes(), self.nodes());
+        on.read_out(&model, &mut pass, Some(EPOCH));
         let (mut classes, mut offsets, mut of) = (Vec::new(), vec![0], Vec::new());
         for i in 0..self.a.rows {
             classes.push(self.loss.targets.at(i, 0) as i32);
@@ -130,15 +142,15 @@ impl Case {
             false => (LossKind::CrossEntropy, Targets::Classes(&classes)),
             true => (LossKind::BinaryCrossEntropy, Targets::Labels { offsets: &offsets, of: &of }),
         };
-        let mut by_logits = Matrix::zeros(pass.nodes().len(), self.outputs());
         let loss = Loss { kind, class_weights: None };
-        let loss = loss.evaluate(pass.logits.view(), pass.nodes(), targets, Some(by_logits.view_mut()));
-        pass.by_logits = by_logits;
+        let (logits, ids, by_logits) = pass.for_loss();
+        let loss = loss.evaluate(logits, ids, targets, Some(by_logits));
         // Twice: what a pass left must not shine through in the next.
-        model.backward(&mut pass, EPOCH, backward, &params).unwrap();
-        let adjoint = model.backward(&mut pass, EPOCH, backward, &params).unwrap();
-        let gradients = model.parameters().iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
-        Found { state: double(&model.layer().state), logits: double(&pass.logits), loss, gradients, adjoint }
+        on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap();
+        let adjoint = on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap()[0];
+        let gradients = model.parameters.iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
+        let state = double(&on.equilibria().next().unwrap().state);
+        Found { state, logits: double(&pass.logits), loss, gradients, adjoint }
     }
 
     /// The loss in f64, by dense loops.
@@ -146,7 +158,7 @@ impl Case {
         let map = self.config.input;
         let learned = self.given == Given::Learned;
         let (u, omega) = match learned {
-            true => (values["layer0.E"].clone(), identity(self.config.state)),
+            true => (values["layer0.E"].clone(), identity(self.config.state[0])),
             false => (self.u.clone(), values["layer0.Omega"].clone()),
         };
         let own = match map {
@@ -160,7 +172,7 @@ impl Case {
             through: if map == InputMap::Own { Vec::new() } else { vec![omega] },
             direct: own,
             bias: values.get("layer0.bias").cloned(),
-            activation: phi(self.config.activation),
+            activation: phi(self.config.activation[0]),
             skip: None,
         };
         let state = Dense.equilibrium(&layer, &Dense.input_term(&layer, &u));
@@ -203,7 +215,7 @@ impl Case {
 
     /// A random directed graph with features, targets and values; W within kappa.
     fn random(seed: u64, config: ModelConfig, given: Given, binary: bool) -> Self {
-        let (nodes, p, outputs, m) = (9, 4, 3, config.state);
+        let (nodes, p, outputs, m) = (9, 4, 3, config.state[0]);
         let mut random = Random::new(seed);
         let mut a = Mat::new(nodes, nodes, |_, _| if random.unit() < 0.3 { random.unit() } else { 0.0 });
         // Rows that sum to one at most bound the radius by one.

@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod engine;
 mod export;
+mod families;
 mod golden;
 mod handmade;
 mod ingest;

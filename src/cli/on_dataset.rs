@@ -91,7 +91,7 @@ impl Opened {
             dataset: self.dataset.directory().path().into(),
             model: self.file.clone(),
             is_trained_here: known.then(|| self.model.dataset == self.dataset.manifest().checksum()),
-            is_certified: posedness.condition != Condition::NotCertified,
+            is_certified: posedness.iter().all(|layer| layer.condition != Condition::NotCertified),
             posedness,
             tolerance: self.params.tolerance,
             solve: None,
@@ -166,7 +166,7 @@ pub struct Standing {
     /// Whether exactly one equilibrium is certain.
     #[serde(rename = "certified")]
     pub is_certified: bool,
-    posedness: Posedness,
+    posedness: Vec<Posedness>,
     tolerance: f64,
     solve: Option<SolveInfo>,
 }
@@ -189,7 +189,7 @@ impl Standing {
             None => "unknown",
         };
         sheet.row(["trained on", trained]);
-        let condition = match self.posedness.condition {
+        let condition = match self.weakest().1.condition {
             Condition::Acyclic => "certified: the graph has no cycle".into(),
             Condition::NotCertified => format!("not certified: {}", self.bound_words()),
             _ => format!("certified: {}", self.bound_words()),
@@ -216,15 +216,22 @@ impl Standing {
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
     }
 
+    /// The layer with the least to spare.
+    fn weakest(&self) -> (usize, Posedness) {
+        let layers = self.posedness.iter().copied().enumerate();
+        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin())).expect("a model has a layer")
+    }
+
     /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
     fn bound_words(&self) -> String {
-        let Posedness { by_norm, by_eigenvalue, condition, .. } = self.posedness;
+        let (layer, Posedness { by_norm, by_eigenvalue, condition, .. }) = self.weakest();
         let (what, value) = match condition {
             Condition::Norm => ("norm of W", by_norm),
             _ => ("spectral radius of |W|", by_eigenvalue),
         };
         let against = if condition == Condition::NotCertified { "expected below" } else { "below" };
-        format!("{what} times the spectral bound of the graph is {value:.4}, {against} 1")
+        let layer = if self.posedness.len() > 1 { format!("in layer {layer} the ") } else { String::new() };
+        format!("{layer}{what} times the spectral bound of the graph is {value:.4}, {against} 1")
     }
 
     fn residual_words(&self, solve: &SolveInfo) -> String {

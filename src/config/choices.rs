@@ -35,7 +35,7 @@ macro_rules! choices {
 choices! {
     /// Models that can be trained.
     ModelKind {
-        /// One equilibrium layer and a read-out.
+        /// Equilibrium layers and a read-out.
         Ignn = "ignn",
     }
     /// Activations; see [`crate::kernels::Activation`].
@@ -68,6 +68,30 @@ choices! {
         Uniform = "uniform",
         /// The identity at the bound, kappa / rho: every column of the state travels as far as it may from the start.
         Identity = "identity",
+        /// Uniform, scaled by one factor so that the norm of W is at the bound.
+        Scaled = "scaled",
+    }
+    /// From nodes to graphs.
+    PoolingName {
+        /// None where nodes have labels, the sum where graphs have.
+        Auto = "auto",
+        /// Nodes are what is predicted.
+        None = "none",
+        /// The sum of a graph's rows.
+        Sum = "sum",
+        /// Their mean.
+        Mean = "mean",
+        /// The largest of each column.
+        Max = "max",
+    }
+    /// What learns.
+    Learn {
+        /// Everything.
+        All = "all",
+        /// The read-out, step by step.
+        Readout = "readout",
+        /// The read-out, in one go.
+        Ridge = "ridge",
     }
     /// Where features come from.
     FeatureSource {
@@ -84,6 +108,8 @@ choices! {
         Linear = "linear",
         /// Linear maps with relu between them.
         Mlp = "mlp",
+        /// The last layer's result itself.
+        None = "none",
     }
     /// What the residual of a solve is relative to; see [`crate::solver::Measure`].
     MeasureName {

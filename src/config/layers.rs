@@ -79,10 +79,13 @@ impl Layers {
         let place = Place::Setting(setting.into());
         let field = schema::find(path).ok_or_else(|| unknown_key(place.clone(), path))?;
         let is_word = matches!(field.kind, Kind::Word(_) | Kind::Text) && !given.starts_with(['"', '\'']);
-        let is_list = matches!(field.kind, Kind::Widths(..)) && !given.starts_with('[');
-        let value = match (is_word, is_list) {
-            (true, _) => Some(Value::from(given)),
-            (_, true) => parsed(&format!("[{given}]")),
+        let is_list = field.kind.is_list() && !given.starts_with('[');
+        let value = match field.kind {
+            _ if is_word => Some(Value::from(given)),
+            Kind::Words(..) if is_list => {
+                Some(given.split(',').map(|word| Value::from(word.trim())).collect())
+            }
+            _ if is_list => parsed(&format!("[{given}]")),
             _ => parsed(given),
         };
         let found = if given.is_empty() { "nothing".into() } else { given.into() };
@@ -107,15 +110,27 @@ impl Layers {
         found: String,
         place: Place,
     ) -> Result<(), ConfigError> {
+        // One alone is a list of one.
+        let value = value.map(|value| match value {
+            Value::Array(_) => value,
+            one if field.kind.is_list() => Value::Array(vec![one]),
+            one => one,
+        });
         match value {
             Some(value) if field.kind.accepts(&value) => {
                 // Numbers may be written as integers, and are kept as numbers.
-                let number = if matches!(field.kind, Kind::Number(_)) { value.as_f64() } else { None };
-                self.0.insert(field.path, number.map_or(value, Value::from));
+                let number = |value: Value| value.as_f64().map_or(value, Value::from);
+                let value = match (field.kind, value) {
+                    (Kind::Number(_), value) => number(value),
+                    (Kind::Numbers(..), Value::Array(values)) => values.into_iter().map(number).collect(),
+                    (_, value) => value,
+                };
+                self.0.insert(field.path, value);
                 Ok(())
             }
-            Some(value)
-                if field.path == "model.kappa" && value.as_f64().is_some_and(|kappa| kappa >= 1.0) =>
+            Some(Value::Array(kappas))
+                if field.path == "model.kappa"
+                    && kappas.iter().any(|kappa| kappa.as_f64().is_some_and(|kappa| kappa >= 1.0)) =>
             {
                 Err(ConfigError::Kappa { place, found })
             }

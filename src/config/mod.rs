@@ -22,8 +22,8 @@ use ignn_format::nearest::nearest;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
@@ -52,15 +52,19 @@ pub struct IgnnConfig {
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     pub kind: ModelKind,
-    pub state: usize,
-    pub activation: ActivationName,
+    pub state: Vec<usize>,
+    pub activation: Vec<ActivationName>,
     pub slope: f64,
     pub input: InputMap,
     pub bias: bool,
-    pub kappa: f64,
+    pub kappa: Vec<f64>,
     pub init: InitName,
     pub init_input: f64,
     pub features: FeatureSource,
+    pub skip: bool,
+    pub between: ActivationName,
+    pub batch_norm: bool,
+    pub pooling: PoolingName,
     pub normalise_state: bool,
     pub dropout: f64,
     pub readout: Readout,
@@ -116,6 +120,9 @@ pub struct TrainConfig {
     pub seed: u64,
     pub loss: LossName,
     pub class_weights: ClassWeights,
+    pub learn: Learn,
+    pub ridge: f64,
+    pub batch: u64,
     pub split: String,
     pub train_part: String,
     pub validation_part: String,
@@ -181,9 +188,9 @@ impl IgnnConfig {
 }
 
 impl ModelConfig {
-    /// The activation, with its slope.
-    pub fn phi(&self) -> Activation {
-        match self.activation {
+    /// An activation, with its slope.
+    pub fn phi(&self, name: ActivationName) -> Activation {
+        match name {
             ActivationName::Identity => Activation::Identity,
             ActivationName::Relu => Activation::Relu,
             ActivationName::LeakyRelu => Activation::LeakyRelu(self.slope as f32),

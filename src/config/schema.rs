@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, Readout, Schedule,
+    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
 };
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
 
@@ -45,8 +45,12 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// Any text but an empty one.
     Text,
-    /// A list of so many widths at most, each an integer, both ends included.
+    /// A list of so many widths at most, each an integer, both ends included. One alone is a list of one; so below.
     Widths(usize, u64, u64),
+    /// A list of so many numbers at most.
+    Numbers(usize, Span),
+    /// A list of so many words at most, each one of several.
+    Words(usize, &'static [&'static str]),
 }
 
 /// An interval of numbers.
@@ -77,11 +81,17 @@ pub enum DefaultValue {
     Text(&'static str),
     /// Of [`Kind::Widths`].
     Widths(&'static [u64]),
+    /// Of [`Kind::Numbers`].
+    Numbers(&'static [f64]),
+    /// Of [`Kind::Words`].
+    Words(&'static [&'static str]),
 }
 
-use Kind::{Flag, Integer, Number, Text, Widths, Word};
+use Kind::{Flag, Integer, Number, Numbers, Text, Widths, Word, Words};
 use Span::{Above, AboveTo, Below, Closed, From};
 
+/// Layers of a stack at most, and relations.
+pub const LAYERS: usize = 64;
 /// Integers of TOML end here.
 const MOST: u64 = i64::MAX as u64;
 
@@ -117,24 +127,29 @@ const fn text(path: &'static str, default: &'static str, doc: &'static str) -> F
 /// All fields, in the order in which they are written.
 #[rustfmt::skip] // A table: a field a line or two, read down the columns.
 pub const FIELDS: &[Field] = &[
-    word("model.kind", "ignn", ModelKind::WORDS, "The model: one equilibrium layer and a read-out."),
-    integer("model.state", 128, 1, 2048, "Width m of the state."),
-    word("model.activation", "relu", ActivationName::WORDS, "The activation phi of the equation."),
+    word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out."),
+    field("model.state", Widths(LAYERS, 1, 2048), DefaultValue::Widths(&[128]), "Width m of the state; several widths make a stack of equilibrium layers, each fed by the one before."),
+    field("model.activation", Words(LAYERS, ActivationName::WORDS), DefaultValue::Words(&["relu"]), "The activation phi of the equation: one for all layers, or one a layer."),
     number("model.slope", 0.01, Closed(0.0, 1.0), "Slope of leaky-relu below zero; of no use to the others."),
     word("model.input", "gathered", InputMap::WORDS,
         "How features enter: Omega U A (\"gathered\"), Omega U (\"own\"), or Omega1 U A + Omega2 U (\"both\")."),
     flag("model.bias", false, "A learned bias in the equation."),
-    number("model.kappa", 0.95, Below(0.0, 1.0),
-        "Bound of lambda(|W|) lambda(A) that the projection keeps: the nearer to 1, the farther nodes see and the more sweeps it takes."),
+    field("model.kappa", Numbers(LAYERS, Below(0.0, 1.0)), DefaultValue::Numbers(&[0.95]),
+        "Bound of lambda(|W|) lambda(A) that the projection keeps: the nearer to 1, the farther nodes see and the more sweeps it takes. One for all layers, or one a layer. Of several relations: one that they share in equal parts, or one a relation; a sum of 1 or more is not certified."),
     word("model.init", "uniform", InitName::WORDS,
-        "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them, or the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on."),
+        "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them; the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on; or \"scaled\", random and brought to the bound by a factor."),
     number("model.init_input", 1.0, Closed(0.0, 1000.0),
         "First values of Omega or E are uniform within this over sqrt(m). Small ones let learned features grow from what the labels tell, instead of from noise."),
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
+    flag("model.skip", false, "Adds a linear map of each layer's input to its state, V x + v, before what comes next."),
+    word("model.between", "identity", ActivationName::WORDS, "Activation after the skip of every layer but the last; of no use without skips."),
+    flag("model.batch_norm", false, "Normalises each layer's result over the nodes of a step, column by column."),
+    word("model.pooling", "auto", PoolingName::WORDS,
+        "From nodes to graphs: \"sum\", \"mean\" or \"max\" where graphs have the labels (\"auto\" is \"sum\" there), \"none\" where nodes do."),
     flag("model.normalise_state", false, "Scales each row of the state to length 1 before the read-out."),
     number("model.dropout", 0.5, Below(0.0, 1.0), "Share of the state's entries that training sets to zero before the read-out."),
-    word("model.readout", "linear", Readout::WORDS, "From state to scores: one linear map, or several with relu between them."),
+    word("model.readout", "linear", Readout::WORDS, "From state to scores: one linear map, several with relu between them, or \"none\" where the last layer is as wide as there are classes."),
     field("model.hidden", Widths(8, 1, 65_536), DefaultValue::Widths(&[64]), "Widths between the maps of an mlp read-out; of no use to a linear one."),
     flag("model.head_bias", true, "A bias in the read-out."),
 
@@ -171,6 +186,10 @@ pub const FIELDS: &[Field] = &[
     integer("train.seed", 0, 0, MOST, "Seed of initial weights and dropout: the same seed gives the same bits."),
     word("train.loss", "auto", LossName::WORDS, "The loss; \"auto\" takes the one that fits the dataset's labels."),
     word("train.class_weights", "none", ClassWeights::WORDS, "Whether rare classes weigh more in the loss."),
+    word("train.learn", "all", Learn::WORDS,
+        "What learns: everything; the read-out alone, step by step, over an equilibrium that stays as it was drawn (\"readout\"); or the same in one go by ridge regression (\"ridge\")."),
+    number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty; 0 chooses it by generalised cross-validation."),
+    integer("train.batch", 1, 0, MOST, "Graphs of a step, where a dataset has many; 0 for all at once."),
     text("train.split", "default", "Split of the dataset to train on."),
     text("train.train_part", "train", "Part of the split whose labels are learned from; \"training\" is found too."),
     text("train.validation_part", "val", "Part that chooses the best epoch; \"valid\", \"validation\" and \"dev\" are found too."),
@@ -215,11 +234,22 @@ impl Kind {
             Flag => value.is_boolean(),
             Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             Text => value.as_str().is_some_and(|text| !text.is_empty()),
-            Widths(count, least, most) => value.as_array().is_some_and(|widths| {
-                (1..=count).contains(&widths.len()) && widths.iter().all(|width| within(width, least, most))
-            }),
+            Widths(count, least, most) => is_list(value, count, |width| within(width, least, most)),
+            Numbers(count, span) => is_list(value, count, |x| x.as_f64().is_some_and(|x| span.contains(x))),
+            Words(count, words) => {
+                is_list(value, count, |word| word.as_str().is_some_and(|word| words.contains(&word)))
+            }
         }
     }
+
+    /// Whether it takes lists.
+    pub fn is_list(&self) -> bool {
+        matches!(self, Widths(..) | Numbers(..) | Words(..))
+    }
+}
+
+fn is_list(value: &Value, most: usize, fits: impl Fn(&Value) -> bool) -> bool {
+    value.as_array().is_some_and(|items| (1..=most).contains(&items.len()) && items.iter().all(fits))
 }
 
 impl Span {
@@ -252,6 +282,8 @@ impl fmt::Display for Kind {
             Widths(count, least, most) => {
                 write!(f, "a list of 1 to {count} integers from {least} to {most}, such as [64]")
             }
+            Numbers(count, span) => write!(f, "a number {span}, or a list of 1 to {count} such numbers"),
+            Words(count, words) => write!(f, "{}, or a list of 1 to {count} of them", Word(words)),
         }
     }
 }
@@ -277,6 +309,8 @@ impl DefaultValue {
             Self::Flag(x) => x.into(),
             Self::Text(x) => x.into(),
             Self::Widths(x) => x.into(),
+            Self::Numbers(x) => x.into(),
+            Self::Words(x) => x.into(),
         }
     }
 }

@@ -1,38 +1,31 @@
-//! The implicit model: input map, equilibrium layer, read-out; its parameters by name, forward and backward.
-//! It wires layers of `nn` together; which nodes, which loss and which step are for `train`.
+//! The implicit model apart from any graph: what its layers are, its parameters by name, and their constraint.
+//! It holds values; on a graph they are solved, read out and differentiated by [`super::OnGraph`].
 //!
 //! ```text
-//! B = b(U),   X = phi(A^T X W^T + B),   Y = read-out(dropout(normalise(X)))
+//! x_0 = U,   X_l = phi(sum_r A_r^T X_l W_lr^T + b_l(x_{l-1})),   x_l = norm(between(X_l + V_l x_{l-1} + v_l))
+//! Y = read-out(dropout(normalise(pool(x_L))))
 //! ```
 //!
-//! Parameters in order: `layer0.W`, those of the input map, those of the read-out; names as in [`super::file`]. A pass over
-//! chosen nodes works on compact rows ([`Pass`]); the state is that of all nodes.
+//! Parameters in order, layer by layer: `layerN.W` (one a relation), those of the input map, `layerN.V` and `layerN.v` of a
+//! skip, `layerN.norm.scale` and `layerN.norm.shift`; then those of the read-out. Names are as in [`super::file`].
+//! The running statistics of a normalisation are values too, but no step of an optimiser moves them: [`Ignn::statistics`].
 
 use std::ops::Range;
 
-use ignn_format::Relation;
-
 use crate::config::{self, InitName, ModelConfig};
 use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::Activation;
 use crate::nn::{
-    Backward, Dropout, Equilibrium, Features, Input, InputMap, Operators, Readout, ReadoutMemory, Slot,
-    clear_rows, normalise, random, scatter_rows, select_rows,
+    BatchNorm, Dropout, InputMap, InputShape, Mapped, Pooling, Readout, RunningStatistics, Slot, random,
 };
-use crate::optim::{Parameter, values_and_gradients};
+use crate::optim::Parameter;
+use crate::solver::Posedness;
+use crate::solver::posedness::infinity_norm;
 use crate::solver::projection::{ProjectionError, project_rows};
-use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
-
-use super::file::name;
 
 /// A model that does not fit what it is given.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// Several relations.
-    #[error("the model takes one relation (found {}: {}): choose one when the dataset is made", .found.len(), .found.join(", "))]
-    Relations {
-        /// Their names.
-        found: Vec<String>,
-    },
     /// Features that are not there.
     #[error(
         "model.features: the dataset has no features (found none, expected some for \"given\"): use model.features=learned, or make the dataset with --features"
@@ -41,90 +34,149 @@ pub enum ModelError {
     /// Learned features mapped twice.
     #[error("model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")")]
     LearnedTwice,
+    /// Learned features with a skip.
+    #[error("model.skip: learned features have no skip (found true, expected false)")]
+    LearnedSkip,
+    /// As many activations as layers, or one.
+    #[error("model.activation: one for all layers or one a layer (found {found} for {layers} layers)")]
+    Activations {
+        /// How many there are.
+        found: usize,
+        /// Layers.
+        layers: usize,
+    },
+    /// As many kappas as layers, or one.
+    #[error("model.kappa: one for all layers or one a layer (found {found} for {layers} layers)")]
+    LayerKappas {
+        /// How many there are.
+        found: usize,
+        /// Layers.
+        layers: usize,
+    },
+    /// As many kappas as relations, or one.
+    #[error(
+        "model.kappa: one for all relations or one a relation (found {found}, expected 1 or {} for {})", .relations.len(), .relations.join(", ")
+    )]
+    RelationKappas {
+        /// How many there are.
+        found: usize,
+        /// Names of the relations.
+        relations: Vec<String>,
+    },
+    /// A last layer that is no row of logits.
+    #[error(
+        "model.readout: without a read-out the last layer is as wide as there are classes (found model.state ending in {found}, expected {expected})"
+    )]
+    LastWidth {
+        /// Its width.
+        found: usize,
+        /// Classes.
+        expected: usize,
+    },
 }
 
-/// The one relation of a dataset.
-pub fn only_relation(relations: &[Relation]) -> Result<&[Relation], ModelError> {
-    match relations {
-        [_] => Ok(relations),
-        _ => Err(ModelError::Relations {
-            found: relations.iter().map(|relation| relation.entry.name.clone()).collect(),
-        }),
-    }
+/// What a model must know of the data that it is made for.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Nodes, of which learned features have a row each.
+    pub nodes: usize,
+    /// Columns of the features; none where they are learned.
+    pub columns: Option<usize>,
+    /// Names of the relations.
+    pub relations: Vec<String>,
+    /// What divides kappa, a relation: bounds over the graphs that are trained on.
+    pub radii: Vec<f64>,
+    /// Classes.
+    pub outputs: usize,
+    /// Whether graphs, not nodes, have the labels.
+    pub pools: bool,
 }
 
-/// The model with its memory.
-pub struct Ignn<'g> {
-    operators: &'g Operators<'g>,
-    input: Input<'g>,
-    layer: Equilibrium<'g>,
-    readout: Readout,
-    normalises: bool,
-    dropout: Dropout,
-    kappa: f64,
-    parameters: Vec<Parameter>,
+/// A layer apart from any graph.
+#[derive(Clone, Debug)]
+pub struct LayerShape {
+    /// Its input map.
+    pub input: InputShape,
+    /// phi
+    pub activation: Activation,
+    /// What follows the skip, where there is one.
+    pub between: Option<Activation>,
+    /// Normalisation of its result.
+    pub norm: Option<BatchNorm>,
+    kappas: Vec<f64>,
+    /// Where its parameters are.
+    pub at: Places,
 }
 
-/// Memory of a pass over some nodes.
-pub struct Pass {
-    /// Which; rising.
-    nodes: Vec<u32>,
-    /// Their rows of the state as they were before dropout, where the backward needs them.
-    normalised: Option<Matrix>,
-    lengths: Vec<f32>,
-    rows: Matrix,
-    /// dL/drows; made by the first backward, as a pass for evaluation needs none.
-    by_rows: Matrix,
-    memory: ReadoutMemory,
-    /// One row a node.
-    pub logits: Matrix,
-    /// dL/dlogits, to be written before [`Ignn::backward`].
-    pub by_logits: Matrix,
+/// Positions of a layer's parameters.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// W of each relation.
+    pub weights: Range<usize>,
+    /// Of the input map.
+    pub input: Range<usize>,
+    /// V and v.
+    pub skip: Range<usize>,
+    /// Scale and shift.
+    pub norm: Range<usize>,
 }
 
-impl Pass {
-    /// The nodes.
-    pub fn nodes(&self) -> &[u32] {
-        &self.nodes
-    }
+/// The model.
+pub struct Ignn {
+    /// Its layers, from the features up.
+    pub layers: Vec<LayerShape>,
+    /// From nodes to graphs.
+    pub pooling: Option<Pooling>,
+    /// Scales rows to length 1 before the read-out.
+    pub normalises: bool,
+    /// Before the read-out.
+    pub dropout: Dropout,
+    /// From rows to logits.
+    pub readout: Readout,
+    /// What learns.
+    pub parameters: Vec<Parameter>,
+    /// What normalisations keep beside it, one for each layer that has one.
+    pub statistics: Vec<RunningStatistics>,
+    radii: Vec<f64>,
 }
 
-impl<'g> Ignn<'g> {
-    /// A model with first values drawn by the seed, W within its constraint.
-    pub fn new(
-        operators: &'g Operators<'g>,
-        features: Features,
-        config: &ModelConfig,
-        outputs: usize,
-        seed: u64,
-        trains: bool,
-    ) -> Result<Self, ModelError> {
-        let (map, m) = (map(config.input), config.state);
-        if matches!(features, Features::Learned) && map == InputMap::Both {
-            return Err(ModelError::LearnedTwice);
-        }
-        let input = Input::new(operators, features, map, config.bias, m);
-        let hidden: &[usize] = match config.readout {
-            config::Readout::Linear => &[],
-            config::Readout::Mlp => &config.hidden,
+impl Ignn {
+    /// A model with first values drawn by the seed, W within its constraint. Without `trains` there is no memory for
+    /// gradients.
+    pub fn new(config: &ModelConfig, facts: &Facts, seed: u64, trains: bool) -> Result<Self, ModelError> {
+        let pooling = match config.pooling {
+            config::PoolingName::Auto if facts.pools => Some(Pooling::Sum),
+            config::PoolingName::Auto | config::PoolingName::None => None,
+            config::PoolingName::Sum => Some(Pooling::Sum),
+            config::PoolingName::Mean => Some(Pooling::Mean),
+            config::PoolingName::Max => Some(Pooling::Max),
         };
-        let readout = Readout::new(m, hidden, outputs, config.head_bias);
-        let layer = Equilibrium::new(operators, m, config.phi());
+        let (mut layers, mut slots) = (Vec::new(), Vec::new());
+        for layer in 0..config.state.len() {
+            layers.push(layer_shape(config, facts, layer, &mut slots)?);
+        }
+        let normed = config.state.iter().filter(|_| config.batch_norm);
+        let last = *config.state.last().expect("a configuration has a layer");
+        let readout = match config.readout {
+            config::Readout::Linear => Readout::new(last, &[], facts.outputs, config.head_bias),
+            config::Readout::Mlp => Readout::new(last, &config.hidden, facts.outputs, config.head_bias),
+            config::Readout::None if last == facts.outputs => Readout::none(last),
+            config::Readout::None => {
+                return Err(ModelError::LastWidth { found: last, expected: facts.outputs });
+            }
+        };
+        slots.extend(readout.slots());
         let mut model = Self {
-            operators,
-            layer: if trains { layer.with_adjoint() } else { layer },
+            layers,
+            pooling,
             normalises: config.normalise_state,
             dropout: Dropout::new(config.dropout, seed).unwrap_or_else(|_| Dropout::none()),
-            kappa: config.kappa,
-            parameters: Vec::new(),
-            input,
             readout,
+            parameters: Vec::new(),
+            statistics: normed.map(|&width| RunningStatistics::new(width)).collect(),
+            radii: facts.radii.clone(),
         };
-        let w = model.initial_weight(config.init, seed);
-        let mut values = vec![w];
-        values.extend(model.input.initial(seed, config.init_input));
-        values.extend(model.readout.initial(seed));
-        let slots = model.slots();
+        let values = model.initial(config, &slots, seed);
         let made = |(slot, value): (Slot, Matrix)| match trains {
             true => Parameter::new(slot.name, value, !slot.is_bias),
             false => Parameter::fixed(slot.name, value),
@@ -134,54 +186,78 @@ impl<'g> Ignn<'g> {
         Ok(model)
     }
 
+    fn initial(&self, config: &ModelConfig, slots: &[Slot], seed: u64) -> Vec<Matrix> {
+        let mut values = Vec::new();
+        for layer in &self.layers {
+            for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
+                // Without a cycle any radius is allowed.
+                let radius = self.radius(layer, relation).min(1.0);
+                values.push(initial_weight(config.init, slot, radius, seed));
+            }
+            values.extend(layer.input.initial(seed, config.init_input));
+            for slot in &slots[layer.at.skip.clone()] {
+                let (rows, cols) = slot.shape;
+                values.push(match slot.is_bias {
+                    true => Matrix::zeros(rows, cols),
+                    false => random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt()),
+                });
+            }
+            values.extend(layer.norm.iter().flat_map(BatchNorm::initial));
+        }
+        values.extend(self.readout.initial(seed));
+        values
+    }
+
     /// Names and shapes of all parameters, in their order.
     pub fn slots(&self) -> Vec<Slot> {
-        let m = self.layer.width();
-        let mut slots = vec![Slot { name: name::W.into(), shape: (m, m), is_bias: false }];
-        slots.extend(self.input.slots());
-        slots.extend(self.readout.slots());
-        slots
+        let slot = |parameter: &Parameter| {
+            let shape = (parameter.value.rows(), parameter.value.cols());
+            let is_bias =
+                ["bias", "v", "scale", "shift"].contains(&parameter.name.rsplit('.').next().unwrap_or(""));
+            Slot { name: parameter.name.clone(), shape, is_bias }
+        };
+        self.parameters.iter().map(slot).collect()
     }
 
-    fn initial_weight(&self, init: InitName, seed: u64) -> Matrix {
-        let m = self.layer.width();
-        match init {
-            InitName::Uniform => random::uniform(seed, name::W, m, m, 1.0 / (m as f64).sqrt()),
-            InitName::Identity => {
-                // Without a cycle any radius is allowed.
-                let radius = self.operators.weight_radius(0, self.kappa).min(1.0) as f32;
-                Matrix::from_fn(m, m, |k, l| if k == l { radius } else { 0.0 })
-            }
-        }
-    }
-
-    fn input_range(&self) -> Range<usize> {
-        1..1 + self.input.slots().len()
-    }
-
-    /// All parameters.
-    pub fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    /// All parameters, to change.
-    pub fn parameters_mut(&mut self) -> &mut [Parameter] {
-        &mut self.parameters
-    }
-
-    /// The equilibrium layer: state, adjoint, what is kept from solve to solve.
-    pub fn layer(&self) -> &Equilibrium<'g> {
-        &self.layer
+    /// The statistics by name, as files hold them.
+    pub fn statistics_by_name(&self) -> Vec<(String, &Matrix)> {
+        let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
+        let each = self.statistics.iter().enumerate();
+        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&kept.mean, &kept.variance])).collect()
     }
 
     /// The same, to change.
-    pub fn layer_mut(&mut self) -> &mut Equilibrium<'g> {
-        &mut self.layer
+    pub fn statistics_by_name_mut(&mut self) -> Vec<(String, &mut Matrix)> {
+        let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
+        let each = self.statistics.iter_mut().enumerate();
+        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&mut kept.mean, &mut kept.variance]))
+            .collect()
     }
 
-    /// The graph.
-    pub fn operators(&self) -> &'g Operators<'g> {
-        self.operators
+    /// Takes over values, in the order of parameters, then statistics.
+    ///
+    /// # Panics
+    /// Where there are not as many.
+    pub fn take_values(&mut self, values: Vec<Matrix>) {
+        let statistics = 2 * self.statistics.len();
+        assert_eq!(values.len(), self.parameters.len() + statistics, "a value a parameter");
+        let mut values = values.into_iter();
+        for parameter in &mut self.parameters {
+            parameter.value = values.next().expect("counted");
+        }
+        for ((_, statistic), value) in self.statistics_by_name_mut().into_iter().zip(values) {
+            *statistic = value;
+        }
+    }
+
+    /// Position of the read-out's first parameter.
+    pub fn head(&self) -> usize {
+        self.layers.last().map_or(0, |layer| layer.at.norm.end)
+    }
+
+    /// The values at these positions.
+    pub fn values(&self, at: &Range<usize>) -> Vec<MatrixRef<'_>> {
+        self.parameters[at.clone()].iter().map(|parameter| parameter.value.view()).collect()
     }
 
     /// Number of logits.
@@ -189,115 +265,136 @@ impl<'g> Ignn<'g> {
         self.readout.outputs()
     }
 
-    /// Brings the rows of W within `kappa / rho`: after every step, never for evaluation. Returns how many moved.
+    /// Whether a forward pass for training differs from one for evaluation below the read-out.
+    pub fn has_norms(&self) -> bool {
+        self.layers.iter().any(|layer| layer.norm.is_some())
+    }
+
+    /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where rho is 0.
+    fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {
+        let (kappa, rho) = (layer.kappas[relation], self.radii[relation]);
+        if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
+    }
+
+    /// Which condition for one equilibrium holds, layer by layer, where relations have these bounds.
+    pub fn posedness(&self, radii: &[f64]) -> Vec<Posedness> {
+        let of = |shape: &LayerShape| {
+            let weights = self.values(&shape.at.weights);
+            match (&weights[..], radii) {
+                ([w], [rho]) => Posedness::of(*rho, *w, shape.activation),
+                _ => {
+                    let relations: Vec<_> = radii.iter().copied().zip(weights).collect();
+                    Posedness::of_relations(&relations, shape.activation)
+                }
+            }
+        };
+        self.layers.iter().map(of).collect()
+    }
+
+    /// What divides kappa, a relation: bounds over the graphs that are trained on.
+    pub fn radii(&self) -> &[f64] {
+        &self.radii
+    }
+
+    /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation. Returns how many moved.
     pub fn project(&mut self) -> Result<usize, ProjectionError> {
-        let radius = self.operators.weight_radius(0, self.kappa);
-        let w = &mut self.parameters[0].value;
-        if radius.is_infinite() {
-            return Ok(0);
+        let mut moved = 0;
+        for layer in &self.layers {
+            for (relation, at) in layer.at.weights.clone().enumerate() {
+                let radius = self.radius(layer, relation);
+                if radius.is_finite() {
+                    let w = &mut self.parameters[at].value;
+                    let (cols, mut view) = (w.cols(), w.view_mut());
+                    let stride = view.stride();
+                    moved += project_rows(view.padded_mut(), cols, stride, radius)?;
+                }
+            }
         }
-        let (cols, mut view) = (w.cols(), w.view_mut());
-        let stride = view.stride();
-        project_rows(view.padded_mut(), cols, stride, radius)
-    }
-
-    /// Which condition for one equilibrium holds on this graph.
-    pub fn posedness(&self) -> Posedness {
-        Posedness::of(self.operators.radii()[0], self.parameters[0].value.view(), self.layer.activation())
-    }
-
-    /// B, then X, from the X at hand.
-    pub fn solve(&mut self, params: &SolveParams) -> Result<SolveInfo, SolveError> {
-        let values: Vec<_> = self.parameters[self.input_range()].iter().map(|p| p.value.view()).collect();
-        self.input.forward(&values, &mut self.layer.input);
-        self.layer.solve(&[self.parameters[0].value.view()], params)
-    }
-
-    /// Memory for passes over these nodes.
-    ///
-    /// # Panics
-    /// Where they do not rise.
-    pub fn pass(&self, nodes: Vec<u32>) -> Pass {
-        assert!(nodes.is_sorted_by(|a, b| a < b), "rising nodes");
-        let (k, m, c) = (nodes.len(), self.layer.width(), self.outputs());
-        Pass {
-            normalised: self.normalises.then(|| Matrix::zeros(k, m)),
-            lengths: vec![0.0; k],
-            rows: Matrix::zeros(k, m),
-            by_rows: Matrix::zeros(0, m),
-            memory: self.readout.memory(k),
-            logits: Matrix::zeros(k, c),
-            by_logits: Matrix::zeros(0, c),
-            nodes,
-        }
-    }
-
-    /// Logits of the nodes of a pass; with dropout in an epoch of training.
-    pub fn read_out(&self, pass: &mut Pass, epoch: Option<u64>) {
-        select_rows(self.layer.state.view(), &pass.nodes, &mut pass.rows);
-        if let Some(normalised) = &mut pass.normalised {
-            normalise::forward(pass.rows.view_mut(), &mut pass.lengths);
-            normalised.view_mut().padded_mut().copy_from_slice(pass.rows.view().padded());
-        }
-        if let Some(epoch) = epoch {
-            self.dropout.apply(epoch, &pass.nodes, pass.rows.view_mut());
-        }
-        self.readout.forward(&self.head(), pass.rows.view(), &mut pass.memory, pass.logits.view_mut());
-    }
-
-    fn head(&self) -> Vec<MatrixRef<'_>> {
-        self.parameters[self.input_range().end..].iter().map(|p| p.value.view()).collect()
-    }
-
-    /// Gradients of all parameters from dL/dlogits of a pass that was read out with dropout in this epoch.
-    pub fn backward(
-        &mut self,
-        pass: &mut Pass,
-        epoch: u64,
-        backward: Backward,
-        params: &SolveParams,
-    ) -> Result<SolveInfo, SolveError> {
-        let inputs = self.input_range();
-        if pass.by_rows.rows() != pass.rows.rows() {
-            pass.by_rows = Matrix::zeros(pass.rows.rows(), pass.rows.cols());
-        }
-        let by_rows = &mut pass.by_rows;
-        {
-            let (values, mut gradients) = values_and_gradients(&mut self.parameters[inputs.end..]);
-            let (rows, by_logits) = (pass.rows.view(), pass.by_logits.view());
-            self.readout.backward(
-                &values,
-                rows,
-                &mut pass.memory,
-                by_logits,
-                &mut gradients,
-                by_rows.view_mut(),
-            );
-        }
-        self.dropout.apply(epoch, &pass.nodes, by_rows.view_mut());
-        if let Some(normalised) = &pass.normalised {
-            normalise::backward(normalised.view(), &pass.lengths, by_rows.view_mut());
-        }
-        // Rows of other nodes are zero and stay so.
-        scatter_rows(by_rows.view(), &pass.nodes, self.layer.right.view_mut());
-        let info = self.layer.solve_adjoint(&[self.parameters[0].value.view()], backward, params)?;
-        self.parameters[0].gradient = self.layer.weight_gradient(0);
-        let mut gradients: Vec<_> =
-            self.parameters[inputs].iter_mut().map(|p| p.gradient.view_mut()).collect();
-        self.input.backward(self.layer.adjoint.view(), &mut gradients);
-        Ok(info)
-    }
-
-    /// Takes the nodes of a pass out of dL/dX, before another pass is differentiated.
-    pub fn clear(&mut self, pass: &Pass) {
-        clear_rows(&pass.nodes, self.layer.right.view_mut());
+        Ok(moved)
     }
 }
 
-fn map(input: config::InputMap) -> InputMap {
-    match input {
+/// A layer of the configuration; its parameters are added to the list.
+fn layer_shape(
+    config: &ModelConfig,
+    facts: &Facts,
+    layer: usize,
+    slots: &mut Vec<Slot>,
+) -> Result<LayerShape, ModelError> {
+    let (layers, width) = (config.state.len(), config.state[layer]);
+    let map = match config.input {
         config::InputMap::Gathered => InputMap::Gathered,
         config::InputMap::Own => InputMap::Own,
         config::InputMap::Both => InputMap::Both,
+    };
+    let mapped = match (layer, facts.columns) {
+        (0, Some(columns)) => Mapped::Columns(columns),
+        (0, None) if map == InputMap::Both => return Err(ModelError::LearnedTwice),
+        (0, None) if config.skip => return Err(ModelError::LearnedSkip),
+        (0, None) => Mapped::Learned(facts.nodes),
+        _ => Mapped::Columns(config.state[layer - 1]),
+    };
+    let activation = match &config.activation[..] {
+        [one] => *one,
+        each if each.len() == layers => each[layer],
+        each => return Err(ModelError::Activations { found: each.len(), layers }),
+    };
+    let relations = facts.relations.clone();
+    let kappas = kappas(config, layer, &relations)?;
+    let input = InputShape { layer, map, mapped, has_bias: config.bias, width, relations };
+    let mut place = |more: Vec<Slot>| {
+        slots.extend(more);
+        slots.len()
+    };
+    let start = place(Vec::new());
+    let weight = |name: String| Slot { name, shape: (width, width), is_bias: false };
+    let weights = match &facts.relations[..] {
+        [_] => vec![weight(format!("layer{layer}.W"))],
+        several => several.iter().map(|name| weight(format!("layer{layer}.W.{name}"))).collect(),
+    };
+    let weights = start..place(weights);
+    let input_place = weights.end..place(input.slots());
+    let skip = match (config.skip, input.mapped) {
+        (true, Mapped::Columns(p)) => vec![
+            Slot { name: format!("layer{layer}.V"), shape: (width, p), is_bias: false },
+            Slot { name: format!("layer{layer}.v"), shape: (1, width), is_bias: true },
+        ],
+        _ => Vec::new(),
+    };
+    let between = (!skip.is_empty()).then(|| match layer + 1 == layers {
+        true => Activation::Identity,
+        false => config.phi(config.between),
+    });
+    let skip = input_place.end..place(skip);
+    let norm = config.batch_norm.then(|| BatchNorm::new(width));
+    let norm_slots = norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{layer}")));
+    let norm_place = skip.end..place(norm_slots);
+    let at = Places { weights, input: input_place, skip, norm: norm_place };
+    Ok(LayerShape { input, activation: config.phi(activation), between, norm, kappas, at })
+}
+
+/// kappa of each relation in a layer.
+fn kappas(config: &ModelConfig, layer: usize, relations: &[String]) -> Result<Vec<f64>, ModelError> {
+    let (layers, count) = (config.state.len(), relations.len());
+    match (&config.kappa[..], count) {
+        ([kappa], _) => Ok(vec![kappa / count as f64; count]),
+        (each, 1) if each.len() == layers => Ok(vec![each[layer]]),
+        (each, 1) => Err(ModelError::LayerKappas { found: each.len(), layers }),
+        (each, _) if each.len() == count => Ok(each.to_vec()),
+        (each, _) => Err(ModelError::RelationKappas { found: each.len(), relations: relations.to_vec() }),
+    }
+}
+
+fn initial_weight(init: InitName, slot: &Slot, radius: f64, seed: u64) -> Matrix {
+    let m = slot.shape.0;
+    let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
+    match init {
+        InitName::Uniform => uniform(),
+        InitName::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
+        InitName::Scaled => {
+            let drawn = uniform();
+            let factor = radius / infinity_norm(drawn.view()).max(f64::MIN_POSITIVE);
+            Matrix::from_fn(m, m, |k, l| (f64::from(drawn.row(k)[l]) * factor) as f32)
+        }
     }
 }

@@ -3,7 +3,11 @@
 
 pub mod file;
 mod ignn;
+mod on_graph;
+mod pass;
 mod saved;
 
-pub use ignn::{Ignn, ModelError, Pass, only_relation};
+pub use ignn::{Facts, Ignn, LayerShape, ModelError, Places};
+pub use on_graph::{LayerError, Mode, OnGraph};
+pub use pass::Pass;
 pub use saved::{Model, SavedError};

@@ -1,5 +1,5 @@
 //! A model apart from any graph: configuration, classes and values, as its file holds them.
-//! It reads and writes; to compute, it is put on a graph ([`Model::on`]).
+//! It reads and writes; to compute, it becomes an [`Ignn`] ([`Model::restored`]) on a graph.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use ignn_format::FormatError;
 use ignn_format::labels::LabelKind;
 
 use super::file::{self, ModelFile, Tensor, Texts, text};
-use super::ignn::{Ignn, ModelError};
+use super::ignn::{Facts, Ignn, ModelError};
 use crate::config::{ConfigError, IgnnConfig};
 use crate::dense::Matrix;
-use crate::nn::{Features, Operators, Slot};
+use crate::nn::Slot;
 
 /// Text: `single` or `multi`, whether classes exclude each other.
 const LABELS: &str = "labels";
@@ -90,47 +90,45 @@ impl Model {
         Ok(Self { config, classes, labels, dataset, values })
     }
 
-    /// The model on a graph, to solve and read out; without memory for training.
-    pub fn on<'g>(
-        &self,
-        operators: &'g Operators<'g>,
-        features: Features,
-        origin: &Path,
-    ) -> Result<Ignn<'g>, SavedError> {
-        let mut model = Ignn::new(operators, features, &self.config.model, self.classes.len(), 0, false)?;
+    /// The model with these values, for data of these facts; without memory for training.
+    pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Ignn, SavedError> {
+        let mut model = Ignn::new(&self.config.model, facts, 0, false)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
     }
 
     /// Gives a model these values, which must be of its names and shapes; `origin` is what messages name.
-    pub fn copy_into(&self, model: &mut Ignn<'_>, origin: &Path) -> Result<(), FormatError> {
-        let slots = model.slots();
-        if let Some((extra, _)) =
-            self.values.iter().find(|(own, _)| !slots.iter().any(|slot| slot.name == own.name))
-        {
-            let names: Vec<_> = slots.iter().map(|slot| slot.name.as_str()).collect();
-            let what = "the model does not fit the dataset and configuration: parameters";
-            return Err(FormatError::invalid(origin, what, format!("{} too", extra.name), names.join(", ")));
+    pub fn copy_into(&self, model: &mut Ignn, origin: &Path) -> Result<(), FormatError> {
+        let what = "the model does not fit the dataset and configuration";
+        let mut wanted: Vec<(String, (usize, usize))> =
+            model.slots().into_iter().map(|slot| (slot.name, slot.shape)).collect();
+        let statistics = model.statistics_by_name();
+        wanted.extend(statistics.into_iter().map(|(name, value)| (name, (value.rows(), value.cols()))));
+        let is_wanted = |slot: &Slot| wanted.iter().any(|(name, _)| *name == slot.name);
+        if let Some((extra, _)) = self.values.iter().find(|(own, _)| !is_wanted(own)) {
+            let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+            let (what, found) = (format!("{what}: parameters"), format!("{} too", extra.name));
+            return Err(FormatError::invalid(origin, what, found, names.join(", ")));
         }
-        for (slot, parameter) in slots.iter().zip(model.parameters_mut()) {
-            let expected = format!("{} of shape {:?}", slot.name, slot.shape);
-            let found = self.values.iter().find(|(own, _)| own.name == slot.name);
-            let Some((own, value)) = found else {
+        let mut values = Vec::new();
+        for (name, shape) in &wanted {
+            let expected = format!("{name} of shape {shape:?}");
+            let Some((own, value)) = self.values.iter().find(|(own, _)| own.name == *name) else {
                 let names: Vec<_> = self.values.iter().map(|(own, _)| own.name.as_str()).collect();
-                let what = "the model does not fit the dataset and configuration: parameters";
-                return Err(FormatError::invalid(origin, what, names.join(", "), expected));
-            };
-            if own.shape != slot.shape {
-                let found = format!("{} of shape {:?}", own.name, own.shape);
                 return Err(FormatError::invalid(
                     origin,
-                    "the model does not fit the dataset and configuration",
-                    found,
+                    format!("{what}: parameters"),
+                    names.join(", "),
                     expected,
                 ));
+            };
+            if own.shape != *shape {
+                let found = format!("{} of shape {:?}", own.name, own.shape);
+                return Err(FormatError::invalid(origin, what, found, expected));
             }
-            parameter.value = value.clone();
+            values.push(value.clone());
         }
+        model.take_values(values);
         Ok(())
     }
 }

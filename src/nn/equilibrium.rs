@@ -219,6 +219,11 @@ impl<'g> Equilibrium<'g> {
         }
     }
 
+    /// X, R, and a matrix of their shape in which nothing is kept between two solves: it may take the place of R.
+    pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
+        (&self.state, &mut self.right, self.workspace.spare())
+    }
+
     /// dL/dW_r = G^T (A_r^T X).
     pub fn weight_gradient(&self, relation: usize) -> Matrix {
         gradient::weight(self.forward.adjacency[relation], self.adjoint.view(), self.state.view())

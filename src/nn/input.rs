@@ -3,16 +3,16 @@
 //!
 //! | map | B | gradient |
 //! | --- | --- | --- |
-//! | gathered | (A^T U) Omega^T | G^T (A^T U) |
+//! | gathered | sum_r (A_r^T U) Omega_r^T | G^T (A_r^T U) |
 //! | own | U Omega^T | G^T U |
 //! | both | (A^T U) Omega^T + U Omega2^T | both of these |
-//! | learned, gathered | A^T E | A G |
+//! | learned, gathered | sum_r A_r^T E | sum_r A_r G |
 //! | learned, own | E | G |
 //!
 //! each plus a bias row where there is one, whose gradient is the sum of G's rows. U is n x p, Omega m x p, E n x m.
 //!
-//! **Dense** features: A^T U does not change during training and is computed once; with `both`, U stands beside it in one
-//! matrix of 2 p columns, and Omega2 beside Omega. **Sparse** features stay sparse: B = A^T (U Omega^T), where U is an
+//! **Dense** features: A^T U does not change during training and is computed once; what is gathered by each relation, and
+//! U with `both`, stand side by side in one matrix, and so do their maps. **Sparse** features stay sparse: B = A^T (U Omega^T), where U is an
 //! operator like the adjacency, and its transpose serves the gradient (U^T (A G)). **Learned** features: U is the
 //! identity.
 
@@ -20,44 +20,25 @@ use ignn_format::features::SparseRows;
 use rayon::prelude::*;
 
 use super::features::Features;
+use super::input_shape::{InputMap, InputShape, Mapped};
 use super::operators::Operators;
-use super::random;
-use super::readout::Slot;
+use super::{elementwise, linear, rows};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::sweep::{self, SweepScratch};
-use crate::kernels::{AdjacencyRef, Isa, PackedWeights, gradient};
+use crate::kernels::{AdjacencyRef, gradient};
 use crate::parallel::RowBlocks;
-
-/// Floats of a piece of elementwise work.
-const CHUNK: usize = 1 << 14;
-/// Names of the parameters.
-pub const OMEGA: &str = "layer0.Omega";
-/// See [`OMEGA`].
-pub const OMEGA_2: &str = "layer0.Omega2";
-/// See [`OMEGA`].
-pub const EMBEDDING: &str = "layer0.E";
-/// See [`OMEGA`].
-pub const BIAS: &str = "layer0.bias";
-
-/// Which neighbourhood the input sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputMap {
-    /// Omega U A
-    Gathered,
-    /// Omega U
-    Own,
-    /// Omega U A + Omega2 U
-    Both,
-}
 
 /// Where the numbers of B come from, prepared.
 enum Source {
-    /// A^T U, U, or both side by side; and p.
-    Dense(Matrix, usize),
+    Dense {
+        /// A_r^T U of every relation, U, or all of them side by side.
+        prepared: Matrix,
+        /// U, where a skip reads it.
+        own: Option<Matrix>,
+    },
     Sparse {
         rows: Sparse,
         transposed: Sparse,
-        table: Matrix,
+        tables: [Matrix; 2],
     },
     Learned,
 }
@@ -65,76 +46,52 @@ enum Source {
 /// The input map with its memory.
 pub struct Input<'g> {
     operators: &'g Operators<'g>,
-    map: InputMap,
+    shape: InputShape,
     source: Source,
-    has_bias: bool,
-    width: usize,
 }
 
 impl<'g> Input<'g> {
-    /// Prepares the features: A^T U is computed here.
+    /// Prepares the features: A^T U is computed here. `keeps_own`: [`Input::own_times`] will be asked for.
     ///
     /// # Panics
     /// Where there are not as many rows of features as nodes, or for learned features with both maps.
-    pub fn new(
-        operators: &'g Operators<'g>,
-        features: Features,
-        map: InputMap,
-        has_bias: bool,
-        width: usize,
-    ) -> Self {
+    pub fn new(operators: &'g Operators<'g>, features: Features, shape: InputShape, keeps_own: bool) -> Self {
         let nodes = operators.nodes();
         let source = match features {
             Features::Dense(u) => {
                 assert_eq!(u.rows(), nodes, "a row of features a node");
-                let columns = u.cols();
-                Source::Dense(prepare(operators, u, map), columns)
+                match prepare(operators, &u, &shape) {
+                    Some(prepared) => Source::Dense { prepared, own: keeps_own.then_some(u) },
+                    None => Source::Dense { own: keeps_own.then(|| u.clone()), prepared: u },
+                }
             }
-            Features::Sparse { rows, columns } => {
-                let rows = Sparse::new(rows, columns);
-                assert_eq!(rows.rows.rows(), nodes, "a row of features a node");
-                Source::Sparse { transposed: rows.transposed(), rows, table: Matrix::zeros(nodes, width) }
-            }
+            Features::Sparse { rows, columns } => Source::sparse(Sparse::new(rows, columns), nodes, &shape),
             Features::Learned => {
-                assert_ne!(map, InputMap::Both, "learned features are mapped once");
+                assert_ne!(shape.map, InputMap::Both, "learned features are mapped once");
                 Source::Learned
             }
         };
-        Self { operators, map, source, has_bias, width }
+        Self { operators, shape, source }
     }
 
-    /// Features of a node, where they are given.
-    pub fn columns(&self) -> Option<usize> {
-        match &self.source {
-            Source::Dense(_, columns) => Some(*columns),
-            Source::Sparse { rows, .. } => Some(rows.columns),
-            Source::Learned => None,
-        }
-    }
-
-    /// The parameters, in the order in which passes take them.
-    pub fn slots(&self) -> Vec<Slot> {
-        let m = self.width;
-        let weight = |name: &str, shape| Slot { name: name.to_string(), shape, is_bias: false };
-        let mut slots = match self.columns() {
-            None => vec![weight(EMBEDDING, (self.operators.nodes(), m))],
-            Some(p) if self.map == InputMap::Both => vec![weight(OMEGA, (m, p)), weight(OMEGA_2, (m, p))],
-            Some(p) => vec![weight(OMEGA, (m, p))],
+    /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their order.
+    ///
+    /// # Panics
+    /// For learned features, which belong to the nodes of one graph.
+    pub fn select<'s>(&self, operators: &'s Operators<'s>, nodes: &[u32]) -> Input<'s> {
+        let selected = |matrix: &Matrix| {
+            let mut chosen = Matrix::zeros(nodes.len(), matrix.cols());
+            rows::select_rows(matrix.view(), nodes, &mut chosen);
+            chosen
         };
-        if self.has_bias {
-            slots.push(Slot { name: BIAS.to_string(), shape: (1, m), is_bias: true });
-        }
-        slots
-    }
-
-    /// First values, in the order of the slots: weights uniform within scale / sqrt(m), a bias zero.
-    pub fn initial(&self, seed: u64, scale: f64) -> Vec<Matrix> {
-        let bound = scale / (self.width as f64).sqrt();
-        let value = |slot: &Slot| match slot.shape {
-            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, bound),
+        let source = match &self.source {
+            Source::Dense { prepared, own } => {
+                Source::Dense { prepared: selected(prepared), own: own.as_ref().map(selected) }
+            }
+            Source::Sparse { rows, .. } => Source::sparse(rows.select(nodes), nodes.len(), &self.shape),
+            Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
-        self.slots().iter().map(value).collect()
+        Input { operators, shape: self.shape.clone(), source }
     }
 
     /// B, from the values in the order of the slots.
@@ -142,43 +99,44 @@ impl<'g> Input<'g> {
     /// # Panics
     /// Where shapes do not fit.
     pub fn forward(&mut self, values: &[MatrixRef<'_>], b: &mut Matrix) {
-        let bias = self.has_bias.then(|| values[values.len() - 1].row(0));
-        let (operators, map) = (self.operators, self.map);
-        let gather = |from: MatrixRef<'_>, to: &mut Matrix| {
-            gradient::adjacency_times(
-                operators.incoming_blocks(),
-                operators.incoming()[0],
-                from,
-                to.view_mut(),
-            );
+        let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
+        let (gathered, own) = (self.shape.gathered(), self.shape.own());
+        let (operators, blocks) = (self.operators, self.operators.incoming_blocks());
+        let gather = |relation: usize, from: MatrixRef<'_>, to: &mut Matrix| {
+            gradient::adjacency_times(blocks, operators.incoming()[relation], from, to.view_mut());
         };
         match &mut self.source {
-            Source::Dense(prepared, columns) => {
-                let omega = side_by_side(values, map, self.width, *columns);
-                let packed = PackedWeights::forward(omega.view());
-                let blocks = RowBlocks::balanced(prepared.rows(), &[], packed.inner() as u64 / 8 + 1);
-                let scratch = SweepScratch::with_widths(&[packed.inner()], packed.outer(), Isa::chosen());
-                let from = prepared.view();
-                sweep::product(&blocks, &[], Some(&packed), bias, from, b.view_mut(), &scratch);
+            Source::Dense { prepared, .. } => {
+                let omega = side_by_side(&values[..gathered + usize::from(own.is_some())]);
+                linear::forward(omega.view(), bias, prepared.view(), b.view_mut());
                 return;
             }
-            Source::Sparse { rows, table, .. } => {
-                if map == InputMap::Own {
-                    rows.times(&transposed(values[0]), b);
-                } else {
-                    rows.times(&transposed(values[0]), table);
-                    gather(table.view(), b);
+            Source::Sparse { rows, tables: [table, sum], .. } => {
+                if let Some(own) = own {
+                    rows.times(&transposed(values[own]), b);
                 }
-                if map == InputMap::Both {
-                    rows.times(&transposed(values[1]), table);
-                    add(table.view(), b.view_mut());
+                for relation in 0..gathered {
+                    rows.times(&transposed(values[relation]), table);
+                    if relation == 0 && own.is_none() {
+                        gather(relation, table.view(), b);
+                    } else {
+                        gather(relation, table.view(), sum);
+                        elementwise::add(sum.view(), b.view_mut());
+                    }
                 }
             }
-            Source::Learned if map == InputMap::Own => copy(values[0], b.view_mut()),
-            Source::Learned => gather(values[0], b),
+            Source::Learned if gathered == 0 => elementwise::copy(values[0], b.view_mut()),
+            Source::Learned => {
+                gather(0, values[0], b);
+                for relation in 1..gathered {
+                    let mut sum = Matrix::zeros(b.rows(), b.cols());
+                    gather(relation, values[0], &mut sum);
+                    elementwise::add(sum.view(), b.view_mut());
+                }
+            }
         }
         if let Some(bias) = bias {
-            add_row(bias, b.view_mut());
+            elementwise::add_row(bias, b.view_mut());
         }
     }
 
@@ -187,69 +145,117 @@ impl<'g> Input<'g> {
     /// # Panics
     /// Where shapes do not fit.
     pub fn backward(&mut self, g: MatrixRef<'_>, gradients: &mut [MatrixMut<'_>]) {
-        if self.has_bias {
+        if self.shape.has_bias {
             let last = gradients.len() - 1;
             gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
         }
-        let (operators, map) = (self.operators, self.map);
-        let gather = |to: MatrixMut<'_>| {
-            let (blocks, outgoing) = (operators.outgoing_blocks(), operators.outgoing()[0]);
-            gradient::adjacency_times(blocks, outgoing, g, to);
+        let (gathered, own) = (self.shape.gathered(), self.shape.own());
+        let (operators, blocks) = (self.operators, self.operators.outgoing_blocks());
+        let gather = |relation: usize, to: MatrixMut<'_>| {
+            gradient::adjacency_times(blocks, operators.outgoing()[relation], g, to);
         };
         match &mut self.source {
-            Source::Dense(prepared, columns) => {
+            Source::Dense { prepared, .. } => {
                 let sum = gradient::input(g, prepared.view());
-                let parts = if map == InputMap::Both { 2 } else { 1 };
+                let parts = gathered + usize::from(own.is_some());
+                let columns = sum.cols() / parts;
                 for (part, gradient) in gradients[..parts].iter_mut().enumerate() {
                     for k in 0..sum.rows() {
-                        let from = &sum.row(k)[part * *columns..][..*columns];
+                        let from = &sum.row(k)[part * columns..][..columns];
                         gradient.row_mut(k).copy_from_slice(from);
                     }
                 }
             }
-            Source::Sparse { transposed: by_columns, table, .. } => {
-                let own = usize::from(map == InputMap::Both);
-                if map != InputMap::Gathered {
-                    copy(by_columns.gradient(g).view(), gradients[own].reborrow());
+            Source::Sparse { transposed: by_columns, tables: [table, _], .. } => {
+                if let Some(own) = own {
+                    elementwise::copy(by_columns.gradient(g).view(), gradients[own].reborrow());
                 }
-                if map != InputMap::Own {
-                    gather(table.view_mut());
-                    copy(by_columns.gradient(table.view()).view(), gradients[0].reborrow());
+                for (relation, gradient) in gradients[..gathered].iter_mut().enumerate() {
+                    gather(relation, table.view_mut());
+                    elementwise::copy(by_columns.gradient(table.view()).view(), gradient.reborrow());
                 }
             }
-            Source::Learned if map == InputMap::Own => copy(g, gradients[0].reborrow()),
-            Source::Learned => gather(gradients[0].reborrow()),
+            Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
+            Source::Learned => {
+                gather(0, gradients[0].reborrow());
+                for relation in 1..gathered {
+                    let mut sum = Matrix::zeros(g.rows(), g.cols());
+                    gather(relation, sum.view_mut());
+                    elementwise::add(sum.view(), gradients[0].reborrow());
+                }
+            }
+        }
+    }
+
+    /// to = U V^T + v: the skip of a first layer.
+    ///
+    /// # Panics
+    /// For learned features, or where U was not kept.
+    pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], to: &mut Matrix) {
+        match &self.source {
+            Source::Dense { own: Some(u), .. } => linear::forward(v, Some(bias), u.view(), to.view_mut()),
+            Source::Sparse { rows, .. } => {
+                rows.times(&transposed(v), to);
+                elementwise::add_row(bias, to.view_mut());
+            }
+            _ => panic!("features that were kept for a skip"),
+        }
+    }
+
+    /// G^T U: the gradient of the skip's V.
+    ///
+    /// # Panics
+    /// As [`Input::own_times`].
+    pub fn own_gradient(&self, g: MatrixRef<'_>) -> Matrix {
+        match &self.source {
+            Source::Dense { own: Some(u), .. } => gradient::input(g, u.view()),
+            Source::Sparse { transposed, .. } => transposed.gradient(g),
+            _ => panic!("features that were kept for a skip"),
         }
     }
 }
 
-/// A^T U, U, or both side by side.
-fn prepare(operators: &Operators<'_>, u: Matrix, map: InputMap) -> Matrix {
-    if map == InputMap::Own {
-        return u;
+impl Source {
+    fn sparse(rows: Sparse, nodes: usize, shape: &InputShape) -> Self {
+        assert_eq!(rows.rows.rows(), nodes, "a row of features a node");
+        // The second only where two sums meet.
+        let second = if shape.gathered() + usize::from(shape.own().is_some()) > 1 { nodes } else { 0 };
+        let tables = [nodes, second].map(|rows| Matrix::zeros(rows, shape.width));
+        Self::Sparse { transposed: rows.transposed(), rows, tables }
     }
-    let (nodes, p) = (u.rows(), u.cols());
-    let mut gathered = Matrix::zeros(nodes, p);
-    let blocks = operators.incoming_blocks();
-    gradient::adjacency_times(blocks, operators.incoming()[0], u.view(), gathered.view_mut());
-    if map == InputMap::Gathered {
-        return gathered;
-    }
-    let mut both = Matrix::zeros(nodes, 2 * p);
-    let mut rows = both.view_mut();
-    let stride = rows.stride();
-    rows.padded_mut().par_chunks_mut(stride).enumerate().for_each(|(i, row)| {
-        row[..p].copy_from_slice(gathered.row(i));
-        row[p..2 * p].copy_from_slice(u.row(i));
-    });
-    both
 }
 
-/// Omega, or Omega and Omega2 side by side.
-fn side_by_side(values: &[MatrixRef<'_>], map: InputMap, m: usize, p: usize) -> Matrix {
-    let parts = if map == InputMap::Both { 2 } else { 1 };
-    let mut omega = Matrix::zeros(m, parts * p);
-    for (part, value) in values[..parts].iter().enumerate() {
+/// A_r^T U of every relation and U side by side, as the map wants them; none where that is U itself.
+fn prepare(operators: &Operators<'_>, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
+    assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the features' columns");
+    let (nodes, p, blocks) = (u.rows(), u.cols(), operators.incoming_blocks());
+    let gathered = |relation: usize| {
+        let mut gathered = Matrix::zeros(nodes, p);
+        let adjacency = operators.incoming()[relation];
+        gradient::adjacency_times(blocks, adjacency, u.view(), gathered.view_mut());
+        gathered
+    };
+    let mut parts: Vec<Matrix> = (0..shape.gathered()).map(gathered).collect();
+    let all: Vec<&Matrix> = parts.iter().chain(shape.own().map(|_| u)).collect();
+    if all.len() == 1 {
+        return parts.pop();
+    }
+    let mut beside = Matrix::zeros(nodes, all.len() * p);
+    let mut rows = beside.view_mut();
+    let stride = rows.stride();
+    rows.padded_mut().par_chunks_mut(stride).enumerate().for_each(|(i, row)| {
+        for (part, to) in all.iter().zip(row.chunks_exact_mut(p.max(1))) {
+            to.copy_from_slice(part.row(i));
+        }
+    });
+    Some(beside)
+}
+
+/// Maps side by side.
+fn side_by_side(values: &[MatrixRef<'_>]) -> Matrix {
+    let (m, p) = (values[0].rows(), values[0].cols());
+    let mut omega = Matrix::zeros(m, values.len() * p);
+    for (part, value) in values.iter().enumerate() {
         for k in 0..m {
             omega.row_mut(k)[part * p..][..p].copy_from_slice(value.row(k));
         }
@@ -265,22 +271,6 @@ fn transposed(matrix: MatrixRef<'_>) -> Matrix {
         row.iter_mut().take(matrix.rows()).enumerate().for_each(|(k, x)| *x = matrix.row(k)[l]);
     });
     out
-}
-
-fn copy(from: MatrixRef<'_>, mut to: MatrixMut<'_>) {
-    let chunks = to.padded_mut().par_chunks_mut(CHUNK).zip(from.padded().par_chunks(CHUNK));
-    chunks.for_each(|(to, from)| to.copy_from_slice(from));
-}
-
-fn add(from: MatrixRef<'_>, mut to: MatrixMut<'_>) {
-    let chunks = to.padded_mut().par_chunks_mut(CHUNK).zip(from.padded().par_chunks(CHUNK));
-    chunks.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, from)| *to += from));
-}
-
-fn add_row(row: &[f32], mut to: MatrixMut<'_>) {
-    let stride = to.stride();
-    let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
-    rows.for_each(|to| to.iter_mut().zip(row).for_each(|(to, x)| *to += x));
 }
 
 /// Sparse features as an operator.
@@ -311,6 +301,19 @@ impl Sparse {
         let mut by_columns = Matrix::zeros(self.rows.rows(), g.cols());
         gradient::adjacency_times(&self.blocks, self.view(), g, by_columns.view_mut());
         transposed(by_columns.view())
+    }
+
+    /// Some of the rows.
+    fn select(&self, chosen: &[u32]) -> Self {
+        let SparseRows { offsets, columns, values } = &self.rows;
+        let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+        for &row in chosen {
+            let entries = offsets[row as usize] as usize..offsets[row as usize + 1] as usize;
+            rows.columns.extend_from_slice(&columns[entries.clone()]);
+            rows.values.extend_from_slice(&values[entries]);
+            rows.offsets.push(rows.columns.len() as u64);
+        }
+        Self::new(rows, self.columns)
     }
 
     fn transposed(&self) -> Self {

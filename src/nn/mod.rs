@@ -6,8 +6,14 @@
 //! | [`operators`] | the graph as a layer sees it, with its bounds |
 //! | [`equilibrium`] | the equilibrium layer |
 //! | [`features`] | what is known of the nodes |
-//! | [`input`] | features to the layer's input term |
+//! | [`input_shape`] | the parameters of an input map |
+//! | [`input`] | features to a first layer's input term |
+//! | [`feed`] | the layer below to the input term of the next |
+//! | [`linear`] | rows times a matrix of parameters |
+//! | [`elementwise`] | entry by entry |
 //! | [`random`] | numbers drawn by place: initial values, dropout |
+//! | [`batch_norm`] | columns scaled over the rows of a step |
+//! | [`pooling`] | the rows of each graph to one |
 //! | [`rows`] | chosen rows of the state to a compact matrix and back |
 //! | [`normalise`] | rows scaled to length 1 |
 //! | [`dropout`] | entries dropped at random |
@@ -16,13 +22,19 @@
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
+pub mod batch_norm;
 pub mod dropout;
+pub mod elementwise;
 pub mod equilibrium;
 pub mod features;
+pub mod feed;
 pub mod input;
+pub mod input_shape;
+pub mod linear;
 pub mod loss;
 pub mod normalise;
 pub mod operators;
+pub mod pooling;
 pub mod random;
 pub mod readout;
 pub mod rows;
@@ -30,12 +42,16 @@ pub mod selected;
 #[cfg(test)]
 mod tests;
 
+pub use batch_norm::{BatchNorm, BatchNormMemory, RunningStatistics};
 pub use dropout::Dropout;
 pub use equilibrium::{Backward, Equilibrium, Vectors};
 pub use features::Features;
-pub use input::{Input, InputMap};
+pub use feed::Feed;
+pub use input::Input;
+pub use input_shape::{InputMap, InputShape, Mapped};
 pub use loss::{Loss, LossKind, Targets, balanced_weights};
 pub use operators::Operators;
+pub use pooling::{Pooling, PoolingMemory};
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};
 pub use selected::SelectedOperators;

@@ -7,17 +7,16 @@
 //! | Theta, bias | c x m, 1 x c | the linear read-out, Y = H Theta^T + bias |
 //! | Y | k x c | logits |
 //!
+//! Without any map (a stack whose last layer is as wide as there are outputs), Y = H.
 //! With hidden widths h_1 .. h_L: H_0 = H, H_l = relu(H_{l-1} V_l^T + v_l), Y = H_L V_{L+1}^T + v_{L+1}.
 //! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there are hidden
 //! layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those of `kernels::gradient`: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
-use super::random;
+use super::{elementwise, linear, random};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::sweep::{self, SweepScratch};
-use crate::kernels::{Activation, Isa, PackedWeights, gradient};
-use crate::parallel::RowBlocks;
+use crate::kernels::{Activation, gradient};
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 13;
@@ -57,6 +56,11 @@ impl Readout {
         Self { widths, has_bias }
     }
 
+    /// No map: rows that are logits themselves.
+    pub fn none(outputs: usize) -> Self {
+        Self { widths: vec![outputs], has_bias: false }
+    }
+
     /// Number of logits.
     pub fn outputs(&self) -> usize {
         self.widths[self.layers()]
@@ -91,7 +95,8 @@ impl Readout {
     }
 
     fn hidden(&self, rows: usize) -> Vec<Matrix> {
-        self.widths[1..self.layers()].iter().map(|&width| Matrix::zeros(rows, width)).collect()
+        let between = self.widths.iter().skip(1).take(self.layers().saturating_sub(1));
+        between.map(|&width| Matrix::zeros(rows, width)).collect()
     }
 
     fn layers(&self) -> usize {
@@ -110,20 +115,22 @@ impl Readout {
         mut logits: MatrixMut<'_>,
     ) {
         self.check(values, h, memory);
+        if self.layers() == 0 {
+            elementwise::copy(h, logits.reborrow());
+        }
         for layer in 0..self.layers() {
             let (done, rest) = memory.hidden.split_at_mut(layer);
             let from = done.last().map_or(h, Matrix::view);
             let (weight, bias) = self.layer(values, layer);
-            let packed = PackedWeights::forward(weight);
             let bias = bias.map(|bias| bias.row(0));
             match rest.first_mut() {
                 Some(hidden) => {
-                    multiply(&packed, bias, from, hidden.view_mut());
+                    linear::forward(weight, bias, from, hidden.view_mut());
                     let mut hidden = hidden.view_mut();
                     let chunks = hidden.padded_mut().par_chunks_mut(CHUNK);
                     chunks.for_each(|chunk| chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x)));
                 }
-                None => multiply(&packed, bias, from, logits.reborrow()),
+                None => linear::forward(weight, bias, from, logits.reborrow()),
             }
         }
     }
@@ -144,6 +151,9 @@ impl Readout {
     ) {
         self.check(values, h, memory);
         assert_eq!(gradients.len(), values.len(), "a gradient a parameter");
+        if self.layers() == 0 {
+            return elementwise::copy(by_logits, by_h);
+        }
         if memory.gradients.len() < memory.hidden.len() {
             memory.gradients = self.hidden(memory.rows);
         }
@@ -158,18 +168,13 @@ impl Readout {
             if let Some(bias) = slots.get_mut(1) {
                 bias.row_mut(0).copy_from_slice(&gradient::bias(g));
             }
-            let packed = PackedWeights::adjoint(self.layer(values, layer).0);
+            let weight = self.layer(values, layer).0;
             match below.last_mut() {
                 Some(below) => {
-                    multiply(&packed, None, g, below.view_mut());
-                    let mut below = below.view_mut();
-                    let chunks = below.padded_mut().par_chunks_mut(CHUNK);
-                    let pairs = chunks.zip(from.padded().par_chunks(CHUNK));
-                    pairs.for_each(|(g, x)| {
-                        g.iter_mut().zip(x).for_each(|(g, &x)| *g *= Activation::Relu.derivative(x));
-                    });
+                    linear::backward(weight, g, below.view_mut());
+                    elementwise::differentiate(Activation::Relu, from, below.view_mut());
                 }
-                None => multiply(&packed, None, g, by_h.reborrow()),
+                None => linear::backward(weight, g, by_h.reborrow()),
             }
         }
     }
@@ -183,15 +188,9 @@ impl Readout {
         let per_layer = 1 + usize::from(self.has_bias);
         assert_eq!(values.len(), self.layers() * per_layer, "the parameters that the slots list");
         assert_eq!(h.cols(), self.widths[0], "rows of the state's width");
-        assert_eq!((h.rows(), self.layers() - 1), (memory.rows, memory.hidden.len()), "memory that fits");
+        let hidden = self.layers().saturating_sub(1);
+        assert_eq!((h.rows(), hidden), (memory.rows, memory.hidden.len()), "memory that fits");
     }
-}
-
-/// S P + bias
-fn multiply(packed: &PackedWeights, bias: Option<&[f32]>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
-    let blocks = RowBlocks::balanced(from.rows(), &[], packed.inner() as u64 / 8 + 1);
-    let scratch = SweepScratch::with_widths(&[packed.inner()], packed.outer(), Isa::chosen());
-    sweep::product(&blocks, &[], Some(packed), bias, from, to, &scratch);
 }
 
 fn replace(to: &mut MatrixMut<'_>, from: MatrixRef<'_>) {

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use ignn_format::FormatError;
 
 use crate::kernels::AdjacencyError;
-use crate::models::{ModelError, SavedError};
-use crate::solver::SolveError;
+use crate::models::{LayerError, SavedError};
 
 /// A model and a dataset that do not go together, or a part of one that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -18,14 +17,6 @@ pub enum PredictError {
     /// The model's file.
     #[error(transparent)]
     Saved(#[from] SavedError),
-    /// The dataset, as far as models are concerned.
-    #[error("{}: {source}", path.display())]
-    Model {
-        /// The dataset.
-        path: PathBuf,
-        /// What it is.
-        source: ModelError,
-    },
     /// Its graph.
     #[error("{}: {source}", path.display())]
     Adjacency {
@@ -100,5 +91,5 @@ pub enum PredictError {
     },
     /// The equilibrium.
     #[error(transparent)]
-    Solve(#[from] SolveError),
+    Solve(#[from] LayerError),
 }

@@ -27,7 +27,7 @@ use ignn_format::FormatError;
 
 use crate::dense::Matrix;
 use crate::graph::Dataset;
-use crate::models::{Model, only_relation};
+use crate::models::Model;
 use crate::nn::Operators;
 use crate::solver::{Posedness, SolveInfo};
 
@@ -46,12 +46,12 @@ pub const MODEL: &str = "model.safetensors";
 pub struct Predicted {
     /// One row a node, in node order; see [`probabilities`].
     pub logits: Matrix,
-    /// The equilibrium, one row a node.
+    /// The last layer's result, one row a node; of a single layer the equilibrium.
     pub states: Matrix,
     /// How it was solved, and whether it converged.
     pub solve: SolveInfo,
-    /// Which condition for one equilibrium holds on this graph.
-    pub posedness: Posedness,
+    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    pub posedness: Vec<Posedness>,
 }
 
 impl Model {
@@ -75,14 +75,12 @@ impl Model {
     }
 }
 
-/// The graph of a dataset's one relation, with its bounds.
+/// The graph of a dataset, with its bounds.
 pub fn operators<'g>(
     dataset: &Dataset,
     relations: &'g [ignn_format::Relation],
 ) -> Result<Operators<'g>, PredictError> {
     let place = || dataset.directory().path().to_path_buf();
-    let relations =
-        only_relation(relations).map_err(|source| PredictError::Model { path: place(), source })?;
     Operators::of(relations).map_err(|source| PredictError::Adjacency { path: place(), source })
 }
 

@@ -12,7 +12,7 @@ use super::error::PredictError;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::models::file::name;
-use crate::models::{Ignn, Model};
+use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
 use crate::nn::{Features, Operators, Slot};
 use crate::solver::{Posedness, SolveInfo, SolveParams};
 
@@ -23,13 +23,15 @@ const CHUNK_FLOATS: usize = 1 << 24;
 
 /// A model on a graph.
 pub struct Predictor<'g> {
-    ignn: Ignn<'g>,
+    model: Ignn,
+    on: OnGraph<'g>,
 }
 
 /// A model on a graph, solved.
 pub struct Prediction<'g> {
-    ignn: Ignn<'g>,
-    solve: SolveInfo,
+    model: Ignn,
+    on: OnGraph<'g>,
+    solves: Vec<SolveInfo>,
 }
 
 impl<'g> Predictor<'g> {
@@ -42,40 +44,57 @@ impl<'g> Predictor<'g> {
     ) -> Result<Self, PredictError> {
         check_finite(model, origin)?;
         let features = features(model, origin, dataset)?;
-        Ok(Self { ignn: model.on(operators, features, origin)? })
+        let manifest = dataset.manifest();
+        let facts = Facts {
+            nodes: manifest.nodes as usize,
+            columns: features.columns(),
+            relations: manifest.relations.iter().map(|relation| relation.name.clone()).collect(),
+            radii: operators.radii().to_vec(),
+            outputs: model.classes.len(),
+            pools: false,
+        };
+        let model = model.restored(&facts, origin)?;
+        let on = OnGraph::new(&model, operators, features, false);
+        Ok(Self { model, on })
     }
 
-    /// Which condition for one equilibrium holds on this graph.
-    pub fn posedness(&self) -> Posedness {
-        self.ignn.posedness()
+    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    pub fn posedness(&self) -> Vec<Posedness> {
+        self.on.posedness(&self.model)
     }
 
-    /// Solves the equilibrium from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
-    pub fn solve(mut self, params: &SolveParams) -> Result<Prediction<'g>, PredictError> {
-        let solve = self.ignn.solve(params)?;
-        Ok(Prediction { ignn: self.ignn, solve })
+    /// Solves the equilibria from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
+    pub fn solve(self, params: &SolveParams) -> Result<Prediction<'g>, PredictError> {
+        let Self { mut model, mut on } = self;
+        let solves = on.forward(&mut model, params, Mode::Evaluation)?;
+        Ok(Prediction { model, on, solves })
     }
 }
 
 impl Prediction<'_> {
-    /// How it was solved.
+    /// How it was solved; the layers of a stack together.
     pub fn solve(&self) -> SolveInfo {
-        self.solve
+        SolveInfo::together(&self.solves).expect("a model has a layer")
     }
 
-    /// The equilibrium: n x m, one row a node.
+    /// How it was solved, layer by layer.
+    pub fn solves(&self) -> &[SolveInfo] {
+        &self.solves
+    }
+
+    /// The last layer's result: n x m, one row a node; of a single layer the equilibrium.
     pub fn states(&self) -> MatrixRef<'_> {
-        self.ignn.layer().state.view()
+        self.on.result()
     }
 
-    /// The equilibrium without a copy.
-    pub fn into_states(mut self) -> Matrix {
-        std::mem::replace(&mut self.ignn.layer_mut().state, Matrix::zeros(0, 0))
+    /// The same without a copy.
+    pub fn into_states(self) -> Matrix {
+        self.on.into_result()
     }
 
     /// Number of logits of a node.
     pub fn outputs(&self) -> usize {
-        self.ignn.outputs()
+        self.model.outputs()
     }
 
     /// Calls back with some nodes and their logits, one row each, until all of these nodes have been told.
@@ -90,8 +109,8 @@ impl Prediction<'_> {
         let width = self.states().cols() + self.outputs();
         let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_NODES);
         for chunk in nodes.chunks(at_once) {
-            let mut pass = self.ignn.pass(chunk.to_vec());
-            self.ignn.read_out(&mut pass, None);
+            let mut pass = self.on.pass(&self.model, chunk.to_vec(), chunk.to_vec());
+            self.on.read_out(&self.model, &mut pass, None);
             found(chunk, pass.logits.view())?;
         }
         Ok(())
@@ -110,7 +129,9 @@ fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features,
         }
         return Ok(Features::Learned);
     }
-    let Some((_, columns)) = shape(name::OMEGA) else {
+    let omega = |slot: &Slot| slot.name == name::OMEGA || slot.name.starts_with("layer0.Omega.");
+    let Some((_, columns)) = model.values.iter().find(|(slot, _)| omega(slot)).map(|value| value.0.shape)
+    else {
         let names: Vec<_> = model.values.iter().map(|(slot, _)| slot.name.as_str()).collect();
         let expected = format!("{} or {}", name::OMEGA, name::E);
         return Err(FormatError::invalid(origin, "parameters", names.join(", "), expected).into());

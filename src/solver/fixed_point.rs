@@ -100,6 +100,29 @@ pub struct SolveInfo {
     pub seconds: f64,
 }
 
+impl SolveInfo {
+    /// Several solves as one: sweeps and seconds summed, the worst of the rest; none of none.
+    pub fn together(solves: &[Self]) -> Option<Self> {
+        let (first, rest) = solves.split_first()?;
+        Some(rest.iter().fold(*first, |sum, next| {
+            let worse = |a: Option<f64>, b: Option<f64>| Some(a?.max(b?));
+            let error = |a: Option<ErrorBound>, b: Option<ErrorBound>| {
+                let (a, b) = (a?, b?);
+                Some(if b.largest > a.largest { b } else { a })
+            };
+            Self {
+                sweeps: sum.sweeps + next.sweeps,
+                relative_residual: sum.relative_residual.max(next.relative_residual),
+                contraction: worse(sum.contraction, next.contraction),
+                certified_error: error(sum.certified_error, next.certified_error),
+                converged: sum.converged && next.converged,
+                stopped: if sum.converged { next.stopped } else { sum.stopped },
+                seconds: sum.seconds + next.seconds,
+            }
+        }))
+    }
+}
+
 /// A number that is none, by its origin; or a solve that cannot be trusted to end where it should.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {

@@ -24,6 +24,11 @@ impl Workspace {
         state.saturating_mul(1 + u64::from(keep_best))
     }
 
+    /// A matrix of the state's shape that is free between solves.
+    pub fn spare(&mut self) -> &mut Matrix {
+        &mut self.next
+    }
+
     /// Whether solves without certificate can use it.
     pub fn keeps_best(&self) -> bool {
         self.best.is_some()

@@ -6,19 +6,19 @@
 //! | `layer0.W`, ... | the parameters, by their names |
 //! | `adam.first.layer0.W`, ... | the optimiser's memory |
 //! | `best.layer0.W`, ... | the parameters of the best epoch |
-//! | `state.X`, `state.G` | state and adjoint, from which the next solves start |
-//! | `forward.u`, `forward.v`, `adjoint.u`, `adjoint.v` | the vectors of the certificates |
+//! | `state0.X`, `state0.G`, ... | state and adjoint of each layer on one graph, from which the next solves start |
+//! | `forward0.u`, `forward0.v`, `adjoint0.u`, `adjoint0.v`, ... | the vectors of the certificates |
 //!
 //! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of the best (bits of the f64).
 //! Random numbers need none: they are functions of seed, epoch and place.
 
 use std::path::{Path, PathBuf};
 
-use super::trainer::Best;
+use super::trainer::{Best, Ground, all_values};
 use super::{TrainError, Trainer};
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
-use crate::nn::Vectors;
+use crate::nn::{Equilibrium, Slot, Vectors};
 
 const EPOCH: &str = "epoch";
 const STEPS: &str = "steps";
@@ -26,8 +26,6 @@ const FAILURES: &str = "failures";
 const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
 const BEST_LOSS: &str = "best_loss_bits";
-/// Names of the certificates' vectors, forward and adjoint, u and v.
-const VECTORS: [[&str; 2]; 2] = [["forward.u", "forward.v"], ["adjoint.u", "adjoint.v"]];
 
 /// Where a run directory keeps its checkpoint.
 pub fn path(run: &Path) -> PathBuf {
@@ -40,10 +38,10 @@ impl Trainer<'_> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(ignn_format::FormatError::io("create", directory))?;
         }
-        let layer = self.model.layer();
         let mut tensors = Vec::new();
-        for parameter in self.model.parameters() {
-            tensors.push(Tensor::matrix(&parameter.name, parameter.value.view()));
+        let values = all_values(&self.model);
+        for (slot, value) in &values {
+            tensors.push(Tensor::matrix(&slot.name, value.view()));
         }
         for (name, matrix) in self.optimiser.state() {
             tensors.push(Tensor::matrix(name, matrix));
@@ -59,26 +57,25 @@ impl Trainer<'_> {
         .map(|(name, text)| (name.to_string(), text))
         .collect();
         if let Some(best) = &self.best {
-            for (parameter, value) in self.model.parameters().iter().zip(&best.values) {
-                tensors.push(Tensor::matrix(format!("best.{}", parameter.name), value.view()));
+            for ((slot, _), value) in values.iter().zip(&best.values) {
+                tensors.push(Tensor::matrix(format!("best.{}", slot.name), value.view()));
             }
             texts.insert(BEST_EPOCH.into(), best.epoch.to_string());
             texts.insert(BEST_VALUE.into(), best.value.to_bits().to_string());
             texts.insert(BEST_LOSS.into(), best.loss.to_bits().to_string());
         }
-        tensors.push(Tensor::matrix("state.X", layer.state.view()));
-        tensors.push(Tensor::matrix("state.G", layer.adjoint.view()));
-        let rows: Vec<(&str, Matrix)> = layer
-            .kept()
-            .into_iter()
-            .zip(VECTORS)
-            .flat_map(|(kept, names)| {
-                let Some(Vectors { u, v }) = kept else { return Vec::new() };
+        let mut rows: Vec<(String, Matrix)> = Vec::new();
+        for (at, layer) in self.kept_layers().enumerate() {
+            tensors.push(Tensor::matrix(format!("state{at}.X"), layer.state.view()));
+            tensors.push(Tensor::matrix(format!("state{at}.G"), layer.adjoint.view()));
+            for (kept, names) in layer.kept().into_iter().zip(vector_names(at)) {
                 // Which vectors there are is told by a row of length 0 or more; none at all: nothing kept.
-                [u, v].into_iter().zip(names).map(|(vector, name)| (name, row(vector))).collect()
-            })
-            .collect();
-        tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(*name, row.view())));
+                if let Some(Vectors { u, v }) = kept {
+                    rows.extend(names.into_iter().zip([row(u), row(v)]));
+                }
+            }
+        }
+        tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(name, row.view())));
         Ok(file::write(path, &tensors, &texts)?)
     }
 
@@ -97,8 +94,8 @@ impl Trainer<'_> {
         };
         let same = |matrix: &Matrix, name: &str| file.matrix(name, matrix.rows(), matrix.cols());
         let mut values = Vec::new();
-        for parameter in self.model.parameters() {
-            values.push(same(&parameter.value, &parameter.name)?);
+        for (slot, value) in all_values(&self.model) {
+            values.push(same(value, &slot.name)?);
         }
         let mut moments = Vec::new();
         for (name, matrix) in self.optimiser.state() {
@@ -107,35 +104,51 @@ impl Trainer<'_> {
         let best = match file.texts().contains_key(BEST_EPOCH) {
             false => None,
             true => {
-                let read = |parameter: &crate::optim::Parameter| {
-                    same(&parameter.value, &format!("best.{}", parameter.name))
-                };
-                let values = self.model.parameters().iter().map(read).collect::<Result<_, _>>()?;
+                let read = |(slot, value): (Slot, &Matrix)| same(value, &format!("best.{}", slot.name));
+                let values = all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
                 let loss = f64::from_bits(number(BEST_LOSS)?);
                 Some(Best { epoch: number(BEST_EPOCH)?, value, loss, values })
             }
         };
-        let layer = self.model.layer();
-        let (state, adjoint) = (same(&layer.state, "state.X")?, same(&layer.adjoint, "state.G")?);
-        let mut kept = [None, None];
-        for (side, names) in kept.iter_mut().zip(VECTORS) {
-            if file.shape(names[0]).is_some() {
-                let [u, v] = names.map(|name| vector(&file, name));
-                *side = Some(Vectors { u: u?, v: v? });
+        let mut states = Vec::new();
+        for (at, layer) in self.kept_layers().enumerate() {
+            let state = same(&layer.state, &format!("state{at}.X"))?;
+            let adjoint = same(&layer.adjoint, &format!("state{at}.G"))?;
+            let mut kept = [None, None];
+            for (side, names) in kept.iter_mut().zip(vector_names(at)) {
+                if file.shape(&names[0]).is_some() {
+                    let [u, v] = names.map(|name| vector(&file, &name));
+                    *side = Some(Vectors { u: u?, v: v? });
+                }
             }
+            states.push((state, adjoint, kept));
         }
         let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
         self.optimiser.restore(number(STEPS)?, moments)?;
-        for (parameter, value) in self.model.parameters_mut().iter_mut().zip(values) {
-            parameter.value = value;
+        self.model.take_values(values);
+        if let Ground::One(one) = &mut self.ground {
+            for (layer, (state, adjoint, kept)) in one.on.equilibria_mut().zip(states) {
+                (layer.state, layer.adjoint) = (state, adjoint);
+                layer.keep(kept);
+            }
         }
-        let layer = self.model.layer_mut();
-        (layer.state, layer.adjoint) = (state, adjoint);
-        layer.keep(kept);
         (self.best, self.epoch, self.failures) = (best, epoch, failures);
         Ok(())
     }
+}
+
+impl<'g> Trainer<'g> {
+    /// Layers whose states the next solves start from: those of one graph.
+    fn kept_layers(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
+        let one = if let Ground::One(one) = &self.ground { Some(one) } else { None };
+        one.into_iter().flat_map(|one| one.on.equilibria())
+    }
+}
+
+/// Names of the certificates' vectors of a layer, forward and adjoint, u and v.
+fn vector_names(layer: usize) -> [[String; 2]; 2] {
+    ["forward", "adjoint"].map(|side| ["u", "v"].map(|vector| format!("{side}{layer}.{vector}")))
 }
 
 /// The configuration of a checkpoint.

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use ignn_format::FormatError;
 
 use crate::kernels::AdjacencyError;
-use crate::models::ModelError;
+use crate::models::{LayerError, ModelError};
 use crate::optim::{GradientError, OptimiserError, RestoreError};
-use crate::solver::SolveError;
 use crate::solver::projection::ProjectionError;
 
 /// Why a run cannot start or go on.
@@ -19,14 +18,6 @@ pub enum TrainError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A dataset of several relations.
-    #[error("{}: {source}", path.display())]
-    Relations {
-        /// The dataset.
-        path: PathBuf,
-        /// What is wrong.
-        source: ModelError,
-    },
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] OptimiserError),
@@ -66,17 +57,32 @@ pub enum TrainError {
         found: String,
     },
     /// Nothing to learn from.
-    #[error("{}: split {split} has no labelled node in its part {part} (found parts {found}): use --set train.train_part=NAME, or make the dataset with a split", path.display())]
-    NoTrainNodes {
+    #[error("{}: split {split} has no labelled {item} in its part {part} (found parts {found}): use --set train.train_part=NAME, or make the dataset with a split", path.display())]
+    NoTrainItems {
         /// The dataset.
         path: PathBuf,
         /// The split.
         split: String,
+        /// "node" or "graph".
+        item: &'static str,
         /// The part asked for.
         part: String,
         /// The parts there are.
         found: String,
     },
+    /// Pooling where nodes have the labels.
+    #[error("{}: graphs have no labels (found model.pooling={wanted}, expected none or auto)", path.display())]
+    Pooling {
+        /// The dataset.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// Learned features with graphs that training does not see.
+    #[error(
+        "model.features: learned features belong to the nodes of one graph (found a split over graphs): use features that the dataset gives"
+    )]
+    LearnedByGraph,
     /// A metric that the labels do not have.
     #[error(
         "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} or auto"
@@ -90,12 +96,12 @@ pub enum TrainError {
         fits: &'static str,
     },
     /// A solve that gave something that is no number.
-    #[error("layer 0, epoch {epoch}: {source}")]
+    #[error("layer {}, epoch {epoch}: {}", source.layer, source.source)]
     Solve {
         /// The epoch.
         epoch: u64,
         /// What and where.
-        source: SolveError,
+        source: LayerError,
     },
     /// A gradient that is none.
     #[error("epoch {epoch}: {source}")]
@@ -106,7 +112,7 @@ pub enum TrainError {
         source: GradientError,
     },
     /// A weight that is none.
-    #[error("layer0.W, epoch {epoch}: {source}")]
+    #[error("W, epoch {epoch}: {source}")]
     Projection {
         /// The epoch.
         epoch: u64,
@@ -115,11 +121,13 @@ pub enum TrainError {
     },
     /// A solve without convergence, where that stops the run.
     #[error(
-        "epoch {epoch}: the {direction} solve did not converge (residual {residual:.1e} after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn"
+        "epoch {epoch}{layer}: the {direction} solve did not converge (residual {residual:.1e} after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn"
     )]
     NotConverged {
         /// The epoch.
         epoch: u64,
+        /// Which layer, where there are several: `, layer 2`.
+        layer: String,
         /// "forward" or "adjoint".
         direction: &'static str,
         /// Relative residual.

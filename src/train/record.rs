@@ -25,13 +25,16 @@ pub struct EpochRecord {
     pub validation: Option<PartRecord>,
     /// The evaluation on the test part.
     pub test: Option<PartRecord>,
-    /// The solve of the equilibrium.
+    /// The solve of the equilibrium; of several layers or batches all together, see [`SolveInfo::together`].
     pub forward: SolveInfo,
     /// The solve of the adjoint; none for the gradients without one.
     pub adjoint: Option<SolveInfo>,
-    /// The contraction bound q, whether or not it is below 1.
+    /// Layer by layer, where there are several layers or batches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerRecord>,
+    /// The contraction bound q, whether or not it is below 1; the largest of the layers.
     pub contraction: f64,
-    /// The upper bound of lambda(|W|), the spectral radius.
+    /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers.
     pub weight_radius: f64,
     /// Norm of all gradients together, before clipping.
     pub gradient_norm: f64,
@@ -45,6 +48,17 @@ pub struct EpochRecord {
     pub edges_per_second: f64,
     /// Solves without convergence since the run began.
     pub failures: u64,
+}
+
+/// The solves of one layer in an epoch's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LayerRecord {
+    /// How many there were, one a step.
+    pub solves: usize,
+    /// The forward ones together.
+    pub forward: SolveInfo,
+    /// The adjoint ones.
+    pub adjoint: Option<SolveInfo>,
 }
 
 /// An evaluation on one part of the split.
@@ -157,6 +171,7 @@ pub mod testing {
             test: None,
             forward: solve,
             adjoint: Some(SolveInfo { sweeps: 9, ..solve }),
+            layers: Vec::new(),
             contraction: 0.9,
             weight_radius: 0.875,
             gradient_norm: 2.0,

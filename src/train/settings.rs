@@ -7,6 +7,7 @@ use super::TrainError;
 use super::task::{CLASSES, SETS};
 use crate::config::{self, IgnnConfig, Monitor};
 use crate::metrics::Metric;
+use crate::nn::Backward;
 use crate::optim::{Clip, Decay, Method, Schedule, WeightDecay};
 
 /// `train.monitor`.
@@ -34,6 +35,18 @@ pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
         false => (SETS, "micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss"),
     };
     Err(TrainError::Monitor { found: wanted.to_string(), labels, fits })
+}
+
+/// `solver.gradient`.
+pub fn backward(config: &IgnnConfig) -> Backward {
+    match config.solver.gradient {
+        config::GradientKind::Exact => Backward::Exact,
+        config::GradientKind::JacobianFree => Backward::Truncated { steps: 1, damping: 1.0 },
+        config::GradientKind::Phantom => Backward::Truncated {
+            steps: config.solver.phantom_steps,
+            damping: config.solver.phantom_damping as f32,
+        },
+    }
 }
 
 /// `optim.method`.

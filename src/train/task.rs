@@ -1,23 +1,24 @@
-//! What training needs of a dataset: its relation, labels, and the nodes of each part of a split.
+//! What training needs of a dataset: its relations, labels, and the nodes of each part of a split.
 //! It reads and checks; it holds no model.
 
+use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
 use ignn_format::{FormatError, Relation};
 
 use super::TrainError;
-use crate::config::{FeatureSource, IgnnConfig, InputMap, LossName, TrainConfig, find_part};
+use crate::config::{FeatureSource, IgnnConfig, InputMap, LossName, PoolingName, TrainConfig, find_part};
 use crate::dense::MatrixRef;
 use crate::graph::Dataset;
 use crate::metrics::Scores;
-use crate::models::{ModelError, only_relation};
+use crate::models::{Facts, ModelError};
 use crate::nn::{Features, LossKind, Operators, Targets};
 
 /// Kinds of labels in words.
 pub(super) const CLASSES: &str = "one class a node";
 pub(super) const SETS: &str = "sets of classes";
 
-/// Nodes of a part, rising, with at least one label each.
+/// Nodes of a part, or graphs, rising, with at least one label each.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// Learned from.
@@ -28,6 +29,36 @@ pub struct Parts {
     pub test: Vec<u32>,
 }
 
+impl Parts {
+    /// With the names that records have for them.
+    pub fn named(&self) -> [(&'static str, &[u32]); 3] {
+        [("train", &self.train), ("validation", &self.validation), ("test", &self.test)]
+    }
+
+    fn map(&self, of: impl Fn(&[u32]) -> Vec<u32>) -> Self {
+        Self { train: of(&self.train), validation: of(&self.validation), test: of(&self.test) }
+    }
+
+    /// Those with a label.
+    fn labelled(&self, labels: &Labels) -> Self {
+        self.map(|items| items.iter().copied().filter(|&item| is_labelled(labels, item)).collect())
+    }
+
+    /// The nodes of these graphs.
+    fn nodes(&self, graphs: &Graphs) -> Self {
+        let range = |&graph: &u32| graphs.first_node[graph as usize]..graphs.first_node[graph as usize + 1];
+        self.map(|own| own.iter().flat_map(range).map(|node| node as u32).collect())
+    }
+}
+
+fn is_labelled(labels: &Labels, item: u32) -> bool {
+    let item = item as usize;
+    match labels {
+        Labels::Single { of, .. } => of[item] >= 0,
+        Labels::Multi { offsets, .. } => offsets[item] < offsets[item + 1],
+    }
+}
+
 /// A dataset, opened for training.
 #[derive(Debug)]
 pub struct Task {
@@ -35,18 +66,58 @@ pub struct Task {
     relations: Vec<Relation>,
     labels: Labels,
     parts: Parts,
+    /// Where a split is over graphs: all of them, and those of each part.
+    graphs: Option<(Graphs, Parts)>,
+    pools: bool,
     loss: LossKind,
     learns_features: bool,
 }
 
 impl Task {
-    /// Opens relation, labels and split as the configuration asks for them.
+    /// Opens relations, labels and split as the configuration asks for them.
     pub fn open(dataset: Dataset, config: &IgnnConfig) -> Result<Self, TrainError> {
+        Self::with_graphs(dataset, config, None)
+    }
+
+    /// The same with the graphs of each part chosen by the caller instead of a split.
+    pub fn with_graphs(
+        dataset: Dataset,
+        config: &IgnnConfig,
+        chosen: Option<Parts>,
+    ) -> Result<Self, TrainError> {
         let relations = dataset.relations()?;
-        only_relation(&relations)
-            .map_err(|source| TrainError::Relations { path: dataset.directory().path().into(), source })?;
-        let labels = dataset.directory().labels()?;
-        let parts = parts(&dataset, &labels, &config.train)?;
+        let graphs = dataset.directory().graphs()?;
+        let pools = match (&graphs, config.model.pooling) {
+            (_, PoolingName::None) => false,
+            (Some(graphs), _) if !graphs.labels.is_empty() => true,
+            (_, PoolingName::Auto) => false,
+            (_, wanted) => {
+                return Err(TrainError::Pooling {
+                    path: dataset.directory().path().into(),
+                    wanted: wanted.to_string(),
+                });
+            }
+        };
+        let labels = match &graphs {
+            Some(graphs) if pools => {
+                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
+            }
+            _ => dataset.directory().labels()?,
+        };
+        let graphs = match graphs {
+            Some(graphs) => {
+                graph_parts(&dataset, &graphs, config, chosen, pools)?.map(|parts| (graphs, parts))
+            }
+            None => None,
+        };
+        let parts = match &graphs {
+            Some((_, parts)) if pools => parts.labelled(&labels),
+            Some((graphs, parts)) => parts.nodes(graphs).labelled(&labels),
+            None => node_parts(&dataset, &config.train)?.labelled(&labels),
+        };
+        if parts.train.is_empty() {
+            return Err(no_train_items(&dataset, &config.train, pools));
+        }
         let loss = loss(&labels, config.train.loss)?;
         let has_features = dataset.manifest().features.is_some();
         let learns_features = match config.model.features {
@@ -58,7 +129,10 @@ impl Task {
         if learns_features && config.model.input == InputMap::Both {
             return Err(ModelError::LearnedTwice.into());
         }
-        Ok(Self { dataset, relations, labels, parts, loss, learns_features })
+        if learns_features && graphs.is_some() {
+            return Err(TrainError::LearnedByGraph);
+        }
+        Ok(Self { dataset, relations, labels, parts, graphs, pools, loss, learns_features })
     }
 
     /// The dataset.
@@ -66,12 +140,48 @@ impl Task {
         &self.dataset
     }
 
-    /// The operators of its relation, with their bound.
+    /// The operators of its relations, with their bounds.
     pub fn operators(&self) -> Result<Operators<'_>, TrainError> {
         Operators::of(&self.relations).map_err(|error| TrainError::Graph {
             path: self.dataset.directory().path().into(),
             source: error,
         })
+    }
+
+    /// What a model must know of it.
+    ///
+    /// `radii`: what divides kappa, a relation.
+    pub fn facts(&self, radii: Vec<f64>) -> Facts {
+        let manifest = self.dataset.manifest();
+        let columns = manifest.features.as_ref().map(|entry| entry.columns as usize);
+        Facts {
+            nodes: manifest.nodes as usize,
+            columns: columns.filter(|_| !self.learns_features),
+            relations: self.relations.iter().map(|relation| relation.entry.name.clone()).collect(),
+            radii,
+            outputs: self.labels.classes().len(),
+            pools: self.pools,
+        }
+    }
+
+    /// Nodes that are solved at once.
+    pub fn nodes_at_once(&self, config: &IgnnConfig) -> u64 {
+        let Some((graphs, parts)) = &self.graphs else { return self.dataset.manifest().nodes };
+        let nodes = |graph: &u32| graphs.first_node[*graph as usize + 1] - graphs.first_node[*graph as usize];
+        let mut sizes: Vec<u64> = parts.train.iter().map(nodes).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let count = if config.train.batch == 0 { sizes.len() } else { config.train.batch as usize };
+        sizes.iter().take(count).sum()
+    }
+
+    /// Where a split is over graphs: all of them, and those of each part.
+    pub fn graphs(&self) -> Option<(&Graphs, &Parts)> {
+        self.graphs.as_ref().map(|(graphs, parts)| (graphs, parts))
+    }
+
+    /// Whether a node, or a graph where graphs have the labels, has a label.
+    pub fn is_labelled(&self, item: u32) -> bool {
+        is_labelled(&self.labels, item)
     }
 
     /// Its features, or the promise to learn some.
@@ -133,44 +243,75 @@ fn loss(labels: &Labels, wanted: LossName) -> Result<LossKind, TrainError> {
     }
 }
 
-/// The labelled nodes of each part of the split that is asked for.
-fn parts(dataset: &Dataset, labels: &Labels, config: &TrainConfig) -> Result<Parts, TrainError> {
-    let path = || dataset.directory().path().to_path_buf();
+/// The nodes of each part of the split that is asked for.
+fn node_parts(dataset: &Dataset, config: &TrainConfig) -> Result<Parts, TrainError> {
     let splits = dataset.directory().splits()?;
     if splits.is_empty() {
         let (what, hint) = ("splits".into(), ": ingest with --splits or --split".into());
-        return Err(FormatError::Missing { path: path(), what, hint }.into());
+        return Err(FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into());
     }
+    parts_of(dataset, &splits, config)
+}
+
+fn no_train_items(dataset: &Dataset, config: &TrainConfig, pools: bool) -> TrainError {
+    let manifest = dataset.manifest();
+    let splits = match &manifest.graphs {
+        Some(graphs) if !graphs.splits.is_empty() => &graphs.splits,
+        _ => &manifest.splits,
+    };
+    let split = splits.iter().find(|split| split.name == config.split).or(splits.first());
+    let parts = split.map_or(Vec::new(), |split| split.parts.iter().map(|part| part.0.clone()).collect());
+    TrainError::NoTrainItems {
+        path: dataset.directory().path().into(),
+        split: split.map_or_else(|| config.split.clone(), |split| split.name.clone()),
+        item: if pools { "graph" } else { "node" },
+        part: config.train_part.clone(),
+        found: parts.join(", "),
+    }
+}
+
+/// The graphs of each part; none where the dataset has no split over graphs and nodes have the labels.
+fn graph_parts(
+    dataset: &Dataset,
+    graphs: &Graphs,
+    config: &IgnnConfig,
+    chosen: Option<Parts>,
+    pools: bool,
+) -> Result<Option<Parts>, TrainError> {
+    if chosen.is_some() {
+        return Ok(chosen);
+    }
+    if graphs.splits.is_empty() && !pools {
+        return Ok(None);
+    }
+    if graphs.splits.is_empty() {
+        let what = "splits over graphs".into();
+        let hint = ": ingest with a split, or use `ignn crossval`, which needs none".into();
+        return Err(FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into());
+    }
+    parts_of(dataset, &graphs.splits, &config.train).map(Some)
+}
+
+/// The items of each part of the split that is asked for.
+fn parts_of(dataset: &Dataset, splits: &[Split], config: &TrainConfig) -> Result<Parts, TrainError> {
+    let path = || dataset.directory().path().to_path_buf();
     let names = |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");
-    let split = splits.iter().find(|split| split.name == config.split).or(match splits.as_slice() {
+    let split = splits.iter().find(|split| split.name == config.split).or(match splits {
         // The only split needs no name.
         [only] if config.split == "default" => Some(only),
         _ => None,
     });
     let Some(split) = split else {
-        return Err(TrainError::Split { path: path(), wanted: config.split.clone(), found: names(&splits) });
+        return Err(TrainError::Split { path: path(), wanted: config.split.clone(), found: names(splits) });
     };
-    let is_labelled = |node: usize| match labels {
-        Labels::Single { of, .. } => of[node] >= 0,
-        Labels::Multi { offsets, .. } => offsets[node] < offsets[node + 1],
-    };
-    let nodes = |wanted: &str| -> Vec<u32> {
+    let items = |wanted: &str| -> Vec<u32> {
         let Some(part) = find_part(&split.parts, wanted) else { return Vec::new() };
         let own = split.of.iter().enumerate().filter(|(_, of)| usize::from(**of) == part);
-        own.filter(|(node, _)| is_labelled(*node)).map(|(node, _)| node as u32).collect()
+        own.map(|(item, _)| item as u32).collect()
     };
-    let parts = Parts {
-        train: nodes(&config.train_part),
-        validation: nodes(&config.validation_part),
-        test: nodes(&config.test_part),
-    };
-    if parts.train.is_empty() {
-        return Err(TrainError::NoTrainNodes {
-            path: path(),
-            split: split.name.clone(),
-            part: config.train_part.clone(),
-            found: split.parts.join(", "),
-        });
-    }
-    Ok(parts)
+    Ok(Parts {
+        train: items(&config.train_part),
+        validation: items(&config.validation_part),
+        test: items(&config.test_part),
+    })
 }

@@ -12,22 +12,26 @@
 //! The same seed gives the same bits, whatever the number of threads, and whether or not the run was interrupted: random
 //! numbers are functions of seed, epoch and place, and a checkpoint holds all the rest.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ignn_format::labels::{LabelKind, Labels};
 
-use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{clip, decay, method, monitor, schedule};
+use super::judge::Judge;
+use super::many_graphs::{Collected, ManyGraphs};
+use super::one_graph::OneGraph;
+use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
+use super::settings::{backward, clip, decay, method, monitor, schedule};
+use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{ClassWeights, GradientKind, IgnnConfig, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
-use crate::models::{Ignn, Model, Pass};
-use crate::nn::{Backward, Loss, Operators, balanced_weights};
+use crate::models::{Ignn, Mode, Model};
+use crate::nn::{Backward, Operators, Slot};
 use crate::optim::Optimiser;
-use crate::solver::SolveInfo;
+use crate::solver::{Posedness, SolveInfo};
 
 /// The best model so far, by the monitored metric on the validation part.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub struct Best {
     pub value: f64,
     /// The validation loss, which decides between equal values.
     pub loss: f64,
-    /// Its parameters, in the model's order.
+    /// Its parameters, in the model's order, then its statistics.
     pub values: Vec<Matrix>,
 }
 
@@ -57,52 +61,74 @@ pub enum Ended {
 pub struct Trainer<'g> {
     pub(super) config: IgnnConfig,
     pub(super) task: &'g Task,
-    pub(super) model: Ignn<'g>,
+    pub(super) model: Ignn,
+    pub(super) ground: Ground<'g>,
     pub(super) optimiser: Optimiser,
     pub(super) best: Option<Best>,
     /// Of the model at hand: steps made.
     pub(super) epoch: u64,
     /// Solves without convergence.
     pub(super) failures: u64,
-    loss: Loss,
+    judge: Judge<'g>,
     monitor: Metric,
-    train: Pass,
-    /// The parts that are evaluated, by name; none is empty.
-    evaluated: Vec<(&'static str, Pass)>,
+}
+
+/// Where it trains.
+pub(super) enum Ground<'g> {
+    One(OneGraph<'g>),
+    Many(ManyGraphs<'g>),
+}
+
+/// What the steps of an epoch came to.
+#[derive(Default)]
+struct Steps {
+    /// Mean over the items.
+    loss: f64,
+    /// Of the last one.
+    gradient_norm: f64,
+    learning_rate: f64,
+    /// The training part as the steps saw it, where they saw all of it.
+    train: Option<PartRecord>,
 }
 
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
-        let classes = task.labels().classes().len();
-        let features = task.features()?;
-        let seed = config.train.seed;
-        let mut model = Ignn::new(operators, features, &config.model, classes, seed, true)?;
-        let weights = match config.train.class_weights {
-            ClassWeights::None => None,
-            ClassWeights::Balanced => Some(balanced_weights(&task.parts().train, task.targets(), classes)),
+        let (model, ground) = match task.graphs() {
+            None => {
+                let facts = task.facts(operators.radii().to_vec());
+                let model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let one = OneGraph::new(task, &model, operators)?;
+                (model, Ground::One(one))
+            }
+            Some((graphs, parts)) => {
+                let place = || task.dataset().directory().path().to_path_buf();
+                let radii = operators.graph_radii(&graphs.first_node);
+                let radii = radii.map_err(|source| TrainError::Graph { path: place(), source })?;
+                // Training is constrained by the graphs that it sees, never by those it is judged on.
+                let largest = |radii: &Vec<f64>| {
+                    parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
+                };
+                let facts = task.facts(radii.iter().map(largest).collect());
+                let model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let many = ManyGraphs::new(task, (graphs, parts), &model, operators, radii)?;
+                (model, Ground::Many(many))
+            }
         };
-        let mut train = model.pass(task.parts().train.clone());
-        train.by_logits = Matrix::zeros(train.nodes().len(), classes);
-        let parts = task.parts();
-        let parts = [("train", &parts.train), ("validation", &parts.validation), ("test", &parts.test)];
-        let filled = parts.into_iter().filter(|(_, nodes)| !nodes.is_empty());
-        let evaluated = filled.map(|(name, nodes)| (name, model.pass(nodes.clone()))).collect();
-        let optimiser = Optimiser::new(method(&config), decay(&config), model.parameters_mut())?;
-        let loss = Loss { kind: task.loss(), class_weights: weights };
+        let first = first_learned(&model, &config);
+        let optimiser = Optimiser::new(method(&config), decay(&config), &model.parameters[first..])?;
         Ok(Self {
+            judge: Judge::new(task, &config),
             config,
             task,
             model,
+            ground,
             optimiser,
             best: None,
             epoch: 0,
             failures: 0,
-            loss,
             monitor,
-            train,
-            evaluated,
         })
     }
 
@@ -112,12 +138,12 @@ impl<'g> Trainer<'g> {
     }
 
     /// The model at hand.
-    pub fn model(&self) -> &Ignn<'g> {
+    pub fn model(&self) -> &Ignn {
         &self.model
     }
 
     /// The model at hand, to give it other first values.
-    pub fn model_mut(&mut self) -> &mut Ignn<'g> {
+    pub fn model_mut(&mut self) -> &mut Ignn {
         &mut self.model
     }
 
@@ -177,111 +203,180 @@ impl<'g> Trainer<'g> {
         patience > 0 && since >= patience
     }
 
-    /// One epoch: the record of the model at hand, and a step, but after the last epoch.
+    /// One epoch: the record of the model at hand, and its steps, but after the last epoch.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
-        let mut seconds = PhaseSeconds::default();
-        if !self.config.solver.warm_start {
-            self.model.layer_mut().reset();
-        }
-        let clock = Instant::now();
-        let forward = self.model.solve(&self.config.forward());
-        let forward = forward.map_err(|source| TrainError::Solve { epoch, source })?;
-        self.failures += u64::from(!forward.converged);
-        seconds.forward = clock.elapsed().as_secs_f64();
-
-        let clock = Instant::now();
         let is_last = epoch >= self.config.train.epochs;
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
-        let mut parts = if is_evaluated { self.evaluate() } else { BTreeMap::new() };
+        let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
+        let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
         self.note_best(&parts);
-        seconds.evaluation = clock.elapsed().as_secs_f64();
-        let posedness = self.model.posedness();
-        let mut record = EpochRecord {
+        let posedness = self.model.posedness(self.model.radii());
+        let steps = if is_last { Steps::none() } else { self.steps(&mut seconds, &mut solves)? };
+        let mut part = |wanted: &str| {
+            let at = parts.iter().position(|(name, _)| *name == wanted)?;
+            Some(parts.swap_remove(at).1)
+        };
+        let is_exact = self.config.solver.gradient == GradientKind::Exact;
+        self.failures += solves.failures(is_exact);
+        let (forward, adjoint) = (solves.forward(), solves.adjoint());
+        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(0.0, f64::max);
+        let (nodes_per_second, edges_per_second) = solves.rates();
+        Ok(EpochRecord {
             epoch,
-            loss: f64::NAN,
-            train: parts.remove("train"),
-            validation: parts.remove("validation"),
-            test: parts.remove("test"),
+            loss: steps.loss,
+            train: part("train").or(steps.train),
+            validation: part("validation"),
+            test: part("test"),
             forward,
-            adjoint: None,
-            contraction: forward.contraction.unwrap_or(posedness.by_eigenvalue),
-            weight_radius: posedness.omega,
-            gradient_norm: f64::NAN,
-            learning_rate: 0.0,
+            adjoint,
+            layers: solves.by_layer(),
+            contraction: forward.contraction.unwrap_or(largest(|layer| layer.by_eigenvalue)),
+            weight_radius: largest(|layer| layer.omega),
+            gradient_norm: steps.gradient_norm,
+            learning_rate: steps.learning_rate,
             seconds,
-            nodes_per_second: 0.0,
-            edges_per_second: 0.0,
+            nodes_per_second,
+            edges_per_second,
             failures: self.failures,
-        };
-        if !is_last {
-            self.step(&mut record)?;
-        }
-        let solves = [Some(record.forward), record.adjoint];
-        let sweeps: usize = solves.iter().flatten().map(|solve| solve.sweeps).sum();
-        let time: f64 = solves.iter().flatten().map(|solve| solve.seconds).sum();
-        let rate = |count: usize| count as f64 * sweeps as f64 / time.max(1e-9);
-        record.nodes_per_second = rate(self.model.operators().nodes());
-        record.edges_per_second = rate(self.model.operators().nonzeros());
-        record.failures = self.failures;
-        Ok(record)
+        })
     }
 
-    /// Loss, adjoint, gradients, step and projection: the model becomes that of the next epoch.
-    fn step(&mut self, record: &mut EpochRecord) -> Result<(), TrainError> {
+    /// Loss and scores of the parts, without dropout; on one graph also the solve that the step starts from.
+    fn evaluate(
+        &mut self,
+        is_evaluated: bool,
+        is_last: bool,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<Vec<(&'static str, PartRecord)>, TrainError> {
+        let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
+        let Self { model, ground, judge, config, .. } = self;
+        let (parts, forward) = match ground {
+            Ground::One(one) => {
+                let solved = one.solve(model, config, Mode::Evaluation);
+                let solved = solved.map_err(|source| TrainError::Solve { epoch, source })?;
+                let operators = one.on.operators();
+                seconds.forward = clock.elapsed().as_secs_f64();
+                solves.step(solved, operators.nodes(), operators.nonzeros());
+                (if is_evaluated { one.evaluate(model, judge) } else { Vec::new() }, seconds.forward)
+            }
+            Ground::Many(many) if is_evaluated => {
+                let found = many.evaluate(model, judge, config, is_last);
+                let (parts, solved) = found.map_err(|error| error.told(epoch, place))?;
+                solves.evaluation.extend(solved);
+                (parts, 0.0)
+            }
+            Ground::Many(_) => (Vec::new(), 0.0),
+        };
+        seconds.evaluation = clock.elapsed().as_secs_f64() - forward;
+        Ok(parts)
+    }
+
+    /// The steps of an epoch, each with loss, adjoint, gradients and projection: the model becomes that of the next epoch.
+    fn steps(&mut self, seconds: &mut PhaseSeconds, solves: &mut Solves) -> Result<Steps, TrainError> {
         let epoch = self.epoch;
-        let clock = Instant::now();
-        self.model.read_out(&mut self.train, Some(epoch));
-        let Pass { logits, by_logits, .. } = &mut self.train;
-        let targets = self.task.targets();
-        let nodes = &self.task.parts().train;
-        record.loss = self.loss.evaluate(logits.view(), nodes, targets, Some(by_logits.view_mut()));
-        let backward = match self.config.solver.gradient {
-            GradientKind::Exact => Backward::Exact,
-            GradientKind::JacobianFree => Backward::Truncated { steps: 1, damping: 1.0 },
-            GradientKind::Phantom => Backward::Truncated {
-                steps: self.config.solver.phantom_steps,
-                damping: self.config.solver.phantom_damping as f32,
-            },
+        let backward = (self.config.train.learn == Learn::All).then(|| backward(&self.config));
+        let steps = match &mut self.ground {
+            Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
+            Ground::Many(many) => {
+                let batches = many.batches(&self.config, epoch);
+                self.steps_on_batches(&batches, backward, seconds, solves)?
+            }
         };
-        let adjoint = self.model.backward(&mut self.train, epoch, backward, &self.config.adjoint());
-        let adjoint = adjoint.map_err(|source| TrainError::Solve { epoch, source })?;
-        self.failures += u64::from(backward == Backward::Exact && !adjoint.converged);
-        record.seconds.adjoint = adjoint.seconds;
-        record.seconds.gradients = clock.elapsed().as_secs_f64() - adjoint.seconds;
-        record.adjoint = Some(adjoint);
-
-        let clock = Instant::now();
-        let clipped = clip(&self.config).apply(self.model.parameters_mut());
-        record.gradient_norm = clipped.map_err(|source| TrainError::Gradient { epoch, source })?;
-        let optim = &self.config.optim;
-        let epochs = self.config.train.epochs as usize;
-        record.learning_rate = schedule(&self.config).rate(optim.learning_rate, epoch as usize, epochs);
-        self.optimiser.step(self.model.parameters_mut(), record.learning_rate);
-        self.model.project().map_err(|source| TrainError::Projection { epoch, source })?;
-        record.seconds.update = clock.elapsed().as_secs_f64();
         self.epoch += 1;
-        Ok(())
+        Ok(steps)
     }
 
-    /// Loss and scores of every part, without dropout.
-    fn evaluate(&mut self) -> BTreeMap<&'static str, PartRecord> {
-        let mut parts = BTreeMap::new();
-        for (name, pass) in &mut self.evaluated {
-            self.model.read_out(pass, None);
-            let (logits, nodes) = (pass.logits.view(), pass.nodes());
-            let loss = self.loss.evaluate(logits, nodes, self.task.targets(), None);
-            let scores = self.task.scores(logits, nodes);
-            let named = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);
-            let scores = named.filter_map(|metric| Some((metric.name().into(), metric.of(&scores, loss)?)));
-            parts.insert(*name, PartRecord { loss, scores: scores.collect() });
+    fn step_on_one_graph(
+        &mut self,
+        backward: Option<Backward>,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<Steps, TrainError> {
+        let epoch = self.epoch;
+        let wrong = |source| TrainError::Solve { epoch, source };
+        let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
+            unreachable!("a step on one graph")
+        };
+        if model.has_norms() {
+            let clock = Instant::now();
+            let solved = one.solve(model, config, Mode::Training).map_err(wrong)?;
+            solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
+            seconds.forward += clock.elapsed().as_secs_f64();
         }
-        parts
+        let clock = Instant::now();
+        let (loss, adjoint) = one.differentiate(model, judge, epoch, backward, config).map_err(wrong)?;
+        let spent: f64 = adjoint.iter().map(|solve| solve.seconds).sum();
+        seconds.adjoint += spent;
+        seconds.gradients += clock.elapsed().as_secs_f64() - spent;
+        solves.step_back(adjoint, one.on.operators().nodes(), one.on.operators().nonzeros());
+        let (gradient_norm, learning_rate) = self.update(seconds)?;
+        Ok(Steps { loss, gradient_norm, learning_rate, train: None })
+    }
+
+    fn steps_on_batches(
+        &mut self,
+        batches: &[Vec<u32>],
+        backward: Option<Backward>,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<Steps, TrainError> {
+        let (epoch, place) = (self.epoch, self.place());
+        let (mut steps, mut all, mut weight) = (Steps::default(), Collected::default(), 0.0);
+        for batch in batches {
+            let clock = Instant::now();
+            let Self { model, ground: Ground::Many(many), judge, config, .. } = self else {
+                unreachable!("steps on batches")
+            };
+            let made = many.differentiate(model, judge, batch, epoch, config, backward);
+            let step = made.map_err(|error| error.told(epoch, place.clone()))?;
+            let spent = |solves: &[SolveInfo]| solves.iter().map(|solve| solve.seconds).sum::<f64>();
+            let (forward, adjoint) = (spent(&step.forward), spent(&step.adjoint));
+            seconds.forward += forward;
+            seconds.adjoint += adjoint;
+            seconds.gradients += clock.elapsed().as_secs_f64() - forward - adjoint;
+            solves.step(step.forward, step.nodes, step.nonzeros);
+            solves.step_back(step.adjoint, step.nodes, step.nonzeros);
+            if step.ids.is_empty() {
+                continue;
+            }
+            all.add(step.logits.view(), &step.ids);
+            steps.loss += step.loss * step.ids.len() as f64;
+            weight += step.ids.len() as f64;
+            (steps.gradient_norm, steps.learning_rate) = self.update(seconds)?;
+        }
+        let (logits, ids) = all.finish(self.model.outputs());
+        steps.train = Some(self.judge.judge(logits.view(), &ids));
+        steps.loss /= weight;
+        Ok(steps)
+    }
+
+    /// The dataset, for messages.
+    fn place(&self) -> PathBuf {
+        self.task.dataset().directory().path().into()
+    }
+
+    /// Clips the gradients, makes the step they ask for, and projects. Returns their norm and the learning rate.
+    fn update(&mut self, seconds: &mut PhaseSeconds) -> Result<(f64, f64), TrainError> {
+        let (epoch, clock) = (self.epoch, Instant::now());
+        let first = first_learned(&self.model, &self.config);
+        let learned = &mut self.model.parameters[first..];
+        let clipped = clip(&self.config).apply(learned);
+        let norm = clipped.map_err(|source| TrainError::Gradient { epoch, source })?;
+        let epochs = self.config.train.epochs as usize;
+        let rate = schedule(&self.config).rate(self.config.optim.learning_rate, epoch as usize, epochs);
+        self.optimiser.step(learned, rate);
+        if first == 0 {
+            self.model.project().map_err(|source| TrainError::Projection { epoch, source })?;
+        }
+        seconds.update += clock.elapsed().as_secs_f64();
+        Ok((norm, rate))
     }
 
     /// Keeps the parameters where the validation part is better than ever.
-    fn note_best(&mut self, parts: &BTreeMap<&'static str, PartRecord>) {
-        let Some(part) = parts.get("validation") else { return };
+    fn note_best(&mut self, parts: &[(&'static str, PartRecord)]) {
+        let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation") else { return };
         let value = match self.monitor {
             Metric::Loss => part.loss,
             metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
@@ -292,49 +387,51 @@ impl<'g> Trainer<'g> {
         if !is_better {
             return;
         }
-        let parameters = self.model.parameters();
+        let values = all_values(&self.model);
         match &mut self.best {
             // Into the memory that is there.
             Some(best) => {
                 (best.epoch, best.value, best.loss) = (self.epoch, value, part.loss);
-                for (kept, parameter) in best.values.iter_mut().zip(parameters) {
-                    kept.view_mut().padded_mut().copy_from_slice(parameter.value.view().padded());
+                for (kept, (_, value)) in best.values.iter_mut().zip(values) {
+                    kept.view_mut().padded_mut().copy_from_slice(value.view().padded());
                 }
             }
             None => {
-                let values = parameters.iter().map(|parameter| parameter.value.clone()).collect();
+                let values = values.into_iter().map(|(_, value)| value.clone()).collect();
                 self.best = Some(Best { epoch: self.epoch, value, loss: part.loss, values });
             }
         }
     }
 
     fn heed_failures(&self, record: &EpochRecord, observer: &mut dyn Observer) -> Result<(), TrainError> {
+        let only = [LayerRecord { solves: 1, forward: record.forward, adjoint: record.adjoint }];
+        let layers = if record.layers.is_empty() { &only[..] } else { &record.layers };
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
-        let adjoint = record.adjoint.filter(|_| is_exact);
-        for (direction, solve) in [("forward", Some(record.forward)), ("adjoint", adjoint)] {
-            let Some(SolveInfo { converged: false, sweeps, relative_residual, .. }) = solve else { continue };
-            if self.config.solver.on_failure == OnFailure::Stop {
-                return Err(TrainError::NotConverged {
-                    epoch: record.epoch,
-                    direction,
-                    residual: relative_residual,
-                    sweeps,
-                });
+        for (at, layer) in layers.iter().enumerate() {
+            let adjoint = layer.adjoint.filter(|_| is_exact);
+            for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
+                let Some(SolveInfo { converged: false, sweeps, relative_residual, .. }) = solve else {
+                    continue;
+                };
+                let (epoch, residual) = (record.epoch, relative_residual);
+                let layer = if layers.len() > 1 { format!(", layer {at}") } else { String::new() };
+                if self.config.solver.on_failure == OnFailure::Stop {
+                    return Err(TrainError::NotConverged { epoch, layer, direction, residual, sweeps });
+                }
+                observer.note(&format!(
+                    "epoch {epoch}{layer}: the {direction} solve did not converge: residual {residual:.1e} after {sweeps} sweeps"
+                ))?;
             }
-            observer.note(&format!(
-                "epoch {}: the {direction} solve did not converge: residual {relative_residual:.1e} after {sweeps} sweeps",
-                record.epoch
-            ))?;
         }
         Ok(())
     }
 
     /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
     pub fn finished(&self) -> Model {
-        let slots = self.model.slots();
-        let value = |at: usize| match &self.best {
-            Some(best) => best.values[at].clone(),
-            None => self.model.parameters()[at].value.clone(),
+        let at_hand = all_values(&self.model);
+        let value = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
+            let best = self.best.as_ref().map(|best| &best.values[at]);
+            (slot, best.unwrap_or(value).clone())
         };
         let labels = match self.task.labels() {
             Labels::Single { .. } => LabelKind::Single,
@@ -345,7 +442,28 @@ impl<'g> Trainer<'g> {
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.dataset().manifest().checksum(),
-            values: slots.into_iter().enumerate().map(|(at, slot)| (slot, value(at))).collect(),
+            values: at_hand.into_iter().enumerate().map(value).collect(),
         }
     }
+}
+
+impl Steps {
+    fn none() -> Self {
+        Self { loss: f64::NAN, gradient_norm: f64::NAN, learning_rate: 0.0, train: None }
+    }
+}
+
+/// Position of the first parameter that learns.
+fn first_learned(model: &Ignn, config: &IgnnConfig) -> usize {
+    if config.train.learn == Learn::All { 0 } else { model.head() }
+}
+
+/// Parameters, then statistics, by name.
+pub(super) fn all_values(model: &Ignn) -> Vec<(Slot, &Matrix)> {
+    let parameters = model.slots().into_iter().zip(model.parameters.iter().map(|p| &p.value));
+    let statistics = model.statistics_by_name().into_iter().map(|(name, value)| {
+        let shape = (value.rows(), value.cols());
+        (Slot { name, shape, is_bias: true }, value)
+    });
+    parameters.chain(statistics).collect()
 }

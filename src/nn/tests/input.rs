@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::layer::Both;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::naive::{self, Random, Rows};
-use crate::nn::{Features, Input, InputMap};
+use crate::nn::{Features, Input, InputMap, InputShape, Mapped};
 use crate::parallel::with_threads;
 
 /// C = A B, dense.
@@ -39,6 +39,10 @@ fn sparse(u: &Matrix) -> Features {
         rows.offsets.push(rows.columns.len() as u64);
     }
     Features::Sparse { rows, columns: u.cols() }
+}
+
+fn shape(map: InputMap, mapped: Mapped, has_bias: bool, width: usize) -> InputShape {
+    InputShape { layer: 0, map, mapped, has_bias, width, relations: vec!["edges".into()] }
 }
 
 /// B and all gradients of an input map.
@@ -93,8 +97,9 @@ proptest! {
         for is_sparse in [false, true] {
             let features = if is_sparse { sparse(&u) } else { Features::Dense(u.clone()) };
             let what = format!("{map:?}, sparse {is_sparse}, {nodes} x {p} x {m}");
-            let mut input = Input::new(&operators, features, map, bias, m);
-            prop_assert_eq!(input.slots().len(), values.len());
+            let shape = shape(map, Mapped::Columns(p), bias, m);
+            prop_assert_eq!(shape.slots().len(), values.len());
+            let mut input = Input::new(&operators, features, shape, false);
             let (b, gradients) = passes(&mut input, &values, &g);
             naive::assert_close(b.view(), &expected, &what);
             for (found, expected) in gradients.iter().zip(&by_values) {
@@ -116,7 +121,7 @@ proptest! {
         let graph = Both::random(random, nodes);
         let (operators, a_t) = (graph.operators(), graph.dense());
         let map = if own { InputMap::Own } else { InputMap::Gathered };
-        let mut input = Input::new(&operators, Features::Learned, map, bias, m);
+        let mut input = Input::new(&operators, Features::Learned, shape(map, Mapped::Learned(nodes), bias, m), false);
         let mut values = vec![random.matrix(nodes, m)];
         if bias {
             values.push(random.matrix(1, m));
@@ -137,12 +142,9 @@ proptest! {
 
 #[test]
 fn slots_are_the_parameters_of_the_file() {
-    let graph = Both::random(&mut Random(1), 5);
-    let operators = graph.operators();
-    let slots = |features, map, bias| {
-        let input = Input::new(&operators, features, map, bias, 3);
-        let initial = input.initial(9, 1.0);
-        let slots = input.slots();
+    let slots = |shape: InputShape| {
+        let initial = shape.initial(9, 1.0);
+        let slots = shape.slots();
         for (slot, value) in slots.iter().zip(&initial) {
             assert_eq!((value.rows(), value.cols()), slot.shape);
             let bound = if slot.is_bias { 0.0 } else { 3f32.sqrt().recip() };
@@ -151,10 +153,16 @@ fn slots_are_the_parameters_of_the_file() {
         slots.into_iter().map(|slot| (slot.name, slot.shape)).collect::<Vec<_>>()
     };
     let named = |name: &str, shape: (usize, usize)| (name.to_string(), shape);
-    let features = || Features::Dense(Matrix::zeros(5, 2));
-    assert_eq!(slots(features(), InputMap::Own, false), [named("layer0.Omega", (3, 2))]);
+    let columns = Mapped::Columns(2);
+    assert_eq!(slots(shape(InputMap::Own, columns, false, 3)), [named("layer0.Omega", (3, 2))]);
     let both = [named("layer0.Omega", (3, 2)), named("layer0.Omega2", (3, 2)), named("layer0.bias", (1, 3))];
-    assert_eq!(slots(features(), InputMap::Both, true), both);
+    assert_eq!(slots(shape(InputMap::Both, columns, true, 3)), both);
     let learned = [named("layer0.E", (5, 3)), named("layer0.bias", (1, 3))];
-    assert_eq!(slots(Features::Learned, InputMap::Gathered, true), learned);
+    assert_eq!(slots(shape(InputMap::Gathered, Mapped::Learned(5), true, 3)), learned);
+    let relations = vec!["by author".to_string(), "by subject".to_string()];
+    let several = InputShape { layer: 1, relations, ..shape(InputMap::Both, columns, false, 3) };
+    let names = ["layer1.Omega.by author", "layer1.Omega.by subject", "layer1.Omega2"];
+    assert_eq!(slots(several.clone()), names.map(|name| named(name, (3, 2))));
+    let own = InputShape { map: InputMap::Own, ..several };
+    assert_eq!(slots(own), [named("layer1.Omega", (3, 2))]);
 }

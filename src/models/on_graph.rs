@@ -1,0 +1,341 @@
+//! A model on a graph: the memory in which its layers are solved, read out and differentiated.
+//! The graph is a dataset's, or some of its graphs side by side; the values are [`Ignn`]'s, and which nodes count, which
+//! loss and which step are for `train`.
+//!
+//! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows ([`Pass`]); states are those of
+//! all nodes.
+
+use super::ignn::{Ignn, LayerShape};
+use super::pass::Pass;
+use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::gradient;
+use crate::nn::{
+    Backward, BatchNormMemory, Equilibrium, Features, Feed, Input, Operators, clear_rows, elementwise,
+    linear, normalise, scatter_rows, select_rows,
+};
+use crate::optim::values_and_gradients;
+use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
+
+/// A solve that went wrong, by its layer.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("layer {layer}: {source}")]
+pub struct LayerError {
+    /// From 0.
+    pub layer: usize,
+    /// What.
+    pub source: SolveError,
+}
+
+/// What a forward pass is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Normalisations use what they kept.
+    Evaluation,
+    /// Normalisations use the statistics of the pass, and keep them.
+    Training,
+}
+
+/// What a layer is fed by.
+enum Fed<'g> {
+    Features(Input<'g>),
+    Below(Feed<'g>),
+}
+
+struct Layer<'g> {
+    fed: Fed<'g>,
+    equilibrium: Equilibrium<'g>,
+    /// State and skip, where there is one.
+    mixed: Option<Matrix>,
+    /// Its normalisation.
+    normed: Option<(Matrix, BatchNormMemory)>,
+}
+
+impl Layer<'_> {
+    /// State and skip.
+    fn mixed(&self) -> MatrixRef<'_> {
+        self.mixed.as_ref().unwrap_or(&self.equilibrium.state).view()
+    }
+
+    /// What the next layer, or the read-out, sees.
+    fn result(&self) -> MatrixRef<'_> {
+        self.normed.as_ref().map_or_else(|| self.mixed(), |(result, _)| result.view())
+    }
+}
+
+/// The memory of a model on a graph.
+pub struct OnGraph<'g> {
+    operators: &'g Operators<'g>,
+    layers: Vec<Layer<'g>>,
+    /// Where the rows of each graph begin, and where the last ends.
+    graphs: Vec<u64>,
+}
+
+impl<'g> OnGraph<'g> {
+    /// On all nodes that the operators connect. With `trains`, memory for gradients.
+    pub fn new(model: &Ignn, operators: &'g Operators<'g>, features: Features, trains: bool) -> Self {
+        let first = &model.layers[0];
+        let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
+        Self::with_input(model, operators, input, trains)
+    }
+
+    /// The same with features that were prepared before.
+    pub fn with_input(model: &Ignn, operators: &'g Operators<'g>, input: Input<'g>, trains: bool) -> Self {
+        let mut input = Some(input);
+        let layer = |shape: &LayerShape| {
+            let (nodes, width) = (operators.nodes(), shape.input.width);
+            let equilibrium = Equilibrium::new(operators, width, shape.activation);
+            Layer {
+                fed: match input.take() {
+                    Some(input) => Fed::Features(input),
+                    None => Fed::Below(Feed::new(operators, shape.input.clone())),
+                },
+                equilibrium: if trains { equilibrium.with_adjoint() } else { equilibrium },
+                mixed: shape.between.map(|_| Matrix::zeros(nodes, width)),
+                normed: shape.norm.map(|_| (Matrix::zeros(nodes, width), BatchNormMemory::default())),
+            }
+        };
+        let layers = model.layers.iter().map(layer).collect();
+        Self { operators, layers, graphs: vec![0, operators.nodes() as u64] }
+    }
+
+    /// With the rows of several graphs: where each begins, and where the last ends.
+    ///
+    /// # Panics
+    /// Where they do not end with the nodes.
+    pub fn with_graphs(mut self, graphs: Vec<u64>) -> Self {
+        assert_eq!(graphs.last(), Some(&(self.operators.nodes() as u64)), "graphs of these nodes");
+        self.graphs = graphs;
+        self
+    }
+
+    /// The graph.
+    pub fn operators(&self) -> &'g Operators<'g> {
+        self.operators
+    }
+
+    /// The equilibria, layer by layer: states, adjoints, what is kept from solve to solve.
+    pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
+        self.layers.iter().map(|layer| &layer.equilibrium)
+    }
+
+    /// The same, to change.
+    pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium<'g>> {
+        self.layers.iter_mut().map(|layer| &mut layer.equilibrium)
+    }
+
+    /// What the read-out sees of all nodes: the last layer's result.
+    pub fn result(&self) -> MatrixRef<'_> {
+        self.top().result()
+    }
+
+    /// The same without a copy.
+    pub fn into_result(mut self) -> Matrix {
+        let Layer { equilibrium, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
+        normed.map(|normed| normed.0).or(mixed).unwrap_or(equilibrium.state)
+    }
+
+    fn top(&self) -> &Layer<'g> {
+        self.layers.last().expect("a model has a layer")
+    }
+
+    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    pub fn posedness(&self, model: &Ignn) -> Vec<Posedness> {
+        model.posedness(self.operators.radii())
+    }
+
+    /// Solves every layer from the state at hand, from the features up; how, layer by layer.
+    pub fn forward(
+        &mut self,
+        model: &mut Ignn,
+        params: &SolveParams,
+        mode: Mode,
+    ) -> Result<Vec<SolveInfo>, LayerError> {
+        let mut solves = Vec::new();
+        for at in 0..self.layers.len() {
+            let (below, rest) = self.layers.split_at_mut(at);
+            let (layer, x) = (&mut rest[0], below.last().map(Layer::result));
+            let places = model.layers[at].at.clone();
+            let values = model.values(&places.input);
+            match (&mut layer.fed, x) {
+                (Fed::Below(feed), Some(x)) => {
+                    feed.forward(&values, x, layer.equilibrium.input.view_mut());
+                }
+                (Fed::Features(input), _) => input.forward(&values, &mut layer.equilibrium.input),
+                (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
+            }
+            let solved = layer.equilibrium.solve(&model.values(&places.weights), params);
+            solves.push(solved.map_err(|source| LayerError { layer: at, source })?);
+            if let (Some(mixed), Some(between)) = (&mut layer.mixed, model.layers[at].between) {
+                let skip = model.values(&places.skip);
+                match (&layer.fed, x) {
+                    (Fed::Features(input), _) => input.own_times(skip[0], skip[1].row(0), mixed),
+                    (_, Some(x)) => linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut()),
+                    (_, None) => unreachable!("the first layer is fed by features"),
+                }
+                elementwise::add_and_activate(between, layer.equilibrium.state.view(), mixed.view_mut());
+            }
+            if let Some(norm) = model.layers[at].norm {
+                let Layer { equilibrium, mixed, normed, .. } = layer;
+                let (normed, memory) = normed.as_mut().expect("memory of a layer that is normalised");
+                let mixed = mixed.as_ref().unwrap_or(&equilibrium.state).view();
+                let parameters = &model.parameters[places.norm];
+                let values: Vec<_> = parameters.iter().map(|parameter| parameter.value.view()).collect();
+                let kept = &mut model.statistics[at];
+                match mode {
+                    Mode::Training => norm.train(&values, mixed, kept, memory, normed.view_mut()),
+                    Mode::Evaluation => norm.evaluate(&values, mixed, kept, memory, normed.view_mut()),
+                }
+            }
+        }
+        Ok(solves)
+    }
+
+    /// Memory for passes over these nodes or, where the model pools, graphs, by their numbers here; `ids` are their numbers
+    /// in the dataset, in the same order.
+    ///
+    /// # Panics
+    /// Where they do not rise.
+    pub fn pass(&self, model: &Ignn, items: Vec<u32>, ids: Vec<u32>) -> Pass {
+        let graphs = if model.pooling.is_some() { self.graphs.len() - 1 } else { 0 };
+        Pass::new(model, items, ids, graphs)
+    }
+
+    /// Logits of a pass; with dropout in an epoch of training.
+    pub fn read_out(&self, model: &Ignn, pass: &mut Pass, epoch: Option<u64>) {
+        let result = self.result();
+        match model.pooling {
+            Some(pooling) => {
+                pooling.forward(&self.graphs, result, &mut pass.pooling, pass.pooled.view_mut());
+                select_rows(pass.pooled.view(), &pass.items, &mut pass.rows);
+            }
+            None => select_rows(result, &pass.items, &mut pass.rows),
+        }
+        if let Some(normalised) = &mut pass.normalised {
+            normalise::forward(pass.rows.view_mut(), &mut pass.lengths);
+            normalised.view_mut().padded_mut().copy_from_slice(pass.rows.view().padded());
+        }
+        if let Some(epoch) = epoch {
+            model.dropout.apply(epoch, &pass.ids, pass.rows.view_mut());
+        }
+        let head = model.values(&(model.head()..model.parameters.len()));
+        model.readout.forward(&head, pass.rows.view(), &mut pass.memory, pass.logits.view_mut());
+    }
+
+    /// Gradients of the read-out alone, from dL/dlogits of a pass.
+    pub fn backward_head(&self, model: &mut Ignn, pass: &mut Pass) {
+        pass.prepare_backward();
+        let head = model.head();
+        let (values, mut gradients) = values_and_gradients(&mut model.parameters[head..]);
+        let Pass { rows, by_logits, memory, by_rows, .. } = pass;
+        let (rows, by_logits) = (rows.view(), by_logits.view());
+        model.readout.backward(&values, rows, memory, by_logits, &mut gradients, by_rows.view_mut());
+    }
+
+    /// Gradients of all parameters from dL/dlogits of a pass that was read out with dropout in this epoch, after a forward
+    /// pass for training; how each layer's adjoint was solved.
+    pub fn backward(
+        &mut self,
+        model: &mut Ignn,
+        pass: &mut Pass,
+        epoch: u64,
+        backward: Backward,
+        params: &SolveParams,
+    ) -> Result<Vec<SolveInfo>, LayerError> {
+        self.backward_head(model, pass);
+        model.dropout.apply(epoch, &pass.ids, pass.by_rows.view_mut());
+        if let Some(normalised) = &pass.normalised {
+            normalise::backward(normalised.view(), &pass.lengths, pass.by_rows.view_mut());
+        }
+        self.scatter(model, pass);
+        let mut solves = Vec::new();
+        for at in (0..self.layers.len()).rev() {
+            let info = self.backward_layer(model, at, backward, params);
+            solves.push(info.map_err(|source| LayerError { layer: at, source })?);
+        }
+        solves.reverse();
+        Ok(solves)
+    }
+
+    /// dL/dresult of the last layer, from that of a pass's rows.
+    fn scatter(&mut self, model: &Ignn, pass: &mut Pass) {
+        let top = self.layers.last_mut().expect("a model has a layer");
+        let right = &mut top.equilibrium.right;
+        if let Some(pooling) = model.pooling {
+            // Rows of other graphs are zero and stay so.
+            scatter_rows(pass.by_rows.view(), &pass.items, pass.by_pooled.view_mut());
+            return pooling.backward(&self.graphs, &pass.pooling, pass.by_pooled.view(), right.view_mut());
+        }
+        if top.normed.is_some() {
+            // The normalisation's backward reaches every row.
+            right.view_mut().padded_mut().fill(0.0);
+        }
+        // Rows of other nodes are zero and stay so.
+        scatter_rows(pass.by_rows.view(), &pass.items, right.view_mut());
+    }
+
+    /// From dL/dresult of a layer, in its R: its adjoint, its gradients, and dL/dresult of the layer below.
+    fn backward_layer(
+        &mut self,
+        model: &mut Ignn,
+        at: usize,
+        backward: Backward,
+        params: &SolveParams,
+    ) -> Result<SolveInfo, SolveError> {
+        let (below, rest) = self.layers.split_at_mut(at);
+        let (layer, below) = (&mut rest[0], below.last_mut());
+        let places = model.layers[at].at.clone();
+        if let (Some(norm), Some((_, memory))) = (model.layers[at].norm, &mut layer.normed) {
+            let (state, right, spare) = layer.equilibrium.state_right_spare();
+            let from = layer.mixed.as_ref().unwrap_or(state).view();
+            let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.norm]);
+            norm.backward(&values, from, memory, right.view(), &mut gradients, spare.view_mut());
+            std::mem::swap(right, spare);
+        }
+        if let (Some(between), Some(mixed)) = (model.layers[at].between, &layer.mixed) {
+            elementwise::differentiate(between, mixed.view(), layer.equilibrium.right.view_mut());
+            let g = layer.equilibrium.right.view();
+            let by_v = match (&layer.fed, &below) {
+                (Fed::Below(_), Some(below)) => gradient::input(g, below.result()),
+                (Fed::Features(input), _) => input.own_gradient(g),
+                (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
+            };
+            let bias = gradient::bias(g);
+            model.parameters[places.skip.start].gradient = by_v;
+            model.parameters[places.skip.start + 1].gradient.row_mut(0).copy_from_slice(&bias);
+        }
+        let weights = model.values(&places.weights);
+        let info = layer.equilibrium.solve_adjoint(&weights, backward, params)?;
+        for (relation, at) in places.weights.clone().enumerate() {
+            model.parameters[at].gradient = layer.equilibrium.weight_gradient(relation);
+        }
+        let g = layer.equilibrium.adjoint.view();
+        let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.input]);
+        match (&mut layer.fed, below) {
+            (Fed::Features(input), _) => input.backward(g, &mut gradients),
+            (Fed::Below(feed), Some(below)) => {
+                let Layer { equilibrium, mixed, normed, .. } = below;
+                let (state, by_x, spare) = equilibrium.state_right_spare();
+                let x = normed.as_ref().map(|normed| &normed.0).or(mixed.as_ref()).unwrap_or(state);
+                feed.backward(&values, x.view(), g, &mut gradients, by_x.view_mut());
+                if model.layers[at].between.is_some() {
+                    let v = model.parameters[places.skip.start].value.view();
+                    linear::backward(v, layer.equilibrium.right.view(), spare.view_mut());
+                    elementwise::add(spare.view(), by_x.view_mut());
+                }
+            }
+            (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
+        }
+        Ok(info)
+    }
+
+    /// Takes the items of a pass out of dL/dresult, before another pass is differentiated.
+    pub fn clear(&mut self, pass: &mut Pass) {
+        match pass.by_pooled.rows() {
+            0 => {
+                let top = self.layers.last_mut().expect("a model has a layer");
+                clear_rows(&pass.items, top.equilibrium.right.view_mut());
+            }
+            _ => clear_rows(&pass.items, pass.by_pooled.view_mut()),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The memory of a pass over chosen nodes or graphs, from their rows to logits and back.
+//! It holds compact rows; [`super::OnGraph`] fills them.
+
+use super::ignn::Ignn;
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::nn::{PoolingMemory, ReadoutMemory};
+
+/// Memory of a pass over some nodes, or graphs where the model pools.
+pub struct Pass {
+    /// Which, by their numbers on the graph at hand; rising.
+    pub(super) items: Vec<u32>,
+    /// The same by their numbers in the dataset.
+    pub(super) ids: Vec<u32>,
+    /// A row a graph, where the model pools.
+    pub(super) pooled: Matrix,
+    pub(super) by_pooled: Matrix,
+    pub(super) pooling: PoolingMemory,
+    /// Rows as they were before dropout, where the backward needs them.
+    pub(super) normalised: Option<Matrix>,
+    pub(super) lengths: Vec<f32>,
+    pub(super) rows: Matrix,
+    /// dL/drows; made by the first backward, as a pass for evaluation needs none.
+    pub(super) by_rows: Matrix,
+    pub(super) memory: ReadoutMemory,
+    /// One row an item.
+    pub logits: Matrix,
+    /// dL/dlogits, to be written before a backward.
+    pub by_logits: Matrix,
+}
+
+impl Pass {
+    pub(super) fn new(model: &Ignn, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
+        assert!(items.is_sorted_by(|a, b| a < b), "rising items");
+        assert_eq!(items.len(), ids.len(), "an id an item");
+        let width = model.layers.last().map_or(0, |layer| layer.input.width);
+        let (k, c) = (items.len(), model.outputs());
+        Self {
+            pooled: Matrix::zeros(graphs, width),
+            by_pooled: Matrix::zeros(0, width),
+            pooling: PoolingMemory::default(),
+            normalised: model.normalises.then(|| Matrix::zeros(k, width)),
+            lengths: vec![0.0; k],
+            rows: Matrix::zeros(k, width),
+            by_rows: Matrix::zeros(0, width),
+            memory: model.readout.memory(k),
+            logits: Matrix::zeros(k, c),
+            by_logits: Matrix::zeros(0, c),
+            items,
+            ids,
+        }
+    }
+
+    /// The nodes or graphs, by their numbers in the dataset.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// What a loss reads and writes: logits, ids, and dL/dlogits.
+    pub fn for_loss(&mut self) -> (MatrixRef<'_>, &[u32], MatrixMut<'_>) {
+        if self.by_logits.rows() != self.logits.rows() {
+            self.by_logits = Matrix::zeros(self.logits.rows(), self.logits.cols());
+        }
+        (self.logits.view(), &self.ids, self.by_logits.view_mut())
+    }
+
+    pub(super) fn prepare_backward(&mut self) {
+        if self.by_rows.rows() != self.rows.rows() {
+            self.by_rows = Matrix::zeros(self.rows.rows(), self.rows.cols());
+            self.by_pooled = Matrix::zeros(self.pooled.rows(), self.pooled.cols());
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Batch normalisation: each column scaled to mean 0 and variance 1 over the rows, then by a learned scale and shift.
+//! It knows rows, not what they are (nodes, or graphs after pooling); rows scaled each by itself are `normalise`.
+//!
+//! ```text
+//! training     mean, variance over the rows (the variance over n, not n - 1)
+//! evaluation   mean, variance are the running ones
+//! forward      z = (x - mean) / sqrt(variance + EPSILON), y = scale z + shift
+//! running      r <- (1 - MOMENTUM) r + MOMENTUM s, s the mean, or the variance over n - 1
+//! backward     dscale = sum z g, dshift = sum g, dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
+//! ```
+//!
+//! Constants and the two variances are PyTorch's, so that figures compare. A single row has no variance: in training it is
+//! normalised as in evaluation, by the running statistics, which are constants of its backward and stay as they are. Without
+//! rows nothing changes and gradients are zero.
+//!
+//! Sums are f64 over parts of the rows that depend on their number alone, added in their order: the same bits for any number of
+//! threads.
+
+use rayon::prelude::*;
+
+use super::Slot;
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::parallel::RowBlocks;
+
+/// Added to the variance: a constant column is not divided by zero.
+pub const EPSILON: f64 = 1e-5;
+/// The share of a batch in the running statistics.
+pub const MOMENTUM: f64 = 0.1;
+
+/// Partial sums at most.
+const PARTS: usize = 64;
+/// Rows of a piece of elementwise work.
+const ROWS: usize = 64;
+
+/// Batch normalisation of matrices so many columns wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchNorm {
+    width: usize,
+}
+
+/// What evaluation normalises by: part of a model, moved by training passes, not by an optimiser.
+#[derive(Clone, Debug)]
+pub struct RunningStatistics {
+    /// 1 x m, at first zero.
+    pub mean: Matrix,
+    /// 1 x m, at first one.
+    pub variance: Matrix,
+}
+
+/// Sums of a pass, kept from forward to backward; grows to the largest shape seen and is then reused.
+#[derive(Clone, Debug)]
+pub struct BatchNormMemory {
+    blocks: RowBlocks,
+    /// Sums of each part: those of one pass follow each other.
+    partial: Vec<f64>,
+    mean: Vec<f64>,
+    /// 1 / sqrt(variance + EPSILON)
+    inverse: Vec<f64>,
+    /// Sums of the gradient, and of its product with z.
+    by_shift: Vec<f64>,
+    by_scale: Vec<f64>,
+    /// Whether the statistics are those of the batch, not constants.
+    is_batch: bool,
+}
+
+impl Default for BatchNormMemory {
+    fn default() -> Self {
+        Self {
+            blocks: RowBlocks::parts(0, &[], 1, PARTS),
+            partial: Vec::new(),
+            mean: Vec::new(),
+            inverse: Vec::new(),
+            by_shift: Vec::new(),
+            by_scale: Vec::new(),
+            is_batch: false,
+        }
+    }
+}
+
+impl RunningStatistics {
+    /// Those of a model that saw no batch.
+    pub fn new(width: usize) -> Self {
+        Self { mean: Matrix::zeros(1, width), variance: Matrix::from_fn(1, width, |_, _| 1.0) }
+    }
+
+    /// Names in files, of mean and variance, where the normalisation is that of `part` (`layer0`).
+    pub fn names(part: &str) -> [String; 2] {
+        ["mean", "variance"].map(|what| format!("{part}.norm.{what}"))
+    }
+}
+
+impl BatchNorm {
+    /// Of matrices with `width` columns.
+    pub fn new(width: usize) -> Self {
+        Self { width }
+    }
+
+    /// The parameters in the order in which passes take them: scale, shift, both 1 x m. Weight decay leaves both alone: a
+    /// scale that is pulled to zero says nothing simpler than another.
+    pub fn slots(&self, part: &str) -> Vec<Slot> {
+        let slot = |what| Slot { name: format!("{part}.norm.{what}"), shape: (1, self.width), is_bias: true };
+        ["scale", "shift"].map(slot).into()
+    }
+
+    /// First values, in the order of the slots: one and zero.
+    pub fn initial(&self) -> Vec<Matrix> {
+        vec![Matrix::from_fn(1, self.width, |_, _| 1.0), Matrix::zeros(1, self.width)]
+    }
+
+    /// Y from X by the statistics of X, which move the running ones.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn train(
+        &self,
+        values: &[MatrixRef<'_>],
+        x: MatrixRef<'_>,
+        running: &mut RunningStatistics,
+        memory: &mut BatchNormMemory,
+        y: MatrixMut<'_>,
+    ) {
+        if x.rows() < 2 {
+            return self.evaluate(values, x, running, memory, y);
+        }
+        memory.prepare(x.rows(), self.width);
+        memory.is_batch = true;
+        let rows = x.rows() as f64;
+        let BatchNormMemory { blocks, partial, mean, inverse, .. } = memory;
+        sum(blocks, partial, mean, |row, sums| {
+            sums.iter_mut().zip(x.row(row)).for_each(|(sum, &x)| *sum += f64::from(x));
+        });
+        mean.iter_mut().for_each(|mean| *mean /= rows);
+        // From the mean, in a second pass: the difference of two large sums would lose a small variance.
+        sum(blocks, partial, inverse, |row, sums| {
+            for ((sum, &x), &mean) in sums.iter_mut().zip(x.row(row)).zip(&*mean) {
+                *sum += (f64::from(x) - mean).powi(2);
+            }
+        });
+        let keep = |old: &mut f32, new: f64| {
+            *old = ((1.0 - MOMENTUM) * f64::from(*old) + MOMENTUM * new) as f32;
+        };
+        let (means, variances) = (running.mean.row_mut(0), running.variance.row_mut(0));
+        for (((mean, inverse), old_mean), old) in mean.iter().zip(inverse).zip(means).zip(variances) {
+            keep(old_mean, *mean);
+            keep(old, *inverse / (rows - 1.0));
+            *inverse = 1.0 / (*inverse / rows + EPSILON).sqrt();
+        }
+        self.apply(values, x, memory, y);
+    }
+
+    /// Y from X by the running statistics.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn evaluate(
+        &self,
+        values: &[MatrixRef<'_>],
+        x: MatrixRef<'_>,
+        running: &RunningStatistics,
+        memory: &mut BatchNormMemory,
+        y: MatrixMut<'_>,
+    ) {
+        memory.prepare(x.rows(), self.width);
+        memory.is_batch = false;
+        for (to, &mean) in memory.mean.iter_mut().zip(running.mean.row(0)) {
+            *to = f64::from(mean);
+        }
+        for (to, &variance) in memory.inverse.iter_mut().zip(running.variance.row(0)) {
+            *to = 1.0 / (f64::from(variance) + EPSILON).sqrt();
+        }
+        self.apply(values, x, memory, y);
+    }
+
+    /// From dL/dY the gradients of X and of the parameters, in the order of the slots; after a forward pass of the same X. Both
+    /// are replaced, not added to.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn backward(
+        &self,
+        values: &[MatrixRef<'_>],
+        x: MatrixRef<'_>,
+        memory: &mut BatchNormMemory,
+        by_y: MatrixRef<'_>,
+        gradients: &mut [MatrixMut<'_>],
+        mut by_x: MatrixMut<'_>,
+    ) {
+        self.check(values, x, by_x.as_ref());
+        assert_eq!((by_y.rows(), by_y.cols()), (x.rows(), x.cols()), "a gradient of the same shape");
+        assert_eq!((memory.blocks.rows(), memory.mean.len()), (x.rows(), self.width), "memory of this pass");
+        let BatchNormMemory { blocks, partial, mean, inverse, by_shift, by_scale, is_batch } = memory;
+        sum(blocks, partial, by_shift, |row, sums| {
+            sums.iter_mut().zip(by_y.row(row)).for_each(|(sum, &g)| *sum += f64::from(g));
+        });
+        sum(blocks, partial, by_scale, |row, sums| {
+            let entries = x.row(row).iter().zip(by_y.row(row)).zip(&*mean).zip(&*inverse);
+            for (sum, (((&x, &g), mean), inverse)) in sums.iter_mut().zip(entries) {
+                *sum += (f64::from(x) - mean) * inverse * f64::from(g);
+            }
+        });
+        for (gradient, sums) in gradients.iter_mut().zip([&*by_scale, by_shift]) {
+            gradient.row_mut(0).iter_mut().zip(sums).for_each(|(to, &sum)| *to = sum as f32);
+        }
+        // Where statistics are constants, nothing comes back through them.
+        let share = if *is_batch { 1.0 / x.rows() as f64 } else { 0.0 };
+        let (scale, stride) = (values[0].row(0), x.stride());
+        let parts = by_x.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
+        parts.with_min_len(ROWS).for_each(|(row, by_x)| {
+            let (x, g) = (x.row(row), by_y.row(row));
+            for (k, by_x) in by_x[..self.width].iter_mut().enumerate() {
+                let z = (f64::from(x[k]) - mean[k]) * inverse[k];
+                let centred = f64::from(g[k]) - (by_shift[k] + z * by_scale[k]) * share;
+                *by_x = (f64::from(scale[k]) * inverse[k] * centred) as f32;
+            }
+        });
+    }
+
+    fn apply(
+        &self,
+        values: &[MatrixRef<'_>],
+        x: MatrixRef<'_>,
+        memory: &BatchNormMemory,
+        mut y: MatrixMut<'_>,
+    ) {
+        self.check(values, x, y.as_ref());
+        let (scale, shift, stride) = (values[0].row(0), values[1].row(0), x.stride());
+        let parts = y.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
+        parts.with_min_len(ROWS).for_each(|(row, y)| {
+            let x = x.row(row);
+            for (k, y) in y[..self.width].iter_mut().enumerate() {
+                let z = (f64::from(x[k]) - memory.mean[k]) * memory.inverse[k];
+                *y = (f64::from(scale[k]) * z + f64::from(shift[k])) as f32;
+            }
+        });
+    }
+
+    fn check(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, y: MatrixRef<'_>) {
+        let is_row = |value: &MatrixRef<'_>| (value.rows(), value.cols()) == (1, self.width);
+        assert!(values.len() == 2 && values.iter().all(is_row), "the parameters that the slots list");
+        assert_eq!(x.cols(), self.width, "rows of the normalisation's width");
+        assert_eq!((y.rows(), y.cols()), (x.rows(), x.cols()), "as many rows out as in");
+    }
+}
+
+impl BatchNormMemory {
+    fn prepare(&mut self, rows: usize, width: usize) {
+        if self.blocks.rows() != rows {
+            self.blocks = RowBlocks::parts(rows, &[], 1, PARTS);
+        }
+        self.partial.resize(self.blocks.len() * width, 0.0);
+        for sums in [&mut self.mean, &mut self.inverse, &mut self.by_shift, &mut self.by_scale] {
+            sums.resize(width, 0.0);
+        }
+    }
+}
+
+/// Column sums of what `add` adds for each row.
+fn sum(blocks: &RowBlocks, partial: &mut [f64], total: &mut [f64], add: impl Fn(usize, &mut [f64]) + Sync) {
+    total.fill(0.0);
+    let width = total.len().max(1);
+    partial.par_chunks_mut(width).enumerate().for_each(|(block, sums)| {
+        sums.fill(0.0);
+        blocks.range(block).for_each(|row| add(row, sums));
+    });
+    for sums in partial.chunks_exact(width) {
+        total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::naive::{self, Random, Rows};
+    use crate::parallel::with_threads;
+
+    fn wide(matrix: &Matrix) -> Rows {
+        (0..matrix.rows()).map(|i| matrix.row(i).iter().map(|&x| f64::from(x)).collect()).collect()
+    }
+
+    /// Mean and biased variance of each column.
+    fn moments(x: &Rows) -> Vec<(f64, f64)> {
+        let rows = x.len() as f64;
+        let column = |k: usize| {
+            let mean = x.iter().map(|x| x[k]).sum::<f64>() / rows;
+            (mean, x.iter().map(|x| (x[k] - mean).powi(2)).sum::<f64>() / rows)
+        };
+        (0..x[0].len()).map(column).collect()
+    }
+
+    /// The formula in f64; by the statistics given, or by those of the batch.
+    fn naive(values: &[Rows], x: &Rows, given: Option<&[(f64, f64)]>) -> Rows {
+        let statistics = given.map_or_else(|| moments(x), <[_]>::to_vec);
+        let entry = |k: usize, x: f64| {
+            let (mean, variance) = statistics[k];
+            (x - mean) / (variance + 1e-5).sqrt() * values[0][0][k] + values[1][0][k]
+        };
+        x.iter().map(|x| x.iter().enumerate().map(|(k, &x)| entry(k, x)).collect()).collect()
+    }
+
+    struct Pass {
+        y: Matrix,
+        gradients: Vec<Matrix>,
+        by_x: Matrix,
+        running: RunningStatistics,
+    }
+
+    fn pass(values: &[Matrix], x: &Matrix, by_y: &Matrix, trains: bool) -> Pass {
+        let norm = BatchNorm::new(x.cols());
+        let nan = |rows, cols| {
+            let mut matrix = Matrix::zeros(rows, cols);
+            (0..rows).for_each(|i| matrix.row_mut(i).fill(f32::NAN));
+            matrix
+        };
+        let views: Vec<_> = values.iter().map(Matrix::view).collect();
+        let (mut y, mut by_x) = (nan(x.rows(), x.cols()), nan(x.rows(), x.cols()));
+        let mut gradients = vec![nan(1, x.cols()), nan(1, x.cols())];
+        let mut running = running(x.cols());
+        // Memory of another shape before, larger or smaller, must leave no trace.
+        let mut memory = BatchNormMemory::default();
+        memory.prepare(x.rows() / 2 + 40, x.cols() + 3);
+        memory.partial.fill(f64::NAN);
+        if trains {
+            norm.train(&views, x.view(), &mut running, &mut memory, y.view_mut());
+        } else {
+            norm.evaluate(&views, x.view(), &running, &mut memory, y.view_mut());
+        }
+        let mut slots: Vec<_> = gradients.iter_mut().map(Matrix::view_mut).collect();
+        norm.backward(&views, x.view(), &mut memory, by_y.view(), &mut slots, by_x.view_mut());
+        Pass { y, gradients, by_x, running }
+    }
+
+    /// Statistics that are not the first ones.
+    fn running(width: usize) -> RunningStatistics {
+        let mean = Matrix::from_fn(1, width, |_, k| 0.3 - 0.1 * k as f32);
+        RunningStatistics { mean, variance: Matrix::from_fn(1, width, |_, k| 0.5 + 0.2 * k as f32) }
+    }
+
+    fn pairs(running: &RunningStatistics) -> Vec<(f64, f64)> {
+        let (mean, variance) = (running.mean.row(0), running.variance.row(0));
+        mean.iter().zip(variance).map(|(&mean, &variance)| (mean.into(), variance.into())).collect()
+    }
+
+    #[test]
+    fn values_and_differences_agree_with_the_formula() {
+        for (rows, cols) in [(1, 3), (2, 1), (5, 3), (70, 16), (131, 21)] {
+            for trains in [true, false] {
+                let random = &mut Random(rows as u64);
+                let values = [random.matrix(1, cols), random.matrix(1, cols)];
+                let (x, by_y) = (random.matrix(rows, cols), random.matrix(rows, cols));
+                let found = pass(&values, &x, &by_y, trains);
+                let before = pairs(&running(cols));
+                let given = (!trains || rows == 1).then_some(&before[..]);
+                let what = format!("{rows} x {cols}, training {trains}");
+                let mut all: Vec<Rows> = values.iter().map(wide).chain([wide(&x)]).collect();
+                let g = wide(&by_y);
+                let forward = |all: &[Rows]| naive(&all[..2], &all[2], given);
+                naive::assert_close(found.y.view(), &forward(&all), &what);
+                let value = |all: &[Rows]| -> f64 {
+                    forward(all).iter().flatten().zip(g.iter().flatten()).map(|(y, g)| y * g).sum()
+                };
+                for (at, gradient) in found.gradients.iter().chain([&found.by_x]).enumerate() {
+                    let mut differences = all[at].clone();
+                    for i in 0..gradient.rows() {
+                        for k in 0..cols {
+                            let mut moved = |by: f64| {
+                                let before = all[at][i][k];
+                                all[at][i][k] = before + by;
+                                let value = value(&all);
+                                all[at][i][k] = before;
+                                value
+                            };
+                            differences[i][k] = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                        }
+                    }
+                    naive::assert_close(gradient.view(), &differences, &format!("{what}: slot {at}"));
+                }
+                let after = pairs(&found.running);
+                if given.is_some() {
+                    assert_eq!(after, before, "{what}: statistics stay");
+                    continue;
+                }
+                let unbiased = rows as f64 / (rows as f64 - 1.0);
+                for ((after, before), batch) in after.iter().zip(&before).zip(moments(&all[2])) {
+                    let expected =
+                        (0.9 * before.0 + 0.1 * batch.0, 0.9 * before.1 + 0.1 * batch.1 * unbiased);
+                    assert!((after.0 - expected.0).abs() < 1e-6 && (after.1 - expected.1).abs() < 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn constant_columns_and_large_means_are_no_trouble() {
+        let offset = Matrix::from_fn(40, 2, |i, k| if k == 0 { 7.0 } else { 4e6 + (i % 2) as f32 });
+        let values = BatchNorm::new(2).initial();
+        let by_y = Random(1).matrix(40, 2);
+        let found = pass(&values, &offset, &by_y, true);
+        let expected = 0.5 / (0.25 + EPSILON).sqrt();
+        for i in 0..40 {
+            assert_eq!(found.y.row(i)[0], 0.0);
+            let sign = if i % 2 == 0 { -1.0 } else { 1.0 };
+            assert!((f64::from(found.y.row(i)[1]) - sign * expected).abs() < 1e-6);
+            assert!(found.by_x.row(i).iter().all(|g| g.is_finite()));
+        }
+    }
+
+    #[test]
+    fn one_row_and_none_are_finite() {
+        let values = [Random(1).matrix(1, 3), Random(2).matrix(1, 3)];
+        let none = pass(&values, &Matrix::zeros(0, 3), &Matrix::zeros(0, 3), true);
+        assert!(none.gradients.iter().all(|gradient| gradient.row(0) == [0.0; 3]));
+        assert_eq!(pairs(&none.running), pairs(&running(3)));
+        let (x, by_y) = (Random(3).matrix(1, 3), Random(4).matrix(1, 3));
+        let one = pass(&values, &x, &by_y, true);
+        assert_eq!(one.y.row(0), pass(&values, &x, &by_y, false).y.row(0), "as in evaluation");
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let (x, by_y) = (Random(1).matrix(5000, 37), Random(2).matrix(5000, 37));
+        let values = [Random(3).matrix(1, 37), Random(4).matrix(1, 37)];
+        let run = |threads| {
+            with_threads(threads, || {
+                let Pass { y, gradients, by_x, running } = pass(&values, &x, &by_y, true);
+                let all = gradients.iter().chain([&y, &by_x, &running.mean, &running.variance]);
+                all.flat_map(|m| m.view().padded()).map(|x| x.to_bits()).collect::<Vec<_>>()
+            })
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(4));
+    }
+
+    #[test]
+    fn names_and_first_values() {
+        let norm = BatchNorm::new(3);
+        let names: Vec<_> = norm.slots("layer2").into_iter().map(|slot| slot.name).collect();
+        assert_eq!(names, ["layer2.norm.scale", "layer2.norm.shift"]);
+        assert_eq!(RunningStatistics::names("layer0"), ["layer0.norm.mean", "layer0.norm.variance"]);
+        let initial = norm.initial();
+        assert_eq!((initial[0].row(0), initial[1].row(0)), (&[1.0; 3][..], &[0.0; 3][..]));
+        assert_eq!(pairs(&RunningStatistics::new(2)), [(0.0, 1.0); 2]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Entry by entry on whole matrices: copies, sums, activations and their derivatives.
+//! Any order gives the same bits; sums over rows are elsewhere.
+
+use rayon::prelude::*;
+
+use crate::dense::{MatrixMut, MatrixRef};
+use crate::kernels::Activation;
+
+/// Floats of a piece of work.
+const CHUNK: usize = 1 << 14;
+
+/// to = from
+pub fn copy(from: MatrixRef<'_>, to: MatrixMut<'_>) {
+    pairs(to, from, |to, from| *to = from);
+}
+
+/// to += from
+pub fn add(from: MatrixRef<'_>, to: MatrixMut<'_>) {
+    pairs(to, from, |to, from| *to += from);
+}
+
+/// Each row of `to` += row
+pub fn add_row(row: &[f32], mut to: MatrixMut<'_>) {
+    let stride = to.stride();
+    let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
+    rows.for_each(|to| to.iter_mut().zip(row).for_each(|(to, x)| *to += x));
+}
+
+/// x = phi(x + y): a layer's result from its skip and its state.
+pub fn add_and_activate(activation: Activation, y: MatrixRef<'_>, x: MatrixMut<'_>) {
+    // Padding stays zero, whatever phi(0) is.
+    let cols = y.cols();
+    if activation.value(0.0) == 0.0 || cols == y.stride() {
+        return pairs(x, y, |x, y| *x = activation.value(*x + y));
+    }
+    let (mut x, stride) = (x, y.stride());
+    let rows = x.padded_mut().par_chunks_mut(stride).zip(y.padded().par_chunks(stride));
+    rows.for_each(|(x, y)| {
+        x.iter_mut().zip(y).take(cols).for_each(|(x, y)| *x = activation.value(*x + y));
+    });
+}
+
+/// g *= phi'(z), from x = phi(z).
+pub fn differentiate(activation: Activation, x: MatrixRef<'_>, g: MatrixMut<'_>) {
+    pairs(g, x, |g, x| *g *= activation.derivative(x));
+}
+
+fn pairs(mut to: MatrixMut<'_>, from: MatrixRef<'_>, each: impl Fn(&mut f32, f32) + Sync) {
+    assert_eq!((to.rows(), to.cols()), (from.rows(), from.cols()), "matrices of one shape");
+    let chunks = to.padded_mut().par_chunks_mut(CHUNK).zip(from.padded().par_chunks(CHUNK));
+    chunks.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, &from)| each(to, from)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+
+    #[test]
+    fn entries_meet_their_neighbours_and_padding_stays_zero() {
+        let y = Matrix::from_fn(3, 5, |i, k| (i * 5 + k) as f32 - 7.0);
+        for activation in [Activation::Elu, Activation::Sigmoid, Activation::Relu] {
+            let mut x = Matrix::from_fn(3, 5, |i, k| 0.25 * (i + k) as f32);
+            let sum = Matrix::from_fn(3, 5, |i, k| x.row(i)[k] + y.row(i)[k]);
+            add_and_activate(activation, y.view(), x.view_mut());
+            let mut g = Matrix::from_fn(3, 5, |_, _| 2.0);
+            differentiate(activation, x.view(), g.view_mut());
+            for i in 0..3 {
+                for k in 0..5 {
+                    assert_eq!(x.row(i)[k], activation.value(sum.row(i)[k]));
+                    let value = |by: f32| f64::from(activation.value(sum.row(i)[k] + by));
+                    let difference = (value(1e-2) - value(-1e-2)) / 1e-2;
+                    assert!((f64::from(g.row(i)[k]) - difference).abs() < 2e-2, "{activation:?}");
+                }
+                assert!(x.view().padded_row(i)[5..].iter().all(|&x| x == 0.0), "{activation:?}");
+            }
+        }
+    }
+}

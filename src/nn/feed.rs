@@ -1,0 +1,88 @@
+//! The input map of a layer that is fed by the one below: rows x that change from pass to pass, gathered and multiplied at once.
+//! Features, which stay, are for `input`.
+//!
+//! ```text
+//! B          = sum_r (A_r^T x) Omega_r^T + x Omega2^T + bias
+//! dL/dOmega_r = G^T (A_r^T x)     dL/dOmega2 = G^T x     dL/dx = sum_r (A_r G) Omega_r + G Omega2
+//! ```
+
+use super::input_shape::InputShape;
+use super::operators::Operators;
+use crate::dense::{MatrixMut, MatrixRef};
+use crate::kernels::sweep::{self, SweepScratch};
+use crate::kernels::{AdjacencyRef, PackedWeights, gradient};
+use crate::parallel::RowBlocks;
+
+/// The map on a graph.
+pub struct Feed<'g> {
+    operators: &'g Operators<'g>,
+    shape: InputShape,
+}
+
+impl<'g> Feed<'g> {
+    /// A map on a graph.
+    pub fn new(operators: &'g Operators<'g>, shape: InputShape) -> Self {
+        Self { operators, shape }
+    }
+
+    /// B, from the values in the order of the slots.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn forward(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, b: MatrixMut<'_>) {
+        let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
+        self.multiply(self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
+    }
+
+    /// Gradients of the parameters, in the order of the slots, and of x, from G = dL/dB; all are replaced.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn backward(
+        &self,
+        values: &[MatrixRef<'_>],
+        x: MatrixRef<'_>,
+        g: MatrixRef<'_>,
+        gradients: &mut [MatrixMut<'_>],
+        by_x: MatrixMut<'_>,
+    ) {
+        let gathered = self.shape.gathered();
+        for (&adjacency, gradient) in self.operators.incoming().iter().zip(&mut gradients[..gathered]) {
+            let sum = gradient::weight(adjacency, g, x);
+            gradient.padded_mut().copy_from_slice(sum.view().padded());
+        }
+        if let Some(own) = self.shape.own() {
+            gradients[own].padded_mut().copy_from_slice(gradient::input(g, x).view().padded());
+        }
+        if self.shape.has_bias {
+            let last = gradients.len() - 1;
+            gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
+        }
+        self.multiply(self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
+    }
+
+    /// Both directions: rows gathered by every relation, and the rows themselves, each times its map.
+    fn multiply(
+        &self,
+        adjacency: &[AdjacencyRef<'_>],
+        values: &[MatrixRef<'_>],
+        pack: impl Fn(MatrixRef<'_>) -> PackedWeights,
+        bias: Option<&[f32]>,
+        from: MatrixRef<'_>,
+        to: MatrixMut<'_>,
+    ) {
+        let gathered = self.shape.gathered();
+        let packed: Vec<_> = values[..gathered].iter().map(|value| pack(*value)).collect();
+        let own = self.shape.own().map(|own| pack(values[own]));
+        let terms = sweep::terms(&adjacency[..gathered], &packed);
+        let blocks = match &own {
+            Some(own) if terms.is_empty() => {
+                RowBlocks::balanced(from.rows(), &[], own.inner() as u64 / 8 + 1)
+            }
+            _ => sweep::blocks(&terms),
+        };
+        let widths = vec![from.cols(); gathered + usize::from(own.is_some())];
+        let scratch = SweepScratch::with_widths(&widths, to.cols(), crate::kernels::Isa::chosen());
+        sweep::product(&blocks, &terms, own.as_ref(), bias, from, to, &scratch);
+    }
+}

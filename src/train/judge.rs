@@ -1,0 +1,42 @@
+//! Logits of some nodes or graphs against what is known of them: loss, its gradient, scores.
+//! It compares; how logits came about is for the model.
+
+use super::Task;
+use super::record::PartRecord;
+use crate::config::{ClassWeights, IgnnConfig};
+use crate::dense::MatrixRef;
+use crate::metrics::Metric;
+use crate::models::Pass;
+use crate::nn::{Loss, balanced_weights};
+
+/// The task's labels with the loss by which they are learned.
+pub(super) struct Judge<'g> {
+    task: &'g Task,
+    loss: Loss,
+}
+
+impl<'g> Judge<'g> {
+    pub fn new(task: &'g Task, config: &IgnnConfig) -> Self {
+        let classes = task.labels().classes().len();
+        let class_weights = match config.train.class_weights {
+            ClassWeights::None => None,
+            ClassWeights::Balanced => Some(balanced_weights(&task.parts().train, task.targets(), classes)),
+        };
+        Self { task, loss: Loss { kind: task.loss(), class_weights } }
+    }
+
+    /// The loss of a pass; its gradient goes into the pass.
+    pub fn differentiate(&self, pass: &mut Pass) -> f64 {
+        let (logits, ids, by_logits) = pass.for_loss();
+        self.loss.evaluate(logits, ids, self.task.targets(), Some(by_logits))
+    }
+
+    /// Loss and scores of some items.
+    pub fn judge(&self, logits: MatrixRef<'_>, ids: &[u32]) -> PartRecord {
+        let loss = self.loss.evaluate(logits, ids, self.task.targets(), None);
+        let scores = self.task.scores(logits, ids);
+        let named = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);
+        let scores = named.filter_map(|metric| Some((metric.name().into(), metric.of(&scores, loss)?)));
+        PartRecord { loss, scores: scores.collect() }
+    }
+}

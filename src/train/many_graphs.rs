@@ -1,0 +1,219 @@
+//! Training on many graphs: each step takes some of them, others are only evaluated.
+//! A batch is a view of the dataset's arrays with compact states of its own, made for the step and dropped after it; solves
+//! start from zero, so that a run does not depend on what was solved before.
+
+use std::path::PathBuf;
+
+use ignn_format::graphs::Graphs;
+
+use super::judge::Judge;
+use super::record::PartRecord;
+use super::{Parts, Task, TrainError};
+use crate::config::IgnnConfig;
+use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::{AdjacencyError, Selection};
+use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
+use crate::nn::{Backward, Input, Operators, random};
+use crate::solver::SolveInfo;
+
+/// Nodes of graphs that are evaluated together, about.
+const EVALUATED_NODES: u64 = 1 << 15;
+
+/// The graphs with what is prepared of them.
+pub(super) struct ManyGraphs<'g> {
+    task: &'g Task,
+    operators: &'g Operators<'g>,
+    input: Input<'g>,
+    graphs: &'g Graphs,
+    /// Graphs of each part.
+    parts: &'g Parts,
+    /// Bounds by relation and graph.
+    radii: Vec<Vec<f64>>,
+}
+
+/// Why a batch came to nothing.
+pub(super) enum BatchError {
+    Graph(AdjacencyError),
+    Solve(LayerError),
+}
+
+impl BatchError {
+    /// In the words of a run.
+    pub fn told(self, epoch: u64, path: PathBuf) -> TrainError {
+        match self {
+            Self::Graph(source) => TrainError::Graph { path, source },
+            Self::Solve(source) => TrainError::Solve { epoch, source },
+        }
+    }
+}
+
+impl From<LayerError> for BatchError {
+    fn from(error: LayerError) -> Self {
+        Self::Solve(error)
+    }
+}
+
+/// What one batch gave.
+pub(super) struct Step {
+    pub loss: f64,
+    pub logits: Matrix,
+    pub ids: Vec<u32>,
+    pub forward: Vec<SolveInfo>,
+    pub adjoint: Vec<SolveInfo>,
+    pub nodes: usize,
+    pub nonzeros: usize,
+}
+
+impl<'g> ManyGraphs<'g> {
+    pub fn new(
+        task: &'g Task,
+        (graphs, parts): (&'g Graphs, &'g Parts),
+        model: &Ignn,
+        operators: &'g Operators<'g>,
+        radii: Vec<Vec<f64>>,
+    ) -> Result<Self, TrainError> {
+        let first = &model.layers[0];
+        let input = Input::new(operators, task.features()?, first.input.clone(), first.between.is_some());
+        Ok(Self { task, operators, input, graphs, parts, radii })
+    }
+
+    /// The training graphs in the batches of an epoch, drawn by the seed.
+    pub fn batches(&self, config: &IgnnConfig, epoch: u64) -> Vec<Vec<u32>> {
+        let stream = random::Stream::new(config.train.seed, "batches").narrowed(epoch);
+        let mut graphs = self.parts.train.clone();
+        graphs.sort_by_key(|&graph| (stream.row(u64::from(graph)).bits(0), graph));
+        let size = match config.train.batch {
+            0 => graphs.len().max(1),
+            size => size as usize,
+        };
+        graphs.chunks(size).map(<[u32]>::to_vec).collect()
+    }
+
+    /// Forward, loss and gradients on some graphs.
+    pub fn differentiate(
+        &self,
+        model: &mut Ignn,
+        judge: &Judge<'_>,
+        batch: &[u32],
+        epoch: u64,
+        config: &IgnnConfig,
+        backward: Option<Backward>,
+    ) -> Result<Step, BatchError> {
+        self.on(model, batch, true, |model, on, mut pass| {
+            let forward = on.forward(model, &config.forward(), Mode::Training)?;
+            on.read_out(model, &mut pass, Some(epoch));
+            let loss = judge.differentiate(&mut pass);
+            let adjoint = match backward {
+                Some(backward) => on.backward(model, &mut pass, epoch, backward, &config.adjoint())?,
+                None => {
+                    on.backward_head(model, &mut pass);
+                    Vec::new()
+                }
+            };
+            let (nodes, nonzeros) = (on.operators().nodes(), on.operators().nonzeros());
+            let ids = pass.ids().to_vec();
+            Ok(Step { loss, logits: pass.logits, ids, forward, adjoint, nodes, nonzeros })
+        })
+    }
+
+    /// Logits of every labelled item of some graphs, without dropout; and how each layer was solved.
+    pub fn logits(
+        &self,
+        model: &mut Ignn,
+        graphs: &[u32],
+        config: &IgnnConfig,
+    ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
+        let (mut all, mut solves) = (Collected::default(), Vec::new());
+        for chunk in self.chunks(graphs) {
+            solves.push(self.on(model, &chunk, false, |model, on, mut pass| {
+                let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
+                on.read_out(model, &mut pass, None);
+                all.add(pass.logits.view(), pass.ids());
+                Ok(solves)
+            })?);
+        }
+        let (logits, ids) = all.finish(model.outputs());
+        Ok((logits, ids, solves))
+    }
+
+    /// Loss and scores of the parts that steps do not see, and of the training part where that is asked for.
+    #[allow(clippy::type_complexity)] // Parts and solves, each what it says.
+    pub fn evaluate(
+        &self,
+        model: &mut Ignn,
+        judge: &Judge<'_>,
+        config: &IgnnConfig,
+        with_train: bool,
+    ) -> Result<(Vec<(&'static str, PartRecord)>, Vec<Vec<SolveInfo>>), BatchError> {
+        let (mut parts, mut all) = (Vec::new(), Vec::new());
+        for (name, graphs) in self.parts.named() {
+            if graphs.is_empty() || (name == "train" && !with_train) {
+                continue;
+            }
+            let (logits, ids, solves) = self.logits(model, graphs, config)?;
+            all.extend(solves);
+            if !ids.is_empty() {
+                parts.push((name, judge.judge(logits.view(), &ids)));
+            }
+        }
+        Ok((parts, all))
+    }
+
+    /// Graphs in their order, cut where the nodes become many.
+    fn chunks(&self, graphs: &[u32]) -> Vec<Vec<u32>> {
+        let (mut chunks, mut nodes) = (vec![Vec::new()], 0);
+        for &graph in graphs {
+            let ends = &self.graphs.first_node[graph as usize..][..2];
+            let more = ends[1] - ends[0];
+            if nodes > 0 && nodes + more > EVALUATED_NODES {
+                chunks.push(Vec::new());
+                nodes = 0;
+            }
+            nodes += more;
+            chunks.last_mut().expect("one at least").push(graph);
+        }
+        chunks
+    }
+
+    /// Calls `work` with the model on some graphs, and a pass over all of their labelled items.
+    fn on<R>(
+        &self,
+        model: &mut Ignn,
+        graphs: &[u32],
+        trains: bool,
+        work: impl FnOnce(&mut Ignn, &mut OnGraph<'_>, Pass) -> Result<R, BatchError>,
+    ) -> Result<R, BatchError> {
+        let numbers: Vec<usize> = graphs.iter().map(|&graph| graph as usize).collect();
+        let selection = Selection::of_graphs(&self.graphs.first_node, &numbers).map_err(BatchError::Graph)?;
+        let selected = self.operators.select(&selection).map_err(BatchError::Graph)?;
+        let largest = |radii: &Vec<f64>| numbers.iter().map(|&graph| radii[graph]).fold(0.0, f64::max);
+        let operators = selected.operators(self.radii.iter().map(largest).collect());
+        let input = self.input.select(&operators, selection.source());
+        let rows = selection.first_row().iter().map(|&row| row as u64).collect();
+        let mut on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
+        let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
+        let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
+        let pass = on.pass(model, items, ids);
+        work(model, &mut on, pass)
+    }
+}
+
+/// Logits that come some at a time.
+#[derive(Default)]
+pub(super) struct Collected {
+    values: Vec<f32>,
+    ids: Vec<u32>,
+}
+
+impl Collected {
+    pub fn add(&mut self, logits: MatrixRef<'_>, ids: &[u32]) {
+        (0..logits.rows()).for_each(|row| self.values.extend_from_slice(logits.row(row)));
+        self.ids.extend_from_slice(ids);
+    }
+
+    pub fn finish(self, classes: usize) -> (Matrix, Vec<u32>) {
+        let logits = Matrix::from_fn(self.ids.len(), classes, |row, k| self.values[row * classes + k]);
+        (logits, self.ids)
+    }
+}
