@@ -10,7 +10,7 @@
 //! let dataset = Dataset::open("cora.ignn")?;
 //! let model = Model::read("runs/cora/model.safetensors".as_ref())?;
 //! let predicted = model.predict(&dataset)?;
-//! println!("{:?} after {} sweeps", predicted.logits.row(0), predicted.solve.sweeps);
+//! println!("{:?}: {:?}", predicted.logits.row(0), predicted.solve);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -48,9 +48,9 @@ pub struct Predicted {
     pub logits: Matrix,
     /// The last layer's result, one row a node; of a single layer the equilibrium.
     pub states: Matrix,
-    /// How it was solved, and whether it converged.
-    pub solve: SolveInfo,
-    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    /// How it was solved, and whether it converged; none where the model has no equilibrium.
+    pub solve: Option<SolveInfo>,
+    /// Which condition for one equilibrium holds on this graph, by layer that has one.
     pub posedness: Vec<Posedness>,
 }
 

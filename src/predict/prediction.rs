@@ -58,7 +58,7 @@ impl<'g> Predictor<'g> {
         Ok(Self { model, on })
     }
 
-    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    /// Which condition for one equilibrium holds on this graph, by layer that has one.
     pub fn posedness(&self) -> Vec<Posedness> {
         self.on.posedness(&self.model)
     }
@@ -72,12 +72,12 @@ impl<'g> Predictor<'g> {
 }
 
 impl Prediction<'_> {
-    /// How it was solved; the layers of a stack together.
-    pub fn solve(&self) -> SolveInfo {
-        SolveInfo::together(&self.solves).expect("a model has a layer")
+    /// How it was solved; the layers of a stack together, none where the model has no equilibrium.
+    pub fn solve(&self) -> Option<SolveInfo> {
+        SolveInfo::together(&self.solves)
     }
 
-    /// How it was solved, layer by layer.
+    /// How it was solved, by layer that was.
     pub fn solves(&self) -> &[SolveInfo] {
         &self.solves
     }

@@ -100,7 +100,7 @@ impl<'g> ManyGraphs<'g> {
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
         self.on(model, batch, true, |model, on, mut pass| {
-            let forward = on.forward(model, &config.forward(), Mode::Training)?;
+            let forward = on.forward(model, &config.forward(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
             let loss = judge.differentiate(&mut pass);
             let adjoint = match backward {
@@ -190,7 +190,8 @@ impl<'g> ManyGraphs<'g> {
         let operators = selected.operators(self.radii.iter().map(largest).collect());
         let input = self.input.select(&operators, selection.source());
         let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-        let mut on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let mut on = on.with_ids(selection.source());
         let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
         let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();

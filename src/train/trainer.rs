@@ -220,7 +220,9 @@ impl<'g> Trainer<'g> {
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         self.failures += solves.failures(is_exact);
         let (forward, adjoint) = (solves.forward(), solves.adjoint());
-        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(0.0, f64::max);
+        // Not a number where nothing is solved.
+        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(f64::NAN, f64::max);
+        let contraction = forward.and_then(|solve| solve.contraction);
         let (nodes_per_second, edges_per_second) = solves.rates();
         Ok(EpochRecord {
             epoch,
@@ -231,7 +233,7 @@ impl<'g> Trainer<'g> {
             forward,
             adjoint,
             layers: solves.by_layer(),
-            contraction: forward.contraction.unwrap_or(largest(|layer| layer.by_eigenvalue)),
+            contraction: contraction.unwrap_or_else(|| largest(|layer| layer.by_eigenvalue)),
             weight_radius: largest(|layer| layer.omega),
             gradient_norm: steps.gradient_norm,
             learning_rate: steps.learning_rate,
@@ -299,9 +301,9 @@ impl<'g> Trainer<'g> {
         let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
-        if model.has_norms() {
+        if model.trains_apart() {
             let clock = Instant::now();
-            let solved = one.solve(model, config, Mode::Training).map_err(wrong)?;
+            let solved = one.solve(model, config, Mode::Training(epoch)).map_err(wrong)?;
             solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
             seconds.forward += clock.elapsed().as_secs_f64();
         }
@@ -404,8 +406,8 @@ impl<'g> Trainer<'g> {
     }
 
     fn heed_failures(&self, record: &EpochRecord, observer: &mut dyn Observer) -> Result<(), TrainError> {
-        let only = [LayerRecord { solves: 1, forward: record.forward, adjoint: record.adjoint }];
-        let layers = if record.layers.is_empty() { &only[..] } else { &record.layers };
+        let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
+        let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         for (at, layer) in layers.iter().enumerate() {
             let adjoint = layer.adjoint.filter(|_| is_exact);
