@@ -46,10 +46,10 @@ fn later_layers_win() {
     let sets = sets.map(String::from);
     let config = IgnnConfig::resolve(Some("chains"), Some(&file), &sets).unwrap();
     let preset = IgnnConfig::resolve(Some("chains"), None, &[]).unwrap();
-    assert_ne!(preset.model.state, 32);
+    assert_ne!(preset.model.state, [32]);
     assert_ne!(preset.train.epochs, IgnnConfig::default().train.epochs, "the preset says how long");
     let from_preset = (preset.model.kappa, preset.train.epochs);
-    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (32, from_preset));
+    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (vec![32], from_preset));
     assert_eq!((config.optim.clip_norm, config.optim.clip, config.train.seed), (2.0, Clip::Global, 8));
     assert_eq!((config.model.hidden, config.train.split), (vec![64, 32], "a=b".into()));
     assert_eq!(config.solver, preset.solver);
@@ -180,7 +180,10 @@ fn wrong_settings_are_shown_as_they_were_given() {
         assert_eq!(set(&[setting]).unwrap_err().to_string(), expected);
     }
     let error = IgnnConfig::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
-    assert_eq!(error, "preset \"amazn\" is not known (expected chains, cora, amazon): did you mean amazon?");
+    let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let expected =
+        format!("preset \"amazn\" is not known (expected {}): did you mean amazon?", names.join(", "));
+    assert_eq!(error, expected);
     let error = IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
     assert!(error.starts_with("none.toml: cannot read: "), "{error}");
 }

@@ -13,7 +13,7 @@ fn without_a_certificate_it_says_so_or_refuses() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut steep = model(LabelKind::Single);
-    steep.config.model.activation = ActivationName::Tanh;
+    steep.config.model.activation = vec![ActivationName::Tanh];
     steep.values[0].1 = matrix(&[[1.5, 0.0], [0.25, 1.25]]);
     steep.dataset = "another".into();
     steep.write(&sandbox.path("m.safetensors")).unwrap();
