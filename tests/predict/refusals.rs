@@ -98,9 +98,9 @@ fn what_does_not_fit_is_told_once() {
         "target = \"node\"\n[relations.one]\nfile = \"edges.txt\"\n[relations.two]\nfile = \"edges.txt\"\n",
     );
     sandbox.ignn(&words("ingest relations two.toml --out two -q")).exits(0);
-    sandbox.ignn(&words("predict two --model m.safetensors --out p.csv -q")).fails_with(
-        "two: the model takes one relation (found 2: one, two): choose one when the dataset is made",
-    );
+    sandbox
+        .ignn(&words("predict two --model m.safetensors --out p.csv -q"))
+        .fails_with("two: the dataset has no features: ingest with --features FILE");
     let run = "a run with a model.safetensors, as `ignn train` writes it";
     for (model, found) in [("d", "a dataset"), ("empty", "another directory")] {
         let arguments = ["predict", "d", "--model", model, "--out", "p.csv"];
