@@ -22,6 +22,7 @@
 //! | [`normalise`] | rows scaled to length 1 |
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | rows to logits: linear, or several layers |
+//! | [`svm`] | rows to classes by support vector machines |
 //! | [`loss`] | logits and targets to a number and its gradient |
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
@@ -47,6 +48,7 @@ pub mod random;
 pub mod readout;
 pub mod rows;
 pub mod selected;
+pub mod svm;
 #[cfg(test)]
 mod tests;
 

@@ -25,7 +25,7 @@ use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds
 use super::settings::{backward, clip, decay, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::{Ignn, Mode, Model};
@@ -428,6 +428,24 @@ impl<'g> Trainer<'g> {
         Ok(())
     }
 
+    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is
+    /// the one at hand from then on.
+    ///
+    /// # Panics
+    /// Where nodes, not graphs, have the labels.
+    pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
+        let (epoch, place) = (self.epoch, self.place());
+        if let Some(best) = &self.best {
+            self.model.take_values(best.values.clone());
+        }
+        let Self { model, ground: Ground::Many(many), config, .. } = self else {
+            panic!("embeddings of graphs")
+        };
+        let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
+        assert!(ids.iter().enumerate().all(|(at, &id)| at == id as usize), "every graph in its order");
+        Ok(rows)
+    }
+
     /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
@@ -439,8 +457,13 @@ impl<'g> Trainer<'g> {
             Labels::Single { .. } => LabelKind::Single,
             Labels::Multi { .. } => LabelKind::Multi,
         };
+        let mut config = self.config.clone();
+        if config.model.pooling == PoolingName::Auto && self.model.pooling.is_some() {
+            // The file tells what is predicted, whatever it is used on.
+            config.model.pooling = PoolingName::Sum;
+        }
         Model {
-            config: self.config.clone(),
+            config,
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.dataset().manifest().checksum(),
