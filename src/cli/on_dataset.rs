@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Dataset;
+use ignn::kernels::Relations;
 use ignn::models::Model;
 use ignn::nn::Operators;
 use ignn::predict::{self, Prediction, Predictor, Truth};
 use ignn::report::quantity::{plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
-use ignn_format::Relation;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub struct Opened {
     pub dataset: Dataset,
     /// The model.
     pub model: Model,
-    relations: Vec<Relation>,
+    relations: Relations,
     file: PathBuf,
     params: SolveParams,
 }
@@ -66,7 +66,7 @@ impl ModelArgs {
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
-        Ok(Opened { relations: dataset.relations()?, dataset, model, file, params })
+        Ok(Opened { relations: dataset.relations()?.into(), dataset, model, file, params })
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::adjacency::Factors;
 use super::simd::{Isa, Kernel, Lanes};
 use super::{AdjacencyRef, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
@@ -21,6 +22,10 @@ const TILE: usize = 48;
 
 /// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X the features).
 pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -> Matrix {
+    if let Some(factors) = adjacency.factors() {
+        let table = table(&factors, x);
+        return transposed_product(Isa::chosen(), Some(factors.expand), g, table.view());
+    }
     transposed_product(Isa::chosen(), Some(adjacency), g, x)
 }
 
@@ -58,6 +63,30 @@ pub fn adjacency_times(
 ) {
     assert_eq!((adjacency.rows(), adjacency.columns()), (to.rows(), from.rows()), "an operator that fits");
     assert_eq!((blocks.rows(), from.cols()), (to.rows(), to.cols()), "rows in, rows out");
+    match adjacency.factors() {
+        Some(factors) => {
+            let table = table(&factors, from);
+            gather(blocks, factors.expand, table.view(), to);
+        }
+        None => gather(blocks, adjacency, from, to),
+    }
+}
+
+/// The rows that differ, of an operator whose rows repeat.
+fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
+    let mut tables = [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
+    fill_table(factors, from, &mut tables);
+    let [_, table] = tables;
+    table
+}
+
+/// The same into memory that is there: the first takes what is collected, the second the rows.
+pub(super) fn fill_table(factors: &Factors<'_>, from: MatrixRef<'_>, [collected, rows]: &mut [Matrix; 2]) {
+    gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
+    gather(factors.core.1, factors.core.0, collected.view(), rows.view_mut());
+}
+
+fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
     blocks.run(
         to,

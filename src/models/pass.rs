@@ -55,6 +55,11 @@ impl Pass {
         &self.ids
     }
 
+    /// The rows that were read out, one an item.
+    pub fn rows(&self) -> MatrixRef<'_> {
+        self.rows.view()
+    }
+
     /// What a loss reads and writes: logits, ids, and dL/dlogits.
     pub fn for_loss(&mut self) -> (MatrixRef<'_>, &[u32], MatrixMut<'_>) {
         if self.by_logits.rows() != self.logits.rows() {

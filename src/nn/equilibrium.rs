@@ -154,7 +154,7 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius);
+        self.forward.certify(self.activation, self.radius, None);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -189,7 +189,8 @@ impl<'g> Equilibrium<'g> {
             packed.repack_adjoint(*w);
         }
         if backward == Backward::Exact {
-            self.backward.certify(self.activation, self.radius);
+            let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
+            self.backward.certify(self.activation, self.radius, hint);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -243,13 +244,14 @@ impl Side<'_> {
         sweep::terms(self.adjacency, &self.weights)
     }
 
-    /// The certificate for the weights at hand: with the vectors of the last one where these still do.
-    fn certify(&mut self, activation: Activation, radius: Option<f64>) {
+    /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did
+    /// for the other direction.
+    fn certify(&mut self, activation: Activation, radius: Option<f64>, hint: Option<&Vec<f32>>) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
-        let certificate = kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius));
+        let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {
             let norm = certificate.norm();
             let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);

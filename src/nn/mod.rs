@@ -37,6 +37,7 @@ pub mod operators;
 pub mod pooling;
 pub mod random;
 pub mod readout;
+pub mod ridge;
 pub mod rows;
 pub mod selected;
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | `one_graph`, `many_graphs` | what a step does on one graph, or on some of many |
 //! | [`checkpoint`] | everything a run needs to go on, in one file |
 //! | [`memory`] | what a run will take, before it takes it |
+//! | `regression` | the one step of a read-out that is learned in one go |
 //! | `record` | what is told of every epoch |
 
 pub mod checkpoint;
@@ -17,6 +18,7 @@ mod many_graphs;
 pub mod memory;
 mod one_graph;
 mod record;
+mod regression;
 mod settings;
 mod solves;
 pub mod task;

@@ -7,8 +7,7 @@
 use std::ops::Range;
 
 use super::super::simd::{Isa, Kernel, Lanes};
-use super::super::{Change, Norm, PackedWeights, gather};
-use super::Term;
+use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
 use super::finish::{Finish, Maxima, clear_padding, line_row};
 use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
@@ -27,10 +26,18 @@ pub(super) fn tile_rows(lines: usize) -> usize {
     rows - rows % Isa::TILE
 }
 
+/// What is gathered, from where, and multiplied by what.
+pub(super) struct Gathered<'a> {
+    pub adjacency: AdjacencyRef<'a>,
+    pub weights: &'a PackedWeights,
+    /// The old state; of a relation whose rows repeat, those that differ.
+    pub from: MatrixRef<'a>,
+}
+
 /// What all blocks of a pass share.
 pub(super) struct Pass<'a, F> {
     /// Gathered and multiplied.
-    pub terms: &'a [Term<'a>],
+    pub terms: &'a [Gathered<'a>],
     /// Multiplied without gathering.
     pub plain: Option<&'a PackedWeights>,
     pub from: MatrixRef<'a>,
@@ -66,7 +73,7 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + tile);
             for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * per_row)) {
-                gather::rows::<L>(&term.adjacency, pass.from, rows.clone(), out);
+                gather::rows::<L>(&term.adjacency, term.from, rows.clone(), out);
             }
             if pass.plain.is_some() {
                 let out = &mut self.scratch.gathered[pass.terms.len() * tile * per_row..];
@@ -293,7 +300,7 @@ impl Tile {
                 rows.start += count;
                 let room = largest - self.addresses.len().min(largest);
                 for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
-                    self.addresses.push(address(pass.from, neighbour.wrapping_sub(shift) as usize));
+                    self.addresses.push(address(term.from, neighbour.wrapping_sub(shift) as usize));
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
                     }
