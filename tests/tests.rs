@@ -19,5 +19,6 @@ mod predict;
 mod raw;
 mod real_data;
 mod reference;
+mod report;
 mod train;
 mod util;
