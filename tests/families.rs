@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ignn::config::{ActivationName, InputMap, ModelConfig, Readout};
 use ignn::dense::Matrix;
+use ignn::kernels::AdjacencyRef;
 use ignn::models::{Facts, Ignn, Mode, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
@@ -97,7 +98,9 @@ pub fn compare(model: &Model, is_sparse: bool, what: &str) {
     let relations = model.layers[0].a.len();
     let incoming: Vec<Rows> = model.layers[0].a.iter().map(|a| Rows::of(&a.t())).collect();
     let outgoing: Vec<Rows> = model.layers[0].a.iter().map(Rows::of).collect();
-    let views = |side: &'_ [Rows]| -> Vec<_> { side.iter().map(|rows| rows.view()).collect::<Vec<_>>() };
+    fn views(side: &[Rows]) -> Vec<AdjacencyRef<'_>> {
+        side.iter().map(Rows::view).collect()
+    }
     let operators = Operators::new(views(&incoming), views(&outgoing));
     let outputs = expected.logits.cols;
     let facts = Facts {

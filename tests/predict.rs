@@ -69,7 +69,7 @@ fn value(name: &str, value: Matrix) -> (Slot, Matrix) {
 /// Classes red and blue from two states.
 fn model(labels: LabelKind) -> Model {
     let mut config = IgnnConfig::default();
-    config.model.state = 2;
+    config.model.state = vec![2];
     let values = vec![
         value("layer0.W", matrix(&W)),
         value("layer0.Omega", matrix(&OMEGA)),

@@ -280,7 +280,7 @@ impl fmt::Display for Kind {
             }
             Text => f.write_str("text that is not empty"),
             Widths(count, least, most) => {
-                write!(f, "a list of 1 to {count} integers from {least} to {most}, such as [64]")
+                write!(f, "{}, or a list of 1 to {count} such integers", Integer(least, most))
             }
             Numbers(count, span) => write!(f, "a number {span}, or a list of 1 to {count} such numbers"),
             Words(count, words) => write!(f, "{}, or a list of 1 to {count} of them", Word(words)),

@@ -46,10 +46,10 @@ fn later_layers_win() {
     let sets = sets.map(String::from);
     let config = IgnnConfig::resolve(Some("chains"), Some(&file), &sets).unwrap();
     let preset = IgnnConfig::resolve(Some("chains"), None, &[]).unwrap();
-    assert_ne!(preset.model.state, 32);
+    assert_ne!(preset.model.state, [32]);
     assert_ne!(preset.train.epochs, IgnnConfig::default().train.epochs, "the preset says how long");
     let from_preset = (preset.model.kappa, preset.train.epochs);
-    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (32, from_preset));
+    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (vec![32], from_preset));
     assert_eq!((config.optim.clip_norm, config.optim.clip, config.train.seed), (2.0, Clip::Global, 8));
     assert_eq!((config.model.hidden, config.train.split), (vec![64, 32], "a=b".into()));
     assert_eq!(config.solver, preset.solver);
@@ -82,7 +82,7 @@ fn unknown_keys_are_refused_with_the_nearest() {
         ("colour = 1", "a.toml:1: key \"colour\" is not known (expected SECTION.KEY, such as model.state)"),
         (
             "[model.state]\nx = 1",
-            "a.toml:1: model.state: wrong value (found a section, expected an integer from 1 to 2048)",
+            "a.toml:1: model.state: wrong value (found a section, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         ("model = 3", "a.toml:1: model: wrong value (found 3, expected a section [model])"),
     ];
@@ -97,15 +97,15 @@ fn wrong_values_name_key_found_and_expected() {
     let expected = [
         (
             "[model]\nstate = 0",
-            "a.toml:2: model.state: wrong value (found 0, expected an integer from 1 to 2048)",
+            "a.toml:2: model.state: wrong value (found 0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nstate = -1",
-            "a.toml:2: model.state: wrong value (found -1, expected an integer from 1 to 2048)",
+            "a.toml:2: model.state: wrong value (found -1, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nstate = 4.0",
-            "a.toml:2: model.state: wrong value (found 4.0, expected an integer from 1 to 2048)",
+            "a.toml:2: model.state: wrong value (found 4.0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nbias = \"yes\"",
@@ -117,7 +117,7 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[model]\nhidden = [64, 0]",
-            "a.toml:2: model.hidden: wrong value (found [64, 0], expected a list of 1 to 8 integers from 1 to 65536, such as [64])",
+            "a.toml:2: model.hidden: wrong value (found [64, 0], expected an integer from 1 to 65536, or a list of 1 to 8 such integers)",
         ),
         (
             "[solver]\ntolerance = nan",
@@ -142,7 +142,7 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[model]\nkappa = -1",
-            "a.toml:2: model.kappa: wrong value (found -1, expected a number from 0 to below 1)",
+            "a.toml:2: model.kappa: wrong value (found -1, expected a number from 0 to below 1, or a list of 1 to 64 such numbers)",
         ),
     ];
     for (text, expected) in expected {
@@ -157,11 +157,11 @@ fn wrong_settings_are_shown_as_they_were_given() {
         ("model.state", "--set model.state: not a setting (expected KEY=VALUE, such as model.state=64)"),
         (
             "model.state=",
-            "--set model.state=: model.state: wrong value (found nothing, expected an integer from 1 to 2048)",
+            "--set model.state=: model.state: wrong value (found nothing, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "model.state=3\nx=4",
-            "--set model.state=3\nx=4: model.state: wrong value (found 3\nx=4, expected an integer from 1 to 2048)",
+            "--set model.state=3\nx=4: model.state: wrong value (found 3\nx=4, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "modelstate=3",

@@ -13,7 +13,7 @@ fn without_a_certificate_it_says_so_or_refuses() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut steep = model(LabelKind::Single);
-    steep.config.model.activation = ActivationName::Tanh;
+    steep.config.model.activation = vec![ActivationName::Tanh];
     steep.values[0].1 = matrix(&[[1.5, 0.0], [0.25, 1.25]]);
     steep.dataset = "another".into();
     steep.write(&sandbox.path("m.safetensors")).unwrap();
@@ -98,9 +98,9 @@ fn what_does_not_fit_is_told_once() {
         "target = \"node\"\n[relations.one]\nfile = \"edges.txt\"\n[relations.two]\nfile = \"edges.txt\"\n",
     );
     sandbox.ignn(&words("ingest relations two.toml --out two -q")).exits(0);
-    sandbox.ignn(&words("predict two --model m.safetensors --out p.csv -q")).fails_with(
-        "two: the model takes one relation (found 2: one, two): choose one when the dataset is made",
-    );
+    sandbox
+        .ignn(&words("predict two --model m.safetensors --out p.csv -q"))
+        .fails_with("two: the dataset has no features: ingest with --features FILE");
     let run = "a run with a model.safetensors, as `ignn train` writes it";
     for (model, found) in [("d", "a dataset"), ("empty", "another directory")] {
         let arguments = ["predict", "d", "--model", model, "--out", "p.csv"];

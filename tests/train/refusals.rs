@@ -11,7 +11,7 @@ fn triangle() -> Sandbox {
     sandbox.file("sets.csv", "node,label\na,x\na,y\nb,y\nc,x\n");
     sandbox.file("split.csv", "node,split\na,train\nb,val\nc,test\n");
     sandbox.file("rest.csv", "node,split\na,val\nb,test\nc,test\n");
-    let table = "target = \"node\"\n[relations.one]\nfile = \"e.txt\"\n[relations.two]\nfile = \"e.txt\"\n";
+    let table = "target = \"node\"\nlabels = \"one.csv\"\nsplits = \"split.csv\"\n[relations.one]\nfile = \"e.txt\"\n[relations.two]\nfile = \"e.txt\"\n";
     sandbox.file("two.toml", table);
     for line in [
         "edges e.txt --labels one.csv --splits split.csv --out one",
@@ -39,7 +39,7 @@ fn what_cannot_be_trained_is_told_once() {
     );
     refused(
         "one --set model.state=0",
-        "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to 2048)",
+        "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
     );
     refused(
         "one --set model.stat=3",
@@ -84,8 +84,8 @@ fn what_cannot_be_trained_is_told_once() {
         "train.monitor: accuracy is no score of the dataset's labels (found sets of classes): use micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss or auto",
     );
     refused(
-        "two",
-        "two: the model takes one relation (found 2: one, two): choose one when the dataset is made",
+        "two --set model.kappa=0.3,0.3,0.3",
+        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for one, two)",
     );
     refused("nowhere", "nowhere: not an ignn dataset: no such directory");
     refused("one --init nowhere", "nowhere: cannot open: No such file or directory (os error 2)");

@@ -105,7 +105,7 @@ fn what_cannot_be_resumed_says_why() {
     assert!(run.stderr.starts_with(start) && run.stderr.ends_with(": has it changed?)\n"), "{}", run.stderr);
     // Another shape in its configuration.
     let config = sandbox.read("run/config.toml");
-    fs::write(sandbox.path("run/config.toml"), config.replace("state = 8\n", "state = 9\n")).unwrap();
+    fs::write(sandbox.path("run/config.toml"), config.replace("state = [8]\n", "state = [9]\n")).unwrap();
     fails(
         "train --resume run -q",
         "run/checkpoint/state.safetensors: tensor layer0.W: shape (found [8, 8], expected [9, 9])",
