@@ -49,9 +49,13 @@ fn several_runs_are_compared_and_seeds_are_one() {
     assert_eq!((&told["runs"], &told["groups"]), (&3.into(), &serde_json::json!(["run", "seeds"])));
     let html = sandbox.read("r.html");
     assert_eq!(html.matches("<figure ").count(), told["charts"].as_u64().unwrap() as usize);
-    for word in
-        ["<h1>A &amp; B</h1>", "<td class=\"n\">2</td>", "class=\"band s1\"", "model.kappa", "data-series=\"seeds\""]
-    {
+    for word in [
+        "<h1>A &amp; B</h1>",
+        "<td class=\"n\">2</td>",
+        "class=\"band s1\"",
+        "model.kappa",
+        "data-series=\"seeds\"",
+    ] {
         assert!(html.contains(word), "no {word}");
     }
 }

@@ -12,6 +12,8 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
 /// Width of a letter, about.
 const LETTER: f64 = 7.0;
+/// Width of a letter of a name, which is bold, and larger on phones.
+const NAME_LETTER: f64 = 8.2;
 /// Height of a line of names.
 const LINE: f64 = 15.0;
 /// Letters of a name beside its line, at most.
@@ -151,7 +153,7 @@ impl Frame {
         let lines = chart.series.iter().map(|series| &series.name);
         let names = lines.chain(chart.references.iter().map(|line| &line.name));
         let names = widest(&mut names.map(|name| name.chars().count().min(NAME)));
-        Self { x, y, left: (ticks * LETTER + 10.0).max(28.0), right: WIDTH - names * LETTER - 12.0 }
+        Self { x, y, left: (ticks * LETTER + 10.0).max(28.0), right: WIDTH - names * NAME_LETTER - 12.0 }
     }
 
     fn x(&self, value: f64) -> f64 {

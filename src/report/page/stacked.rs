@@ -4,7 +4,7 @@
 use super::chart::COLOURS;
 use super::markup::escape;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 480.0;
 const ROW: f64 = 46.0;
 const BAR: f64 = 20.0;
 /// Width of a letter, about.
@@ -94,8 +94,8 @@ mod tests {
             bars: vec![("run".into(), "4 s".into(), values.to_vec())],
         };
         let svg = bars([3.0, 1.0]).render().unwrap();
-        assert!(svg.contains("data-part=\"forward\" x=\"0.0\" y=\"20.0\" width=\"570.0\""), "{svg}");
-        assert!(svg.contains("data-part=\"adjoint\" x=\"570.0\" y=\"20.0\" width=\"190.0\""), "{svg}");
+        assert!(svg.contains("data-part=\"forward\" x=\"0.0\" y=\"20.0\" width=\"360.0\""), "{svg}");
+        assert!(svg.contains("data-part=\"adjoint\" x=\"360.0\" y=\"20.0\" width=\"120.0\""), "{svg}");
         assert!(svg.contains(">75 %</text>") && svg.contains("run: 4 s"));
         assert!(bars([0.0, f64::NAN]).render().is_none());
     }

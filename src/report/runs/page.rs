@@ -213,7 +213,7 @@ fn time(groups: &[Group]) -> Section {
         false => "Seconds of all epochs by phase",
     };
     section.bars(&StackedBars { id: "chart-time".into(), title: title.into(), parts, bars });
-    let parts = [("forward", "/seconds/forward"), ("adjoint", "/seconds/adjoint")];
+    let parts = [("forward", "/forward/seconds"), ("adjoint", "/adjoint/seconds")];
     let charts = by_epoch(groups, "chart-solve-time", "Time of the solves", "seconds an epoch", None, &parts);
     section.charts(&charts);
     section
