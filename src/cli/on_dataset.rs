@@ -65,6 +65,11 @@ pub struct Opened {
 }
 
 impl ModelArgs {
+    /// A model as its own configuration solves it.
+    pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
+        Self { dataset, model, tolerance: None, max_sweeps: None }
+    }
+
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
         let dataset = Dataset::open(&self.dataset)?;
