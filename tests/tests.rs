@@ -21,5 +21,6 @@ mod predict;
 mod raw;
 mod real_data;
 mod reference;
+mod report;
 mod train;
 mod util;

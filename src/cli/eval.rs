@@ -1,6 +1,8 @@
 //! `ignn eval`: how good a model is on a dataset.
 //! It solves, counts and lays out; predictions themselves are for `predict`.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Args;
 use ignn::config::find_part;
@@ -38,6 +40,13 @@ pub struct Command {
     /// The part whose classes are shown [default: the model's test part]
     #[arg(long, value_name = "NAME")]
     part: Option<String>,
+}
+
+/// Scores of a run's test part on the dataset that it was trained on.
+pub fn of_run(run: &Path, dataset: &Path, console: &Console) -> Result<PartScores> {
+    let model = ModelArgs::new(dataset.into(), run.into());
+    let (_, mut evaluation, shown) = Command { model, split: None, part: None }.evaluate(console)?;
+    Ok(evaluation.parts.swap_remove(shown))
 }
 
 impl Command {

@@ -22,6 +22,7 @@ mod on_dataset;
 mod predict;
 mod progress;
 mod radius;
+mod report;
 mod run;
 mod sample;
 mod score_tables;
@@ -107,6 +108,7 @@ enum Command {
     Export(export::Command),
     Predict(predict::Command),
     Eval(eval::Command),
+    Report(report::Command),
     Demo(demo::Command),
     Bench(bench::Command),
     Completions(completions::Command),
@@ -127,6 +129,7 @@ impl Cli {
             Command::Export(command) => command.run(&session),
             Command::Predict(command) => command.run(&session),
             Command::Eval(command) => command.run(&session),
+            Command::Report(command) => command.run(&session),
             Command::Demo(command) => command.run(&session),
             Command::Bench(command) => command.run(&session),
             Command::Completions(command) => command.run(&session),

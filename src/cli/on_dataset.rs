@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Dataset;
+use ignn::kernels::Relations;
 use ignn::models::Model;
 use ignn::nn::Operators;
 use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
@@ -14,7 +15,7 @@ use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
-use ignn_format::{FormatError, Relation};
+use ignn_format::FormatError;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -58,12 +59,17 @@ pub struct Opened {
     pub graphs: Option<Graphs>,
     /// What the model predicts.
     pub item: Item,
-    relations: Vec<Relation>,
+    relations: Relations,
     file: PathBuf,
     params: SolveParams,
 }
 
 impl ModelArgs {
+    /// A model as its own configuration solves it.
+    pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
+        Self { dataset, model, tolerance: None, max_sweeps: None }
+    }
+
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
         let dataset = Dataset::open(&self.dataset)?;
@@ -73,7 +79,7 @@ impl ModelArgs {
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
-        Ok(Opened { relations: dataset.relations()?, dataset, model, graphs, item, file, params })
+        Ok(Opened { relations: dataset.relations()?.into(), dataset, model, graphs, item, file, params })
     }
 }
 
@@ -113,7 +119,8 @@ impl Opened {
             dataset: self.dataset.directory().path().into(),
             model: self.file.clone(),
             is_trained_here: known.then(|| self.model.dataset == self.dataset.manifest().checksum()),
-            is_certified: posedness.iter().all(|layer| layer.condition != Condition::NotCertified),
+            is_certified: (!posedness.is_empty())
+                .then(|| posedness.iter().all(|layer| layer.condition != Condition::NotCertified)),
             posedness,
             graphs: graphs.zip(certified_graphs).map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
@@ -129,7 +136,7 @@ impl Opened {
             };
             console.note(&format!("the model was trained on another dataset than this one{more}"));
         }
-        if !standing.is_certified {
+        if standing.is_certified == Some(false) {
             console.note(&format!(
                 "not certified on this graph ({}): there may be several equilibria or none, and what is found may depend on where the solve starts",
                 standing.bound_words()
@@ -147,7 +154,8 @@ impl Opened {
     ) -> Result<Prediction> {
         console.phase("solve", None, Unit::Items("sweeps"));
         let prediction = predictor.solve(&self.params)?;
-        let solve = prediction.solve();
+        standing.solve = prediction.solve();
+        let Some(solve) = standing.solve else { return Ok(prediction) };
         console.advance(solve.sweeps as u64);
         if !solve.converged {
             let hint = match solve.stopped {
@@ -159,7 +167,6 @@ impl Opened {
                 standing.residual_words(&solve)
             ));
         }
-        standing.solve = Some(solve);
         Ok(prediction)
     }
 
@@ -196,9 +203,9 @@ pub struct Standing {
     /// None where the model does not say.
     #[serde(rename = "trained_on_this_dataset")]
     is_trained_here: Option<bool>,
-    /// Whether exactly one equilibrium is certain.
+    /// Whether exactly one equilibrium is certain; none where there is none to be found.
     #[serde(rename = "certified")]
-    pub is_certified: bool,
+    pub is_certified: Option<bool>,
     posedness: Vec<Posedness>,
     /// Graphs on which exactly one equilibrium is certain, and all of them; none where the dataset is one graph.
     #[serde(rename = "graphs_certified_of")]
@@ -225,10 +232,11 @@ impl Standing {
             None => "unknown",
         };
         sheet.row(["trained on", trained]);
-        let condition = match self.weakest().1.condition {
-            Condition::Acyclic => "certified: the graph has no cycle".into(),
-            Condition::NotCertified => format!("not certified: {}", self.bound_words()),
-            _ => format!("certified: {}", self.bound_words()),
+        let condition = match self.weakest().map(|weakest| weakest.1.condition) {
+            None => "none: this model is computed, not solved".into(),
+            Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
+            Some(Condition::NotCertified) => format!("not certified: {}", self.bound_words()),
+            Some(_) => format!("certified: {}", self.bound_words()),
         };
         sheet.row(["equilibrium".into(), condition]);
         if let Some([certified, all]) = self.graphs {
@@ -259,15 +267,17 @@ impl Standing {
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
     }
 
-    /// The layer with the least to spare.
-    fn weakest(&self) -> (usize, Posedness) {
+    /// The layer with the least to spare; none without an equilibrium.
+    fn weakest(&self) -> Option<(usize, Posedness)> {
         let layers = self.posedness.iter().copied().enumerate();
-        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin())).expect("a model has a layer")
+        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin()))
     }
 
     /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
     fn bound_words(&self) -> String {
-        let (layer, Posedness { by_norm, by_eigenvalue, condition, .. }) = self.weakest();
+        let Some((layer, Posedness { by_norm, by_eigenvalue, condition, .. })) = self.weakest() else {
+            return "there is no equilibrium".into();
+        };
         let (what, value) = match condition {
             Condition::Norm => ("norm of W", by_norm),
             _ => ("spectral radius of |W|", by_eigenvalue),

@@ -125,7 +125,7 @@ impl Command {
         let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
         let (predictor, mut standing) = opened.predictor(&operators, console)?;
-        if self.certified && !standing.is_certified {
+        if self.certified && standing.is_certified != Some(true) {
             return Ok(Report { standing, written: Vec::new(), evaluation: None, is_refused: true });
         }
         let prediction = opened.solve(predictor, &mut standing, console)?;

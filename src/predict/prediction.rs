@@ -107,8 +107,8 @@ impl<'g> Predictor<'g> {
         Ok(Self { model, place: place.into(), operators, input, graphs })
     }
 
-    /// Which condition for one equilibrium holds on this dataset, layer by layer; of many graphs on the one with the largest
-    /// bound.
+    /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many graphs on the one with the
+    /// largest bound.
     pub fn posedness(&self) -> Vec<Posedness> {
         self.model.posedness(&largest_radii(self.operators, self.graphs.as_ref()))
     }
@@ -197,12 +197,12 @@ fn largest_radii(operators: &Operators<'_>, graphs: Option<&(Vec<u64>, Vec<Vec<f
 }
 
 impl Prediction {
-    /// How it was solved; the layers of a stack, and all graphs, together.
-    pub fn solve(&self) -> SolveInfo {
-        SolveInfo::together(&self.solves).expect("a model has a layer")
+    /// How it was solved; the layers of a stack, and all graphs, together, none where the model has no equilibrium.
+    pub fn solve(&self) -> Option<SolveInfo> {
+        SolveInfo::together(&self.solves)
     }
 
-    /// How it was solved, layer by layer.
+    /// How it was solved, by layer that was.
     pub fn solves(&self) -> &[SolveInfo] {
         &self.solves
     }
