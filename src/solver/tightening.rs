@@ -95,6 +95,13 @@ impl Certificate {
         best
     }
 
+    /// The certificate of the closed form, without a search: by the scales of a renormalised graph, or by plain norms. A pass over
+    /// the entries; what training enforces by norms it certifies.
+    pub fn closed(terms: &[Term<'_>], lipschitz: f64) -> Self {
+        let u = if let [term] = terms { renormalised(&term.adjacency) } else { None };
+        Self::with_vectors(terms, lipschitz, u, None)
+    }
+
     /// The same for several relations.
     ///
     /// The columns first, with the rows as they are or as they did for the other direction: of the adjoint the weights' norms
