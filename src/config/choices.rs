@@ -120,6 +120,15 @@ choices! {
         /// The largest entry of each row.
         Row = "row",
     }
+    /// How a solve finds its equilibrium; see [`crate::solver::Method`].
+    SolveMethod {
+        /// By the rate of the first sweeps.
+        Auto = "auto",
+        /// Sweeps alone.
+        Plain = "plain",
+        /// Anderson mixing from the start on.
+        Anderson = "anderson",
+    }
     /// How the gradient passes through the equilibrium.
     GradientKind {
         /// The adjoint equation, solved.

@@ -9,7 +9,8 @@
 //! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
 //!
 //! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the vectors of two
-//! certificates; a second buffer only where no contraction is certified. All of it is allocated once.
+//! certificates; a second buffer only where no contraction is certified, and those of acceleration where a solve is slow. All
+//! of it is allocated once.
 
 use rayon::prelude::*;
 
@@ -113,13 +114,17 @@ impl<'g> Equilibrium<'g> {
         self
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified.
-    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool) -> u64 {
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; acceleration of this depth
+    /// included, 0 for none.
+    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, depth: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
-        let (matrices, signs) = if has_adjoint { (5, signs) } else { (3, 0) };
+        let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
+        let workspace = Workspace::bytes(nodes as usize, width as usize, false, depth);
         // And two vectors of the norm for each direction.
-        matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8))
+        let fixed =
+            matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8));
+        fixed.saturating_add(workspace)
     }
 
     /// Width of the state.

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use super::certificate::Certificate;
 use super::fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped, blame, relative_residual};
+use super::method::{Choice, Used};
 use crate::dense::SharedMatrix;
 use crate::kernels::sweep::Sweep;
 use crate::kernels::{Activation, Change, Derivative, Norm};
@@ -105,6 +106,7 @@ fn run(
         certified_error: certificate.error_of_read(change.weighted, size, sweep.input, activation),
         converged: stopped == Stopped::Converged,
         stopped,
+        choice: Choice::asked(Used::Asynchronous),
         seconds: start.elapsed().as_secs_f64(),
     })
 }

@@ -147,6 +147,7 @@ pub mod testing {
 
     use super::*;
     use crate::solver::fixed_point::Stopped;
+    use crate::solver::{Choice, Used};
 
     /// A record with something in every field.
     pub fn record(epoch: u64) -> EpochRecord {
@@ -157,6 +158,7 @@ pub mod testing {
             certified_error: None,
             converged: true,
             stopped: Stopped::Converged,
+            choice: Choice::asked(Used::Plain),
             seconds: 0.5,
         };
         let part = |accuracy| PartRecord {
