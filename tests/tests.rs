@@ -2,6 +2,7 @@
 
 mod architecture;
 mod check;
+mod crossval;
 mod demo;
 mod engine;
 mod export;
@@ -15,9 +16,11 @@ mod interrupted;
 mod malformed;
 mod memory;
 mod model;
+mod pooled;
 mod predict;
 mod raw;
 mod real_data;
 mod reference;
+mod report;
 mod train;
 mod util;

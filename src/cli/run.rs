@@ -8,20 +8,16 @@ use anyhow::{Context, Result, bail};
 use ignn::metrics::Metric;
 use ignn::predict;
 use ignn::report::quantity;
+pub use ignn::report::runs::{CONFIG, DATASET, METRICS, RUN};
 use ignn::report::sheet::Sheet;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
 use serde_json::{Value, json};
 
-/// The resolved configuration.
-pub const CONFIG: &str = "config.toml";
-/// The dataset's path, for `--resume`.
-pub const DATASET: &str = "dataset.txt";
-/// Records, a line an epoch.
-pub const METRICS: &str = "metrics.jsonl";
+use super::machine;
+
 /// Event files.
 pub const TENSORBOARD: &str = "tensorboard";
-/// Final figures.
-pub const RUN: &str = "run.json";
+
 /// Whether a directory is a run, or one of several seeds.
 pub fn is_run(directory: &Path) -> bool {
     directory.join(CONFIG).is_file() || !seeds(directory).is_empty()
@@ -33,10 +29,11 @@ pub fn is_empty(directory: &Path) -> bool {
 }
 
 /// The runs in a directory of several seeds; none where something else is in it.
-fn seeds(directory: &Path) -> Vec<PathBuf> {
+pub fn seeds(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut seeds: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    seeds.sort();
+    // Seed 10 comes after seed 9.
+    seeds.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     let is_seed = |path: &PathBuf| {
         let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"));
         named && path.join(CONFIG).is_file()
@@ -178,7 +175,8 @@ impl Curve {
     /// The figures at the end.
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
-        let converged = self.last.as_ref().is_none_or(|record| record.forward.converged);
+        let converged =
+            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.converged));
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -201,7 +199,8 @@ impl Observer for &mut Curve {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         self.judge(record.epoch, record.validation.as_ref(), record.test.as_ref());
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps as u64);
-        self.count(record.forward.sweeps as u64, adjoint, record.seconds.total());
+        let forward = record.forward.map_or(0, |solve| solve.sweeps as u64);
+        self.count(forward, adjoint, record.seconds.total());
         self.last = Some(record.clone());
         Ok(())
     }
@@ -253,6 +252,7 @@ pub fn facts(figures: &Figures, task: &Task, threads: usize, peak: Option<u64>) 
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "dataset": {
+            "name": task.dataset().directory().path().file_name().map(|name| name.to_string_lossy()),
             "checksum": manifest.checksum(),
             "nodes": manifest.nodes,
             "train": task.parts().train.len(),
@@ -263,6 +263,10 @@ pub fn facts(figures: &Figures, task: &Task, threads: usize, peak: Option<u64>) 
             "threads": threads,
             "simd": ignn::kernels::Isa::chosen().name(),
             "peak_bytes": peak,
+            "cores": machine::cores(),
+            "memory_bytes": machine::memory(),
+            "processor": machine::processor(),
+            "ended": machine::today(),
         },
         "figures": figures_json(figures),
     })
@@ -382,12 +386,16 @@ fn one_run(figures: &Figures) -> String {
         sheet.row([format!("best test {}", figures.monitor.name()), what]);
     }
     let (forward, adjoint) = figures.sweeps;
-    sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
-    let failures = match figures.failures {
-        0 => "all converged".to_string(),
-        failures => format!("{failures} did not converge"),
-    };
-    sheet.row(["solves".to_string(), failures]);
+    if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
+        sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
+        let failures = match figures.failures {
+            0 => "all converged".to_string(),
+            failures => format!("{failures} did not converge"),
+        };
+        sheet.row(["solves".to_string(), failures]);
+    } else {
+        sheet.row(["solves", "none: this model has no equilibrium"]);
+    }
     let each = quantity::seconds(figures.seconds_per_epoch);
     sheet.row(["time".to_string(), format!("{}, {each} an epoch", quantity::seconds(figures.seconds))]);
     sheet.render()

@@ -52,6 +52,8 @@ pub struct IgnnConfig {
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     pub kind: ModelKind,
+    pub depth: usize,
+    pub drop_edge: f64,
     pub state: Vec<usize>,
     pub activation: Vec<ActivationName>,
     pub slope: f64,
@@ -206,7 +208,10 @@ impl ModelConfig {
 impl SolverConfig {
     /// Sweeps that solves may look back on: those of acceleration, none where it is not used.
     pub fn history(&self) -> usize {
-        if self.method == SolveMethod::Plain { 0 } else { self.depth }
+        match self.method {
+            SolveMethod::Plain | SolveMethod::Ordered => 0,
+            SolveMethod::Auto | SolveMethod::Anderson => self.depth,
+        }
     }
 }
 
@@ -222,6 +227,7 @@ impl IgnnConfig {
             SolveMethod::Auto => solver::Method::Auto,
             SolveMethod::Plain => solver::Method::Plain,
             SolveMethod::Anderson => solver::Method::Anderson,
+            SolveMethod::Ordered => solver::Method::Ordered,
         };
         let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
         SolveParams { tolerance, max_sweeps, patience, measure, method, depth }

@@ -128,7 +128,9 @@ const fn text(path: &'static str, default: &'static str, doc: &'static str) -> F
 /// All fields, in the order in which they are written.
 #[rustfmt::skip] // A table: a field a line or two, read down the columns.
 pub const FIELDS: &[Field] = &[
-    word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out."),
+    word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out (\"ignn\"), or one of the baselines below."),
+    integer("model.depth", 2, 1, LAYERS as u64, "Depth T of a baseline: layers, or how often rows are gathered; of no use to \"ignn\", whose layers are counted by model.state."),
+    number("model.drop_edge", 0.0, Below(0.0, 1.0), "Share of the edges that \"gcn\" and \"sgc\" leave out in each epoch of training (DropEdge)."),
     field("model.state", Widths(LAYERS, 1, 2048), DefaultValue::Widths(&[128]), "Width m of the state; several widths make a stack of equilibrium layers, each fed by the one before."),
     field("model.activation", Words(LAYERS, ActivationName::WORDS), DefaultValue::Words(&["relu"]), "The activation phi of the equation: one for all layers, or one a layer."),
     number("model.slope", 0.01, Closed(0.0, 1.0), "Slope of leaky-relu below zero; of no use to the others."),
@@ -160,7 +162,7 @@ pub const FIELDS: &[Field] = &[
     word("solver.measure", "auto", MeasureName::WORDS,
         "What a residual is relative to: the largest entry of the state, or of each row, which sees what fades along long paths; \"auto\" is \"row\" where rows are normalised."),
     word("solver.method", "auto", SolveMethod::WORDS,
-        "How equilibria are found: sweeps alone (\"plain\"), or with states proposed by what the last sweeps did (\"anderson\"); \"auto\" takes the second where the first sweeps are slow, and tells so in the record."),
+        "How equilibria are found: sweeps alone (\"plain\"); with states proposed by what the last sweeps did (\"anderson\"); row after row where no cycle passes through more than one node (\"ordered\"). \"auto\" takes the last where it can, the second where the first sweeps are slow, and tells so in the record."),
     integer("solver.depth", DEPTH as u64, 1, MAX_DEPTH as u64, "Sweeps that acceleration looks back on; it keeps as many states, and a few more."),
     number("solver.adjoint_tolerance", TOLERANCE, Above(0.0), "The tolerance of adjoint solves."),
     word("solver.gradient", "exact", GradientKind::WORDS,
@@ -192,7 +194,7 @@ pub const FIELDS: &[Field] = &[
     word("train.class_weights", "none", ClassWeights::WORDS, "Whether rare classes weigh more in the loss."),
     word("train.learn", "all", Learn::WORDS,
         "What learns: everything; the read-out alone, step by step, over an equilibrium that stays as it was drawn (\"readout\"); or the same in one go by ridge regression (\"ridge\")."),
-    number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty; 0 chooses it by generalised cross-validation."),
+    number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty beside the mean squared error of the training items; 0 chooses it by generalised cross-validation."),
     integer("train.batch", 1, 0, MOST, "Graphs of a step, where a dataset has many; 0 for all at once."),
     text("train.split", "default", "Split of the dataset to train on."),
     text("train.train_part", "train", "Part of the split whose labels are learned from; \"training\" is found too."),

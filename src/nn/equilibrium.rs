@@ -20,7 +20,9 @@ use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
 use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
-use crate::solver::{Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, truncated};
+use crate::solver::{
+    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, truncated,
+};
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
@@ -46,6 +48,8 @@ struct Side<'g> {
     adjacency: &'g [AdjacencyRef<'g>],
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
+    /// Of a graph without cycles: rows after all that they gather from.
+    order: Option<Vec<u32>>,
     certificate: Option<Certificate>,
     /// The vectors of the last certificate that held.
     kept: Option<Vectors>,
@@ -64,6 +68,7 @@ pub struct Vectors {
 pub struct Equilibrium<'g> {
     activation: Activation,
     radius: Option<f64>,
+    searches: bool,
     forward: Side<'g>,
     backward: Side<'g>,
     scratch: SweepScratch,
@@ -87,12 +92,20 @@ impl<'g> Equilibrium<'g> {
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
-            Side { adjacency, weights, blocks, certificate: None, kept: None }
+            Side {
+                adjacency,
+                weights,
+                blocks,
+                order: ordered::order(adjacency),
+                certificate: None,
+                kept: None,
+            }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
             activation,
             radius: operators.spectral_radius(),
+            searches: true,
             scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,
@@ -112,6 +125,12 @@ impl<'g> Equilibrium<'g> {
         self.adjoint = Matrix::zeros(nodes, width);
         self.signs = self.activation.slope_below().map(|_| Signs::new(nodes, width));
         self
+    }
+
+    /// The same, content with any certificate that holds: for batches of small graphs, where a search for a better one takes
+    /// longer than the solve.
+    pub fn certify_quickly(&mut self) {
+        self.searches = false;
     }
 
     /// Bytes that a layer takes, with or without adjoint, while its solves are certified; acceleration of this depth
@@ -159,7 +178,7 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius);
+        self.forward.certify(self.activation, self.radius, self.searches, None);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -169,14 +188,13 @@ impl<'g> Equilibrium<'g> {
             scratch: &self.scratch,
         };
         let certificate = self.forward.certificate.as_ref();
-        fixed_point::forward(
-            &sweep,
-            self.activation,
-            certificate,
-            params,
-            &mut self.state,
-            &mut self.workspace,
-        )
+        let (activation, state, workspace) = (self.activation, &mut self.state, &mut self.workspace);
+        match &self.forward.order {
+            Some(order) if params.method.takes_order() => {
+                ordered::forward(&sweep, activation, order, certificate, params, state, workspace)
+            }
+            _ => fixed_point::forward(&sweep, activation, certificate, params, state, workspace),
+        }
     }
 
     /// Solves for G with the weights of the last forward solve, from the G at hand.
@@ -194,7 +212,8 @@ impl<'g> Equilibrium<'g> {
             packed.repack_adjoint(*w);
         }
         if backward == Backward::Exact {
-            self.backward.certify(self.activation, self.radius);
+            let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
+            self.backward.certify(self.activation, self.radius, self.searches, hint);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -216,7 +235,12 @@ impl<'g> Equilibrium<'g> {
         match backward {
             Backward::Exact => {
                 let certificate = self.backward.certificate.as_ref();
-                fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace)
+                match &self.backward.order {
+                    Some(order) if params.method.takes_order() => {
+                        ordered::adjoint(&sweep, derivative, order, certificate, params, adjoint, workspace)
+                    }
+                    _ => fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace),
+                }
             }
             Backward::Truncated { steps, damping } => {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
@@ -248,13 +272,22 @@ impl Side<'_> {
         sweep::terms(self.adjacency, &self.weights)
     }
 
-    /// The certificate for the weights at hand: with the vectors of the last one where these still do.
-    fn certify(&mut self, activation: Activation, radius: Option<f64>) {
+    /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did
+    /// for the other direction.
+    fn certify(
+        &mut self,
+        activation: Activation,
+        radius: Option<f64>,
+        searches: bool,
+        hint: Option<&Vec<f32>>,
+    ) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
-        let certificate = kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius));
+        let closed = || Some(Certificate::closed(&terms, slope)).filter(Certificate::holds);
+        let kept = kept.or_else(|| if searches { None } else { closed() });
+        let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {
             let norm = certificate.norm();
             let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);

@@ -101,6 +101,7 @@ fn run(
     let size = certificate.size(state.rows(), |i| state.row(i));
     Ok(SolveInfo {
         sweeps,
+        row_updates: (sweeps * state.rows()) as u64,
         relative_residual: relative_residual(&change, params.measure),
         contraction: Some(certificate.q),
         certified_error: certificate.error_of_read(change.weighted, size, sweep.input, activation),

@@ -110,6 +110,8 @@ pub enum Stopped {
 pub struct SolveInfo {
     /// Sweeps made.
     pub sweeps: usize,
+    /// Rows that were computed.
+    pub row_updates: u64,
     /// By the measure asked for, of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
@@ -139,6 +141,7 @@ impl SolveInfo {
             };
             Self {
                 sweeps: sum.sweeps + next.sweeps,
+                row_updates: sum.row_updates + next.row_updates,
                 relative_residual: sum.relative_residual.max(next.relative_residual),
                 contraction: worse(sum.contraction, next.contraction),
                 certified_error: error(sum.certified_error, next.certified_error),
@@ -205,6 +208,14 @@ pub enum SolveError {
         direction: &'static str,
         /// The bound.
         q: f64,
+    },
+    /// In a layer that is computed, not solved.
+    #[error("row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help")]
+    State {
+        /// The first such row.
+        row: usize,
+        /// The entry.
+        found: f32,
     },
     /// Grown beyond all bounds, sweep by sweep.
     #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
@@ -286,6 +297,7 @@ impl Solve<'_> {
         };
         Ok(SolveInfo {
             sweeps: walk.sweeps,
+            row_updates: (walk.sweeps * state.rows()) as u64,
             relative_residual: walk.residual,
             contraction: certificate.map(|certificate| certificate.q),
             certified_error: if walk.sweeps > 0 { certificate.and_then(error) } else { None },
@@ -373,7 +385,7 @@ impl Walk {
     fn new(at: usize, is_certified: bool, params: &SolveParams) -> Self {
         let (method, why) = match params.method {
             Method::Auto => (Used::Plain, Why::Fast),
-            Method::Plain => (Used::Plain, Why::Asked),
+            Method::Plain | Method::Ordered => (Used::Plain, Why::Asked),
             Method::Anderson => (Used::Anderson, Why::Asked),
         };
         Self {

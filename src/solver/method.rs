@@ -13,6 +13,15 @@ pub enum Method {
     Plain,
     /// Anderson mixing from the start on.
     Anderson,
+    /// Row after row where no cycle passes through more than one, sweeps elsewhere.
+    Ordered,
+}
+
+impl Method {
+    /// Whether the order of a graph without cycles is used.
+    pub fn takes_order(self) -> bool {
+        matches!(self, Self::Auto | Self::Ordered)
+    }
 }
 
 /// What was taken.
@@ -23,6 +32,8 @@ pub enum Used {
     Plain,
     /// Sweeps, and proposals from what they did.
     Anderson,
+    /// Row after row, each settled before those that gather from it; then sweeps.
+    Ordered,
     /// In place, by all threads at once.
     Asynchronous,
     /// A set number of damped sweeps.
@@ -39,6 +50,8 @@ pub enum Why {
     Fast,
     /// At the rate of its sweeps it had many to go.
     Slow,
+    /// No cycle passes through more than one node.
+    Acyclic,
     /// Proposals did not help, or the small system gave none: sweeps alone went on.
     FellBack,
 }

@@ -10,6 +10,7 @@
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
 //! | [`anderson`] | fewer sweeps: where the last few are heading |
+//! | [`ordered`] | row after row, where no cycle passes through more than one |
 //! | [`method`] | what is asked for, what was taken, and why |
 //! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
 //! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
@@ -23,6 +24,7 @@ mod entries;
 pub mod fixed_point;
 pub mod graph_radii;
 pub mod method;
+pub mod ordered;
 pub mod posedness;
 pub mod projection;
 pub mod spectral;

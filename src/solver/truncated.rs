@@ -52,6 +52,7 @@ pub fn adjoint(
     }
     Ok(SolveInfo {
         sweeps: steps,
+        row_updates: (steps * state.rows()) as u64,
         relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,

@@ -22,10 +22,10 @@ use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{backward, clip, decay, method, monitor, schedule};
+use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::{Ignn, Mode, Model};
@@ -81,20 +81,21 @@ pub(super) enum Ground<'g> {
 
 /// What the steps of an epoch came to.
 #[derive(Default)]
-struct Steps {
+pub(super) struct Steps {
     /// Mean over the items.
-    loss: f64,
+    pub loss: f64,
     /// Of the last one.
-    gradient_norm: f64,
-    learning_rate: f64,
+    pub gradient_norm: f64,
+    pub learning_rate: f64,
     /// The training part as the steps saw it, where they saw all of it.
-    train: Option<PartRecord>,
+    pub train: Option<PartRecord>,
 }
 
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
+        learnable(&config)?;
         let (model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
@@ -183,7 +184,7 @@ impl<'g> Trainer<'g> {
             let record = self.advance()?;
             observer.epoch(&record)?;
             self.heed_failures(&record, observer)?;
-            let is_last = record.epoch >= self.config.train.epochs;
+            let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);
             }
@@ -197,6 +198,12 @@ impl<'g> Trainer<'g> {
         }
     }
 
+    /// Epochs to come, at most: a regression is done in one.
+    fn epochs(&self) -> u64 {
+        let epochs = self.config.train.epochs;
+        if self.config.train.learn == Learn::Ridge { epochs.min(1) } else { epochs }
+    }
+
     fn is_out_of_patience(&self, epoch: u64) -> bool {
         let patience = self.config.train.stop_after;
         let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.epoch));
@@ -206,7 +213,7 @@ impl<'g> Trainer<'g> {
     /// One epoch: the record of the model at hand, and its steps, but after the last epoch.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
-        let is_last = epoch >= self.config.train.epochs;
+        let is_last = epoch >= self.epochs();
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
@@ -220,7 +227,9 @@ impl<'g> Trainer<'g> {
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         self.failures += solves.failures(is_exact);
         let (forward, adjoint) = (solves.forward(), solves.adjoint());
-        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(0.0, f64::max);
+        // Not a number where nothing is solved.
+        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(f64::NAN, f64::max);
+        let contraction = forward.and_then(|solve| solve.contraction);
         let (nodes_per_second, edges_per_second) = solves.rates();
         Ok(EpochRecord {
             epoch,
@@ -231,7 +240,7 @@ impl<'g> Trainer<'g> {
             forward,
             adjoint,
             layers: solves.by_layer(),
-            contraction: forward.contraction.unwrap_or(largest(|layer| layer.by_eigenvalue)),
+            contraction: contraction.unwrap_or_else(|| largest(|layer| layer.by_eigenvalue)),
             weight_radius: largest(|layer| layer.omega),
             gradient_norm: steps.gradient_norm,
             learning_rate: steps.learning_rate,
@@ -278,6 +287,7 @@ impl<'g> Trainer<'g> {
         let epoch = self.epoch;
         let backward = (self.config.train.learn == Learn::All).then(|| backward(&self.config));
         let steps = match &mut self.ground {
+            _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
             Ground::Many(many) => {
                 let batches = many.batches(&self.config, epoch);
@@ -299,9 +309,9 @@ impl<'g> Trainer<'g> {
         let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
-        if model.has_norms() {
+        if model.trains_apart() {
             let clock = Instant::now();
-            let solved = one.solve(model, config, Mode::Training).map_err(wrong)?;
+            let solved = one.solve(model, config, Mode::Training(epoch)).map_err(wrong)?;
             solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
             seconds.forward += clock.elapsed().as_secs_f64();
         }
@@ -353,7 +363,7 @@ impl<'g> Trainer<'g> {
     }
 
     /// The dataset, for messages.
-    fn place(&self) -> PathBuf {
+    pub(super) fn place(&self) -> PathBuf {
         self.task.dataset().directory().path().into()
     }
 
@@ -404,8 +414,8 @@ impl<'g> Trainer<'g> {
     }
 
     fn heed_failures(&self, record: &EpochRecord, observer: &mut dyn Observer) -> Result<(), TrainError> {
-        let only = [LayerRecord { solves: 1, forward: record.forward, adjoint: record.adjoint }];
-        let layers = if record.layers.is_empty() { &only[..] } else { &record.layers };
+        let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
+        let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         for (at, layer) in layers.iter().enumerate() {
             let adjoint = layer.adjoint.filter(|_| is_exact);
@@ -426,6 +436,24 @@ impl<'g> Trainer<'g> {
         Ok(())
     }
 
+    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is
+    /// the one at hand from then on.
+    ///
+    /// # Panics
+    /// Where nodes, not graphs, have the labels.
+    pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
+        let (epoch, place) = (self.epoch, self.place());
+        if let Some(best) = &self.best {
+            self.model.take_values(best.values.clone());
+        }
+        let Self { model, ground: Ground::Many(many), config, .. } = self else {
+            panic!("embeddings of graphs")
+        };
+        let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
+        assert!(ids.iter().enumerate().all(|(at, &id)| at == id as usize), "every graph in its order");
+        Ok(rows)
+    }
+
     /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
@@ -437,8 +465,13 @@ impl<'g> Trainer<'g> {
             Labels::Single { .. } => LabelKind::Single,
             Labels::Multi { .. } => LabelKind::Multi,
         };
+        let mut config = self.config.clone();
+        if config.model.pooling == PoolingName::Auto && self.model.pooling.is_some() {
+            // The file tells what is predicted, whatever it is used on.
+            config.model.pooling = PoolingName::Sum;
+        }
         Model {
-            config: self.config.clone(),
+            config,
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.dataset().manifest().checksum(),
@@ -448,7 +481,7 @@ impl<'g> Trainer<'g> {
 }
 
 impl Steps {
-    fn none() -> Self {
+    pub fn none() -> Self {
         Self { loss: f64::NAN, gradient_norm: f64::NAN, learning_rate: 0.0, train: None }
     }
 }

@@ -161,3 +161,103 @@ fn the_history_takes_no_more_memory_than_told() {
         });
     }
 }
+
+/// A few long chains with loops and shortcuts, renormalised: each row gathers from earlier ones and from itself.
+#[test]
+fn without_cycles_rows_in_their_order_are_the_equilibrium() {
+    let mut random = Random::new(74);
+    for (round, activation) in ACTIVATIONS.into_iter().cycle().take(24).enumerate() {
+        let nodes = 150;
+        let mut entries: Vec<_> = (1..nodes).map(|i| (i - 1, i, 1.0)).collect();
+        entries.extend((0..40).map(|_| {
+            let (a, b) = (random.below(nodes), random.below(nodes));
+            (a.min(b), a.max(b), 1.0)
+        }));
+        entries.sort_by_key(|entry| (entry.0, entry.1));
+        entries.dedup_by_key(|entry| (entry.0, entry.1));
+        entries.retain(|entry| entry.0 != entry.1);
+        let (incoming, outgoing) = Equation::directions(&Graph { nodes, entries }, 1 + round % 2);
+        let m = [1, 5, 16, 20][round % 4];
+        let mut w = Matrix::from_fn(m, m, |_, _| random.sign() as f32);
+        for k in 0..m {
+            let norm: f32 = w.row(k).iter().map(|x| x.abs()).sum();
+            w.row_mut(k).iter_mut().for_each(|x| *x *= 0.9 / norm.max(1e-3));
+        }
+        let b = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
+        let equation =
+            Equation { incoming: vec![incoming], outgoing: vec![outgoing], w: vec![w], b, activation };
+        let r = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
+        let plain = equation.forward(&with(Method::Plain, 1));
+        let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
+        let x = &plain.state;
+        for (is_adjoint, input, plain) in [(false, &equation.b, &plain), (true, &r, &back)] {
+            equation.with_sweep(is_adjoint, input, |sweep, certificate| {
+                let adjacency: Vec<_> = sweep.terms.iter().map(|term| term.adjacency).collect();
+                let order = ordered::order(&adjacency).unwrap();
+                let mut state = Matrix::zeros(nodes, m);
+                let mut workspace = Workspace::new(nodes, m, !certificate.holds());
+                let (certificate, params) = (Some(&certificate), with(Method::Ordered, 1));
+                let info = if is_adjoint {
+                    let derivative = Derivative::State { activation, state: x.view() };
+                    ordered::adjoint(
+                        sweep,
+                        derivative,
+                        &order,
+                        certificate,
+                        &params,
+                        &mut state,
+                        &mut workspace,
+                    )
+                } else {
+                    ordered::forward(
+                        sweep,
+                        activation,
+                        &order,
+                        certificate,
+                        &params,
+                        &mut state,
+                        &mut workspace,
+                    )
+                };
+                let info = info.unwrap();
+                assert!(info.converged && info.sweeps <= 3 && info.sweeps < plain.info.sweeps, "{info:?}");
+                assert_eq!((info.choice.method, info.choice.why), (Used::Ordered, Why::Acyclic));
+                assert!(info.row_updates < plain.info.row_updates);
+                let bounds =
+                    info.certified_error.unwrap().largest + plain.info.certified_error.unwrap().largest;
+                let distance = to_mat(&plain.state).distance(&to_mat(&state));
+                assert!(distance <= bounds, "{distance} above {bounds}");
+            });
+        }
+    }
+}
+
+#[test]
+fn an_order_is_found_where_there_is_one() {
+    let order = |nodes: usize, edges: &[(usize, usize)]| {
+        let graph = Graph { nodes, entries: edges.iter().map(|&(i, j)| (i, j, 1.0)).collect() };
+        let csr = graph.csr(false);
+        ordered::order(&[csr.view()])
+    };
+    assert_eq!(order(3, &[(2, 1), (1, 0), (0, 0)]), Some(vec![2, 1, 0]));
+    assert_eq!(order(0, &[]), Some(vec![]));
+    assert_eq!(order(2, &[(0, 1), (1, 0)]), None);
+    assert_eq!(order(4, &[(0, 1), (1, 2), (2, 3), (3, 1)]), None);
+    let mut random = Random::new(75);
+    for _ in 0..200 {
+        let graph = Graph::random(&mut random);
+        let csr = graph.csr(false);
+        let is_acyclic = components::Components::of(&csr.view());
+        let alone = (0..graph.nodes).all(|i| {
+            let own = is_acyclic.of[i];
+            own == components::NO_CYCLE || is_acyclic.of.iter().filter(|&&other| other == own).count() == 1
+        });
+        let found = ordered::order(&[csr.view()]);
+        assert_eq!(found.is_some(), alone);
+        if let Some(order) = found {
+            let mut place = vec![0; graph.nodes];
+            order.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at);
+            assert!(graph.entries.iter().all(|&(source, target, _)| place[source] <= place[target]));
+        }
+    }
+}
