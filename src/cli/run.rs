@@ -9,6 +9,7 @@ use ignn::metrics::Metric;
 use ignn::predict;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
+use ignn::solver::Stopped;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
 use serde_json::{Value, json};
 
@@ -178,8 +179,9 @@ impl Curve {
     /// The figures at the end.
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
-        let converged =
-            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.converged));
+        let converged = self.last.as_ref().is_none_or(|record| {
+            record.forward.is_none_or(|solve| solve.converged || solve.stopped == Stopped::Truncated)
+        });
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -386,7 +388,12 @@ fn one_run(figures: &Figures) -> String {
     let (forward, adjoint) = figures.sweeps;
     if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
         sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
+        let is_truncated =
+            |record: &EpochRecord| record.forward.is_some_and(|solve| solve.stopped == Stopped::Truncated);
         let failures = match figures.failures {
+            0 if figures.last.as_ref().is_some_and(is_truncated) => {
+                "a set number of steps each, whether or not they converge".to_string()
+            }
             0 => "all converged".to_string(),
             failures => format!("{failures} did not converge"),
         };

@@ -9,11 +9,12 @@ use std::path::Path;
 use ignn_format::FormatError;
 
 use super::error::PredictError;
+use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::models::file::name;
 use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, Operators, Slot};
+use crate::nn::{Features, Operators, Slot, structural};
 use crate::solver::{Posedness, SolveInfo, SolveParams};
 
 /// Nodes that are read out at once, at most.
@@ -43,7 +44,7 @@ impl<'g> Predictor<'g> {
         operators: &'g Operators<'g>,
     ) -> Result<Self, PredictError> {
         check_finite(model, origin)?;
-        let features = features(model, origin, dataset)?;
+        let features = features(model, origin, dataset, operators)?;
         let manifest = dataset.manifest();
         let facts = Facts {
             nodes: manifest.nodes as usize,
@@ -118,7 +119,12 @@ impl Prediction<'_> {
 }
 
 /// What the model takes for the features of this dataset's nodes.
-fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features, PredictError> {
+fn features(
+    model: &Model,
+    origin: &Path,
+    dataset: &Dataset,
+    operators: &Operators<'_>,
+) -> Result<Features, PredictError> {
     let shape =
         |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
     let place = dataset.directory().path();
@@ -136,11 +142,23 @@ fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features,
         let expected = format!("{} or {}", name::OMEGA, name::E);
         return Err(FormatError::invalid(origin, "parameters", names.join(", "), expected).into());
     };
-    let (found, expected) = (dataset.directory().features()?.columns, columns as u64);
+    let made = match model.config.model.kind {
+        ModelKind::Structural => Some(structural::features(operators, model.config.model.hops)),
+        _ => None,
+    };
+    let found = match &made {
+        Some(made) => made.cols() as u64,
+        None => dataset.directory().features()?.columns,
+    };
+    let expected = columns as u64;
     if found != expected {
         return Err(PredictError::Columns { model: origin.into(), dataset: place.into(), found, expected });
     }
-    Ok(Features::read(dataset)?)
+    match made {
+        Some(made) => Ok(Features::Dense(made)),
+        None if model.config.model.normalise_features => Ok(Features::read(dataset)?.normalised()),
+        None => Ok(Features::read(dataset)?),
+    }
 }
 
 /// A number that is none would only be found in the predictions.

@@ -25,13 +25,14 @@ use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds
 use super::settings::{backward, clip, decay, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
+use crate::models::file::name;
 use crate::models::{Ignn, Mode, Model};
 use crate::nn::{Backward, Operators, Slot};
 use crate::optim::Optimiser;
-use crate::solver::{Posedness, SolveInfo};
+use crate::solver::{Posedness, SolveInfo, Stopped};
 
 /// The best model so far, by the monitored metric on the validation part.
 #[derive(Clone, Debug)]
@@ -98,7 +99,11 @@ impl<'g> Trainer<'g> {
         let (model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
-                let model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                if config.model.kind == ModelKind::LabelPropagation {
+                    let known = model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
+                    task.put_labels(&mut known.expect("a table of labels").value);
+                }
                 let one = OneGraph::new(task, &model, operators)?;
                 (model, Ground::One(one))
             }
@@ -183,7 +188,7 @@ impl<'g> Trainer<'g> {
             let record = self.advance()?;
             observer.epoch(&record)?;
             self.heed_failures(&record, observer)?;
-            let is_last = record.epoch >= self.config.train.epochs;
+            let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);
             }
@@ -197,6 +202,12 @@ impl<'g> Trainer<'g> {
         }
     }
 
+    /// Epochs at most; none where nothing learns.
+    fn epochs(&self) -> u64 {
+        let learns = self.config.model.kind != ModelKind::LabelPropagation;
+        if learns { self.config.train.epochs } else { 0 }
+    }
+
     fn is_out_of_patience(&self, epoch: u64) -> bool {
         let patience = self.config.train.stop_after;
         let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.epoch));
@@ -206,7 +217,7 @@ impl<'g> Trainer<'g> {
     /// One epoch: the record of the model at hand, and its steps, but after the last epoch.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
-        let is_last = epoch >= self.config.train.epochs;
+        let is_last = epoch >= self.epochs();
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
@@ -412,9 +423,13 @@ impl<'g> Trainer<'g> {
         for (at, layer) in layers.iter().enumerate() {
             let adjoint = layer.adjoint.filter(|_| is_exact);
             for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
-                let Some(SolveInfo { converged: false, sweeps, relative_residual, .. }) = solve else {
+                let Some(SolveInfo { converged: false, sweeps, relative_residual, stopped, .. }) = solve
+                else {
                     continue;
                 };
+                if stopped == Stopped::Truncated {
+                    continue;
+                }
                 let (epoch, residual) = (record.epoch, relative_residual);
                 let layer = if layers.len() > 1 { format!(", layer {at}") } else { String::new() };
                 if self.config.solver.on_failure == OnFailure::Stop {
