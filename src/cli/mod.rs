@@ -6,6 +6,8 @@ mod check;
 mod choices;
 mod completions;
 mod count;
+mod crossval;
+mod crossval_report;
 mod demo;
 mod eval;
 mod export;
@@ -20,6 +22,7 @@ mod on_dataset;
 mod predict;
 mod progress;
 mod radius;
+mod report;
 mod run;
 mod sample;
 mod score_tables;
@@ -99,11 +102,13 @@ enum Command {
     Ingest(ingest::Command),
     Generate(generate::Command),
     Train(train::Command),
+    Crossval(crossval::Command),
     Inspect(inspect::Command),
     Check(check::Command),
     Export(export::Command),
     Predict(predict::Command),
     Eval(eval::Command),
+    Report(report::Command),
     Demo(demo::Command),
     Bench(bench::Command),
     Completions(completions::Command),
@@ -118,11 +123,13 @@ impl Cli {
             Command::Ingest(command) => command.run(&session),
             Command::Generate(command) => command.run(&session),
             Command::Train(command) => command.run(&session),
+            Command::Crossval(command) => command.run(&session),
             Command::Inspect(command) => command.run(&session),
             Command::Check(command) => command.run(&session),
             Command::Export(command) => command.run(&session),
             Command::Predict(command) => command.run(&session),
             Command::Eval(command) => command.run(&session),
+            Command::Report(command) => command.run(&session),
             Command::Demo(command) => command.run(&session),
             Command::Bench(command) => command.run(&session),
             Command::Completions(command) => command.run(&session),

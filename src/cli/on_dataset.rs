@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Dataset;
+use ignn::kernels::Relations;
 use ignn::models::Model;
 use ignn::nn::Operators;
-use ignn::predict::{self, Prediction, Predictor, Truth};
-use ignn::report::quantity::{plural, seconds};
+use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
+use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
-use ignn_format::Relation;
+use ignn_format::FormatError;
+use ignn_format::graphs::Graphs;
+use ignn_format::labels::Labels;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -52,12 +55,21 @@ pub struct Opened {
     pub dataset: Dataset,
     /// The model.
     pub model: Model,
-    relations: Vec<Relation>,
+    /// Its graphs, where it has many.
+    pub graphs: Option<Graphs>,
+    /// What the model predicts.
+    pub item: Item,
+    relations: Relations,
     file: PathBuf,
     params: SolveParams,
 }
 
 impl ModelArgs {
+    /// A model as its own configuration solves it.
+    pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
+        Self { dataset, model, tolerance: None, max_sweeps: None }
+    }
+
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
         let dataset = Dataset::open(&self.dataset)?;
@@ -66,11 +78,25 @@ impl ModelArgs {
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
-        Ok(Opened { relations: dataset.relations()?, dataset, model, file, params })
+        let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
+        Ok(Opened { relations: dataset.relations()?.into(), dataset, model, graphs, item, file, params })
     }
 }
 
 impl Opened {
+    /// What can be predicted or judged.
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
+    }
+
+    /// Whether there are labels of what is predicted.
+    pub fn has_labels(&self) -> bool {
+        match (self.item, &self.graphs) {
+            (Item::Graph, graphs) => graphs.as_ref().is_some_and(|graphs| !graphs.labels.is_empty()),
+            (Item::Node, _) => self.dataset.manifest().labels.is_some(),
+        }
+    }
+
     /// The graph.
     pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
         console.phase("bound the graph", None, Unit::Items("nodes"));
@@ -84,8 +110,10 @@ impl Opened {
         console: &Console,
     ) -> Result<(Predictor<'g>, Standing)> {
         console.phase("read features", None, Unit::Items("nodes"));
-        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators)?;
+        let graphs = self.graphs.as_ref();
+        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
         let posedness = predictor.posedness();
+        let certified_graphs = predictor.certified_graphs();
         let known = !self.model.dataset.is_empty();
         let standing = Standing {
             dataset: self.dataset.directory().path().into(),
@@ -94,6 +122,7 @@ impl Opened {
             is_certified: (!posedness.is_empty())
                 .then(|| posedness.iter().all(|layer| layer.condition != Condition::NotCertified)),
             posedness,
+            graphs: graphs.zip(certified_graphs).map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
             solve: None,
         };
@@ -117,12 +146,12 @@ impl Opened {
     }
 
     /// Solves; a note where that did not converge.
-    pub fn solve<'g>(
+    pub fn solve(
         &self,
-        predictor: Predictor<'g>,
+        predictor: Predictor<'_>,
         standing: &mut Standing,
         console: &Console,
-    ) -> Result<Prediction<'g>> {
+    ) -> Result<Prediction> {
         console.phase("solve", None, Unit::Items("sweeps"));
         let prediction = predictor.solve(&self.params)?;
         standing.solve = prediction.solve();
@@ -144,7 +173,17 @@ impl Opened {
     /// The dataset's labels in the model's classes; an error where they cannot be compared, or there are none.
     pub fn truth(&self, console: &Console) -> Result<Truth> {
         let directory = self.dataset.directory();
-        let truth = Truth::new(directory.labels()?, &self.model.classes, self.model.labels)
+        let labels = match (self.item, &self.graphs) {
+            (Item::Graph, Some(graphs)) if graphs.labels.is_empty() => {
+                let (path, what) = (directory.path().into(), "labels of graphs".into());
+                return Err(FormatError::Missing { path, what, hint: String::new() }.into());
+            }
+            (Item::Graph, Some(graphs)) => {
+                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
+            }
+            _ => directory.labels()?,
+        };
+        let truth = Truth::new(labels, &self.model.classes, self.model.labels)
             .map_err(|error| anyhow::anyhow!("{}: {error}", directory.path().display()))?;
         if truth.left_out() > 0 {
             let labels = plural(truth.left_out(), "label", "labels");
@@ -168,6 +207,9 @@ pub struct Standing {
     #[serde(rename = "certified")]
     pub is_certified: Option<bool>,
     posedness: Vec<Posedness>,
+    /// Graphs on which exactly one equilibrium is certain, and all of them; none where the dataset is one graph.
+    #[serde(rename = "graphs_certified_of")]
+    graphs: Option<[u64; 2]>,
     tolerance: f64,
     solve: Option<SolveInfo>,
 }
@@ -198,6 +240,13 @@ impl Standing {
             Some(_) => format!("certified: {}", self.bound_words()),
         };
         sheet.row(["equilibrium".into(), condition]);
+        if let Some([certified, all]) = self.graphs {
+            let words = match certified == all {
+                true => format!("{}, each certified by its own bound", count(all)),
+                false => format!("{}, {} of them certified by their own bound", count(all), count(certified)),
+            };
+            sheet.row(["graphs".into(), words]);
+        }
         if let Some(solve) = &self.solve {
             let how = match solve.stopped {
                 Stopped::Converged => "converged",

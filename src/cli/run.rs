@@ -8,21 +8,17 @@ use anyhow::{Context, Result, bail};
 use ignn::metrics::Metric;
 use ignn::predict;
 use ignn::report::quantity;
+pub use ignn::report::runs::{CONFIG, DATASET, METRICS, RUN};
 use ignn::report::sheet::Sheet;
 use ignn::solver::Stopped;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
 use serde_json::{Value, json};
 
-/// The resolved configuration.
-pub const CONFIG: &str = "config.toml";
-/// The dataset's path, for `--resume`.
-pub const DATASET: &str = "dataset.txt";
-/// Records, a line an epoch.
-pub const METRICS: &str = "metrics.jsonl";
+use super::machine;
+
 /// Event files.
 pub const TENSORBOARD: &str = "tensorboard";
-/// Final figures.
-pub const RUN: &str = "run.json";
+
 /// Whether a directory is a run, or one of several seeds.
 pub fn is_run(directory: &Path) -> bool {
     directory.join(CONFIG).is_file() || !seeds(directory).is_empty()
@@ -34,10 +30,11 @@ pub fn is_empty(directory: &Path) -> bool {
 }
 
 /// The runs in a directory of several seeds; none where something else is in it.
-fn seeds(directory: &Path) -> Vec<PathBuf> {
+pub fn seeds(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut seeds: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    seeds.sort();
+    // Seed 10 comes after seed 9.
+    seeds.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
     let is_seed = |path: &PathBuf| {
         let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed-"));
         named && path.join(CONFIG).is_file()
@@ -179,9 +176,8 @@ impl Curve {
     /// The figures at the end.
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
-        let converged = self.last.as_ref().is_none_or(|record| {
-            record.forward.is_none_or(|solve| solve.converged || solve.stopped == Stopped::Truncated)
-        });
+        let converged =
+            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.is_done()));
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -257,6 +253,7 @@ pub fn facts(figures: &Figures, task: &Task, threads: usize, peak: Option<u64>) 
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "dataset": {
+            "name": task.dataset().directory().path().file_name().map(|name| name.to_string_lossy()),
             "checksum": manifest.checksum(),
             "nodes": manifest.nodes,
             "train": task.parts().train.len(),
@@ -267,6 +264,10 @@ pub fn facts(figures: &Figures, task: &Task, threads: usize, peak: Option<u64>) 
             "threads": threads,
             "simd": ignn::kernels::Isa::chosen().name(),
             "peak_bytes": peak,
+            "cores": machine::cores(),
+            "memory_bytes": machine::memory(),
+            "processor": machine::processor(),
+            "ended": machine::today(),
         },
         "figures": figures_json(figures),
     })

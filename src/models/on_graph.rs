@@ -11,8 +11,8 @@ use super::pass::Pass;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::gradient;
 use crate::nn::{
-    Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, clear_rows, elementwise,
-    linear, normalise, scatter_rows, select_rows,
+    Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory,
+    clear_rows, elementwise, linear, normalise, scatter_rows, select_rows,
 };
 use crate::optim::values_and_gradients;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
@@ -37,6 +37,7 @@ pub enum Mode {
 }
 
 /// What a layer is fed by.
+#[allow(clippy::large_enum_variant)] // One a layer.
 enum Fed<'g> {
     Features(Input<'g>),
     Below(Feed<'g>),
@@ -201,6 +202,15 @@ impl<'g> OnGraph<'g> {
     pub fn into_result(mut self) -> Matrix {
         let Layer { body, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
+    }
+
+    /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a graph.
+    pub fn seen(self, model: &Ignn) -> Matrix {
+        let Some(pooling) = model.pooling else { return self.into_result() };
+        let result = self.result();
+        let mut pooled = Matrix::zeros(self.graphs.len() - 1, result.cols());
+        pooling.forward(&self.graphs, result, &mut PoolingMemory::default(), pooled.view_mut());
+        pooled
     }
 
     fn top(&self) -> &Layer<'g> {

@@ -122,11 +122,11 @@ impl Map for GcniiOnGraph<'_> {
         let start = self.kept[0].view_mut();
         elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), start);
         let mut sum = Matrix::zeros(nodes, width);
-        for step in 1..=self.shape.depth {
+        for (step, &w) in values.iter().enumerate().skip(1) {
             let before =
                 if step == 1 || trains { self.kept[step.min(count) - 1].view() } else { state.view() };
             self.mix(step, before, spare, &mut sum);
-            let mixed = self.shape.mixed(step, values[step]);
+            let mixed = self.shape.mixed(step, w);
             linear::forward(mixed.view(), None, sum.view(), state.view_mut());
             elementwise::activate(self.shape.activation, state.view_mut());
             if let Some(kept) = self.kept.get_mut(step) {

@@ -26,6 +26,7 @@
 //! | [`normalise`] | rows scaled to length 1 |
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | rows to logits: linear, or several layers |
+//! | [`svm`] | rows to classes by support vector machines |
 //! | [`loss`] | logits and targets to a number and its gradient |
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
@@ -51,10 +52,12 @@ pub mod pooling;
 pub mod propagate;
 pub mod random;
 pub mod readout;
+pub mod ridge;
 pub mod rows;
 pub mod selected;
 pub mod steady;
 pub mod structural;
+pub mod svm;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,10 @@
 
 pub mod histogram;
 pub mod json_lines;
+pub mod page;
 pub mod quantity;
+pub mod runs;
 pub mod sheet;
+pub mod study;
 pub mod table;
 pub mod tensorboard;

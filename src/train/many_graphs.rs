@@ -13,7 +13,8 @@ use crate::config::IgnnConfig;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::{AdjacencyError, Selection};
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
-use crate::nn::{Backward, Input, Operators, random};
+use crate::nn::ridge::Ridge;
+use crate::nn::{Backward, Equilibrium, Input, Operators, random};
 use crate::solver::SolveInfo;
 
 /// Nodes of graphs that are evaluated together, about.
@@ -136,6 +137,40 @@ impl<'g> ManyGraphs<'g> {
         Ok((logits, ids, solves))
     }
 
+    /// What the read-out sees of all labelled graphs, or nodes, of the dataset; and which they are.
+    pub fn rows(&self, model: &mut Ignn, config: &IgnnConfig) -> Result<(Matrix, Vec<u32>), BatchError> {
+        let all: Vec<u32> = (0..self.graphs.len() as u32).collect();
+        let (mut rows, mut width) = (Collected::default(), 0);
+        for chunk in self.chunks(&all) {
+            self.on(model, &chunk, false, |model, on, mut pass| {
+                on.forward(model, &config.forward(), Mode::Evaluation)?;
+                on.read_out(model, &mut pass, None);
+                width = pass.rows().cols();
+                rows.add(pass.rows(), pass.ids());
+                Ok(())
+            })?;
+        }
+        Ok(rows.finish(width))
+    }
+
+    /// Adds the rows of the training items, without dropout; how each layer was solved.
+    pub fn add_rows(
+        &self,
+        model: &mut Ignn,
+        config: &IgnnConfig,
+        ridge: &mut Ridge,
+    ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
+        let chunk = |chunk: Vec<u32>| {
+            self.on(model, &chunk, false, |model, on, mut pass| {
+                let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
+                on.read_out(model, &mut pass, None);
+                ridge.add(pass.rows(), pass.ids(), self.task.targets());
+                Ok(solves)
+            })
+        };
+        self.chunks(&self.parts.train).into_iter().map(chunk).collect()
+    }
+
     /// Loss and scores of the parts that steps do not see, and of the training part where that is asked for.
     #[allow(clippy::type_complexity)] // Parts and solves, each what it says.
     pub fn evaluate(
@@ -192,6 +227,7 @@ impl<'g> ManyGraphs<'g> {
         let rows = selection.first_row().iter().map(|&row| row as u64).collect();
         let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
         let mut on = on.with_ids(selection.source());
+        on.equilibria_mut().for_each(Equilibrium::certify_quickly);
         let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
         let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();

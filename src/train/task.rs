@@ -1,10 +1,10 @@
 //! What training needs of a dataset: its relations, labels, and the nodes of each part of a split.
 //! It reads and checks; it holds no model.
 
+use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
-use ignn_format::{FormatError, Relation};
 
 use super::TrainError;
 use crate::config::{
@@ -12,6 +12,7 @@ use crate::config::{
 };
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
+use crate::kernels::Relations;
 use crate::metrics::Scores;
 use crate::models::{Facts, ModelError};
 use crate::nn::{Features, LossKind, Operators, Targets, structural};
@@ -65,7 +66,7 @@ fn is_labelled(labels: &Labels, item: u32) -> bool {
 #[derive(Debug)]
 pub struct Task {
     dataset: Dataset,
-    relations: Vec<Relation>,
+    relations: Relations,
     labels: Labels,
     parts: Parts,
     /// Where a split is over graphs: all of them, and those of each part.
@@ -90,7 +91,7 @@ impl Task {
         config: &IgnnConfig,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
-        let relations = dataset.relations()?;
+        let relations = Relations::from(dataset.relations()?);
         let graphs = dataset.directory().graphs()?;
         let pools = match (&graphs, config.model.pooling) {
             (_, PoolingName::None) => false,

@@ -22,10 +22,10 @@ use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{backward, clip, decay, method, monitor, schedule};
+use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::file::name;
@@ -82,20 +82,21 @@ pub(super) enum Ground<'g> {
 
 /// What the steps of an epoch came to.
 #[derive(Default)]
-struct Steps {
+pub(super) struct Steps {
     /// Mean over the items.
-    loss: f64,
+    pub loss: f64,
     /// Of the last one.
-    gradient_norm: f64,
-    learning_rate: f64,
+    pub gradient_norm: f64,
+    pub learning_rate: f64,
     /// The training part as the steps saw it, where they saw all of it.
-    train: Option<PartRecord>,
+    pub train: Option<PartRecord>,
 }
 
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
+        learnable(&config)?;
         let (model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
@@ -202,10 +203,13 @@ impl<'g> Trainer<'g> {
         }
     }
 
-    /// Epochs at most; none where nothing learns.
+    /// Epochs to come, at most: a regression is done in one, and propagated labels are not learned.
     fn epochs(&self) -> u64 {
-        let learns = self.config.model.kind != ModelKind::LabelPropagation;
-        if learns { self.config.train.epochs } else { 0 }
+        match (self.config.model.kind, self.config.train.learn) {
+            (ModelKind::LabelPropagation, _) => 0,
+            (_, Learn::Ridge) => self.config.train.epochs.min(1),
+            _ => self.config.train.epochs,
+        }
     }
 
     fn is_out_of_patience(&self, epoch: u64) -> bool {
@@ -291,6 +295,7 @@ impl<'g> Trainer<'g> {
         let epoch = self.epoch;
         let backward = (self.config.train.learn == Learn::All).then(|| backward(&self.config));
         let steps = match &mut self.ground {
+            _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
             Ground::Many(many) => {
                 let batches = many.batches(&self.config, epoch);
@@ -366,7 +371,7 @@ impl<'g> Trainer<'g> {
     }
 
     /// The dataset, for messages.
-    fn place(&self) -> PathBuf {
+    pub(super) fn place(&self) -> PathBuf {
         self.task.dataset().directory().path().into()
     }
 
@@ -443,6 +448,24 @@ impl<'g> Trainer<'g> {
         Ok(())
     }
 
+    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is
+    /// the one at hand from then on.
+    ///
+    /// # Panics
+    /// Where nodes, not graphs, have the labels.
+    pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
+        let (epoch, place) = (self.epoch, self.place());
+        if let Some(best) = &self.best {
+            self.model.take_values(best.values.clone());
+        }
+        let Self { model, ground: Ground::Many(many), config, .. } = self else {
+            panic!("embeddings of graphs")
+        };
+        let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
+        assert!(ids.iter().enumerate().all(|(at, &id)| at == id as usize), "every graph in its order");
+        Ok(rows)
+    }
+
     /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
@@ -454,8 +477,13 @@ impl<'g> Trainer<'g> {
             Labels::Single { .. } => LabelKind::Single,
             Labels::Multi { .. } => LabelKind::Multi,
         };
+        let mut config = self.config.clone();
+        if config.model.pooling == PoolingName::Auto && self.model.pooling.is_some() {
+            // The file tells what is predicted, whatever it is used on.
+            config.model.pooling = PoolingName::Sum;
+        }
         Model {
-            config: self.config.clone(),
+            config,
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.dataset().manifest().checksum(),
@@ -465,7 +493,7 @@ impl<'g> Trainer<'g> {
 }
 
 impl Steps {
-    fn none() -> Self {
+    pub fn none() -> Self {
         Self { loss: f64::NAN, gradient_norm: f64::NAN, learning_rate: 0.0, train: None }
     }
 }

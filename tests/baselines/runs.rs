@@ -190,6 +190,10 @@ fn shapes_that_make_no_model_are_refused() {
         "model.state: one width for all layers or one a layer below the logits (found 3, expected 1 or 1 for model.depth=2)",
     );
     refused(
+        "--set model.kind=gcn --set train.learn=readout",
+        "train.learn: readout needs a read-out of its own (found model.kind=gcn, expected ignn, gcnii or sse)",
+    );
+    refused(
         "--set model.kind=gcn2",
         "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of \"ignn\", \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \"label-propagation\")",
     );

@@ -1,0 +1,367 @@
+//! A chart of lines over one axis, as SVG that takes its colours from the page's style.
+//! Drawn here and not by a plotting crate: see `ARCHITECTURE.md`.
+
+use super::axis::{Axis, Fitted, Scale};
+use super::labels::spread;
+use super::markup::escape;
+
+/// Width of the drawing, in its own units; a phone shows it at about three quarters.
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 300.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 48.0;
+/// Width of a letter, about.
+const LETTER: f64 = 7.0;
+/// Width of a letter of a name, which is bold, and larger on phones.
+const NAME_LETTER: f64 = 8.2;
+/// Height of a line of names.
+const LINE: f64 = 15.0;
+/// Letters of a name beside its line, at most.
+const NAME: usize = 20;
+/// Points of a line beyond which only the extremes of neighbours are drawn.
+const POINTS: usize = 1000;
+/// Colours and dashes that the style knows.
+pub(super) const COLOURS: usize = 8;
+
+/// A chart.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Anchor, of letters, digits and hyphens; once a page.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The lines, in the order of their colours.
+    pub series: Vec<Series>,
+    /// Values to compare with.
+    pub references: Vec<Reference>,
+    /// A sentence below.
+    pub note: String,
+}
+
+/// A line.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Its name, written at its end.
+    pub name: String,
+    /// In the order of x; a value that is not finite is a gap.
+    pub points: Vec<(f64, f64)>,
+    /// x, least and most: a band around the line.
+    pub band: Vec<(f64, f64, f64)>,
+    /// Points are marked, each with its value for the pointer: for few of them.
+    pub is_marked: bool,
+}
+
+/// A value across the whole chart.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// What it is.
+    pub name: String,
+    /// On the vertical axis.
+    pub value: f64,
+}
+
+impl Chart {
+    /// A chart without lines yet.
+    pub fn new(id: &str, title: &str, x: Axis, y: Axis) -> Self {
+        let (id, title) = (id.into(), title.into());
+        Self { id, title, x, y, series: Vec::new(), references: Vec::new(), note: String::new() }
+    }
+
+    fn shown(&self, series: &Series) -> Vec<(f64, f64)> {
+        let shown = |&&(x, y): &&(f64, f64)| self.x.shows(x) && self.y.shows(y);
+        series.points.iter().filter(shown).copied().collect()
+    }
+
+    /// The figure; none where no line has a point.
+    pub fn render(&self) -> Option<String> {
+        let drawn: Vec<(usize, &Series, Vec<(f64, f64)>)> = self
+            .series
+            .iter()
+            .enumerate()
+            .map(|(at, series)| (at, series, self.shown(series)))
+            .filter(|(_, _, points)| !points.is_empty())
+            .collect();
+        let points = || drawn.iter().flat_map(|(_, _, points)| points);
+        let bands = || drawn.iter().flat_map(|(_, series, _)| &series.band);
+        let x = self.x.fit(points().map(|&(x, _)| x), true)?;
+        let ys = points().map(|&(_, y)| y).chain(bands().flat_map(|&(_, low, high)| [low, high]));
+        let y = self.y.fit(ys.chain(self.references.iter().map(|line| line.value)), false)?;
+        let frame = Frame::new(x, y, self);
+        let mut body = frame.grid(self);
+        for (at, series, _) in &drawn {
+            body += &frame.band(*at, series);
+        }
+        for line in self.references.iter().filter(|line| self.y.shows(line.value)) {
+            let at = frame.y(line.value);
+            let (left, right) = (frame.left, frame.right);
+            body += &format!(
+                "<line class=\"reference\" data-reference=\"{}\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\n",
+                escape(&line.name)
+            );
+        }
+        for (at, series, points) in &drawn {
+            body += &frame.line(*at, series, points, self);
+        }
+        body += &frame.names(self, &drawn);
+        Some(self.figure(&drawn, &body))
+    }
+
+    fn figure(&self, drawn: &[(usize, &Series, Vec<(f64, f64)>)], body: &str) -> String {
+        let (id, title) = (&self.id, escape(&self.title));
+        let mut told: Vec<String> = drawn
+            .iter()
+            .filter_map(|(_, series, points)| {
+                let (&(from, first), &(to, last)) = (points.first()?, points.last()?);
+                let (first, last) = (short(first), short(last));
+                Some(match points.len() {
+                    1 => format!("{}: {last} at {to}", series.name),
+                    _ => format!("{}: from {first} at {from} to {last} at {to}", series.name),
+                })
+            })
+            .collect();
+        told.extend(self.references.iter().map(|line| format!("{}: {}", line.name, short(line.value))));
+        let axes = format!("{} against {}. ", self.y.label, self.x.label);
+        let note = match self.note.as_str() {
+            "" => String::new(),
+            note => format!("<p>{}</p>\n", escape(note)),
+        };
+        format!(
+            "<figure id=\"{id}\">\n<figcaption>{title}</figcaption>\n\
+             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\">\n\
+             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{}</desc>\n{body}</svg>\n{note}</figure>\n",
+            escape(&(axes + &told.join("; ")))
+        )
+    }
+}
+
+/// The place of the lines in the drawing.
+struct Frame {
+    x: Fitted,
+    y: Fitted,
+    left: f64,
+    right: f64,
+}
+
+impl Frame {
+    fn new(x: Fitted, y: Fitted, chart: &Chart) -> Self {
+        let widest = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or(0) as f64;
+        let ticks = widest(&mut y.ticks.iter().map(|(_, label)| label.chars().count()));
+        let lines = chart.series.iter().map(|series| &series.name);
+        let names = lines.chain(chart.references.iter().map(|line| &line.name));
+        let names = widest(&mut names.map(|name| name.chars().count().min(NAME)));
+        Self { x, y, left: (ticks * LETTER + 10.0).max(28.0), right: WIDTH - names * NAME_LETTER - 12.0 }
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.x.at(value) * (self.right - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - self.y.at(value) * (HEIGHT - BOTTOM - TOP)
+    }
+
+    /// Axes, ticks and their labels.
+    fn grid(&self, chart: &Chart) -> String {
+        let Self { left, right, .. } = *self;
+        let bottom = HEIGHT - BOTTOM;
+        let mut svg = String::from("<g class=\"axes\">\n");
+        for (value, label) in &self.y.ticks {
+            let at = self.y(*value);
+            svg += &format!(
+                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
+                left - 6.0,
+                at + 4.5
+            );
+        }
+        // Labels that would touch the one before are left out.
+        let mut free = f64::NEG_INFINITY;
+        for (value, label) in &self.x.ticks {
+            let (at, half) = (self.x(*value), label.chars().count() as f64 * LETTER / 2.0);
+            svg += &format!("<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{}\"/>", bottom + 4.0);
+            if at - half > free {
+                svg +=
+                    &format!("<text class=\"middle\" x=\"{at:.1}\" y=\"{}\">{label}</text>\n", bottom + 18.0);
+                free = at + half + LETTER;
+            }
+        }
+        svg += &format!("<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n");
+        svg += &format!("<text class=\"label\" x=\"2\" y=\"15\">{}</text>\n", escape(&chart.y.label));
+        let (middle, low) = ((left + right) / 2.0, HEIGHT - 8.0);
+        let label = escape(&chart.x.label);
+        svg + &format!("<text class=\"label middle\" x=\"{middle:.1}\" y=\"{low}\">{label}</text>\n</g>\n")
+    }
+
+    fn band(&self, at: usize, series: &Series) -> String {
+        let is_log = self.y.scale == Scale::Log;
+        let shown = |&&(x, low, high): &&(f64, f64, f64)| {
+            x.is_finite() && low.is_finite() && high.is_finite() && (!is_log || low > 0.0)
+        };
+        let band: Vec<_> = series.band.iter().filter(shown).collect();
+        let every = band.len().div_ceil(POINTS).max(1);
+        let band: Vec<_> = band.into_iter().step_by(every).collect();
+        if band.len() < 2 {
+            return String::new();
+        }
+        let up = band.iter().map(|(x, _, high)| (self.x(*x), self.y(*high)));
+        let down = band.iter().rev().map(|(x, low, _)| (self.x(*x), self.y(*low)));
+        let path: Vec<String> = up.chain(down).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        format!("<polygon class=\"band s{}\" points=\"{}\"/>\n", at % COLOURS, path.join(" "))
+    }
+
+    fn line(&self, at: usize, series: &Series, points: &[(f64, f64)], chart: &Chart) -> String {
+        let colour = at % COLOURS;
+        let mut path = String::new();
+        let mut is_open = false;
+        for (x, y) in thinned(&series.points) {
+            if !(chart.x.shows(x) && chart.y.shows(y)) {
+                is_open = false;
+                continue;
+            }
+            path += &format!("{}{:.1},{:.1}", if is_open { "L" } else { "M" }, self.x(x), self.y(y));
+            is_open = true;
+        }
+        let name = escape(&series.name);
+        let mut svg = format!("<path class=\"curve s{colour}\" data-series=\"{name}\" d=\"{path}\"/>\n");
+        if series.is_marked || points.len() == 1 {
+            for &(x, y) in points {
+                let told = format!("{name}: {} at {x}", short(y));
+                let (x, y) = (self.x(x), self.y(y));
+                svg += &format!(
+                    "<circle class=\"mark s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{told}</title></circle>\n"
+                );
+            }
+        }
+        svg
+    }
+
+    /// Names at the ends of the lines.
+    fn names(&self, chart: &Chart, drawn: &[(usize, &Series, Vec<(f64, f64)>)]) -> String {
+        let mut names: Vec<(String, String, f64, f64)> = Vec::new();
+        for (at, series, points) in drawn {
+            if let Some(&(x, y)) = points.last() {
+                names.push((format!("s{}", at % COLOURS), series.name.clone(), self.x(x), self.y(y)));
+            }
+        }
+        for line in chart.references.iter().filter(|line| chart.y.shows(line.value)) {
+            names.push(("reference".into(), line.name.clone(), self.right, self.y(line.value)));
+        }
+        let wanted: Vec<f64> = names.iter().map(|(_, _, _, y)| *y).collect();
+        let places = spread(&wanted, LINE, TOP, HEIGHT - BOTTOM);
+        let mut svg = String::new();
+        for ((class, name, x, y), place) in names.into_iter().zip(places) {
+            let (name, to) = (shortened(&name), self.right + 9.0);
+            // A thin line joins a name to an end that is not beside it.
+            if (place - y).abs() > 3.0 || self.right - x > 3.0 {
+                svg += &format!(
+                    "<path class=\"leader {class}\" d=\"M{:.1},{y:.1}L{:.1},{place:.1}\"/>",
+                    x + 2.0,
+                    to - 2.0
+                );
+            }
+            let baseline = place + 4.5;
+            svg += &format!(
+                "<text class=\"name {class}\" x=\"{to:.1}\" y=\"{baseline:.1}\">{}</text>\n",
+                escape(&name)
+            );
+        }
+        svg
+    }
+}
+
+/// A name that fits beside the chart.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.into();
+    }
+    // The end tells names apart more often than the beginning.
+    let rest: Vec<char> = name.chars().collect();
+    format!("…{}", rest[rest.len() + 1 - NAME..].iter().collect::<String>())
+}
+
+/// A figure of three or four digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if !(1e-3..1e5).contains(&size) => format!("{value:.2e}"),
+        size if size >= 100.0 => format!("{value:.0}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Of many points only the first, least, most and last of each stretch, so that peaks stay.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= POINTS {
+        return points.to_vec();
+    }
+    let mut thin = Vec::with_capacity(POINTS);
+    for stretch in points.chunks(points.len().div_ceil(POINTS / 4)) {
+        let by_value = |a: &&usize, b: &&usize| stretch[**a].1.total_cmp(&stretch[**b].1);
+        let all: Vec<usize> = (0..stretch.len()).collect();
+        let (least, most) = (all.iter().min_by(by_value), all.iter().max_by(by_value));
+        let mut kept = vec![0, stretch.len() - 1];
+        kept.extend(least.into_iter().chain(most));
+        kept.sort_unstable();
+        kept.dedup();
+        thin.extend(kept.into_iter().map(|at| stretch[at]));
+    }
+    thin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(series: Vec<Series>) -> Chart {
+        let (x, y) = (Axis::linear("epoch"), Axis::linear("loss, nats"));
+        Chart { series, ..Chart::new("loss", "Loss", x, y) }
+    }
+
+    fn line(name: &str, points: &[(f64, f64)]) -> Series {
+        Series { name: name.into(), points: points.to_vec(), ..Series::default() }
+    }
+
+    #[test]
+    fn lines_have_names_and_gaps() {
+        let mut chart = chart(vec![line("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.5), (3.0, 0.25)])]);
+        chart.references.push(Reference { name: "kappa".into(), value: 0.9 });
+        let svg = chart.render().unwrap();
+        assert!(svg.contains("data-series=\"a&lt;b\"") && svg.contains(">a&lt;b</text>"), "{svg}");
+        let path = svg.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
+        assert!(svg.contains("data-reference=\"kappa\"") && svg.contains("loss, nats against epoch."));
+        assert!(svg.contains("a&lt;b: from 1.000 at 0 to 0.250 at 3; kappa: 0.900"), "{svg}");
+    }
+
+    #[test]
+    fn a_chart_without_points_is_none() {
+        assert!(chart(Vec::new()).render().is_none());
+        assert!(chart(vec![line("a", &[(0.0, f64::NAN)])]).render().is_none());
+    }
+
+    #[test]
+    fn long_lines_keep_their_peaks() {
+        let mut points: Vec<(f64, f64)> = (0..10_000).map(|x| (f64::from(x), 0.0)).collect();
+        points[5003].1 = 7.0;
+        points[5004].1 = -7.0;
+        let thin = thinned(&points);
+        assert!(thin.len() <= POINTS + 4, "{}", thin.len());
+        assert!(thin.contains(&(5003.0, 7.0)) && thin.contains(&(5004.0, -7.0)));
+        assert!(thin.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!((thin[0], *thin.last().unwrap()), (points[0], points[9999]));
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(shortened("seed-1"), "seed-1");
+        let short = shortened("runs/chains/length-100/seed-1");
+        assert!(
+            short.chars().count() == NAME && short.starts_with('…') && short.ends_with("seed-1"),
+            "{short}"
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Runs that differ in their seed only, taken together: means and spans.
+//! A single run is a group of one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::record::RunRecord;
+use crate::report::page::Series;
+
+/// Runs under one name.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What the page calls it.
+    pub name: String,
+    /// In the order of their seeds; never empty.
+    pub runs: Vec<RunRecord>,
+}
+
+impl Group {
+    /// The first run speaks for what all have in common.
+    pub fn first(&self) -> &RunRecord {
+        &self.runs[0]
+    }
+
+    /// A line by epoch: the run's own, or the mean with a band from the least to the most.
+    pub fn series(&self, name: &str, pointer: &str) -> Series {
+        let name = name.to_string();
+        if let [run] = &self.runs[..] {
+            return Series { name, points: run.curve(pointer), ..Series::default() };
+        }
+        let mut by_epoch: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for run in &self.runs {
+            for (epoch, value) in run.curve(pointer) {
+                by_epoch.entry(epoch as u64).or_default().push(value);
+            }
+        }
+        let mut series = Series { name, ..Series::default() };
+        for (epoch, values) in by_epoch {
+            let x = epoch as f64;
+            let (least, most) =
+                values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+            series.points.push((x, mean(&values)));
+            series.band.push((x, least, most));
+        }
+        series
+    }
+
+    /// Mean and deviation over the runs that have the figure.
+    pub fn statistic(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<(f64, f64)> {
+        let values: Vec<f64> = self.runs.iter().filter_map(figure).filter(|v| v.is_finite()).collect();
+        (!values.is_empty()).then(|| (mean(&values), deviation(&values)))
+    }
+}
+
+/// The mean; NaN of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The deviation of a sample: over one less than its size; 0 of one value.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
+}
+
+/// Short names that tell paths apart: the last step of each, with those before it where two are alike.
+pub fn names(paths: &[PathBuf]) -> Vec<String> {
+    let name = |path: &Path, steps: usize| {
+        let all: Vec<_> = path.components().map(|step| step.as_os_str().to_string_lossy()).collect();
+        all[all.len().saturating_sub(steps)..].join("/")
+    };
+    let longest = paths.iter().map(|path| path.components().count()).max().unwrap_or(1);
+    let all = |steps: usize| paths.iter().map(|path| name(path, steps)).collect::<Vec<_>>();
+    let differ = |names: &[String]| (0..names.len()).all(|at| !names[..at].contains(&names[at]));
+    (1..=longest).map(all).find(|names| differ(names)).unwrap_or_else(|| all(longest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::runs::record::testing;
+
+    #[test]
+    fn names_are_as_short_as_they_may_be() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(names(&paths(&["runs/a", "runs/b"])), ["a", "b"]);
+        assert_eq!(names(&paths(&["x/run", "y/run"])), ["x/run", "y/run"]);
+        assert_eq!(names(&paths(&["same", "same"])), ["same", "same"]);
+    }
+
+    #[test]
+    fn seeds_make_a_mean_and_a_band() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |name: &str, epochs| {
+            testing::write(&dir.path().join(name), epochs, true);
+            RunRecord::read(&dir.path().join(name)).unwrap()
+        };
+        let mut group = Group { name: "g".into(), runs: vec![read("a", 2), read("b", 1)] };
+        group.runs[1].epochs[0]["loss"] = 1.5.into();
+        let series = group.series("loss", "/loss");
+        assert_eq!(series.points, [(0.0, 1.0), (1.0, 0.5)]);
+        assert_eq!(series.band, [(0.0, 0.5, 1.5), (1.0, 0.5, 0.5)]);
+        assert_eq!(group.statistic(|run| run.chosen("accuracy")), Some((0.5, 0.0)));
+        assert_eq!(group.statistic(|run| run.chosen("none")), None);
+        assert_eq!(deviation(&[1.0, 3.0]), 2f64.sqrt());
+    }
+}

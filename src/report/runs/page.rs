@@ -1,0 +1,220 @@
+//! The page of one or several runs: curves of training and of the solves, time, scores, classes, configuration, machine.
+//! It says which curve goes where; drawing is for `report::page`, tables are in `tables`.
+
+use super::group::Group;
+use super::tables;
+use crate::report::page::{Axis, Chart, Page, Reference, Scale, Section, Series, StackedBars};
+use crate::report::quantity;
+
+/// What several seeds look like in every chart.
+const BAND: &str = "Lines are means over seeds, bands go from the least to the most.";
+
+/// The page of these groups; there is at least one.
+pub fn page(title: &str, groups: &[Group]) -> Page {
+    let runs: usize = groups.iter().map(|group| group.runs.len()).sum();
+    let mut lead = match (groups, runs) {
+        ([group], 1) => format!("The run in {}.", group.first().path.display()),
+        ([group], _) => format!("{runs} runs with different seeds: {}.", group.name),
+        _ => format!(
+            "{runs} runs compared: {}.",
+            groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let unfinished = groups.iter().flat_map(|group| &group.runs).filter(|run| !run.is_finished()).count();
+    if unfinished > 0 {
+        lead += &format!(
+            " {} not finished: shown as far as it got.",
+            quantity::plural(unfinished as u64, "run is", "runs are")
+        );
+    }
+    let mut page = Page::new(title, lead);
+    page.section(tables::results(groups))
+        .section(loss(groups))
+        .section(scores(groups))
+        .section(solves(groups))
+        .section(posedness(groups))
+        .section(time(groups))
+        .section(tables::classes(groups))
+        .section(tables::configuration(groups))
+        .section(tables::machine(groups));
+    page
+}
+
+/// A chart with a line a part where there is one group, or a chart a part with a line a group.
+fn by_epoch(
+    groups: &[Group],
+    id: &str,
+    title: &str,
+    unit: &str,
+    scale: Option<Scale>,
+    parts: &[(&str, &str)],
+) -> Vec<Chart> {
+    let chart = |id: &str, title: &str, series: Vec<Series>| {
+        let values = || series.iter().flat_map(|series| series.points.iter().map(|&(_, y)| y));
+        let scale = scale.unwrap_or_else(|| Scale::fitting(values()));
+        let mut chart = Chart::new(id, title, Axis::linear("epoch"), Axis::scaled(unit, scale));
+        chart.series = series;
+        chart
+    };
+    if let [group] = groups {
+        let series = parts.iter().map(|(name, pointer)| group.series(name, pointer)).collect();
+        return vec![chart(id, title, series)];
+    }
+    let charts = parts.iter().map(|(name, pointer)| {
+        let series = groups.iter().map(|group| group.series(&group.name, pointer)).collect();
+        // Ids are anchors.
+        let slug = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let title = if parts.len() > 1 { format!("{title}: {name}") } else { title.to_string() };
+        chart(&format!("{id}-{slug}"), &title, series)
+    });
+    charts.collect()
+}
+
+fn has_seeds(groups: &[Group]) -> bool {
+    groups.iter().any(|group| group.runs.len() > 1)
+}
+
+fn loss(groups: &[Group]) -> Section {
+    let mut section = Section::new("loss", "Loss by epoch");
+    if has_seeds(groups) {
+        section.text(BAND);
+    }
+    let parts = [
+        ("train", "/train/loss"),
+        ("validation", "/validation/loss"),
+        ("test", "/test/loss"),
+        ("step", "/loss"),
+    ];
+    let mut charts = by_epoch(groups, "chart-loss", "Loss", "mean loss, nats", None, &parts);
+    if let Some(chart) = charts.last_mut() {
+        chart.note =
+            "\"step\" is the loss that a step was made for, dropout included; the others are without.".into();
+    }
+    let parts = [("gradient", "/gradient_norm")];
+    let (title, unit) = ("Norm of the gradient before clipping", "norm of all gradients together");
+    charts.extend(by_epoch(groups, "chart-gradient", title, unit, None, &parts));
+    section.charts(&charts);
+    section
+}
+
+fn scores(groups: &[Group]) -> Section {
+    let mut section = Section::new("metrics", "Metrics by epoch");
+    let mut charts: Vec<Chart> = Vec::new();
+    for score in groups[0].first().scores() {
+        let pointers = ["train", "validation", "test"].map(|part| (part, format!("/{part}/{score}")));
+        let parts: Vec<(&str, &str)> =
+            pointers.iter().map(|(part, pointer)| (*part, pointer.as_str())).collect();
+        let (id, title) = (format!("chart-{}", score.replace('_', "-")), tables::title(&score));
+        let unit = format!("{title}, share of 1");
+        let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
+        new.iter_mut().for_each(|chart| chart.y = chart.y.clone().including(&[0.0, 1.0]));
+        // Of single labels micro F1 is the accuracy: the same curves are not drawn twice.
+        let is_same = |old: &Chart, new: &Chart| {
+            let points =
+                |chart: &Chart| chart.series.iter().map(|series| series.points.clone()).collect::<Vec<_>>();
+            points(old) == points(new)
+        };
+        let twin = charts.windows(new.len()).position(|old| old.iter().zip(&new).all(|(a, b)| is_same(a, b)));
+        match twin {
+            Some(at) => charts[at].note = format!("{title} is the same in every epoch and not drawn again."),
+            None => charts.extend(new),
+        }
+    }
+    section.charts(&charts);
+    section
+}
+
+fn solves(groups: &[Group]) -> Section {
+    let mut section = Section::new("solves", "Sweeps and certified error by epoch");
+    let parts = [("forward", "/forward/sweeps"), ("adjoint", "/adjoint/sweeps")];
+    let mut charts = by_epoch(
+        groups,
+        "chart-sweeps",
+        "Sweeps of the solves",
+        "sweeps an epoch",
+        Some(Scale::Linear),
+        &parts,
+    );
+    charts.iter_mut().for_each(|chart| chart.y = chart.y.clone().including(&[0.0]));
+    let parts =
+        [("forward", "/forward/certified_error/largest"), ("adjoint", "/adjoint/certified_error/largest")];
+    let title = "Certified error";
+    let unit = "distance from the solution at most, any entry";
+    let mut errors = by_epoch(groups, "chart-error", title, unit, Some(Scale::Log), &parts);
+    for chart in &mut errors {
+        chart.note = "Counts the rounding of the sweeps. Epochs without a point have no certificate.".into();
+    }
+    charts.extend(errors);
+    let parts = [("forward", "/forward/relative_residual"), ("adjoint", "/adjoint/relative_residual")];
+    charts.extend(by_epoch(
+        groups,
+        "chart-residual",
+        "Residual where the solves stopped",
+        "relative residual",
+        Some(Scale::Log),
+        &parts,
+    ));
+    let drawn = charts.iter().any(|chart| chart.render().is_some());
+    if drawn {
+        section.charts(&charts)
+    } else {
+        section.text("No equilibrium was solved in these runs.")
+    };
+    section
+}
+
+fn posedness(groups: &[Group]) -> Section {
+    let mut section = Section::new("contraction", "Contraction bound q against kappa");
+    let parts = [("q", "/contraction"), ("radius of |W|", "/weight_radius")];
+    let mut charts = by_epoch(
+        groups,
+        "chart-contraction",
+        "Contraction bound",
+        "bound a sweep",
+        Some(Scale::Linear),
+        &parts,
+    );
+    let mut kappas: Vec<f64> =
+        groups.iter().flat_map(|group| group.first().config.model.kappa.iter().copied()).collect();
+    kappas.sort_by(f64::total_cmp);
+    kappas.dedup();
+    for chart in &mut charts {
+        chart.references =
+            kappas.iter().map(|&kappa| Reference { name: format!("kappa {kappa}"), value: kappa }).collect();
+        chart.references.push(Reference { name: "1".into(), value: 1.0 });
+    }
+    if charts.iter().all(|chart| chart.series.iter().all(|series| series.points.is_empty())) {
+        return section;
+    }
+    section.text(
+        "Below 1 the equation has exactly one solution and every sweep brings the state nearer to it by the factor q at least. \
+         Training keeps the bound of |W| times the graph's radius within kappa; q is measured in the norm of the certificate and can be a little larger.",
+    );
+    section.charts(&charts);
+    section
+}
+
+fn time(groups: &[Group]) -> Section {
+    let mut section = Section::new("time", "Time by phase");
+    let phases = groups[0].first().seconds();
+    let mean = |group: &Group, at: usize| {
+        group.statistic(|run| Some(run.seconds()[at].1)).map_or(0.0, |(mean, _)| mean)
+    };
+    let bars = groups.iter().map(|group| {
+        let parts: Vec<f64> = (0..phases.len()).map(|at| mean(group, at)).collect();
+        let total = quantity::seconds(parts.iter().sum());
+        (group.name.clone(), total, parts)
+    });
+    let bars: Vec<_> = bars.collect();
+    let parts: Vec<String> = phases.iter().map(|(phase, _)| phase.to_string()).collect();
+    section.table(&tables::seconds(&parts, &bars));
+    let title = match has_seeds(groups) {
+        true => "Seconds of all epochs by phase, mean over seeds",
+        false => "Seconds of all epochs by phase",
+    };
+    section.bars(&StackedBars { id: "chart-time".into(), title: title.into(), parts, bars });
+    let parts = [("forward", "/forward/seconds"), ("adjoint", "/adjoint/seconds")];
+    let charts = by_epoch(groups, "chart-solve-time", "Time of the solves", "seconds an epoch", None, &parts);
+    section.charts(&charts);
+    section
+}

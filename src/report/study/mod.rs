@@ -1,0 +1,207 @@
+//! An experiment of the paper redone: our figures by both protocols beside the published ones.
+//! It holds and lays out figures; running anything is for the command line.
+
+mod files;
+mod page;
+mod text;
+
+use serde::Serialize;
+
+use super::runs::{deviation, mean};
+
+/// An experiment with its results so far.
+#[derive(Clone, Debug, Serialize)]
+pub struct Study {
+    /// Its word on the command line.
+    pub name: String,
+    /// What it is called on the page.
+    pub title: String,
+    /// What is measured, in a few sentences.
+    pub about: String,
+    /// Whether it is the short form, whose figures say little.
+    pub is_quick: bool,
+    /// What a reader must know: data that stand in for others, methods that failed.
+    pub notes: Vec<String>,
+    /// Tables and figures.
+    pub panels: Vec<Panel>,
+    /// The commands that made it, in their order.
+    pub commands: Vec<String>,
+    /// Version, machine, day.
+    pub facts: Vec<(String, String)>,
+}
+
+/// A table or figure of the paper.
+#[derive(Clone, Debug, Serialize)]
+pub struct Panel {
+    /// Anchor, of letters, digits and hyphens.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What the points are: a word for the column.
+    pub points: String,
+    /// The horizontal axis with its unit, where the points are numbers.
+    pub axis: Option<String>,
+    /// In the order of points, methods and scores.
+    pub rows: Vec<Row>,
+}
+
+/// One method at one point by one score.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The point's name.
+    pub point: String,
+    /// Where it is on the axis.
+    pub x: f64,
+    /// The method's name.
+    pub method: String,
+    /// The score's name.
+    pub score: String,
+    /// Test score at the epoch that is best on validation.
+    pub validation: Option<Figure>,
+    /// Test score at the epoch that is best on the test part.
+    pub best_test: Option<Figure>,
+    /// What others report.
+    pub published: Vec<Published>,
+    /// Seconds of a run, the mean.
+    pub seconds: Option<f64>,
+    /// Why there is no figure.
+    pub failure: Option<String>,
+}
+
+/// A mean over seeds or folds, as shares of 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The mean.
+    pub mean: f64,
+    /// The deviation of a sample.
+    pub deviation: f64,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// A figure that others report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// Share of 1.
+    pub value: f64,
+    /// Where one is given.
+    pub deviation: Option<f64>,
+    /// Who says so.
+    pub source: String,
+}
+
+impl Figure {
+    /// Of single values; none of nothing.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        let count = values.len();
+        (count > 0).then(|| Self { mean: mean(&values), deviation: deviation(&values), count })
+    }
+
+    /// `81.80 (0.90)`, in per cent; one value alone has no deviation.
+    pub fn words(&self) -> String {
+        match self.count {
+            1 => format!("{:.2}", 100.0 * self.mean),
+            _ => format!("{:.2} ({:.2})", 100.0 * self.mean, 100.0 * self.deviation),
+        }
+    }
+}
+
+impl Published {
+    /// `89.3 (6.7), paper`, in per cent.
+    pub fn words(&self) -> String {
+        let value = format!("{:.1}", 100.0 * self.value);
+        match self.deviation {
+            Some(deviation) => format!("{value} ({:.1}), {}", 100.0 * deviation, self.source),
+            None => format!("{value}, {}", self.source),
+        }
+    }
+}
+
+impl Row {
+    /// A figure by a protocol, or a dash; the reason where the method failed.
+    fn words(&self, figure: &Option<Figure>) -> String {
+        match (figure, &self.failure) {
+            (Some(figure), _) => figure.words(),
+            (None, Some(_)) => "failed".into(),
+            (None, None) => "–".into(),
+        }
+    }
+
+    fn published_words(&self) -> String {
+        self.published.iter().map(Published::words).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Panel {
+    /// Different values of a column, in their order.
+    fn distinct(&self, column: impl Fn(&Row) -> &str) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for row in &self.rows {
+            if !all.iter().any(|value| value == column(row)) {
+                all.push(column(row).into());
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! A study for tests.
+
+    use super::*;
+
+    /// Two points, two methods, one of which failed.
+    pub fn study() -> Study {
+        let row = |point: &str, x, method: &str, values: &[f64], published: Vec<Published>| Row {
+            point: point.into(),
+            x,
+            method: method.into(),
+            score: "accuracy".into(),
+            validation: Figure::of(values),
+            best_test: Figure::of(values),
+            published,
+            seconds: Some(1.0),
+            failure: values.is_empty().then(|| "no such model".into()),
+        };
+        let published = Published { value: 0.645, deviation: None, source: "published code".into() };
+        let rows = vec![
+            row("10", 10.0, "IGNN", &[1.0, 0.9], Vec::new()),
+            row("10", 10.0, "GCN", &[], Vec::new()),
+            row("40", 40.0, "IGNN", &[0.95, 0.85], vec![published]),
+            row("40", 40.0, "GCN", &[0.5], Vec::new()),
+        ];
+        let panel = Panel {
+            id: "length".into(),
+            title: "Accuracy against length".into(),
+            points: "length".into(),
+            axis: Some("nodes of a chain".into()),
+            rows,
+        };
+        Study {
+            name: "chains".into(),
+            title: "Chains".into(),
+            about: "How far information travels.".into(),
+            is_quick: true,
+            notes: vec!["data <x> is absent".into()],
+            panels: vec![panel],
+            commands: vec!["ignn train a --out b".into()],
+            facts: vec![("version".into(), "0.1.0".into())],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_means_in_per_cent() {
+        assert_eq!(Figure::of(&[1.0, 0.9]).unwrap().words(), "95.00 (7.07)");
+        assert_eq!(Figure::of(&[0.5]).unwrap().words(), "50.00");
+        assert_eq!((Figure::of(&[]), Figure::of(&[f64::NAN])), (None, None));
+        let published = Published { value: 0.893, deviation: Some(0.067), source: "paper".into() };
+        assert_eq!(published.words(), "89.3 (6.7), paper");
+    }
+}

@@ -1,0 +1,146 @@
+//! A study as a page: the paper's figures redrawn from our data, and tables beside the published figures.
+
+use super::{Panel, Row, Study};
+use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};
+use crate::report::quantity;
+use crate::report::runs::title;
+
+impl Study {
+    /// The page.
+    pub fn page(&self) -> Page {
+        let quick = match self.is_quick {
+            true => {
+                " This is the quick form: fewer points, seeds and epochs, so that its figures say little."
+            }
+            false => "",
+        };
+        let mut page = Page::new(&self.title, format!("{}{quick}", self.about));
+        if !self.notes.is_empty() {
+            let mut section = Section::new("notes", "What to know");
+            self.notes.iter().for_each(|note| {
+                section.text(note);
+            });
+            page.section(section);
+        }
+        for panel in &self.panels {
+            page.section(section(panel));
+        }
+        let mut section = Section::new("commands", "Commands and machine");
+        let mut table = Table::pairs();
+        for (name, value) in &self.facts {
+            table.row([Cell::text(name), Cell::text(value)]);
+        }
+        if !table.is_empty() {
+            section.table(&table);
+        }
+        section.folded_text("The commands that made this page", &self.commands.join("\n"));
+        page.section(section);
+        page
+    }
+}
+
+fn section(panel: &Panel) -> Section {
+    let mut section = Section::new(&panel.id, &panel.title);
+    section.text(
+        "Means with the deviation over seeds or folds in parentheses. \"Validation\": test score of the epoch that is best on the validation \
+         part. \"Best test\": of the epoch that is best on the test part, as papers often report it; for comparison only.",
+    );
+    if let Some(axis) = &panel.axis {
+        let charts: Vec<Chart> = panel
+            .distinct(|row| &row.score)
+            .iter()
+            .flat_map(|score| ["validation", "best test"].map(|protocol| chart(panel, axis, score, protocol)))
+            .collect();
+        section.charts(&charts);
+    }
+    let mut table = Table::new(&[
+        &panel.points,
+        "method",
+        "score",
+        "validation, %",
+        "best test, %",
+        "runs",
+        "time",
+        "published, %",
+    ]);
+    for row in &panel.rows {
+        let runs = row.validation.as_ref().or(row.best_test.as_ref()).map_or(0, |figure| figure.count);
+        let published = row.published_words();
+        table.row([
+            Cell::text(&row.point),
+            Cell::text(&row.method),
+            Cell::text(title(&row.score)),
+            Cell::number(row.words(&row.validation)),
+            Cell::number(row.words(&row.best_test)),
+            Cell::number(runs),
+            Cell::number(row.seconds.map_or("–".into(), quantity::seconds)),
+            Cell::text(if published.is_empty() { "–".into() } else { published }),
+        ]);
+    }
+    section.table(&table);
+    section
+}
+
+fn chart(panel: &Panel, axis: &str, score: &str, protocol: &str) -> Chart {
+    let title = title(score);
+    let id = format!("chart-{}-{score}-{protocol}", panel.id).replace(['_', ' '], "-");
+    let y = Axis::linear(format!("{title}, % of the test part")).including(&[0.0, 100.0]);
+    let heading = format!(
+        "{title}, {}",
+        match protocol {
+            "validation" => "epoch chosen on validation",
+            _ => "best epoch on the test part",
+        }
+    );
+    let mut chart = Chart::new(&id, &heading, Axis::linear(axis), y);
+    let rows = |method: &str| -> Vec<&Row> {
+        panel.rows.iter().filter(|row| row.method == method && row.score == score).collect()
+    };
+    for method in panel.distinct(|row| &row.method) {
+        let mut series = Series { name: method.clone(), is_marked: true, ..Series::default() };
+        for row in rows(&method) {
+            let figure = if protocol == "validation" { &row.validation } else { &row.best_test };
+            let Some(figure) = figure else { continue };
+            let (mean, deviation) = (100.0 * figure.mean, 100.0 * figure.deviation);
+            series.points.push((row.x, mean));
+            series.band.push((row.x, (mean - deviation).max(0.0), (mean + deviation).min(100.0)));
+        }
+        chart.series.push(series);
+    }
+    let mut sources: Vec<(String, Series)> = Vec::new();
+    for row in panel.rows.iter().filter(|row| row.score == score) {
+        for published in &row.published {
+            let key = format!("{} {}", row.method, published.source);
+            if !sources.iter().any(|(known, _)| *known == key) {
+                let name = published.source.clone();
+                sources.push((key.clone(), Series { name, is_marked: true, ..Series::default() }));
+            }
+            if let Some((_, series)) = sources.iter_mut().find(|(known, _)| *known == key) {
+                series.points.push((row.x, 100.0 * published.value));
+            }
+        }
+    }
+    chart.series.extend(sources.into_iter().map(|(_, series)| series));
+    chart.note = "Bands are one deviation wide on either side.".into();
+    chart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::study;
+
+    #[test]
+    fn every_method_and_every_source_is_drawn() {
+        let page = study().page();
+        assert_eq!(page.charts(), 2);
+        let html = page.render();
+        for name in ["IGNN", "GCN", "published code"] {
+            assert_eq!(html.matches(&format!("data-series=\"{name}\"")).count(), 2, "{name}");
+        }
+        for word in
+            ["data &lt;x&gt; is absent", "95.00 (7.07)", "failed", "64.5, published code", "quick form"]
+        {
+            assert!(html.contains(word), "{word}");
+        }
+    }
+}
