@@ -69,6 +69,8 @@ pub struct Equilibrium<'g> {
     activation: Activation,
     radius: Option<f64>,
     searches: bool,
+    /// Whether a certificate is searched for where closed forms give none.
+    falls_back: bool,
     forward: Side<'g>,
     backward: Side<'g>,
     scratch: SweepScratch,
@@ -106,6 +108,7 @@ impl<'g> Equilibrium<'g> {
             activation,
             radius: operators.spectral_radius(),
             searches: true,
+            falls_back: true,
             scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,
@@ -131,6 +134,12 @@ impl<'g> Equilibrium<'g> {
     /// longer than the solve.
     pub fn certify_quickly(&mut self) {
         self.searches = false;
+    }
+
+    /// The same, content with whatever closed forms say: for the steps of training on many graphs. Their solves are watched by
+    /// their residuals; what is evaluated is certified.
+    pub fn certify_closed_forms(&mut self) {
+        (self.searches, self.falls_back) = (false, false);
     }
 
     /// Bytes that a layer takes, with or without adjoint, while its solves are certified; acceleration of this depth
@@ -178,7 +187,8 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius, self.searches, None);
+        let effort = [self.searches, self.falls_back];
+        self.forward.certify(self.activation, self.radius, effort, None);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -213,7 +223,8 @@ impl<'g> Equilibrium<'g> {
         }
         if backward == Backward::Exact {
             let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
-            self.backward.certify(self.activation, self.radius, self.searches, hint);
+            let effort = [self.searches, self.falls_back];
+            self.backward.certify(self.activation, self.radius, effort, hint);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -278,14 +289,14 @@ impl Side<'_> {
         &mut self,
         activation: Activation,
         radius: Option<f64>,
-        searches: bool,
+        [searches, falls_back]: [bool; 2],
         hint: Option<&Vec<f32>>,
     ) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
-        let closed = || Some(Certificate::closed(&terms, slope)).filter(Certificate::holds);
+        let closed = || Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds());
         let kept = kept.or_else(|| if searches { None } else { closed() });
         let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {

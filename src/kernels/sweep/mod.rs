@@ -66,7 +66,7 @@ impl SweepScratch {
 
     /// Memory for products of `width` columns whose parts are gathered from rows of these widths.
     pub fn with_widths(widths: &[usize], width: usize, isa: Isa) -> Self {
-        let lines = widths.iter().map(|&width| gather::line_stride(width)).sum();
+        let lines = widths.iter().map(|&width| gather::lines_per_row(width)).sum();
         let tile = Tile::new(lines, gather::lines_per_row(width));
         let tiles = (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect();
         Self { isa, tiles, tables: Mutex::default() }
@@ -97,20 +97,7 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
     // Multiplying a row takes about as long as gathering an eighth of its width in neighbours.
     let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
-    let lines = terms.iter().map(|term| gather::line_stride(term.weights.inner())).sum();
-    RowBlocks::balanced(rows, &offsets, row_work).in_tiles(whole_tiles(lines))
-}
-
-/// Rows that blocks should be whole multiples of, where gathered rows take so many lines: a tile that is cut short reads all
-/// the weights for few rows, which counts where they are wide.
-fn whole_tiles(lines: usize) -> usize {
-    if lines >= gather::WIDE { pass::tile_rows(lines) } else { 1 }
-}
-
-/// Blocks of rows for products with a single matrix, nothing gathered.
-pub fn plain_blocks(rows: usize, inner: usize) -> RowBlocks {
-    let tiles = whole_tiles(gather::line_stride(inner));
-    RowBlocks::balanced(rows, &[], inner as u64 / 8 + 1).in_tiles(tiles)
+    RowBlocks::balanced(rows, &offsets, row_work)
 }
 
 /// What stays the same from sweep to sweep.
