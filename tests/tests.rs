@@ -20,5 +20,6 @@ mod raw;
 mod real_data;
 mod reference;
 mod report;
+mod reproduce;
 mod train;
 mod util;

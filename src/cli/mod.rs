@@ -7,6 +7,8 @@ mod choices;
 mod completions;
 mod count;
 mod demo;
+#[cfg(test)]
+mod document;
 mod eval;
 mod export;
 mod generate;
@@ -21,6 +23,7 @@ mod predict;
 mod progress;
 mod radius;
 mod report;
+mod reproduce;
 mod run;
 mod sample;
 mod score_tables;
@@ -106,6 +109,7 @@ enum Command {
     Predict(predict::Command),
     Eval(eval::Command),
     Report(report::Command),
+    Reproduce(reproduce::Command),
     Demo(demo::Command),
     Bench(bench::Command),
     Completions(completions::Command),
@@ -126,6 +130,7 @@ impl Cli {
             Command::Predict(command) => command.run(&session),
             Command::Eval(command) => command.run(&session),
             Command::Report(command) => command.run(&session),
+            Command::Reproduce(command) => command.run(&session),
             Command::Demo(command) => command.run(&session),
             Command::Bench(command) => command.run(&session),
             Command::Completions(command) => command.run(&session),
