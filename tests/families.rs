@@ -124,7 +124,7 @@ pub fn compare(model: &Model, is_sparse: bool, what: &str) {
     let features = if is_sparse { sparse(&model.u) } else { Features::Dense(single(&model.u)) };
     let mut on = OnGraph::new(&ignn, &operators, features, true);
     let params = SolveParams { tolerance: 1e-7, max_sweeps: 5000, ..SolveParams::default() };
-    on.forward(&mut ignn, &params, Mode::Training).unwrap();
+    on.forward(&mut ignn, &params, Mode::Training(0)).unwrap();
     let close = |name: &str, found: &Mat, expected: &Mat| {
         let (error, allowed) = (found.distance(expected), 1e-5 * expected.largest().max(1e-3));
         assert!(error <= allowed, "{what}: {name} is off by {error}, allowed {allowed}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ignn::config::{ActivationName, InitName, InputMap, ModelConfig, ModelKind, Readout};
+use ignn::config::{ActivationName, IgnnConfig, InitName, InputMap, ModelConfig, Readout};
 use ignn::dense::Matrix;
 use ignn::models::{Facts, Ignn, Mode, OnGraph};
 use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
@@ -48,7 +48,6 @@ pub struct Found {
 
 pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> ModelConfig {
     ModelConfig {
-        kind: ModelKind::Ignn,
         state: vec![state],
         activation: vec![activation],
         slope: 0.01,
@@ -56,17 +55,10 @@ pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> Model
         bias: false,
         kappa: vec![0.6],
         init: InitName::Uniform,
-        init_input: 1.0,
-        features: ignn::config::FeatureSource::Auto,
-        skip: false,
-        between: ActivationName::Identity,
-        batch_norm: false,
-        pooling: ignn::config::PoolingName::Auto,
-        normalise_state: false,
         dropout: 0.0,
-        readout: Readout::Linear,
         hidden: vec![5, 4],
         head_bias: false,
+        ..IgnnConfig::default().model
     }
 }
 
@@ -125,7 +117,7 @@ impl Case {
             parameter.value = single(&self.values[&parameter.name]);
         }
         let params = SolveParams { tolerance: 1e-7, max_sweeps: 5000, ..SolveParams::default() };
-        on.forward(&mut model, &params, Mode::Training).unwrap();
+        on.forward(&mut model, &params, Mode::Training(EPOCH)).unwrap();
         let mut pass = on.pass(&model, self.nodes(), self.nodes());
         on.read_out(&model, &mut pass, Some(EPOCH));
         let (mut classes, mut offsets, mut of) = (Vec::new(), vec![0], Vec::new());

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod check;
+mod crossval;
 mod demo;
 mod engine;
 mod export;
@@ -15,6 +16,7 @@ mod interrupted;
 mod malformed;
 mod memory;
 mod model;
+mod pooled;
 mod predict;
 mod raw;
 mod real_data;

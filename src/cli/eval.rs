@@ -17,7 +17,7 @@ use super::{Outcome, Session, score_tables};
 ///
 /// Solves the model's equilibrium on the dataset's graph and compares predictions with the labels, part by part of the
 /// split: accuracy and F1 of single labels; of sets of labels F1 by the threshold of 0.5, and by the top-k rule, which
-/// is told how many labels a node has. Nodes without a label are left out. A table of classes and the confusion matrix
+/// is told how many labels a node has. Nodes without a label are left out. A model of graphs is scored by graphs. A table of classes and the confusion matrix
 /// follow for one part; the JSON has them for all.
 ///
 /// Also told is how far the equilibrium can be trusted: whether exactly one exists on this graph, the sweeps and the
@@ -73,13 +73,13 @@ impl Command {
         // What is wrong with labels and splits is to be known before the work.
         let truth = opened.truth(console)?;
         let config = &opened.model.config.train;
-        let parts = Parts::of(&opened.dataset, self.split.as_deref(), &config.split)?;
+        let parts = Parts::of(opened.choice(), self.split.as_deref(), &config.split)?;
         let shown = self.shown(&opened, &parts)?;
         let operators = opened.operators(console)?;
         let (predictor, mut standing) = opened.predictor(&operators, console)?;
         let prediction = opened.solve(predictor, &mut standing, console)?;
         console.phase("score", None, Unit::Items("nodes"));
-        Ok((standing, Evaluation::of(&prediction, &truth, &parts), shown))
+        Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts), shown))
     }
 
     /// Position of the part whose classes are shown.

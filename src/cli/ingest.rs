@@ -269,7 +269,7 @@ struct Tu {
     #[command(flatten)]
     destination: Target,
 
-    /// Add the degree as last feature column, for sets without node labels and attributes
+    /// Add the degree as last feature column, which sets without node labels and attributes get anyway
     #[arg(long)]
     degree_features: bool,
 

@@ -6,6 +6,8 @@ mod check;
 mod choices;
 mod completions;
 mod count;
+mod crossval;
+mod crossval_report;
 mod demo;
 #[cfg(test)]
 mod document;
@@ -103,6 +105,7 @@ enum Command {
     Ingest(ingest::Command),
     Generate(generate::Command),
     Train(train::Command),
+    Crossval(crossval::Command),
     Inspect(inspect::Command),
     Check(check::Command),
     Export(export::Command),
@@ -124,6 +127,7 @@ impl Cli {
             Command::Ingest(command) => command.run(&session),
             Command::Generate(command) => command.run(&session),
             Command::Train(command) => command.run(&session),
+            Command::Crossval(command) => command.run(&session),
             Command::Inspect(command) => command.run(&session),
             Command::Check(command) => command.run(&session),
             Command::Export(command) => command.run(&session),

@@ -8,11 +8,13 @@ use clap::Args;
 use ignn::graph::Dataset;
 use ignn::models::Model;
 use ignn::nn::Operators;
-use ignn::predict::{self, Prediction, Predictor, Truth};
-use ignn::report::quantity::{plural, seconds};
+use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
+use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
-use ignn_format::Relation;
+use ignn_format::graphs::Graphs;
+use ignn_format::labels::Labels;
+use ignn_format::{FormatError, Relation};
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -52,6 +54,10 @@ pub struct Opened {
     pub dataset: Dataset,
     /// The model.
     pub model: Model,
+    /// Its graphs, where it has many.
+    pub graphs: Option<Graphs>,
+    /// What the model predicts.
+    pub item: Item,
     relations: Vec<Relation>,
     file: PathBuf,
     params: SolveParams,
@@ -71,11 +77,25 @@ impl ModelArgs {
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
-        Ok(Opened { relations: dataset.relations()?, dataset, model, file, params })
+        let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
+        Ok(Opened { relations: dataset.relations()?, dataset, model, graphs, item, file, params })
     }
 }
 
 impl Opened {
+    /// What can be predicted or judged.
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
+    }
+
+    /// Whether there are labels of what is predicted.
+    pub fn has_labels(&self) -> bool {
+        match (self.item, &self.graphs) {
+            (Item::Graph, graphs) => graphs.as_ref().is_some_and(|graphs| !graphs.labels.is_empty()),
+            (Item::Node, _) => self.dataset.manifest().labels.is_some(),
+        }
+    }
+
     /// The graph.
     pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
         console.phase("bound the graph", None, Unit::Items("nodes"));
@@ -89,15 +109,19 @@ impl Opened {
         console: &Console,
     ) -> Result<(Predictor<'g>, Standing)> {
         console.phase("read features", None, Unit::Items("nodes"));
-        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators)?;
+        let graphs = self.graphs.as_ref();
+        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
         let posedness = predictor.posedness();
+        let certified_graphs = predictor.certified_graphs();
         let known = !self.model.dataset.is_empty();
         let standing = Standing {
             dataset: self.dataset.directory().path().into(),
             model: self.file.clone(),
             is_trained_here: known.then(|| self.model.dataset == self.dataset.manifest().checksum()),
-            is_certified: posedness.iter().all(|layer| layer.condition != Condition::NotCertified),
+            is_certified: (!posedness.is_empty())
+                .then(|| posedness.iter().all(|layer| layer.condition != Condition::NotCertified)),
             posedness,
+            graphs: graphs.zip(certified_graphs).map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
             solve: None,
         };
@@ -111,7 +135,7 @@ impl Opened {
             };
             console.note(&format!("the model was trained on another dataset than this one{more}"));
         }
-        if !standing.is_certified {
+        if standing.is_certified == Some(false) {
             console.note(&format!(
                 "not certified on this graph ({}): there may be several equilibria or none, and what is found may depend on where the solve starts",
                 standing.bound_words()
@@ -121,15 +145,16 @@ impl Opened {
     }
 
     /// Solves; a note where that did not converge.
-    pub fn solve<'g>(
+    pub fn solve(
         &self,
-        predictor: Predictor<'g>,
+        predictor: Predictor<'_>,
         standing: &mut Standing,
         console: &Console,
-    ) -> Result<Prediction<'g>> {
+    ) -> Result<Prediction> {
         console.phase("solve", None, Unit::Items("sweeps"));
         let prediction = predictor.solve(&self.params)?;
-        let solve = prediction.solve();
+        standing.solve = prediction.solve();
+        let Some(solve) = standing.solve else { return Ok(prediction) };
         console.advance(solve.sweeps as u64);
         if !solve.converged {
             let hint = match solve.stopped {
@@ -141,14 +166,23 @@ impl Opened {
                 standing.residual_words(&solve)
             ));
         }
-        standing.solve = Some(solve);
         Ok(prediction)
     }
 
     /// The dataset's labels in the model's classes; an error where they cannot be compared, or there are none.
     pub fn truth(&self, console: &Console) -> Result<Truth> {
         let directory = self.dataset.directory();
-        let truth = Truth::new(directory.labels()?, &self.model.classes, self.model.labels)
+        let labels = match (self.item, &self.graphs) {
+            (Item::Graph, Some(graphs)) if graphs.labels.is_empty() => {
+                let (path, what) = (directory.path().into(), "labels of graphs".into());
+                return Err(FormatError::Missing { path, what, hint: String::new() }.into());
+            }
+            (Item::Graph, Some(graphs)) => {
+                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
+            }
+            _ => directory.labels()?,
+        };
+        let truth = Truth::new(labels, &self.model.classes, self.model.labels)
             .map_err(|error| anyhow::anyhow!("{}: {error}", directory.path().display()))?;
         if truth.left_out() > 0 {
             let labels = plural(truth.left_out(), "label", "labels");
@@ -168,10 +202,13 @@ pub struct Standing {
     /// None where the model does not say.
     #[serde(rename = "trained_on_this_dataset")]
     is_trained_here: Option<bool>,
-    /// Whether exactly one equilibrium is certain.
+    /// Whether exactly one equilibrium is certain; none where there is none to be found.
     #[serde(rename = "certified")]
-    pub is_certified: bool,
+    pub is_certified: Option<bool>,
     posedness: Vec<Posedness>,
+    /// Graphs on which exactly one equilibrium is certain, and all of them; none where the dataset is one graph.
+    #[serde(rename = "graphs_certified_of")]
+    graphs: Option<[u64; 2]>,
     tolerance: f64,
     solve: Option<SolveInfo>,
 }
@@ -194,12 +231,20 @@ impl Standing {
             None => "unknown",
         };
         sheet.row(["trained on", trained]);
-        let condition = match self.weakest().1.condition {
-            Condition::Acyclic => "certified: the graph has no cycle".into(),
-            Condition::NotCertified => format!("not certified: {}", self.bound_words()),
-            _ => format!("certified: {}", self.bound_words()),
+        let condition = match self.weakest().map(|weakest| weakest.1.condition) {
+            None => "none: this model is computed, not solved".into(),
+            Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
+            Some(Condition::NotCertified) => format!("not certified: {}", self.bound_words()),
+            Some(_) => format!("certified: {}", self.bound_words()),
         };
         sheet.row(["equilibrium".into(), condition]);
+        if let Some([certified, all]) = self.graphs {
+            let words = match certified == all {
+                true => format!("{}, each certified by its own bound", count(all)),
+                false => format!("{}, {} of them certified by their own bound", count(all), count(certified)),
+            };
+            sheet.row(["graphs".into(), words]);
+        }
         if let Some(solve) = &self.solve {
             let how = match solve.stopped {
                 Stopped::Converged => "converged",
@@ -221,15 +266,17 @@ impl Standing {
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
     }
 
-    /// The layer with the least to spare.
-    fn weakest(&self) -> (usize, Posedness) {
+    /// The layer with the least to spare; none without an equilibrium.
+    fn weakest(&self) -> Option<(usize, Posedness)> {
         let layers = self.posedness.iter().copied().enumerate();
-        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin())).expect("a model has a layer")
+        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin()))
     }
 
     /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
     fn bound_words(&self) -> String {
-        let (layer, Posedness { by_norm, by_eigenvalue, condition, .. }) = self.weakest();
+        let Some((layer, Posedness { by_norm, by_eigenvalue, condition, .. })) = self.weakest() else {
+            return "there is no equilibrium".into();
+        };
         let (what, value) = match condition {
             Condition::Norm => ("norm of W", by_norm),
             _ => ("spectral radius of |W|", by_eigenvalue),

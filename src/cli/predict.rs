@@ -1,4 +1,4 @@
-//! `ignn predict`: what a model says of the nodes of a dataset, in tables with the original ids.
+//! `ignn predict`: what a model says of the nodes, or graphs, of a dataset, in tables with the original ids.
 //! It lays rows out; the equilibrium and the scores are the library's.
 
 use std::path::{Path, PathBuf};
@@ -8,9 +8,10 @@ use clap::Args;
 use ignn::dense::MatrixRef;
 use ignn::metrics::predicted_class;
 use ignn::models::Model;
-use ignn::predict::{Evaluation, Parts, Prediction, Truth, probabilities, ranked_classes};
+use ignn::predict::{Evaluation, Item, Parts, Prediction, Truth, probabilities, ranked_classes};
 use ignn::report::quantity::plural;
 use ignn::report::table::{Cell, ColumnKind, TableWriter};
+use ignn_format::graphs::Graphs;
 use ignn_format::ids::{IdRef, Ids};
 use ignn_format::labels::LabelKind;
 use ignn_ingest::{Observer, Unit};
@@ -23,19 +24,21 @@ use super::{Outcome, Session, score_tables};
 /// With more classes than this, probabilities of all of them are no columns any more.
 const MOST_COLUMNS: usize = 32;
 
-/// Predict the nodes of a dataset with a trained model
+/// Predict the nodes, or graphs, of a dataset with a trained model
 ///
-/// Solves the model's equilibrium on the dataset's graph and writes a row a node, under the ids of the raw files. The
-/// file's ending chooses the form: .parquet, .tsv or .csv. Files appear when they are complete.
+/// Solves the model's equilibrium on the dataset's graph and writes a row a node, under the ids of the raw files; a model of
+/// graphs, as `ignn crossval` writes them, a row a graph. The file's ending chooses the form: .parquet, .tsv or .csv. Files appear when
+/// they are complete.
 ///
 /// The dataset need not be the one that the model was trained on, if its features have the same columns (a model of
 /// learned features knows only its own nodes). Whether the equation has exactly one equilibrium is checked with the
-/// bound of this graph; where it is not certain a note says so, and --certified refuses. Where the dataset has labels,
+/// bound of this graph, of many graphs with each one's own; where it is not certain a note says so, and --certified refuses. Where the dataset has labels,
 /// scores are printed. A solve that did not converge writes its files all the same, and ends with exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Columns:
-  id               as in the raw files: integers or text
+  graph            where the dataset has many graphs: its id
+  id               of the node, as in the raw files: integers or text; not where graphs are predicted
   predicted        the class; for sets of labels the list of those of probability 0.5 or more
   probability      of that class; for sets `probabilities`, a list as long as `predicted`
   p_CLASS, ...     probability of every class, where there are at most 32 and no --top
@@ -57,11 +60,11 @@ pub struct Command {
     #[arg(long, value_name = "FILE", required_unless_present = "embeddings")]
     out: Option<PathBuf>,
 
-    /// States: id, x0, x1, ...: the equilibrium, a vector a node
+    /// States: id, x0, x1, ...: what the read-out sees, a vector a node or graph
     #[arg(long, value_name = "FILE")]
     embeddings: Option<PathBuf>,
 
-    /// Only the nodes of a part of the split that the model was trained on, or of another: SPLIT:PART
+    /// Only the nodes, or graphs, of a part of the split that the model was trained on, or of another: SPLIT:PART
     #[arg(long, value_name = "PART")]
     split: Option<String>,
 
@@ -116,25 +119,25 @@ impl Command {
         let opened = self.model.open()?;
         let usual = &opened.model.config.train.split;
         let parts = match &self.split {
-            Some(asked) => Parts::only(&opened.dataset, asked, usual)?,
-            None => Parts::of(&opened.dataset, None, usual)?,
+            Some(asked) => Parts::only(opened.choice(), asked, usual)?,
+            None => Parts::of(opened.choice(), None, usual)?,
         };
         let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
         let (predictor, mut standing) = opened.predictor(&operators, console)?;
-        if self.certified && !standing.is_certified {
+        if self.certified && standing.is_certified != Some(true) {
             return Ok(Report { standing, written: Vec::new(), evaluation: None, is_refused: true });
         }
         let prediction = opened.solve(predictor, &mut standing, console)?;
-        let nodes = match self.split {
-            Some(_) => parts.parts[0].nodes.clone(),
+        let items: Vec<u32> = match self.split {
+            Some(_) => parts.parts[0].items.clone(),
             None => (0..prediction.states().rows() as u32).collect(),
         };
-        console.phase("write", Some(nodes.len() as u64), Unit::Items("nodes"));
-        let written = self.write(&opened, &prediction, &nodes, console)?;
+        console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
+        let written = self.write(&opened, &prediction, &items, console)?;
         let evaluation = truth.map(|truth| {
-            console.phase("score", None, Unit::Items("nodes"));
-            Evaluation::of(&prediction, &truth, &parts)
+            console.phase("score", None, Unit::Items("rows"));
+            Evaluation::of(&prediction, opened.item, &truth, &parts)
         });
         Ok(Report { standing, written, evaluation, is_refused: false })
     }
@@ -142,26 +145,26 @@ impl Command {
     fn write(
         &self,
         opened: &Opened,
-        prediction: &Prediction<'_>,
-        nodes: &[u32],
+        prediction: &Prediction,
+        items: &[u32],
         console: &Console,
     ) -> Result<Vec<(PathBuf, u64)>> {
-        let ids = opened.dataset.directory().ids()?;
-        let rows = nodes.len() as u64;
+        let keys = Keys::of(opened)?;
+        let rows = items.len() as u64;
         let (mut tables, mut written) = (Vec::new(), Vec::new());
         if let Some(file) = &self.out {
-            let rows_of = Rows { model: &opened.model, top: self.top.map(usize::from), ids: &ids };
+            let rows_of = Rows { model: &opened.model, top: self.top.map(usize::from), keys: &keys };
             let mut table = TableWriter::create(file, &rows_of.columns(), self.force)?;
-            prediction.each_chunk(nodes, |nodes, logits| -> Result<()> {
-                rows_of.write(&mut table, nodes, logits)?;
-                console.advance(nodes.len() as u64);
+            prediction.each_chunk(items, |items, logits| -> Result<()> {
+                rows_of.write(&mut table, items, logits)?;
+                console.advance(items.len() as u64);
                 Ok(())
             })?;
             tables.push(table);
             written.push((file.clone(), rows));
         }
         if let Some(file) = &self.embeddings {
-            tables.push(embeddings(file, &ids, prediction.states(), nodes, self.force)?);
+            tables.push(embeddings(file, &keys, prediction.states(), items, self.force)?);
             written.push((file.clone(), rows));
         }
         tables.into_iter().try_for_each(TableWriter::finish)?;
@@ -171,7 +174,7 @@ impl Command {
 
 /// The labels, where there are some that can be compared; a note where there are others.
 fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
-    if opened.dataset.manifest().labels.is_none() {
+    if !opened.has_labels() {
         return Ok(None);
     }
     match opened.truth(console) {
@@ -189,7 +192,7 @@ fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
 struct Rows<'a> {
     model: &'a Model,
     top: Option<usize>,
-    ids: &'a Ids,
+    keys: &'a Keys<'a>,
 }
 
 impl Rows<'_> {
@@ -202,7 +205,7 @@ impl Rows<'_> {
     }
 
     fn columns(&self) -> Vec<(String, ColumnKind)> {
-        let mut columns = vec![id_column(self.ids)];
+        let mut columns = self.keys.columns();
         columns.extend(match self.model.labels {
             LabelKind::Single => {
                 [("predicted".into(), ColumnKind::Text), ("probability".into(), ColumnKind::Float)]
@@ -222,10 +225,10 @@ impl Rows<'_> {
         columns
     }
 
-    fn write(&self, table: &mut TableWriter, nodes: &[u32], logits: MatrixRef<'_>) -> Result<()> {
+    fn write(&self, table: &mut TableWriter, items: &[u32], logits: MatrixRef<'_>) -> Result<()> {
         let name = |class: u32| self.model.classes[class as usize].as_str();
         let (mut probability, mut predicted, mut order) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, &node) in nodes.iter().enumerate() {
+        for (row, &item) in items.iter().enumerate() {
             let logits = logits.row(row);
             probabilities(self.model.labels, logits, &mut probability);
             predicted.clear();
@@ -238,7 +241,7 @@ impl Rows<'_> {
             }
             let names: Vec<&str> = predicted.iter().map(|&class| name(class)).collect();
             let likely: Vec<f32> = predicted.iter().map(|&class| probability[class as usize]).collect();
-            let mut cells = vec![id_cell(self.ids, node)];
+            let mut cells = self.keys.cells(item);
             cells.extend(match self.model.labels {
                 LabelKind::Single => [Cell::Text(names[0]), Cell::Float(likely[0])],
                 LabelKind::Multi => [Cell::Texts(&names), Cell::Floats(&likely)],
@@ -258,35 +261,65 @@ impl Rows<'_> {
 /// The table of states, complete but for its name.
 fn embeddings(
     file: &Path,
-    ids: &Ids,
+    keys: &Keys<'_>,
     states: MatrixRef<'_>,
-    nodes: &[u32],
+    items: &[u32],
     force: bool,
 ) -> Result<TableWriter> {
-    let mut columns = vec![id_column(ids)];
+    let mut columns = keys.columns();
     columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
     let mut table = TableWriter::create(file, &columns, force)?;
-    for &node in nodes {
-        let mut cells = vec![id_cell(ids, node)];
-        cells.extend(states.row(node as usize).iter().map(|&x| Cell::Float(x)));
+    for &item in items {
+        let mut cells = keys.cells(item);
+        cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
         table.row(&cells)?;
     }
     Ok(table)
 }
 
-fn id_column(ids: &Ids) -> (String, ColumnKind) {
-    let kind = match ids.integers() {
-        Some(ids) if ids.iter().any(|&id| id > i64::MAX as u64) => ColumnKind::Wide,
-        Some(_) => ColumnKind::Integer,
-        None => ColumnKind::Text,
-    };
-    ("id".into(), kind)
+/// The user's own names of what is predicted.
+struct Keys<'a> {
+    /// Of nodes; none where graphs are predicted.
+    ids: Option<Ids>,
+    graphs: Option<&'a Graphs>,
 }
 
-fn id_cell(ids: &Ids, node: u32) -> Cell<'_> {
-    match ids.get(node as usize) {
-        IdRef::Integer(id) => Cell::Integer(id),
-        IdRef::String(id) => Cell::Text(id),
+impl<'a> Keys<'a> {
+    fn of(opened: &'a Opened) -> Result<Self> {
+        let ids = match opened.item {
+            Item::Node => Some(opened.dataset.directory().ids()?),
+            Item::Graph => None,
+        };
+        Ok(Self { ids, graphs: opened.graphs.as_ref() })
+    }
+
+    fn columns(&self) -> Vec<(String, ColumnKind)> {
+        let graph = self.graphs.map(|_| ("graph".to_string(), ColumnKind::Text));
+        let id = self.ids.as_ref().map(|ids| {
+            let kind = match ids.integers() {
+                Some(ids) if ids.iter().any(|&id| id > i64::MAX as u64) => ColumnKind::Wide,
+                Some(_) => ColumnKind::Integer,
+                None => ColumnKind::Text,
+            };
+            ("id".to_string(), kind)
+        });
+        graph.into_iter().chain(id).collect()
+    }
+
+    fn cells(&self, item: u32) -> Vec<Cell<'_>> {
+        let graph = self.graphs.map(|graphs| {
+            let graph = match self.ids {
+                // The last graph that begins at or before the node.
+                Some(_) => graphs.first_node.partition_point(|&first| first <= u64::from(item)) - 1,
+                None => item as usize,
+            };
+            Cell::Text(&graphs.ids[graph])
+        });
+        let id = self.ids.as_ref().map(|ids| match ids.get(item as usize) {
+            IdRef::Integer(id) => Cell::Integer(id),
+            IdRef::String(id) => Cell::Text(id),
+        });
+        graph.into_iter().chain(id).collect()
     }
 }
 

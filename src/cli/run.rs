@@ -175,7 +175,8 @@ impl Curve {
     /// The figures at the end.
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
-        let converged = self.last.as_ref().is_none_or(|record| record.forward.converged);
+        let converged =
+            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.converged));
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -198,7 +199,8 @@ impl Observer for &mut Curve {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         self.judge(record.epoch, record.validation.as_ref(), record.test.as_ref());
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps as u64);
-        self.count(record.forward.sweeps as u64, adjoint, record.seconds.total());
+        let forward = record.forward.map_or(0, |solve| solve.sweeps as u64);
+        self.count(forward, adjoint, record.seconds.total());
         self.last = Some(record.clone());
         Ok(())
     }
@@ -384,12 +386,16 @@ fn one_run(figures: &Figures) -> String {
         sheet.row([format!("best test {}", figures.monitor.name()), what]);
     }
     let (forward, adjoint) = figures.sweeps;
-    sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
-    let failures = match figures.failures {
-        0 => "all converged".to_string(),
-        failures => format!("{failures} did not converge"),
-    };
-    sheet.row(["solves".to_string(), failures]);
+    if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
+        sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
+        let failures = match figures.failures {
+            0 => "all converged".to_string(),
+            failures => format!("{failures} did not converge"),
+        };
+        sheet.row(["solves".to_string(), failures]);
+    } else {
+        sheet.row(["solves", "none: this model has no equilibrium"]);
+    }
     let each = quantity::seconds(figures.seconds_per_epoch);
     sheet.row(["time".to_string(), format!("{}, {each} an epoch", quantity::seconds(figures.seconds))]);
     sheet.render()

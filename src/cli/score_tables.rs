@@ -18,28 +18,34 @@ const SHOWN_CLASSES: usize = 100;
 pub fn parts(evaluation: &Evaluation) -> String {
     let heading = match &evaluation.split {
         Some(split) => format!("split {split}"),
-        None => "labelled nodes".into(),
+        None => format!("labelled {}", items(evaluation)),
     };
     let has_sets = evaluation.parts.iter().any(|part| part.scores.top_k_micro_f1.is_some());
     let names = match has_sets {
         true => &["micro F1", "macro F1", "top-k micro F1", "top-k macro F1"][..],
         false => &["accuracy", "micro F1", "macro F1"],
     };
-    let mut sheet = Sheet::columns(&[&["part", "nodes", "labelled"], names].concat());
+    let mut sheet = Sheet::columns(&[&["part", items(evaluation), "labelled"], names].concat());
     for part in &evaluation.parts {
         let Scores { accuracy, micro_f1, macro_f1, top_k_micro_f1, top_k_macro_f1 } = part.scores;
         let figures = [accuracy, Some(micro_f1), Some(macro_f1), top_k_micro_f1, top_k_macro_f1];
         let figures = figures.into_iter().flatten();
         let cell = |figure: f64| if part.labelled == 0 { "-".into() } else { percent(figure) };
-        let cells = [part.part.clone(), count(part.nodes), count(part.labelled)];
+        let cells = [part.part.clone(), count(part.items()), count(part.labelled)];
         sheet.row(cells.into_iter().chain(figures.map(cell)));
     }
     format!("{heading}\n{}", sheet.render())
 }
 
+/// What is predicted.
+fn items(evaluation: &Evaluation) -> &'static str {
+    if evaluation.parts.iter().any(|part| part.graphs.is_some()) { "graphs" } else { "nodes" }
+}
+
 /// A line a class of one part.
 pub fn classes(part: &PartScores) -> String {
-    let mut sheet = Sheet::columns(&["class", "precision", "recall", "F1", "nodes", "predicted"]);
+    let items = if part.graphs.is_some() { "graphs" } else { "nodes" };
+    let mut sheet = Sheet::columns(&["class", "precision", "recall", "F1", items, "predicted"]);
     for line in part.classes.iter().take(SHOWN_CLASSES) {
         let ClassScores { precision, recall, f1, support, predicted, .. } = line.scores;
         let figures = [precision, recall, f1].map(percent);

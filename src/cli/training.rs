@@ -82,10 +82,15 @@ fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
     if !parts.is_empty() {
         line += &format!(" {} {},", monitor.name(), parts.join(" "));
     }
-    let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
-    line += &format!(" {}{adjoint} sweeps, q {:.4}", record.forward.sweeps, record.contraction);
-    if let Some(error) = record.forward.certified_error {
-        line += &format!(", error at most {:.1e}", error.largest);
+    if let Some(forward) = record.forward {
+        let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
+        line += &format!(" {}{adjoint} sweeps,", forward.sweeps);
+        if record.contraction.is_finite() {
+            line += &format!(" q {:.4},", record.contraction);
+        }
+        if let Some(error) = forward.certified_error {
+            line += &format!(" error at most {:.1e},", error.largest);
+        }
     }
-    line + &format!(", {}", quantity::seconds(record.seconds.total()))
+    line + &format!(" {}", quantity::seconds(record.seconds.total()))
 }

@@ -37,6 +37,12 @@ choices! {
     ModelKind {
         /// Equilibrium layers and a read-out.
         Ignn = "ignn",
+        /// Graph convolutions (Kipf, Welling 2017).
+        Gcn = "gcn",
+        /// Features gathered several times, then one linear map (Wu et al. 2019).
+        Sgc = "sgc",
+        /// Linear maps of a node's own features: no edge is seen.
+        Mlp = "mlp",
     }
     /// Activations; see [`crate::kernels::Activation`].
     ActivationName {

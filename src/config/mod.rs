@@ -52,6 +52,8 @@ pub struct IgnnConfig {
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     pub kind: ModelKind,
+    pub depth: usize,
+    pub drop_edge: f64,
     pub state: Vec<usize>,
     pub activation: Vec<ActivationName>,
     pub slope: f64,

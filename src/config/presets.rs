@@ -93,6 +93,36 @@ class_weights = "balanced"
 monitor = "top-k-micro-f1"
 "#,
     },
+    Preset {
+        name: "graphs",
+        doc: "Classes of whole graphs, small and many: three layers, their result summed over each graph.",
+        text: r#"
+[model]
+state = [32, 32, 32]
+features = "given"
+kappa = 0.98
+init = "scaled"
+batch_norm = true
+pooling = "sum"
+dropout = 0.0
+readout = "mlp"
+hidden = [32]
+
+[solver]
+tolerance = 1e-4
+adjoint_tolerance = 1e-3
+
+[optim]
+learning_rate = 0.01
+schedule = "step"
+step_epochs = 50
+step_factor = 0.5
+
+[train]
+epochs = 150
+batch = 32
+"#,
+    },
 ];
 
 /// The preset with this name.

@@ -127,7 +127,9 @@ const fn text(path: &'static str, default: &'static str, doc: &'static str) -> F
 /// All fields, in the order in which they are written.
 #[rustfmt::skip] // A table: a field a line or two, read down the columns.
 pub const FIELDS: &[Field] = &[
-    word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out."),
+    word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out (\"ignn\"), or one of the baselines below."),
+    integer("model.depth", 2, 1, LAYERS as u64, "Depth T of a baseline: layers, or how often rows are gathered; of no use to \"ignn\", whose layers are counted by model.state."),
+    number("model.drop_edge", 0.0, Below(0.0, 1.0), "Share of the edges that \"gcn\" and \"sgc\" leave out in each epoch of training (DropEdge)."),
     field("model.state", Widths(LAYERS, 1, 2048), DefaultValue::Widths(&[128]), "Width m of the state; several widths make a stack of equilibrium layers, each fed by the one before."),
     field("model.activation", Words(LAYERS, ActivationName::WORDS), DefaultValue::Words(&["relu"]), "The activation phi of the equation: one for all layers, or one a layer."),
     number("model.slope", 0.01, Closed(0.0, 1.0), "Slope of leaky-relu below zero; of no use to the others."),

@@ -180,7 +180,10 @@ fn wrong_settings_are_shown_as_they_were_given() {
         assert_eq!(set(&[setting]).unwrap_err().to_string(), expected);
     }
     let error = IgnnConfig::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
-    assert_eq!(error, "preset \"amazn\" is not known (expected chains, cora, amazon): did you mean amazon?");
+    let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let expected =
+        format!("preset \"amazn\" is not known (expected {}): did you mean amazon?", names.join(", "));
+    assert_eq!(error, expected);
     let error = IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
     assert!(error.starts_with("none.toml: cannot read: "), "{error}");
 }

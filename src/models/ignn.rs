@@ -12,11 +12,13 @@
 
 use std::ops::Range;
 
-use crate::config::{self, InitName, ModelConfig};
+use super::baselines;
+use crate::config::{self, InitName, ModelConfig, ModelKind};
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::Activation;
 use crate::nn::{
-    BatchNorm, Dropout, InputMap, InputShape, Mapped, Pooling, Readout, RunningStatistics, Slot, random,
+    BatchNorm, Dropout, ExplicitShape, InputMap, InputShape, Mapped, Pooling, Readout, RunningStatistics,
+    Slot, random,
 };
 use crate::optim::Parameter;
 use crate::solver::Posedness;
@@ -44,6 +46,18 @@ pub enum ModelError {
         found: usize,
         /// Layers.
         layers: usize,
+    },
+    /// As many widths as a baseline has layers, or one.
+    #[error(
+        "model.state: one width for all layers or one a layer below the logits (found {found}, expected 1 or {expected} for model.depth={depth})"
+    )]
+    Widths {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        expected: usize,
+        /// Layers.
+        depth: usize,
     },
     /// As many kappas as layers, or one.
     #[error("model.kappa: one for all layers or one a layer (found {found} for {layers} layers)")]
@@ -103,15 +117,29 @@ pub struct LayerShape {
     pub between: Option<Activation>,
     /// Normalisation of its result.
     pub norm: Option<BatchNorm>,
-    kappas: Vec<f64>,
+    /// From its input term to its state.
+    pub body: BodyShape,
+    /// Before its input map.
+    pub dropout: Option<Dropout>,
+    /// A relation; none where nothing is solved.
+    pub(super) kappas: Vec<f64>,
     /// Where its parameters are.
     pub at: Places,
+}
+
+/// The middle of a layer, apart from any graph.
+#[derive(Clone, Debug)]
+pub enum BodyShape {
+    /// Solved.
+    Equilibrium,
+    /// Computed.
+    Explicit(ExplicitShape),
 }
 
 /// Positions of a layer's parameters.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// W of each relation.
+    /// W of each relation, or what a computed layer has in its place.
     pub weights: Range<usize>,
     /// Of the input map.
     pub input: Range<usize>,
@@ -151,13 +179,21 @@ impl Ignn {
             config::PoolingName::Mean => Some(Pooling::Mean),
             config::PoolingName::Max => Some(Pooling::Max),
         };
-        let (mut layers, mut slots) = (Vec::new(), Vec::new());
-        for layer in 0..config.state.len() {
-            layers.push(layer_shape(config, facts, layer, &mut slots)?);
-        }
-        let normed = config.state.iter().filter(|_| config.batch_norm);
-        let last = *config.state.last().expect("a configuration has a layer");
+        let mut slots = Vec::new();
+        let layers: Vec<LayerShape> = match config.kind {
+            ModelKind::Ignn => {
+                let each = 0..config.state.len();
+                each.map(|layer| layer_shape(config, facts, layer, &mut slots)).collect::<Result<_, _>>()?
+            }
+            _ => baselines::layers(config, facts, pooling.is_some(), seed, &mut slots)?,
+        };
+        let normed = layers.iter().filter(|layer| layer.norm.is_some());
+        let statistics = normed.map(|layer| RunningStatistics::new(layer.input.width)).collect();
+        let last = layers.last().map_or(0, |layer| layer.input.width);
+        let is_logits = baselines::ends_in_logits(config, pooling.is_some());
+        let dropout = if is_logits { 0.0 } else { config.dropout };
         let readout = match config.readout {
+            _ if is_logits => Readout::none(last),
             config::Readout::Linear => Readout::new(last, &[], facts.outputs, config.head_bias),
             config::Readout::Mlp => Readout::new(last, &config.hidden, facts.outputs, config.head_bias),
             config::Readout::None if last == facts.outputs => Readout::none(last),
@@ -169,11 +205,11 @@ impl Ignn {
         let mut model = Self {
             layers,
             pooling,
-            normalises: config.normalise_state,
-            dropout: Dropout::new(config.dropout, seed).unwrap_or_else(|_| Dropout::none()),
+            normalises: config.normalise_state && !is_logits,
+            dropout: Dropout::new(dropout, seed).unwrap_or_else(|_| Dropout::none()),
             readout,
             parameters: Vec::new(),
-            statistics: normed.map(|&width| RunningStatistics::new(width)).collect(),
+            statistics,
             radii: facts.radii.clone(),
         };
         let values = model.initial(config, &slots, seed);
@@ -188,13 +224,21 @@ impl Ignn {
 
     fn initial(&self, config: &ModelConfig, slots: &[Slot], seed: u64) -> Vec<Matrix> {
         let mut values = Vec::new();
-        for layer in &self.layers {
-            for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
-                // Without a cycle any radius is allowed.
-                let radius = self.radius(layer, relation).min(1.0);
-                values.push(initial_weight(config.init, slot, radius, seed));
+        for (at, layer) in self.layers.iter().enumerate() {
+            match &layer.body {
+                BodyShape::Equilibrium => {
+                    for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
+                        // Without a cycle any radius is allowed.
+                        let radius = self.radius(layer, relation).min(1.0);
+                        values.push(initial_weight(config.init, slot, radius, seed));
+                    }
+                    values.extend(layer.input.initial(seed, config.init_input));
+                }
+                BodyShape::Explicit(body) => {
+                    values.extend(body.initial(at, seed));
+                    values.extend(layer.input.initial(seed, config.init_input * glorot(&layer.input)));
+                }
             }
-            values.extend(layer.input.initial(seed, config.init_input));
             for slot in &slots[layer.at.skip.clone()] {
                 let (rows, cols) = slot.shape;
                 values.push(match slot.is_bias {
@@ -266,8 +310,11 @@ impl Ignn {
     }
 
     /// Whether a forward pass for training differs from one for evaluation below the read-out.
-    pub fn has_norms(&self) -> bool {
-        self.layers.iter().any(|layer| layer.norm.is_some())
+    pub fn trains_apart(&self) -> bool {
+        let draws = |body: &BodyShape| matches!(body, BodyShape::Explicit(body) if body.draws());
+        let apart =
+            |layer: &LayerShape| layer.norm.is_some() || layer.dropout.is_some() || draws(&layer.body);
+        self.layers.iter().any(apart)
     }
 
     /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where rho is 0.
@@ -276,7 +323,7 @@ impl Ignn {
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
     }
 
-    /// Which condition for one equilibrium holds, layer by layer, where relations have these bounds.
+    /// Which condition for one equilibrium holds, by layer that has one, where relations have these bounds.
     pub fn posedness(&self, radii: &[f64]) -> Vec<Posedness> {
         let of = |shape: &LayerShape| {
             let weights = self.values(&shape.at.weights);
@@ -288,7 +335,8 @@ impl Ignn {
                 }
             }
         };
-        self.layers.iter().map(of).collect()
+        let solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium);
+        self.layers.iter().filter(solved).map(of).collect()
     }
 
     /// What divides kappa, a relation: bounds over the graphs that are trained on.
@@ -299,7 +347,7 @@ impl Ignn {
     /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation. Returns how many moved.
     pub fn project(&mut self) -> Result<usize, ProjectionError> {
         let mut moved = 0;
-        for layer in &self.layers {
+        for layer in self.layers.iter().filter(|layer| matches!(layer.body, BodyShape::Equilibrium)) {
             for (relation, at) in layer.at.weights.clone().enumerate() {
                 let radius = self.radius(layer, relation);
                 if radius.is_finite() {
@@ -370,7 +418,17 @@ fn layer_shape(
     let norm_slots = norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{layer}")));
     let norm_place = skip.end..place(norm_slots);
     let at = Places { weights, input: input_place, skip, norm: norm_place };
-    Ok(LayerShape { input, activation: config.phi(activation), between, norm, kappas, at })
+    let activation = config.phi(activation);
+    Ok(LayerShape {
+        input,
+        activation,
+        between,
+        norm,
+        body: BodyShape::Equilibrium,
+        dropout: None,
+        kappas,
+        at,
+    })
 }
 
 /// kappa of each relation in a layer.
@@ -382,6 +440,15 @@ fn kappas(config: &ModelConfig, layer: usize, relations: &[String]) -> Result<Ve
         (each, 1) => Err(ModelError::LayerKappas { found: each.len(), layers }),
         (each, _) if each.len() == count => Ok(each.to_vec()),
         (each, _) => Err(ModelError::RelationKappas { found: each.len(), relations: relations.to_vec() }),
+    }
+}
+
+/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m)); tables of learned
+/// features stay within 1 / sqrt(m).
+fn glorot(input: &InputShape) -> f64 {
+    match input.mapped {
+        Mapped::Columns(p) => (6.0 * input.width as f64 / (p + input.width).max(1) as f64).sqrt(),
+        Mapped::Learned(_) => 1.0,
     }
 }
 

@@ -5,13 +5,14 @@
 //! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows ([`Pass`]); states are those of
 //! all nodes.
 
+use super::body::Body;
 use super::ignn::{Ignn, LayerShape};
 use super::pass::Pass;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::gradient;
 use crate::nn::{
-    Backward, BatchNormMemory, Equilibrium, Features, Feed, Input, Operators, clear_rows, elementwise,
-    linear, normalise, scatter_rows, select_rows,
+    Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory, clear_rows,
+    elementwise, linear, normalise, scatter_rows, select_rows,
 };
 use crate::optim::values_and_gradients;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
@@ -31,8 +32,8 @@ pub struct LayerError {
 pub enum Mode {
     /// Normalisations use what they kept.
     Evaluation,
-    /// Normalisations use the statistics of the pass, and keep them.
-    Training,
+    /// Normalisations use the statistics of the pass, and keep them; what layers drop is drawn for this epoch.
+    Training(u64),
 }
 
 /// What a layer is fed by.
@@ -43,7 +44,9 @@ enum Fed<'g> {
 
 struct Layer<'g> {
     fed: Fed<'g>,
-    equilibrium: Equilibrium<'g>,
+    /// The rows of the layer below that it is fed by, where entries of them were dropped, and in which epoch.
+    dropped: Option<(Matrix, u64)>,
+    body: Body<'g>,
     /// State and skip, where there is one.
     mixed: Option<Matrix>,
     /// Its normalisation.
@@ -51,9 +54,29 @@ struct Layer<'g> {
 }
 
 impl Layer<'_> {
+    /// Drops entries of what it is fed by, where it has a dropout and the pass is one of training.
+    fn drop_entries(&mut self, shape: &LayerShape, x: Option<MatrixRef<'_>>, draw: Option<Draw<'_>>) {
+        let drawn = shape.dropout.zip(draw);
+        match (&mut self.fed, x) {
+            (Fed::Features(input), _) => {
+                input.drop_entries(drawn.map(|(dropout, draw)| (dropout.mask(draw.epoch), draw.ids)));
+            }
+            (Fed::Below(_), Some(x)) => {
+                let memory = self.dropped.take().map(|(kept, _)| kept);
+                self.dropped = drawn.map(|(dropout, draw)| {
+                    let mut kept = memory.unwrap_or_else(|| Matrix::zeros(x.rows(), x.cols()));
+                    elementwise::copy(x, kept.view_mut());
+                    dropout.apply(draw.epoch, draw.ids, kept.view_mut());
+                    (kept, draw.epoch)
+                });
+            }
+            (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
+        }
+    }
+
     /// State and skip.
     fn mixed(&self) -> MatrixRef<'_> {
-        self.mixed.as_ref().unwrap_or(&self.equilibrium.state).view()
+        self.mixed.as_ref().unwrap_or(self.body.state()).view()
     }
 
     /// What the next layer, or the read-out, sees.
@@ -68,6 +91,8 @@ pub struct OnGraph<'g> {
     layers: Vec<Layer<'g>>,
     /// Where the rows of each graph begin, and where the last ends.
     graphs: Vec<u64>,
+    /// The number of each row's node in the dataset.
+    ids: Vec<u32>,
 }
 
 impl<'g> OnGraph<'g> {
@@ -83,19 +108,20 @@ impl<'g> OnGraph<'g> {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
             let (nodes, width) = (operators.nodes(), shape.input.width);
-            let equilibrium = Equilibrium::new(operators, width, shape.activation);
             Layer {
                 fed: match input.take() {
                     Some(input) => Fed::Features(input),
                     None => Fed::Below(Feed::new(operators, shape.input.clone())),
                 },
-                equilibrium: if trains { equilibrium.with_adjoint() } else { equilibrium },
+                dropped: None,
+                body: Body::new(operators, shape, trains),
                 mixed: shape.between.map(|_| Matrix::zeros(nodes, width)),
                 normed: shape.norm.map(|_| (Matrix::zeros(nodes, width), BatchNormMemory::default())),
             }
         };
         let layers = model.layers.iter().map(layer).collect();
-        Self { operators, layers, graphs: vec![0, operators.nodes() as u64] }
+        let nodes = operators.nodes();
+        Self { operators, layers, graphs: vec![0, nodes as u64], ids: (0..nodes as u32).collect() }
     }
 
     /// With the rows of several graphs: where each begins, and where the last ends.
@@ -108,19 +134,35 @@ impl<'g> OnGraph<'g> {
         self
     }
 
+    /// With the number of each row's node in the dataset, by which masks are drawn.
+    ///
+    /// # Panics
+    /// Where there is not one a node.
+    pub fn with_ids(mut self, ids: &[u32]) -> Self {
+        assert_eq!(ids.len(), self.operators.nodes(), "a number a node");
+        self.ids = ids.to_vec();
+        self
+    }
+
     /// The graph.
     pub fn operators(&self) -> &'g Operators<'g> {
         self.operators
     }
 
-    /// The equilibria, layer by layer: states, adjoints, what is kept from solve to solve.
+    /// The equilibria of the layers that have one: states, adjoints, what is kept from solve to solve.
     pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
-        self.layers.iter().map(|layer| &layer.equilibrium)
+        self.layers.iter().filter_map(|layer| match &layer.body {
+            Body::Equilibrium(layer) => Some(&**layer),
+            Body::Explicit(_) => None,
+        })
     }
 
     /// The same, to change.
     pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium<'g>> {
-        self.layers.iter_mut().map(|layer| &mut layer.equilibrium)
+        self.layers.iter_mut().filter_map(|layer| match &mut layer.body {
+            Body::Equilibrium(layer) => Some(&mut **layer),
+            Body::Explicit(_) => None,
+        })
     }
 
     /// What the read-out sees of all nodes: the last layer's result.
@@ -130,20 +172,29 @@ impl<'g> OnGraph<'g> {
 
     /// The same without a copy.
     pub fn into_result(mut self) -> Matrix {
-        let Layer { equilibrium, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
-        normed.map(|normed| normed.0).or(mixed).unwrap_or(equilibrium.state)
+        let Layer { body, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
+        normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
+    }
+
+    /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a graph.
+    pub fn seen(self, model: &Ignn) -> Matrix {
+        let Some(pooling) = model.pooling else { return self.into_result() };
+        let result = self.result();
+        let mut pooled = Matrix::zeros(self.graphs.len() - 1, result.cols());
+        pooling.forward(&self.graphs, result, &mut PoolingMemory::default(), pooled.view_mut());
+        pooled
     }
 
     fn top(&self) -> &Layer<'g> {
         self.layers.last().expect("a model has a layer")
     }
 
-    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    /// Which condition for one equilibrium holds on this graph, by layer that has one.
     pub fn posedness(&self, model: &Ignn) -> Vec<Posedness> {
         model.posedness(self.operators.radii())
     }
 
-    /// Solves every layer from the state at hand, from the features up; how, layer by layer.
+    /// Solves or computes every layer from the state at hand, from the features up; how, by layer that was solved.
     pub fn forward(
         &mut self,
         model: &mut Ignn,
@@ -151,20 +202,24 @@ impl<'g> OnGraph<'g> {
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
         let mut solves = Vec::new();
+        let epoch = if let Mode::Training(epoch) = mode { Some(epoch) } else { None };
+        let draw = epoch.map(|epoch| Draw { epoch, ids: &self.ids });
         for at in 0..self.layers.len() {
             let (below, rest) = self.layers.split_at_mut(at);
             let (layer, x) = (&mut rest[0], below.last().map(Layer::result));
+            layer.drop_entries(&model.layers[at], x, draw);
             let places = model.layers[at].at.clone();
             let values = model.values(&places.input);
             match (&mut layer.fed, x) {
                 (Fed::Below(feed), Some(x)) => {
-                    feed.forward(&values, x, layer.equilibrium.input.view_mut());
+                    let x = layer.dropped.as_ref().map_or(x, |(kept, _)| kept.view());
+                    feed.forward(&values, x, layer.body.input().view_mut());
                 }
-                (Fed::Features(input), _) => input.forward(&values, &mut layer.equilibrium.input),
+                (Fed::Features(input), _) => input.forward(&values, layer.body.input()),
                 (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
             }
-            let solved = layer.equilibrium.solve(&model.values(&places.weights), params);
-            solves.push(solved.map_err(|source| LayerError { layer: at, source })?);
+            let solved = layer.body.forward(&model.values(&places.weights), params, draw);
+            solves.extend(solved.map_err(|source| LayerError { layer: at, source })?);
             if let (Some(mixed), Some(between)) = (&mut layer.mixed, model.layers[at].between) {
                 let skip = model.values(&places.skip);
                 match (&layer.fed, x) {
@@ -172,17 +227,17 @@ impl<'g> OnGraph<'g> {
                     (_, Some(x)) => linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut()),
                     (_, None) => unreachable!("the first layer is fed by features"),
                 }
-                elementwise::add_and_activate(between, layer.equilibrium.state.view(), mixed.view_mut());
+                elementwise::add_and_activate(between, layer.body.state().view(), mixed.view_mut());
             }
             if let Some(norm) = model.layers[at].norm {
-                let Layer { equilibrium, mixed, normed, .. } = layer;
+                let Layer { body, mixed, normed, .. } = layer;
                 let (normed, memory) = normed.as_mut().expect("memory of a layer that is normalised");
-                let mixed = mixed.as_ref().unwrap_or(&equilibrium.state).view();
+                let mixed = mixed.as_ref().unwrap_or(body.state()).view();
                 let parameters = &model.parameters[places.norm];
                 let values: Vec<_> = parameters.iter().map(|parameter| parameter.value.view()).collect();
                 let kept = &mut model.statistics[at];
                 match mode {
-                    Mode::Training => norm.train(&values, mixed, kept, memory, normed.view_mut()),
+                    Mode::Training(_) => norm.train(&values, mixed, kept, memory, normed.view_mut()),
                     Mode::Evaluation => norm.evaluate(&values, mixed, kept, memory, normed.view_mut()),
                 }
             }
@@ -250,7 +305,7 @@ impl<'g> OnGraph<'g> {
         let mut solves = Vec::new();
         for at in (0..self.layers.len()).rev() {
             let info = self.backward_layer(model, at, backward, params);
-            solves.push(info.map_err(|source| LayerError { layer: at, source })?);
+            solves.extend(info.map_err(|source| LayerError { layer: at, source })?);
         }
         solves.reverse();
         Ok(solves)
@@ -259,7 +314,7 @@ impl<'g> OnGraph<'g> {
     /// dL/dresult of the last layer, from that of a pass's rows.
     fn scatter(&mut self, model: &Ignn, pass: &mut Pass) {
         let top = self.layers.last_mut().expect("a model has a layer");
-        let right = &mut top.equilibrium.right;
+        let (_, right, _) = top.body.state_right_spare();
         if let Some(pooling) = model.pooling {
             // Rows of other graphs are zero and stay so.
             scatter_rows(pass.by_rows.view(), &pass.items, pass.by_pooled.view_mut());
@@ -280,20 +335,22 @@ impl<'g> OnGraph<'g> {
         at: usize,
         backward: Backward,
         params: &SolveParams,
-    ) -> Result<SolveInfo, SolveError> {
+    ) -> Result<Option<SolveInfo>, SolveError> {
         let (below, rest) = self.layers.split_at_mut(at);
         let (layer, below) = (&mut rest[0], below.last_mut());
         let places = model.layers[at].at.clone();
+        let (state, right, spare) = layer.body.state_right_spare();
         if let (Some(norm), Some((_, memory))) = (model.layers[at].norm, &mut layer.normed) {
-            let (state, right, spare) = layer.equilibrium.state_right_spare();
             let from = layer.mixed.as_ref().unwrap_or(state).view();
             let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.norm]);
             norm.backward(&values, from, memory, right.view(), &mut gradients, spare.view_mut());
             std::mem::swap(right, spare);
         }
+        // What the skip's gradient is taken of, kept before the layer's own backward changes it.
+        let mut by_mixed = None;
         if let (Some(between), Some(mixed)) = (model.layers[at].between, &layer.mixed) {
-            elementwise::differentiate(between, mixed.view(), layer.equilibrium.right.view_mut());
-            let g = layer.equilibrium.right.view();
+            elementwise::differentiate(between, mixed.view(), right.view_mut());
+            let g = right.view();
             let by_v = match (&layer.fed, &below) {
                 (Fed::Below(_), Some(below)) => gradient::input(g, below.result()),
                 (Fed::Features(input), _) => input.own_gradient(g),
@@ -302,24 +359,28 @@ impl<'g> OnGraph<'g> {
             let bias = gradient::bias(g);
             model.parameters[places.skip.start].gradient = by_v;
             model.parameters[places.skip.start + 1].gradient.row_mut(0).copy_from_slice(&bias);
+            by_mixed = layer.body.changed_right();
         }
-        let weights = model.values(&places.weights);
-        let info = layer.equilibrium.solve_adjoint(&weights, backward, params)?;
-        for (relation, at) in places.weights.clone().enumerate() {
-            model.parameters[at].gradient = layer.equilibrium.weight_gradient(relation);
-        }
-        let g = layer.equilibrium.adjoint.view();
+        let info = layer.body.backward(&mut model.parameters[places.weights], backward, params)?;
+        let g = layer.body.adjoint().view();
         let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.input]);
         match (&mut layer.fed, below) {
             (Fed::Features(input), _) => input.backward(g, &mut gradients),
             (Fed::Below(feed), Some(below)) => {
-                let Layer { equilibrium, mixed, normed, .. } = below;
-                let (state, by_x, spare) = equilibrium.state_right_spare();
+                let Layer { body, mixed, normed, .. } = below;
+                let (state, by_x, spare) = body.state_right_spare();
                 let x = normed.as_ref().map(|normed| &normed.0).or(mixed.as_ref()).unwrap_or(state);
-                feed.backward(&values, x.view(), g, &mut gradients, by_x.view_mut());
+                match (&layer.dropped, model.layers[at].dropout) {
+                    (Some((kept, epoch)), Some(dropout)) => {
+                        feed.backward(&values, kept.view(), g, &mut gradients, by_x.view_mut());
+                        dropout.apply(*epoch, &self.ids, by_x.view_mut());
+                    }
+                    _ => feed.backward(&values, x.view(), g, &mut gradients, by_x.view_mut()),
+                }
                 if model.layers[at].between.is_some() {
                     let v = model.parameters[places.skip.start].value.view();
-                    linear::backward(v, layer.equilibrium.right.view(), spare.view_mut());
+                    let by_mixed = by_mixed.as_ref().unwrap_or(layer.body.right());
+                    linear::backward(v, by_mixed.view(), spare.view_mut());
                     elementwise::add(spare.view(), by_x.view_mut());
                 }
             }
@@ -333,7 +394,7 @@ impl<'g> OnGraph<'g> {
         match pass.by_pooled.rows() {
             0 => {
                 let top = self.layers.last_mut().expect("a model has a layer");
-                clear_rows(&pass.items, top.equilibrium.right.view_mut());
+                clear_rows(&pass.items, top.body.state_right_spare().1.view_mut());
             }
             _ => clear_rows(&pass.items, pass.by_pooled.view_mut()),
         }

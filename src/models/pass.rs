@@ -3,7 +3,7 @@
 
 use super::ignn::Ignn;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::nn::{PoolingMemory, ReadoutMemory};
+use crate::nn::{PoolingMemory, ReadoutMemory, normalise, select_rows};
 
 /// Memory of a pass over some nodes, or graphs where the model pools.
 pub struct Pass {
@@ -26,6 +26,21 @@ pub struct Pass {
     pub logits: Matrix,
     /// dL/dlogits, to be written before a backward.
     pub by_logits: Matrix,
+}
+
+impl Ignn {
+    /// Logits of some rows of what the read-out sees ([`super::OnGraph::seen`]), without dropout.
+    pub fn logits(&self, seen: MatrixRef<'_>, items: &[u32]) -> Matrix {
+        let mut rows = Matrix::zeros(items.len(), seen.cols());
+        select_rows(seen, items, &mut rows);
+        if self.normalises {
+            normalise::forward(rows.view_mut(), &mut vec![0.0; items.len()]);
+        }
+        let mut logits = Matrix::zeros(items.len(), self.outputs());
+        let head = self.values(&(self.head()..self.parameters.len()));
+        self.readout.forward(&head, rows.view(), &mut self.readout.memory(items.len()), logits.view_mut());
+        logits
+    }
 }
 
 impl Pass {
@@ -53,6 +68,11 @@ impl Pass {
     /// The nodes or graphs, by their numbers in the dataset.
     pub fn ids(&self) -> &[u32] {
         &self.ids
+    }
+
+    /// What the read-out saw, one row an item.
+    pub fn rows(&self) -> MatrixRef<'_> {
+        self.rows.view()
     }
 
     /// What a loss reads and writes: logits, ids, and dL/dlogits.

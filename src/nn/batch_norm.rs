@@ -207,10 +207,13 @@ impl BatchNorm {
         let parts = by_x.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
         parts.with_min_len(ROWS).for_each(|(row, by_x)| {
             let (x, g) = (x.row(row), by_y.row(row));
-            for (k, by_x) in by_x[..self.width].iter_mut().enumerate() {
-                let z = (f64::from(x[k]) - mean[k]) * inverse[k];
-                let centred = f64::from(g[k]) - (by_shift[k] + z * by_scale[k]) * share;
-                *by_x = (f64::from(scale[k]) * inverse[k] * centred) as f32;
+            let columns = mean.iter().zip(&*inverse).zip(&*by_shift).zip(&*by_scale).zip(scale);
+            for (((by_x, &x), &g), ((((mean, inverse), shift), scaled), &scale)) in
+                by_x[..self.width].iter_mut().zip(x).zip(g).zip(columns)
+            {
+                let z = (f64::from(x) - mean) * inverse;
+                let centred = f64::from(g) - (shift + z * scaled) * share;
+                *by_x = (f64::from(scale) * inverse * centred) as f32;
             }
         });
     }
@@ -227,9 +230,12 @@ impl BatchNorm {
         let parts = y.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
         parts.with_min_len(ROWS).for_each(|(row, y)| {
             let x = x.row(row);
-            for (k, y) in y[..self.width].iter_mut().enumerate() {
-                let z = (f64::from(x[k]) - memory.mean[k]) * memory.inverse[k];
-                *y = (f64::from(scale[k]) * z + f64::from(shift[k])) as f32;
+            let columns = memory.mean.iter().zip(&memory.inverse).zip(scale).zip(shift);
+            for ((y, &x), (((mean, inverse), &scale), &shift)) in
+                y[..self.width].iter_mut().zip(x).zip(columns)
+            {
+                let z = (f64::from(x) - mean) * inverse;
+                *y = (f64::from(scale) * z + f64::from(shift)) as f32;
             }
         });
     }

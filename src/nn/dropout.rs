@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::random::Stream;
+use super::random::{Row, Stream};
 use crate::dense::MatrixMut;
 
 /// Rows of a piece of work.
@@ -41,32 +41,72 @@ impl Dropout {
         }
     }
 
+    /// Dropout elsewhere in a model: its masks are drawn from a stream of this name.
+    pub fn named(rate: f64, seed: u64, name: &str) -> Result<Self, DropoutError> {
+        Self::new(rate, seed).map(|dropout| Self { stream: Stream::new(seed, name), ..dropout })
+    }
+
+    /// What entries are multiplied by in an epoch.
+    pub fn mask(&self, epoch: u64) -> Mask {
+        Mask {
+            stream: self.stream.narrowed(epoch),
+            scale: (1.0 / (1.0 - self.rate)) as f32,
+            // Compared with the upper half of the bits: exact to 2^-32.
+            threshold: (self.rate * 2f64.powi(32)).round() as u64,
+        }
+    }
+
     /// Drops entries of a compact state in an epoch, or, called on a gradient, takes the same ones out of it.
     ///
     /// Row r is that of node `nodes[r]`.
     ///
     /// # Panics
     /// Where there is not one node a row.
-    pub fn apply(&self, epoch: u64, nodes: &[u32], mut x: MatrixMut<'_>) {
+    pub fn apply(&self, epoch: u64, nodes: &[u32], x: MatrixMut<'_>) {
         assert_eq!(nodes.len(), x.rows(), "a node a row");
         if self.rate == 0.0 {
             return;
         }
-        let stream = self.stream.narrowed(epoch);
-        let scale = (1.0 / (1.0 - self.rate)) as f32;
-        // Compared with the upper half of the bits: exact to 2^-32.
-        let threshold = (self.rate * 2f64.powi(32)).round() as u64;
+        self.mask(epoch).apply(nodes, x);
+    }
+}
+
+/// The factors of an epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct Mask {
+    stream: Stream,
+    scale: f32,
+    threshold: u64,
+}
+
+impl Mask {
+    /// The factor of an entry: 0, or 1 / (1 - rate).
+    #[inline]
+    pub fn at(&self, row: u64, column: usize) -> f32 {
+        self.factor(self.stream.row(row), column)
+    }
+
+    /// Multiplies every entry by its factor; row r is that of node `nodes[r]`.
+    ///
+    /// # Panics
+    /// Where there is not one node a row.
+    pub fn apply(&self, nodes: &[u32], mut x: MatrixMut<'_>) {
+        assert_eq!(nodes.len(), x.rows(), "a node a row");
         let (stride, cols) = (x.stride(), x.cols());
         let parts = x.padded_mut().par_chunks_mut(ROWS * stride).zip(nodes.par_chunks(ROWS));
         parts.for_each(|(part, nodes)| {
             for (row, &node) in part.chunks_exact_mut(stride).zip(nodes) {
-                let numbers = stream.row(u64::from(node));
+                let numbers = self.stream.row(u64::from(node));
                 for (column, x) in row[..cols].iter_mut().enumerate() {
-                    let is_dropped = numbers.bits(column) >> 32 < threshold;
-                    *x = if is_dropped { 0.0 } else { *x * scale };
+                    *x *= self.factor(numbers, column);
                 }
             }
         });
+    }
+
+    #[inline(always)]
+    fn factor(&self, numbers: Row, column: usize) -> f32 {
+        if numbers.bits(column) >> 32 < self.threshold { 0.0 } else { self.scale }
     }
 }
 

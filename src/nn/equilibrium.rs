@@ -63,6 +63,7 @@ pub struct Vectors {
 pub struct Equilibrium<'g> {
     activation: Activation,
     radius: Option<f64>,
+    searches: bool,
     forward: Side<'g>,
     backward: Side<'g>,
     scratch: SweepScratch,
@@ -92,6 +93,7 @@ impl<'g> Equilibrium<'g> {
         Self {
             activation,
             radius: operators.spectral_radius(),
+            searches: true,
             scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,
@@ -111,6 +113,12 @@ impl<'g> Equilibrium<'g> {
         self.adjoint = Matrix::zeros(nodes, width);
         self.signs = self.activation.slope_below().map(|_| Signs::new(nodes, width));
         self
+    }
+
+    /// The same, content with any certificate that holds: for batches of small graphs, where a search for a better one takes
+    /// longer than the solve.
+    pub fn certify_quickly(&mut self) {
+        self.searches = false;
     }
 
     /// Bytes that a layer takes, with or without adjoint, while its solves are certified.
@@ -154,7 +162,7 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius);
+        self.forward.certify(self.activation, self.radius, self.searches);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -189,7 +197,7 @@ impl<'g> Equilibrium<'g> {
             packed.repack_adjoint(*w);
         }
         if backward == Backward::Exact {
-            self.backward.certify(self.activation, self.radius);
+            self.backward.certify(self.activation, self.radius, self.searches);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -244,11 +252,13 @@ impl Side<'_> {
     }
 
     /// The certificate for the weights at hand: with the vectors of the last one where these still do.
-    fn certify(&mut self, activation: Activation, radius: Option<f64>) {
+    fn certify(&mut self, activation: Activation, radius: Option<f64>, searches: bool) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
+        let closed = || Some(Certificate::closed(&terms, slope)).filter(Certificate::holds);
+        let kept = kept.or_else(|| if searches { None } else { closed() });
         let certificate = kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius));
         if certificate.holds() {
             let norm = certificate.norm();

@@ -19,6 +19,7 @@
 use ignn_format::features::SparseRows;
 use rayon::prelude::*;
 
+use super::dropout::Mask;
 use super::features::Features;
 use super::input_shape::{InputMap, InputShape, Mapped};
 use super::operators::Operators;
@@ -48,6 +49,15 @@ pub struct Input<'g> {
     operators: &'g Operators<'g>,
     shape: InputShape,
     source: Source,
+    /// The features of a pass of training, where entries of them are dropped.
+    dropped: Option<Dropped>,
+}
+
+/// Features with entries dropped.
+enum Dropped {
+    Dense(Matrix),
+    Sparse { rows: Sparse, transposed: Sparse },
+    Learned(Mask, Vec<u32>),
 }
 
 impl<'g> Input<'g> {
@@ -71,7 +81,7 @@ impl<'g> Input<'g> {
                 Source::Learned
             }
         };
-        Self { operators, shape, source }
+        Self { operators, shape, source, dropped: None }
     }
 
     /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their order.
@@ -91,7 +101,30 @@ impl<'g> Input<'g> {
             Source::Sparse { rows, .. } => Source::sparse(rows.select(nodes), nodes.len(), &self.shape),
             Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
-        Input { operators, shape: self.shape.clone(), source }
+        Input { operators, shape: self.shape.clone(), source, dropped: None }
+    }
+
+    /// Drops entries of the features by a mask, row r being that of node `ids[r]`, for the passes that follow; none: all
+    /// entries count again. Skips see them all.
+    ///
+    /// # Panics
+    /// For maps that gather: what they gathered was summed before any entry could be dropped.
+    pub fn drop_entries(&mut self, mask: Option<(Mask, &[u32])>) {
+        self.dropped = mask.map(|(mask, ids)| {
+            assert_eq!(self.shape.gathered(), 0, "entries of a node's own features");
+            match &self.source {
+                Source::Dense { prepared, .. } => {
+                    let mut kept = prepared.clone();
+                    mask.apply(ids, kept.view_mut());
+                    Dropped::Dense(kept)
+                }
+                Source::Sparse { rows, transposed, .. } => Dropped::Sparse {
+                    rows: rows.masked(|node, column| mask.at(ids[node].into(), column)),
+                    transposed: transposed.masked(|column, node| mask.at(ids[node].into(), column)),
+                },
+                Source::Learned => Dropped::Learned(mask, ids.to_vec()),
+            }
+        });
     }
 
     /// B, from the values in the order of the slots.
@@ -108,10 +141,12 @@ impl<'g> Input<'g> {
         match &mut self.source {
             Source::Dense { prepared, .. } => {
                 let omega = side_by_side(&values[..gathered + usize::from(own.is_some())]);
+                let prepared = if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
                 linear::forward(omega.view(), bias, prepared.view(), b.view_mut());
                 return;
             }
             Source::Sparse { rows, tables: [table, sum], .. } => {
+                let rows = if let Some(Dropped::Sparse { rows, .. }) = &self.dropped { rows } else { rows };
                 if let Some(own) = own {
                     rows.times(&transposed(values[own]), b);
                 }
@@ -125,7 +160,12 @@ impl<'g> Input<'g> {
                     }
                 }
             }
-            Source::Learned if gathered == 0 => elementwise::copy(values[0], b.view_mut()),
+            Source::Learned if gathered == 0 => {
+                elementwise::copy(values[0], b.view_mut());
+                if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
+                    mask.apply(ids, b.view_mut());
+                }
+            }
             Source::Learned => {
                 gather(0, values[0], b);
                 for relation in 1..gathered {
@@ -156,6 +196,7 @@ impl<'g> Input<'g> {
         };
         match &mut self.source {
             Source::Dense { prepared, .. } => {
+                let prepared = if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
                 let sum = gradient::input(g, prepared.view());
                 let parts = gathered + usize::from(own.is_some());
                 let columns = sum.cols() / parts;
@@ -166,7 +207,11 @@ impl<'g> Input<'g> {
                     }
                 }
             }
-            Source::Sparse { transposed: by_columns, tables: [table, _], .. } => {
+            Source::Sparse { transposed: all, tables: [table, _], .. } => {
+                let by_columns = match &self.dropped {
+                    Some(Dropped::Sparse { transposed, .. }) => transposed,
+                    _ => all,
+                };
                 if let Some(own) = own {
                     elementwise::copy(by_columns.gradient(g).view(), gradients[own].reborrow());
                 }
@@ -175,7 +220,12 @@ impl<'g> Input<'g> {
                     elementwise::copy(by_columns.gradient(table.view()).view(), gradient.reborrow());
                 }
             }
-            Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
+            Source::Learned if gathered == 0 => {
+                elementwise::copy(g, gradients[0].reborrow());
+                if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
+                    mask.apply(ids, gradients[0].reborrow());
+                }
+            }
             Source::Learned => {
                 gather(0, gradients[0].reborrow());
                 for relation in 1..gathered {
@@ -301,6 +351,19 @@ impl Sparse {
         let mut by_columns = Matrix::zeros(self.rows.rows(), g.cols());
         gradient::adjacency_times(&self.blocks, self.view(), g, by_columns.view_mut());
         transposed(by_columns.view())
+    }
+
+    /// The same with every value times the factor of its row and column.
+    fn masked(&self, factor: impl Fn(usize, usize) -> f32 + Sync) -> Self {
+        let SparseRows { offsets, columns, values } = &self.rows;
+        let row = |row: usize| {
+            let entries = offsets[row] as usize..offsets[row + 1] as usize;
+            let factor = &factor;
+            entries.map(move |at| values[at] * factor(row, columns[at] as usize))
+        };
+        let values = (0..self.rows.rows()).into_par_iter().flat_map_iter(row).collect();
+        let rows = SparseRows { offsets: offsets.clone(), columns: columns.clone(), values };
+        Self { rows, columns: self.columns, blocks: self.blocks.clone() }
     }
 
     /// Some of the rows.

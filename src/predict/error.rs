@@ -55,6 +55,17 @@ pub enum PredictError {
         /// The model's.
         expected: u64,
     },
+    /// Classes of graphs, and one graph.
+    #[error(
+        "{}: the model tells the class of graphs (found one graph in {}, expected a dataset of many graphs): `ignn ingest tu` and `ignn ingest dgcnn` make such datasets",
+        model.display(), dataset.display()
+    )]
+    OneGraph {
+        /// The model.
+        model: PathBuf,
+        /// The dataset.
+        dataset: PathBuf,
+    },
     /// A split that the dataset does not have.
     #[error("{}: the dataset has no split {found:?} (it has: {expected})", dataset.display())]
     Split {

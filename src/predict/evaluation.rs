@@ -1,19 +1,19 @@
 //! Scores of a prediction, part by part: figures, a line a class, which class was taken for which.
-//! It reads out some nodes at a time and adds up counts; the rules are those of `metrics`.
+//! It reads out some nodes or graphs at a time and adds up counts; the rules are those of `metrics`.
 
 use std::convert::Infallible;
 
 use serde::Serialize;
 
 use super::parts::Parts;
-use super::prediction::Prediction;
+use super::prediction::{Item, Prediction};
 use super::truth::{Known, Truth};
 use crate::metrics::{ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class};
 
 /// Scores of all parts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// The split; none where all nodes are one part.
+    /// The split; none where all items are one part.
     pub split: Option<String>,
     /// In the split's order.
     pub parts: Vec<PartScores>,
@@ -28,8 +28,12 @@ pub struct Evaluation {
 pub struct PartScores {
     /// Its name.
     pub part: String,
-    /// Its nodes.
-    pub nodes: u64,
+    /// Its nodes, where those are predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
+    /// Its graphs, where those are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<u64>,
     /// Those with a label: only they count.
     pub labelled: u64,
     /// The figures.
@@ -52,17 +56,25 @@ pub struct ClassLine {
     pub scores: ClassScores,
 }
 
+impl PartScores {
+    /// Its nodes or graphs.
+    pub fn items(&self) -> u64 {
+        self.nodes.or(self.graphs).unwrap_or(0)
+    }
+}
+
 impl Evaluation {
-    /// Reads out the labelled nodes of each part and counts.
-    pub fn of(prediction: &Prediction<'_>, truth: &Truth, parts: &Parts) -> Self {
+    /// Reads out the labelled items of each part and counts.
+    pub fn of(prediction: &Prediction, item: Item, truth: &Truth, parts: &Parts) -> Self {
         let score = |part: &super::Part| {
             let labelled: Vec<u32> =
-                part.nodes.iter().copied().filter(|&node| truth.is_labelled(node)).collect();
+                part.items.iter().copied().filter(|&item| truth.is_labelled(item)).collect();
             let (scores, counts, confusion) = count(prediction, truth, &labelled);
             let line = |scores: ClassScores| ClassLine { name: truth.classes[scores.class].clone(), scores };
             PartScores {
                 part: part.name.clone(),
-                nodes: part.nodes.len() as u64,
+                nodes: (item == Item::Node).then_some(part.items.len() as u64),
+                graphs: (item == Item::Graph).then_some(part.items.len() as u64),
                 labelled: labelled.len() as u64,
                 scores,
                 classes: counts.per_class().into_iter().map(line).collect(),
@@ -78,11 +90,7 @@ impl Evaluation {
     }
 }
 
-fn count(
-    prediction: &Prediction<'_>,
-    truth: &Truth,
-    nodes: &[u32],
-) -> (Scores, ClassCounts, Option<Confusion>) {
+fn count(prediction: &Prediction, truth: &Truth, nodes: &[u32]) -> (Scores, ClassCounts, Option<Confusion>) {
     let classes = prediction.outputs();
     match &truth.labels {
         Known::Single(of) => {

@@ -1,8 +1,8 @@
 //! Model and dataset to predictions and embeddings.
 //! It solves, reads out and counts; it trains nothing, and files of predictions are for its callers.
 //!
-//! A [`Predictor`] is a model on a graph: shapes are checked, and the conditions for one equilibrium can be asked for. Solved, it
-//! is a [`Prediction`]: the states of all nodes, and logits of any of them, some at a time. [`Truth`] is what a dataset
+//! A [`Predictor`] is a model on a dataset: shapes are checked, and the conditions for one equilibrium can be asked for. Solved, it
+//! is a [`Prediction`]: a row for every node, or graph where graphs are classified, and logits of any of them, some at a time. [`Truth`] is what a dataset
 //! knows in the model's classes, [`Evaluation`] the scores of a prediction against it, part by part.
 //!
 //! ```no_run
@@ -10,7 +10,7 @@
 //! let dataset = Dataset::open("cora.ignn")?;
 //! let model = Model::read("runs/cora/model.safetensors".as_ref())?;
 //! let predicted = model.predict(&dataset)?;
-//! println!("{:?} after {} sweeps", predicted.logits.row(0), predicted.solve.sweeps);
+//! println!("{:?}: {:?}", predicted.logits.row(0), predicted.solve);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -33,8 +33,8 @@ use crate::solver::{Posedness, SolveInfo};
 
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
-pub use parts::{Part, Parts};
-pub use prediction::{Prediction, Predictor};
+pub use parts::{Choice, Part, Parts};
+pub use prediction::{Item, Prediction, Predictor};
 pub use probability::{probabilities, ranked_classes};
 pub use truth::{Truth, TruthError};
 
@@ -44,29 +44,30 @@ pub const MODEL: &str = "model.safetensors";
 /// Everything that a model says of a dataset, in memory.
 #[derive(Clone, Debug)]
 pub struct Predicted {
-    /// One row a node, in node order; see [`probabilities`].
+    /// One row a node, in node order, or a graph where the model pools; see [`probabilities`].
     pub logits: Matrix,
-    /// The last layer's result, one row a node; of a single layer the equilibrium.
+    /// What the read-out sees, one row a node or graph; of a single layer the equilibrium.
     pub states: Matrix,
-    /// How it was solved, and whether it converged.
-    pub solve: SolveInfo,
-    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    /// How it was solved, and whether it converged; none where the model has no equilibrium.
+    pub solve: Option<SolveInfo>,
+    /// Which condition for one equilibrium holds on this graph, by layer that has one.
     pub posedness: Vec<Posedness>,
 }
 
 impl Model {
-    /// Solves and reads out all nodes of a dataset; [`Predictor`] does the same in bounded memory.
+    /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in bounded memory.
     pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
         let relations = dataset.relations()?;
         let operators = operators(dataset, &relations)?;
-        let predictor = Predictor::new(self, Path::new("model"), dataset, &operators)?;
+        let graphs = dataset.directory().graphs()?;
+        let predictor = Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
         let posedness = predictor.posedness();
         let prediction = predictor.solve(&self.config.forward())?;
-        let nodes: Vec<u32> = (0..operators.nodes() as u32).collect();
-        let mut logits = Matrix::zeros(nodes.len(), self.classes.len());
-        let copied: Result<(), PredictError> = prediction.each_chunk(&nodes, |nodes, rows| {
-            for (row, &node) in nodes.iter().enumerate() {
-                logits.row_mut(node as usize).copy_from_slice(rows.row(row));
+        let items: Vec<u32> = (0..prediction.states().rows() as u32).collect();
+        let mut logits = Matrix::zeros(items.len(), self.classes.len());
+        let copied: Result<(), PredictError> = prediction.each_chunk(&items, |items, rows| {
+            for (row, &item) in items.iter().enumerate() {
+                logits.row_mut(item as usize).copy_from_slice(rows.row(row));
             }
             Ok(())
         });

@@ -1,36 +1,76 @@
-//! The nodes to predict or to judge: the parts of a split, or all.
-//! It chooses among the splits that a dataset has; it draws none.
+//! The nodes, or graphs, to predict or to judge: the parts of a split, or all.
+//! It chooses among the splits that a dataset has; it draws none. A split over graphs is one over their nodes, too.
 
 use ignn_format::FormatError;
+use ignn_format::graphs::Graphs;
 use ignn_format::splits::{NO_PART, Split};
 
 use super::error::PredictError;
+use super::prediction::Item;
 use crate::config::find_part;
 use crate::graph::Dataset;
 
-/// Some nodes with a name.
+/// Some nodes or graphs with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// As the dataset spells it; "all" without a split.
     pub name: String,
     /// Rising.
-    pub nodes: Vec<u32>,
+    pub items: Vec<u32>,
 }
 
 /// The parts of a split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Its name; none where all nodes are one part.
+    /// Its name; none where all items are one part.
     pub split: Option<String>,
     /// In the split's order.
     pub parts: Vec<Part>,
 }
 
+/// What can be chosen from.
+#[derive(Clone, Copy)]
+pub struct Choice<'a> {
+    /// The dataset.
+    pub dataset: &'a Dataset,
+    /// Its graphs, where it has many.
+    pub graphs: Option<&'a Graphs>,
+    /// What is predicted.
+    pub item: Item,
+}
+
+impl Choice<'_> {
+    /// Splits over the items: those over graphs first, as training takes them.
+    fn splits(&self) -> Result<Vec<Split>, FormatError> {
+        let over_graphs = self.graphs.map_or(&[][..], |graphs| &graphs.splits);
+        if self.item == Item::Graph {
+            return Ok(over_graphs.to_vec());
+        }
+        let spread = |split: &Split| {
+            let ends = self.graphs.map_or(&[][..], |graphs| &graphs.first_node).windows(2);
+            let of = split.of.iter().zip(ends);
+            let of = of.flat_map(|(&part, ends)| std::iter::repeat_n(part, (ends[1] - ends[0]) as usize));
+            Split { name: split.name.clone(), parts: split.parts.clone(), of: of.collect() }
+        };
+        let mut splits: Vec<Split> = over_graphs.iter().map(spread).collect();
+        splits.extend(self.dataset.directory().splits()?);
+        Ok(splits)
+    }
+
+    fn items(&self) -> u32 {
+        match (self.item, self.graphs) {
+            (Item::Graph, Some(graphs)) => graphs.len() as u32,
+            _ => self.dataset.manifest().nodes as u32,
+        }
+    }
+}
+
 impl Parts {
     /// The parts of the split `asked` for, or else of the one that the model was trained on (`usual`), or else of the only one
-    /// there is; or else all nodes.
-    pub fn of(dataset: &Dataset, asked: Option<&str>, usual: &str) -> Result<Self, PredictError> {
-        let mut splits = dataset.directory().splits()?;
+    /// there is; or else all items.
+    pub fn of(choice: Choice<'_>, asked: Option<&str>, usual: &str) -> Result<Self, PredictError> {
+        let dataset = choice.dataset;
+        let mut splits = choice.splits()?;
         let position = |name: &str| splits.iter().position(|split| split.name == name);
         let at = match asked {
             Some(name) => Some(position(name).ok_or_else(|| PredictError::Split {
@@ -43,27 +83,31 @@ impl Parts {
         Ok(match at {
             Some(at) => Self::of_split(splits.swap_remove(at)),
             None => {
-                let nodes = (0..dataset.manifest().nodes as u32).collect();
-                Self { split: None, parts: vec![Part { name: "all".into(), nodes }] }
+                let items = (0..choice.items()).collect();
+                Self { split: None, parts: vec![Part { name: "all".into(), items }] }
             }
         })
     }
 
     /// Only the part `asked` for, as `part` or `split:part`; else as [`Parts::of`].
-    pub fn only(dataset: &Dataset, asked: &str, usual: &str) -> Result<Self, PredictError> {
+    pub fn only(choice: Choice<'_>, asked: &str, usual: &str) -> Result<Self, PredictError> {
         let (split, part) = match asked.split_once(':') {
             Some((split, part)) => (Some(split), part),
             None => (None, asked),
         };
-        let place = dataset.directory().path();
-        let mut parts = Self::of(dataset, split, usual)?;
+        let place = choice.dataset.directory().path();
+        let mut parts = Self::of(choice, split, usual)?;
         let Some(split) = &parts.split else {
-            let entries = &dataset.manifest().splits;
-            if entries.is_empty() {
-                let hint = ": ingest with --splits or --split".into();
-                return Err(FormatError::Missing { path: place.into(), what: "splits".into(), hint }.into());
+            let splits = choice.splits()?;
+            if splits.is_empty() {
+                let (what, hint) = match choice.item {
+                    Item::Node => ("splits", ": ingest with --splits or --split"),
+                    Item::Graph => ("splits over graphs", ": leave --split out to predict them all"),
+                };
+                let (what, hint) = (what.into(), hint.into());
+                return Err(FormatError::Missing { path: place.into(), what, hint }.into());
             }
-            let found: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+            let found: Vec<_> = splits.iter().map(|split| split.name.as_str()).collect();
             return Err(PredictError::WhichSplit {
                 dataset: place.into(),
                 part: part.into(),
@@ -85,11 +129,11 @@ impl Parts {
     }
 
     fn of_split(split: Split) -> Self {
-        let part = |name: String| Part { name, nodes: Vec::new() };
+        let part = |name: String| Part { name, items: Vec::new() };
         let mut parts: Vec<Part> = split.parts.into_iter().map(part).collect();
-        for (node, &part) in (0..).zip(&split.of) {
+        for (item, &part) in (0..).zip(&split.of) {
             if part != NO_PART {
-                parts[part as usize].nodes.push(node);
+                parts[part as usize].items.push(item);
             }
         }
         Self { split: Some(split.name), parts }

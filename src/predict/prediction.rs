@@ -1,117 +1,240 @@
-//! A model on a graph, before and after its equilibrium is solved.
-//! It hands out rows of states and logits; what they mean is for `probability` and `evaluation`.
+//! A model on a dataset, before and after its equilibria are solved.
+//! It hands out rows and logits of nodes, or of graphs where the model pools; what they mean is for `probability` and
+//! `evaluation`.
 //!
-//! Memory: features and their gathered copy, the state of all nodes with the solver's workspace, and one chunk of logits. A
-//! chunk is [`CHUNK_NODES`] nodes, fewer where there are many classes.
+//! A dataset of many graphs is solved some graphs at a time ([`GRAPHS_NODES`]), each with its own bounds; any other as a whole.
+//! Memory: features and their gathered copy, states and the solver's workspace of what is solved at once, the rows that the
+//! read-out sees, and one chunk of logits. A chunk is [`CHUNK_ITEMS`] items, fewer where there are many classes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignn_format::FormatError;
+use ignn_format::graphs::Graphs;
 
 use super::error::PredictError;
+use crate::config::PoolingName;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
+use crate::kernels::{AdjacencyError, Selection};
 use crate::models::file::name;
 use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, Operators, Slot};
-use crate::solver::{Posedness, SolveInfo, SolveParams};
+use crate::nn::{Features, Input, Operators, Slot};
+use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
-/// Nodes that are read out at once, at most.
-pub const CHUNK_NODES: usize = 1 << 16;
+/// Nodes or graphs that are read out at once, at most.
+pub const CHUNK_ITEMS: usize = 1 << 16;
 /// Floats of a chunk's states and logits, about.
 const CHUNK_FLOATS: usize = 1 << 24;
+/// Nodes of graphs that are solved together, about.
+pub const GRAPHS_NODES: u64 = 1 << 15;
 
-/// A model on a graph.
-pub struct Predictor<'g> {
-    model: Ignn,
-    on: OnGraph<'g>,
+/// What a model predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A class, or classes, of every node.
+    Node,
+    /// Of every graph.
+    Graph,
 }
 
-/// A model on a graph, solved.
-pub struct Prediction<'g> {
+impl Item {
+    /// What a model predicts.
+    pub fn of(model: &Model) -> Self {
+        match model.config.model.pooling {
+            // A model that was trained on graphs says which pooling it has.
+            PoolingName::Auto | PoolingName::None => Self::Node,
+            PoolingName::Sum | PoolingName::Mean | PoolingName::Max => Self::Graph,
+        }
+    }
+}
+
+/// A model on a dataset.
+pub struct Predictor<'g> {
     model: Ignn,
-    on: OnGraph<'g>,
+    place: PathBuf,
+    operators: &'g Operators<'g>,
+    input: Input<'g>,
+    /// Of many graphs: where they are, and bounds by relation and graph.
+    graphs: Option<(Vec<u64>, Vec<Vec<f64>>)>,
+}
+
+/// A model on a dataset, solved.
+pub struct Prediction {
+    model: Ignn,
+    /// What the read-out sees, a row an item.
+    seen: Matrix,
     solves: Vec<SolveInfo>,
 }
 
 impl<'g> Predictor<'g> {
-    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what messages call the model.
+    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what messages call the model,
+    /// `graphs` are the dataset's, where it has many.
     pub fn new(
         model: &Model,
         origin: &Path,
         dataset: &Dataset,
         operators: &'g Operators<'g>,
+        graphs: Option<&Graphs>,
     ) -> Result<Self, PredictError> {
         check_finite(model, origin)?;
+        let place = dataset.directory().path();
+        let item = Item::of(model);
+        if item == Item::Graph && graphs.is_none() {
+            return Err(PredictError::OneGraph { model: origin.into(), dataset: place.into() });
+        }
         let features = features(model, origin, dataset)?;
+        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: place.into(), source };
+        let graphs = match graphs {
+            // Learned rows belong to all nodes of their dataset.
+            Some(graphs) if features.columns().is_some() => {
+                let radii = operators.graph_radii(&graphs.first_node).map_err(wrong)?;
+                Some((graphs.first_node.clone(), radii))
+            }
+            _ => None,
+        };
         let manifest = dataset.manifest();
         let facts = Facts {
             nodes: manifest.nodes as usize,
             columns: features.columns(),
             relations: manifest.relations.iter().map(|relation| relation.name.clone()).collect(),
-            radii: operators.radii().to_vec(),
+            radii: largest_radii(operators, graphs.as_ref()),
             outputs: model.classes.len(),
-            pools: false,
+            pools: item == Item::Graph,
         };
         let model = model.restored(&facts, origin)?;
-        let on = OnGraph::new(&model, operators, features, false);
-        Ok(Self { model, on })
+        let first = &model.layers[0];
+        let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
+        Ok(Self { model, place: place.into(), operators, input, graphs })
     }
 
-    /// Which condition for one equilibrium holds on this graph, layer by layer.
+    /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many graphs on the one with the
+    /// largest bound.
     pub fn posedness(&self) -> Vec<Posedness> {
-        self.on.posedness(&self.model)
+        self.model.posedness(&largest_radii(self.operators, self.graphs.as_ref()))
+    }
+
+    /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own bound; none of a dataset that
+    /// is one graph.
+    pub fn certified_graphs(&self) -> Option<u64> {
+        let (first_node, radii) = self.graphs.as_ref()?;
+        let count = first_node.len() - 1;
+        let is_certain = |radii: &[f64]| {
+            let layers = self.model.posedness(radii);
+            layers.iter().all(|layer| layer.condition != Condition::NotCertified)
+        };
+        if is_certain(&largest_radii(self.operators, self.graphs.as_ref())) {
+            return Some(count as u64);
+        }
+        let own = |graph: usize| -> Vec<f64> { radii.iter().map(|radii| radii[graph]).collect() };
+        Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
     }
 
     /// Solves the equilibria from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
-    pub fn solve(self, params: &SolveParams) -> Result<Prediction<'g>, PredictError> {
-        let Self { mut model, mut on } = self;
-        let solves = on.forward(&mut model, params, Mode::Evaluation)?;
-        Ok(Prediction { model, on, solves })
+    pub fn solve(self, params: &SolveParams) -> Result<Prediction, PredictError> {
+        let Self { mut model, place, operators, input, graphs } = self;
+        let Some((first_node, radii)) = graphs else {
+            let mut on = OnGraph::with_input(&model, operators, input, false);
+            let solves = on.forward(&mut model, params, Mode::Evaluation)?;
+            return Ok(Prediction { seen: on.seen(&model), model, solves });
+        };
+        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: place.clone(), source };
+        let width = model.layers.last().map_or(0, |layer| layer.input.width);
+        let pools = model.pooling.is_some();
+        let items = if pools { first_node.len() - 1 } else { operators.nodes() };
+        let (mut seen, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
+        for chunk in chunks(&first_node) {
+            let selection = Selection::of_graphs(&first_node, &chunk).map_err(wrong)?;
+            let selected = operators.select(&selection).map_err(wrong)?;
+            let largest = |radii: &Vec<f64>| chunk.iter().map(|&graph| radii[graph]).fold(0.0, f64::max);
+            let operators = selected.operators(radii.iter().map(largest).collect());
+            let input = input.select(&operators, selection.source());
+            let rows = selection.first_row().iter().map(|&row| row as u64).collect();
+            let mut on = OnGraph::with_input(&model, &operators, input, false).with_graphs(rows);
+            let solved = on.forward(&mut model, params, Mode::Evaluation)?;
+            solves = match solves.is_empty() {
+                true => solved,
+                false => together(&solves, &solved),
+            };
+            let part = on.seen(&model);
+            let first = if pools { chunk[0] } else { first_node[chunk[0]] as usize };
+            for row in 0..part.rows() {
+                seen.row_mut(first + row).copy_from_slice(part.row(row));
+            }
+        }
+        Ok(Prediction { model, seen, solves })
     }
 }
 
-impl Prediction<'_> {
-    /// How it was solved; the layers of a stack together.
-    pub fn solve(&self) -> SolveInfo {
-        SolveInfo::together(&self.solves).expect("a model has a layer")
+/// Layer by layer.
+fn together(before: &[SolveInfo], more: &[SolveInfo]) -> Vec<SolveInfo> {
+    before.iter().zip(more).filter_map(|(before, more)| SolveInfo::together(&[*before, *more])).collect()
+}
+
+/// Graphs that follow each other, cut where their nodes become many.
+fn chunks(first_node: &[u64]) -> Vec<Vec<usize>> {
+    let mut chunks: Vec<Vec<usize>> = Vec::new();
+    let mut nodes = 0;
+    for (graph, ends) in first_node.windows(2).enumerate() {
+        let more = ends[1] - ends[0];
+        match chunks.last_mut() {
+            Some(chunk) if nodes + more <= GRAPHS_NODES => chunk.push(graph),
+            _ => {
+                chunks.push(vec![graph]);
+                nodes = 0;
+            }
+        }
+        nodes += more;
+    }
+    chunks
+}
+
+/// The largest bound of each relation over the graphs.
+fn largest_radii(operators: &Operators<'_>, graphs: Option<&(Vec<u64>, Vec<Vec<f64>>)>) -> Vec<f64> {
+    match graphs {
+        Some((_, radii)) => radii.iter().map(|radii| radii.iter().copied().fold(0.0, f64::max)).collect(),
+        None => operators.radii().to_vec(),
+    }
+}
+
+impl Prediction {
+    /// How it was solved; the layers of a stack, and all graphs, together, none where the model has no equilibrium.
+    pub fn solve(&self) -> Option<SolveInfo> {
+        SolveInfo::together(&self.solves)
     }
 
-    /// How it was solved, layer by layer.
+    /// How it was solved, by layer that was.
     pub fn solves(&self) -> &[SolveInfo] {
         &self.solves
     }
 
-    /// The last layer's result: n x m, one row a node; of a single layer the equilibrium.
+    /// What the read-out sees, one row a node or, where the model pools, a graph; of a single layer the equilibrium.
     pub fn states(&self) -> MatrixRef<'_> {
-        self.on.result()
+        self.seen.view()
     }
 
     /// The same without a copy.
     pub fn into_states(self) -> Matrix {
-        self.on.into_result()
+        self.seen
     }
 
-    /// Number of logits of a node.
+    /// Number of logits of an item.
     pub fn outputs(&self) -> usize {
         self.model.outputs()
     }
 
-    /// Calls back with some nodes and their logits, one row each, until all of these nodes have been told.
+    /// Calls back with some items and their logits, one row each, until all of these items have been told.
     ///
     /// # Panics
-    /// Where the nodes do not rise, or one is none of the graph.
+    /// Where an item is none.
     pub fn each_chunk<E>(
         &self,
-        nodes: &[u32],
+        items: &[u32],
         mut found: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let width = self.states().cols() + self.outputs();
-        let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_NODES);
-        for chunk in nodes.chunks(at_once) {
-            let mut pass = self.on.pass(&self.model, chunk.to_vec(), chunk.to_vec());
-            self.on.read_out(&self.model, &mut pass, None);
-            found(chunk, pass.logits.view())?;
+        let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_ITEMS);
+        for chunk in items.chunks(at_once) {
+            found(chunk, self.model.logits(self.states(), chunk).view())?;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ fn scalars(record: &EpochRecord) -> Vec<(String, f64)> {
         scalars.push((format!("loss/{part}"), values.loss));
         scalars.extend(values.scores.iter().map(|(score, value)| (format!("{score}/{part}"), *value)));
     }
-    scalars.extend(solve("forward", &record.forward));
+    scalars.extend(record.forward.iter().flat_map(|info| solve("forward", info)));
     scalars.extend(record.adjoint.iter().flat_map(|info| solve("adjoint", info)));
     scalars.extend(record.seconds.named().map(|(phase, seconds)| (format!("seconds/{phase}"), seconds)));
     let others = [

@@ -211,10 +211,12 @@ impl Certificate {
     pub(super) fn size<R: Iterator<Item = f32>>(&self, rows: usize, row: impl Fn(usize) -> R + Sync) -> f64 {
         let largest = |i: usize| {
             let u = self.u.as_ref().map_or(1.0, |u| f64::from(u[i]));
-            let entries = row(i).enumerate().map(|(k, x)| {
-                let v = self.v.as_ref().map_or(1.0, |v| f64::from(v[k]));
-                f64::from(x).abs() / v
-            });
+            let Some(v) = &self.v else {
+                // By their bits, floats without a sign are in their order, and NaN is above all of them.
+                let bits = row(i).map(|x| x.abs().to_bits()).fold(0, u32::max);
+                return nan_max(f64::from(f32::from_bits(bits)) / u, 0.0);
+            };
+            let entries = row(i).zip(v).map(|(x, &v)| f64::from(x).abs() / f64::from(v));
             entries.fold(0.0, nan_max) / u
         };
         let rows = (0..rows).into_par_iter().with_min_len(ROWS_A_TASK / 16);

@@ -178,6 +178,14 @@ pub enum SolveError {
         /// The bound.
         q: f64,
     },
+    /// In a layer that is computed, not solved.
+    #[error("row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help")]
+    State {
+        /// The first such row.
+        row: usize,
+        /// The entry.
+        found: f32,
+    },
     /// Grown beyond all bounds, sweep by sweep.
     #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
     Overflow {

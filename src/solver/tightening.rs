@@ -80,6 +80,13 @@ impl Certificate {
         best
     }
 
+    /// The certificate of the closed form, without a search: by the scales of a renormalised graph, or by plain norms. A pass over
+    /// the entries; what training enforces by norms it certifies.
+    pub fn closed(terms: &[Term<'_>], lipschitz: f64) -> Self {
+        let u = if let [term] = terms { renormalised(&term.adjacency) } else { None };
+        Self::with_vectors(terms, lipschitz, u, None)
+    }
+
     /// The same for several relations, by the norms of their weights first.
     fn of_relations(terms: &[Term<'_>], lipschitz: f64, plain: Self) -> Self {
         let mut best = plain;

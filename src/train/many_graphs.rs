@@ -13,7 +13,7 @@ use crate::config::IgnnConfig;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::{AdjacencyError, Selection};
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
-use crate::nn::{Backward, Input, Operators, random};
+use crate::nn::{Backward, Equilibrium, Input, Operators, random};
 use crate::solver::SolveInfo;
 
 /// Nodes of graphs that are evaluated together, about.
@@ -100,7 +100,7 @@ impl<'g> ManyGraphs<'g> {
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
         self.on(model, batch, true, |model, on, mut pass| {
-            let forward = on.forward(model, &config.forward(), Mode::Training)?;
+            let forward = on.forward(model, &config.forward(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
             let loss = judge.differentiate(&mut pass);
             let adjoint = match backward {
@@ -134,6 +134,22 @@ impl<'g> ManyGraphs<'g> {
         }
         let (logits, ids) = all.finish(model.outputs());
         Ok((logits, ids, solves))
+    }
+
+    /// What the read-out sees of all labelled graphs, or nodes, of the dataset; and which they are.
+    pub fn rows(&self, model: &mut Ignn, config: &IgnnConfig) -> Result<(Matrix, Vec<u32>), BatchError> {
+        let all: Vec<u32> = (0..self.graphs.len() as u32).collect();
+        let (mut rows, mut width) = (Collected::default(), 0);
+        for chunk in self.chunks(&all) {
+            self.on(model, &chunk, false, |model, on, mut pass| {
+                on.forward(model, &config.forward(), Mode::Evaluation)?;
+                on.read_out(model, &mut pass, None);
+                width = pass.rows().cols();
+                rows.add(pass.rows(), pass.ids());
+                Ok(())
+            })?;
+        }
+        Ok(rows.finish(width))
     }
 
     /// Loss and scores of the parts that steps do not see, and of the training part where that is asked for.
@@ -190,7 +206,9 @@ impl<'g> ManyGraphs<'g> {
         let operators = selected.operators(self.radii.iter().map(largest).collect());
         let input = self.input.select(&operators, selection.source());
         let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-        let mut on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let mut on = on.with_ids(selection.source());
+        on.equilibria_mut().for_each(Equilibrium::certify_quickly);
         let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
         let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();

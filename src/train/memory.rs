@@ -2,9 +2,10 @@
 //! An estimate from counts: the graph itself is mapped and not counted.
 
 use super::{Task, TrainError};
-use crate::config::{IgnnConfig, InputMap, Method};
+use crate::config::{IgnnConfig, InputMap, Method, ModelConfig, ModelKind};
 use crate::dense::stride;
-use crate::nn::{Equilibrium, Features};
+use crate::models::{self, BodyShape};
+use crate::nn::{Equilibrium, Explicit, Features};
 
 /// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out rows.
 pub fn estimate(task: &Task, config: &IgnnConfig) -> u64 {
@@ -32,9 +33,11 @@ pub fn check(task: &Task, config: &IgnnConfig, allowed: u64) -> Result<u64, Trai
 }
 
 fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
+    if config.model.kind != ModelKind::Ignn {
+        return baseline_bytes(task, config, widths);
+    }
     let manifest = task.dataset().manifest();
     let (model, relations) = (&config.model, manifest.relations.len() as u64);
-    let row = |columns: u64| stride(columns as usize) as u64 * 4;
     // Solved at once: all nodes, or the largest batch.
     let rows = task.nodes_at_once(config);
     let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
@@ -73,8 +76,49 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
         below = width;
     }
     let classes = task.labels().classes().len() as u64;
-    let parts = task.parts();
+    let head = classes.saturating_mul(row(below)).saturating_mul(copies);
+    total.saturating_add(passes(task, below)).saturating_add(head)
+}
+
+/// Rows that are read out, with their gradients.
+fn passes(task: &Task, width: u64) -> u64 {
+    let (classes, parts) = (task.labels().classes().len() as u64, task.parts());
     let read = (2 * parts.train.len() + parts.validation.len() + parts.test.len()) as u64;
-    let passes = read.saturating_mul(3 * row(below) + 2 * row(classes));
-    total.saturating_add(passes).saturating_add(classes.saturating_mul(row(below)).saturating_mul(copies))
+    read.saturating_mul(3 * row(width) + 2 * row(classes))
+}
+
+fn row(columns: u64) -> u64 {
+    stride(columns as usize) as u64 * 4
+}
+
+/// The same for models without an equilibrium: by the shapes of their layers.
+fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
+    let state = widths.iter().map(|&width| width as usize).collect();
+    let model = ModelConfig { state, ..config.model.clone() };
+    // What does not make a model is refused when one is made.
+    let Ok(layers) = models::layer_shapes(&model, &task.facts(Vec::new())) else { return 0 };
+    let (manifest, rows) = (task.dataset().manifest(), task.nodes_at_once(config));
+    let copies = if config.optim.method == Method::Adam { 5 } else { 4 };
+    let mut total = match &manifest.features {
+        _ if task.learns_features() => 0,
+        None => 0,
+        Some(entry) => match entry.nonzeros {
+            Some(nonzeros) => nonzeros.saturating_mul(32),
+            None => Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(2),
+        },
+    };
+    for (at, layer) in layers.iter().enumerate() {
+        let BodyShape::Explicit(body) = &layer.body else { continue };
+        let width = layer.input.width as u64;
+        // The skip's sum, the normalised result, what is left after dropout.
+        let more = [layer.between.is_some(), layer.norm.is_some(), layer.dropout.is_some() && at > 0];
+        let more = more.into_iter().filter(|&is_there| is_there).count() as u64;
+        let slots = body.slots(at).into_iter().chain(layer.input.slots());
+        let parameters: u64 =
+            slots.map(|slot| (slot.shape.0 as u64).saturating_mul(row(slot.shape.1 as u64))).sum();
+        total = total.saturating_add(Explicit::bytes(body, rows, width));
+        total = total.saturating_add(more.saturating_mul(rows).saturating_mul(row(width)));
+        total = total.saturating_add(parameters.saturating_mul(copies));
+    }
+    total.saturating_add(passes(task, layers.last().map_or(0, |layer| layer.input.width as u64)))
 }

@@ -7,11 +7,15 @@
 //! | [`trainer`] | the loop |
 //! | `one_graph`, `many_graphs` | what a step does on one graph, or on some of many |
 //! | [`checkpoint`] | everything a run needs to go on, in one file |
+//! | `folds`, [`crossval`] | graphs dealt to folds, each fold trained and all of them summed up |
+//! | `svm_readout` | a support vector machine on the embeddings of a fold |
 //! | [`memory`] | what a run will take, before it takes it |
 //! | `record` | what is told of every epoch |
 
 pub mod checkpoint;
+pub mod crossval;
 mod error;
+pub mod folds;
 mod judge;
 mod many_graphs;
 pub mod memory;
@@ -19,6 +23,7 @@ mod one_graph;
 mod record;
 mod settings;
 mod solves;
+pub mod svm_readout;
 pub mod task;
 pub mod trainer;
 

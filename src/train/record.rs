@@ -25,16 +25,17 @@ pub struct EpochRecord {
     pub validation: Option<PartRecord>,
     /// The evaluation on the test part.
     pub test: Option<PartRecord>,
-    /// The solve of the equilibrium; of several layers or batches all together, see [`SolveInfo::together`].
-    pub forward: SolveInfo,
+    /// The solve of the equilibrium; of several layers or batches all together, see [`SolveInfo::together`]. None for models
+    /// without one.
+    pub forward: Option<SolveInfo>,
     /// The solve of the adjoint; none for the gradients without one.
     pub adjoint: Option<SolveInfo>,
     /// Layer by layer, where there are several layers or batches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerRecord>,
-    /// The contraction bound q, whether or not it is below 1; the largest of the layers.
+    /// The contraction bound q, whether or not it is below 1; the largest of the layers. Not a number without an equilibrium.
     pub contraction: f64,
-    /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers.
+    /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers. Likewise.
     pub weight_radius: f64,
     /// Norm of all gradients together, before clipping.
     pub gradient_norm: f64,
@@ -169,7 +170,7 @@ pub mod testing {
             train: Some(part(1.0)),
             validation: Some(part(0.75)),
             test: None,
-            forward: solve,
+            forward: Some(solve),
             adjoint: Some(SolveInfo { sweeps: 9, ..solve }),
             layers: Vec::new(),
             contraction: 0.9,

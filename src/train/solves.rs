@@ -40,9 +40,9 @@ impl Solves {
         if self.forward.is_empty() { &self.evaluation } else { &self.forward }
     }
 
-    /// All forward solves as one.
-    pub fn forward(&self) -> SolveInfo {
-        together(self.told()).expect("an epoch solves something")
+    /// All forward solves as one; none where the model has no equilibrium.
+    pub fn forward(&self) -> Option<SolveInfo> {
+        together(self.told())
     }
 
     /// All adjoint solves as one.

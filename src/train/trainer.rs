@@ -25,7 +25,7 @@ use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds
 use super::settings::{backward, clip, decay, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure};
+use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::{Ignn, Mode, Model};
@@ -220,7 +220,9 @@ impl<'g> Trainer<'g> {
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         self.failures += solves.failures(is_exact);
         let (forward, adjoint) = (solves.forward(), solves.adjoint());
-        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(0.0, f64::max);
+        // Not a number where nothing is solved.
+        let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(f64::NAN, f64::max);
+        let contraction = forward.and_then(|solve| solve.contraction);
         let (nodes_per_second, edges_per_second) = solves.rates();
         Ok(EpochRecord {
             epoch,
@@ -231,7 +233,7 @@ impl<'g> Trainer<'g> {
             forward,
             adjoint,
             layers: solves.by_layer(),
-            contraction: forward.contraction.unwrap_or(largest(|layer| layer.by_eigenvalue)),
+            contraction: contraction.unwrap_or_else(|| largest(|layer| layer.by_eigenvalue)),
             weight_radius: largest(|layer| layer.omega),
             gradient_norm: steps.gradient_norm,
             learning_rate: steps.learning_rate,
@@ -299,9 +301,9 @@ impl<'g> Trainer<'g> {
         let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
-        if model.has_norms() {
+        if model.trains_apart() {
             let clock = Instant::now();
-            let solved = one.solve(model, config, Mode::Training).map_err(wrong)?;
+            let solved = one.solve(model, config, Mode::Training(epoch)).map_err(wrong)?;
             solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
             seconds.forward += clock.elapsed().as_secs_f64();
         }
@@ -404,8 +406,8 @@ impl<'g> Trainer<'g> {
     }
 
     fn heed_failures(&self, record: &EpochRecord, observer: &mut dyn Observer) -> Result<(), TrainError> {
-        let only = [LayerRecord { solves: 1, forward: record.forward, adjoint: record.adjoint }];
-        let layers = if record.layers.is_empty() { &only[..] } else { &record.layers };
+        let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
+        let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         for (at, layer) in layers.iter().enumerate() {
             let adjoint = layer.adjoint.filter(|_| is_exact);
@@ -426,6 +428,24 @@ impl<'g> Trainer<'g> {
         Ok(())
     }
 
+    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is
+    /// the one at hand from then on.
+    ///
+    /// # Panics
+    /// Where nodes, not graphs, have the labels.
+    pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
+        let (epoch, place) = (self.epoch, self.place());
+        if let Some(best) = &self.best {
+            self.model.take_values(best.values.clone());
+        }
+        let Self { model, ground: Ground::Many(many), config, .. } = self else {
+            panic!("embeddings of graphs")
+        };
+        let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
+        assert!(ids.iter().enumerate().all(|(at, &id)| at == id as usize), "every graph in its order");
+        Ok(rows)
+    }
+
     /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
@@ -437,8 +457,13 @@ impl<'g> Trainer<'g> {
             Labels::Single { .. } => LabelKind::Single,
             Labels::Multi { .. } => LabelKind::Multi,
         };
+        let mut config = self.config.clone();
+        if config.model.pooling == PoolingName::Auto && self.model.pooling.is_some() {
+            // The file tells what is predicted, whatever it is used on.
+            config.model.pooling = PoolingName::Sum;
+        }
         Model {
-            config: self.config.clone(),
+            config,
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.dataset().manifest().checksum(),

@@ -45,9 +45,10 @@ fn what_cannot_be_trained_is_told_once() {
         "one --set model.stat=3",
         "--set model.stat=3: key \"model.stat\" is not known (did you mean model.state?)",
     );
+    let presets: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
     refused(
         "one --preset chain",
-        "preset \"chain\" is not known (expected chains, cora, amazon): did you mean chains?",
+        &format!("preset \"chain\" is not known (expected {}): did you mean chains?", presets.join(", ")),
     );
     refused("unlabelled", "unlabelled: the dataset has no labels: ingest with --labels or --communities");
     refused("unsplit", "unsplit: the dataset has no splits: ingest with --splits or --split");

@@ -18,8 +18,7 @@ pub struct IngestTu {
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
-    /// Add the degree as last feature column; without it nodes that have neither labels nor attributes have no
-    /// features.
+    /// Add the degree as last feature column also where nodes have labels or attributes.
     pub degree_features: bool,
     /// Direction, normalisation, duplicates, self-loops.
     pub relation: RelationOptions,
@@ -34,15 +33,14 @@ impl IngestTu {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             context.observer.note(&format!("{name} is not used: only nodes have features in a dataset"));
         }
-        if tu.collection.features.columns() == 0 {
-            context.observer.note(
-                "the nodes have neither labels nor attributes: the dataset has no features \
-                 (pass --degree-features to store the degree)",
-            );
+        if tu.has_degrees && !self.degree_features {
+            context
+                .observer
+                .note("the nodes have neither labels nor attributes: their degree is their feature");
         }
         let mut options = BTreeMap::from([
             ("name".to_owned(), tu.name),
-            ("degree_features".to_owned(), self.degree_features.to_string()),
+            ("degree_features".to_owned(), tu.has_degrees.to_string()),
         ]);
         for (column, values) in tu.node_label_values.iter().enumerate() {
             options.insert(format!("node_labels_{column}"), join(values));

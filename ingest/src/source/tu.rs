@@ -31,11 +31,14 @@ pub struct Tu {
     pub collection: Collection,
     /// Values of each column of node labels, in the order of their one-hot features.
     pub node_label_values: Vec<Vec<i64>>,
+    /// Whether the last feature is the degree.
+    pub has_degrees: bool,
     /// Files that were not used.
     pub unused: Vec<PathBuf>,
 }
 
-/// Reads the data set in a directory; with `degree_features` the degree becomes one more, last feature.
+/// Reads the data set in a directory; with `degree_features`, or where nodes have no others, the degree becomes one more, last
+/// feature.
 pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     let name = find_name(directory)?;
     let file = |part: &str| directory.join(format!("{name}_{part}.txt"));
@@ -67,7 +70,8 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         let (columns, values) = read_attributes(&file("node_attributes"), nodes, &indicator_path)?;
         features.add_plain(columns, &values);
     }
-    if degree_features {
+    let has_degrees = degree_features || features.columns() == 0;
+    if has_degrees {
         features.add_plain(1, &degrees(nodes, &edges));
     }
 
@@ -88,7 +92,7 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         }),
         ..Collection::default()
     };
-    Ok(Tu { name, collection, node_label_values, unused })
+    Ok(Tu { name, collection, node_label_values, has_degrees, unused })
 }
 
 /// The part before `_A.txt` of the one file that has it.
@@ -279,6 +283,16 @@ pub(crate) mod tests {
         let mut rows = [0.0; 10];
         fill(1, &mut rows);
         assert_eq!(rows, [1.0, 0.0, 3.0, 4.0, 2.0, 0.0, 1.0, 5.0, 6.0, 1.0]);
+        drop(fill);
+        // Without labels and attributes the degree is all there is.
+        for part in ["node_labels", "node_attributes"] {
+            fs::remove_file(dir.path().join(format!("T_{part}.txt"))).unwrap();
+        }
+        let tu = read(dir.path(), false).unwrap();
+        let Some(Features::Dense { columns: 1, fill }) = tu.collection.features() else { panic!() };
+        let mut rows = [0.0; 5];
+        fill(0, &mut rows);
+        assert_eq!((tu.has_degrees, rows), (true, [1.0, 2.0, 1.0, 1.0, 1.0]));
     }
 
     #[test]

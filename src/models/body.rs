@@ -1,0 +1,126 @@
+//! The middle of a layer on a graph: from its input term B to its state X, solved or computed, and back.
+//! It chooses between the two; how B is made, and what follows X, is for [`super::OnGraph`].
+
+use super::ignn::{BodyShape, LayerShape};
+use crate::dense::{Matrix, MatrixRef};
+use crate::nn::{Backward, Draw, Equilibrium, Explicit, Operators};
+use crate::optim::{Parameter, values_and_gradients};
+use crate::solver::{SolveError, SolveInfo, SolveParams};
+
+/// A layer's middle.
+pub(super) enum Body<'g> {
+    Equilibrium(Box<Equilibrium<'g>>),
+    Explicit(Explicit<'g>),
+}
+
+impl<'g> Body<'g> {
+    pub fn new(operators: &'g Operators<'g>, shape: &LayerShape, trains: bool) -> Self {
+        let width = shape.input.width;
+        match &shape.body {
+            BodyShape::Equilibrium => {
+                let layer = Equilibrium::new(operators, width, shape.activation);
+                Self::Equilibrium(Box::new(if trains { layer.with_adjoint() } else { layer }))
+            }
+            BodyShape::Explicit(explicit) => {
+                let layer = Explicit::new(operators, explicit, width);
+                Self::Explicit(if trains { layer.with_adjoint() } else { layer })
+            }
+        }
+    }
+
+    /// B, to be written before a forward pass.
+    pub fn input(&mut self) -> &mut Matrix {
+        match self {
+            Self::Equilibrium(layer) => &mut layer.input,
+            Self::Explicit(layer) => &mut layer.memory.input,
+        }
+    }
+
+    /// X
+    pub fn state(&self) -> &Matrix {
+        match self {
+            Self::Equilibrium(layer) => &layer.state,
+            Self::Explicit(layer) => &layer.memory.state,
+        }
+    }
+
+    /// The same without a copy.
+    pub fn into_state(self) -> Matrix {
+        match self {
+            Self::Equilibrium(layer) => layer.state,
+            Self::Explicit(layer) => layer.memory.state,
+        }
+    }
+
+    /// R, as it is.
+    pub fn right(&self) -> &Matrix {
+        match self {
+            Self::Equilibrium(layer) => &layer.right,
+            Self::Explicit(layer) => &layer.memory.right,
+        }
+    }
+
+    /// A copy of R where the backward pass changes it.
+    pub fn changed_right(&self) -> Option<Matrix> {
+        match self {
+            Self::Equilibrium(_) => None,
+            Self::Explicit(layer) => Some(layer.memory.right.clone()),
+        }
+    }
+
+    /// G
+    pub fn adjoint(&self) -> &Matrix {
+        match self {
+            Self::Equilibrium(layer) => &layer.adjoint,
+            Self::Explicit(layer) => &layer.memory.adjoint,
+        }
+    }
+
+    /// X, R to be written before a backward pass, and a matrix of their shape that is free and may take the place of R.
+    pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
+        match self {
+            Self::Equilibrium(layer) => layer.state_right_spare(),
+            Self::Explicit(layer) => {
+                let memory = &mut layer.memory;
+                (&memory.state, &mut memory.right, &mut memory.spare)
+            }
+        }
+    }
+
+    /// X from B; how it was solved, where it was.
+    pub fn forward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        params: &SolveParams,
+        draw: Option<Draw<'_>>,
+    ) -> Result<Option<SolveInfo>, SolveError> {
+        match self {
+            Self::Equilibrium(layer) => layer.solve(values, params).map(Some),
+            Self::Explicit(layer) => layer.forward(values, draw, params),
+        }
+    }
+
+    /// G from R, and the gradients of the layer's own parameters; how the adjoint was solved, where it was.
+    pub fn backward(
+        &mut self,
+        parameters: &mut [Parameter],
+        backward: Backward,
+        params: &SolveParams,
+    ) -> Result<Option<SolveInfo>, SolveError> {
+        match self {
+            Self::Equilibrium(layer) => {
+                let weights: Vec<_> = parameters.iter().map(|parameter| parameter.value.view()).collect();
+                let info = layer.solve_adjoint(&weights, backward, params)?;
+                for (relation, parameter) in parameters.iter_mut().enumerate() {
+                    parameter.gradient = layer.weight_gradient(relation);
+                }
+                Ok(Some(info))
+            }
+            Self::Explicit(layer) => {
+                let (values, mut gradients) = values_and_gradients(parameters);
+                layer.backward(&values, &mut gradients);
+                Ok(None)
+            }
+        }
+    }
+}

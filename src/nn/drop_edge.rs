@@ -1,0 +1,172 @@
+//! DropEdge: in a pass of training every edge is left out with some probability, and what is left is normalised anew.
+//! It draws and normalises; which layer gathers over the edges that are left is for others.
+//!
+//! An edge is told by the numbers of its two ends in the dataset, whichever comes first: both directions lose the same
+//! edges, and so do two opposite ones. Draws follow from seed, epoch and edge: the same on any number of threads. Loops stay.
+//! Relations with a factor on both sides (renormalised ones) get factors 1 / sqrt(d) with d the row sums of what is left, as
+//! the published method does; other values are divided by 1 - rate, which keeps their mean.
+
+use rayon::prelude::*;
+
+use super::operators::Operators;
+use super::random::Stream;
+use crate::kernels::AdjacencyRef;
+use crate::parallel::RowBlocks;
+
+/// Rows of a piece of work.
+const ROWS: usize = 1024;
+
+/// Dropping with its rate and its stream of numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DropEdge {
+    rate: f64,
+    stream: Stream,
+}
+
+/// The edges that are left, in both directions.
+#[derive(Debug)]
+pub struct KeptEdges {
+    incoming: Vec<Entries>,
+    outgoing: Vec<Entries>,
+    blocks: [RowBlocks; 2],
+}
+
+/// An operator in memory.
+#[derive(Debug)]
+struct Entries {
+    columns: usize,
+    offsets: Vec<u64>,
+    neighbours: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl DropEdge {
+    /// Leaves edges out with probability `rate`; none where that is 0.
+    pub fn new(rate: f64, seed: u64) -> Option<Self> {
+        (rate > 0.0 && rate < 1.0).then(|| Self { rate, stream: Stream::new(seed, "drop-edge") })
+    }
+
+    /// The edges that are left in an epoch.
+    pub fn draw(&self, operators: &Operators<'_>, epoch: u64) -> KeptEdges {
+        let stream = self.stream.narrowed(epoch);
+        // Compared with the upper half of the bits: exact to 2^-32.
+        let threshold = (self.rate * 2f64.powi(32)).round() as u64;
+        let stays =
+            |a: u32, b: u32| a == b || stream.row(a.min(b).into()).bits(a.max(b) as usize) >> 32 >= threshold;
+        let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+        for (&to, &from) in operators.incoming().iter().zip(operators.outgoing()) {
+            let (mut to, mut from) = match (from.row_scale(), from.gather_scale()) {
+                (Some(_), Some(_)) => {
+                    let [mut to, mut from] = [to, from].map(|side| Entries::kept(side, &stays, stored));
+                    let sums = from.row_sums();
+                    let scale: Vec<f32> =
+                        sums.iter().map(|&d| if d > 0.0 { (1.0 / d.sqrt()) as f32 } else { 0.0 }).collect();
+                    to.scale(&scale);
+                    from.scale(&scale);
+                    (to, from)
+                }
+                _ => {
+                    let factor = (1.0 / (1.0 - self.rate)) as f32;
+                    let value = |side: &AdjacencyRef<'_>, row: usize, at: usize| {
+                        let is_loop = side.column(row, at) == row;
+                        full(side, row, at) * if is_loop { 1.0 } else { factor }
+                    };
+                    (Entries::kept(to, &stays, value), Entries::kept(from, &stays, value))
+                }
+            };
+            to.columns = operators.nodes();
+            from.columns = operators.nodes();
+            incoming.push(to);
+            outgoing.push(from);
+        }
+        let blocks = [&incoming, &outgoing].map(|side| {
+            let offsets: Vec<_> = side.iter().map(|entries| entries.offsets.as_slice()).collect();
+            RowBlocks::balanced(operators.nodes(), &offsets, 2)
+        });
+        KeptEdges { incoming, outgoing, blocks }
+    }
+}
+
+/// The stored value of an entry, without scales.
+fn stored(side: &AdjacencyRef<'_>, _row: usize, at: usize) -> f32 {
+    side.values().map_or(1.0, |values| values[at])
+}
+
+/// The value of an entry with its scales.
+fn full(side: &AdjacencyRef<'_>, row: usize, at: usize) -> f32 {
+    let scale = side.gather_scale().map_or(1.0, |scale| scale[side.neighbours()[at] as usize]);
+    side.row_factor(row) * stored(side, row, at) * scale
+}
+
+impl KeptEdges {
+    /// A_r^T of every relation.
+    pub fn incoming(&self) -> Vec<AdjacencyRef<'_>> {
+        self.incoming.iter().map(Entries::view).collect()
+    }
+
+    /// A_r of every relation.
+    pub fn outgoing(&self) -> Vec<AdjacencyRef<'_>> {
+        self.outgoing.iter().map(Entries::view).collect()
+    }
+
+    /// Rows for gathers over incoming or outgoing edges.
+    pub fn blocks(&self, is_incoming: bool) -> &RowBlocks {
+        &self.blocks[usize::from(!is_incoming)]
+    }
+}
+
+impl Entries {
+    /// The entries of an operator that stay, with these values.
+    fn kept(
+        side: AdjacencyRef<'_>,
+        stays: &(impl Fn(u32, u32) -> bool + Sync),
+        value: impl Fn(&AdjacencyRef<'_>, usize, usize) -> f32 + Sync,
+    ) -> Self {
+        let rows = side.rows();
+        let part = |start: usize| {
+            let (mut counts, mut neighbours, mut values) = (Vec::new(), Vec::new(), Vec::new());
+            for row in start..(start + ROWS).min(rows) {
+                let (before, own) = (neighbours.len(), side.stored_row(row) as u32);
+                for at in side.range(row).filter(|&at| stays(own, side.neighbours()[at])) {
+                    neighbours.push(side.column(row, at) as u32);
+                    values.push(value(&side, row, at));
+                }
+                counts.push((neighbours.len() - before) as u64);
+            }
+            (counts, neighbours, values)
+        };
+        let starts: Vec<usize> = (0..rows).step_by(ROWS).collect();
+        let parts: Vec<_> = starts.into_par_iter().map(part).collect();
+        let mut all =
+            Self { columns: side.columns(), offsets: vec![0], neighbours: Vec::new(), values: Vec::new() };
+        for (counts, neighbours, values) in parts {
+            for count in counts {
+                all.offsets.push(all.offsets[all.offsets.len() - 1] + count);
+            }
+            all.neighbours.extend(neighbours);
+            all.values.extend(values);
+        }
+        all
+    }
+
+    fn row_sums(&self) -> Vec<f64> {
+        let sum = |ends: &[u64]| {
+            self.values[ends[0] as usize..ends[1] as usize].iter().map(|&v| f64::from(v)).sum()
+        };
+        self.offsets.par_windows(2).map(sum).collect()
+    }
+
+    /// Every value times the factors of its row and column.
+    fn scale(&mut self, scale: &[f32]) {
+        for (row, ends) in self.offsets.windows(2).enumerate() {
+            for at in ends[0] as usize..ends[1] as usize {
+                self.values[at] *= scale[row] * scale[self.neighbours[at] as usize];
+            }
+        }
+    }
+
+    fn view(&self) -> AdjacencyRef<'_> {
+        let all = AdjacencyRef::new(self.columns, &self.offsets, &self.neighbours);
+        all.expect("entries of an operator").with_values(&self.values)
+    }
+}

@@ -1,0 +1,24 @@
+//! Rows gathered by the relations of a graph, averaged: P X = (1 / R) sum_r A_r^T X.
+//! One step; how often, and what comes between, is for others.
+
+use super::elementwise;
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::kernels::{AdjacencyRef, gradient};
+use crate::parallel::RowBlocks;
+
+/// to = the mean of what each operator gathers.
+///
+/// # Panics
+/// Where shapes do not fit, or there is no operator.
+pub fn mean(blocks: &RowBlocks, adjacency: &[AdjacencyRef<'_>], from: MatrixRef<'_>, mut to: MatrixMut<'_>) {
+    gradient::adjacency_times(blocks, adjacency[0], from, to.reborrow());
+    if adjacency.len() == 1 {
+        return;
+    }
+    let mut more = Matrix::zeros(to.rows(), to.cols());
+    for &relation in &adjacency[1..] {
+        gradient::adjacency_times(blocks, relation, from, more.view_mut());
+        elementwise::add(more.view(), to.reborrow());
+    }
+    elementwise::scale(1.0 / adjacency.len() as f32, to);
+}

@@ -1,0 +1,302 @@
+//! Cross-validation over the graphs of a dataset: every fold trained by itself, and what all of them come to.
+//! It trains and counts; how folds are drawn is in `folds`, and files and terminals are the caller's.
+//!
+//! | protocol | epoch of a fold |
+//! | --- | --- |
+//! | validation | the best on the fold's validation part: a fair figure, the headline |
+//! | mean curve | the one epoch whose test accuracy is best in the mean over all folds (the rule of the GIN paper) |
+//! | best of each | the best on the fold's own test part (the rule of the published IGNN code) |
+//!
+//! The last two look at the test parts: they are for comparison with papers only. Deviations are those of a sample (n - 1).
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::svm_readout::{SvmRecord, SvmSearch};
+use super::{Ended, EpochRecord, Observer, Parts, Task, TrainError, Trainer, memory};
+use crate::config::IgnnConfig;
+use crate::graph::Dataset;
+use crate::metrics::Metric;
+use crate::models::Model;
+use crate::parallel;
+
+/// Batches of fewer nodes than this leave threads idle: folds run beside each other then.
+pub const NODES_FOR_ALL_THREADS: u64 = 1 << 14;
+
+/// An epoch of a fold; shares of graphs whose class is right.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Steps made: 0 is the model before its first.
+    pub epoch: u64,
+    /// On the validation part.
+    pub validation: f64,
+    /// On the test part.
+    pub test: f64,
+}
+
+/// A finished fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoldRecord {
+    /// From 0.
+    pub fold: usize,
+    /// Graphs learned from, chosen by and judged on.
+    pub graphs: [usize; 3],
+    /// The epoch that validation chose.
+    pub chosen: Point,
+    /// All epochs that were evaluated.
+    pub curve: Vec<Point>,
+    /// The support vector machine on the chosen epoch's embeddings, where one was asked for.
+    pub svm: Option<SvmRecord>,
+    /// Forward and adjoint sweeps an epoch.
+    pub sweeps: [f64; 2],
+    /// Solves without convergence.
+    pub failures: u64,
+    /// Whether every solve of the last evaluation converged.
+    pub converged: bool,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+/// A mean over folds with its deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// The deviation of a sample.
+    pub deviation: f64,
+}
+
+/// What all folds come to; accuracies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Folds that are finished.
+    pub folds: usize,
+    /// Each fold at the epoch that its validation part chose.
+    pub validation: Mean,
+    /// The best epoch of the mean test curve.
+    pub mean_curve: Mean,
+    /// That epoch.
+    pub mean_curve_epoch: u64,
+    /// Each fold at the epoch that is best on its test part.
+    pub best_of_each: Mean,
+    /// The support vector machines.
+    pub svm: Option<Mean>,
+}
+
+/// What to do in each fold.
+pub struct Plan<'a> {
+    /// The dataset.
+    pub dataset: &'a Path,
+    /// The configuration; its split is of no use.
+    pub config: &'a IgnnConfig,
+    /// The support vector machine to try on the embeddings.
+    pub svm: Option<SvmSearch>,
+    /// Bytes that a fold may take.
+    pub memory: u64,
+}
+
+/// What became of a fold.
+pub enum Outcome {
+    /// It is done.
+    Finished(Box<FoldRecord>, Box<Model>),
+    /// It was asked to stop.
+    Stopped,
+}
+
+impl Plan<'_> {
+    /// Trains a fold to its end, or until `stop` is set.
+    pub fn fold(
+        &self,
+        fold: usize,
+        parts: Parts,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, TrainError> {
+        let clock = Instant::now();
+        let graphs = [parts.train.len(), parts.validation.len(), parts.test.len()];
+        let task = Task::with_graphs(Dataset::open(self.dataset)?, self.config, Some(parts))?;
+        memory::check(&task, self.config, self.memory)?;
+        let operators = task.operators()?;
+        let mut trainer = Trainer::new(&task, &operators, self.config.clone())?;
+        let mut curve = Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
+        let ended = trainer.run(&mut curve, stop, |_| Ok(()))?;
+        if ended == Ended::Stopped {
+            return Ok(Outcome::Stopped);
+        }
+        let Curve { points, sweeps, epochs, converged, .. } = curve;
+        let best = trainer.best().map(|best| best.epoch);
+        let chosen = points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
+        let svm = match &self.svm {
+            Some(search) => Some(search.run(&task, &mut trainer)?),
+            None => None,
+        };
+        let each = |sweeps: u64| sweeps as f64 / f64::from(epochs.max(1));
+        let record = FoldRecord {
+            fold,
+            graphs,
+            chosen: chosen.unwrap_or(Point { epoch: 0, validation: f64::NAN, test: f64::NAN }),
+            curve: points,
+            svm,
+            sweeps: sweeps.map(each),
+            failures: trainer.failures(),
+            converged,
+            seconds: clock.elapsed().as_secs_f64(),
+        };
+        Ok(Outcome::Finished(record.into(), trainer.finished().into()))
+    }
+}
+
+/// Notes the figures of every epoch and passes it on.
+struct Curve<'a> {
+    observer: &'a mut dyn Observer,
+    points: Vec<Point>,
+    sweeps: [u64; 2],
+    epochs: u32,
+    converged: bool,
+}
+
+impl Observer for Curve<'_> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        let accuracy = Metric::Accuracy.name();
+        let score = |part: &super::PartRecord| part.scores.get(accuracy).copied();
+        if let (Some(validation), Some(test)) =
+            (record.validation.as_ref().and_then(score), record.test.as_ref().and_then(score))
+        {
+            self.points.push(Point { epoch: record.epoch, validation, test });
+        }
+        let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps);
+        self.sweeps[0] += record.forward.sweeps as u64;
+        self.sweeps[1] += adjoint as u64;
+        self.epochs += 1;
+        self.converged = record.forward.converged;
+        self.observer.epoch(record)
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        self.observer.note(text)
+    }
+}
+
+/// Works on folds, beside each other on a thread each, or one after another on all threads; results in the order of
+/// `folds`. After an error the folds that have not begun are left out, and the first error in that order is returned.
+pub fn each_fold<R: Send, E: Send>(
+    folds: &[usize],
+    threads: usize,
+    work: impl Fn(usize) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let workers = threads.min(folds.len());
+    if workers <= 1 {
+        return parallel::inside(|| folds.iter().map(|&fold| work(fold)).collect());
+    }
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let done: Mutex<Vec<(usize, Result<R, E>)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                parallel::with_threads(1, || {
+                    while !failed.load(Ordering::Relaxed) {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&fold) = folds.get(at) else { return };
+                        let result = work(fold);
+                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+                    }
+                });
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+impl Mean {
+    /// Of some numbers; not a number of none.
+    pub fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() }
+    }
+}
+
+impl Summary {
+    /// Of finished folds; none of none.
+    pub fn of(folds: &[FoldRecord]) -> Option<Self> {
+        let first = folds.first()?;
+        // Folds that ran out of patience have shorter curves: only epochs that all have are compared.
+        let at =
+            |fold: &FoldRecord, epoch| fold.curve.iter().find(|point| point.epoch == epoch).map(|p| p.test);
+        let all = |epoch: u64| folds.iter().map(|fold| at(fold, epoch)).collect::<Option<Vec<f64>>>();
+        let mut best: Option<(u64, Mean)> = None;
+        for point in &first.curve {
+            let Some(values) = all(point.epoch) else { continue };
+            let mean = Mean::of(&values);
+            if best.is_none_or(|(_, best)| mean.mean > best.mean) {
+                best = Some((point.epoch, mean));
+            }
+        }
+        let highest = |fold: &FoldRecord| fold.curve.iter().map(|point| point.test).fold(0.0, f64::max);
+        let chosen: Vec<f64> = folds.iter().map(|fold| fold.chosen.test).collect();
+        let svm: Option<Vec<f64>> = folds.iter().map(|fold| fold.svm.as_ref().map(|svm| svm.test)).collect();
+        let (mean_curve_epoch, mean_curve) = best?;
+        Some(Self {
+            folds: folds.len(),
+            validation: Mean::of(&chosen),
+            mean_curve,
+            mean_curve_epoch,
+            best_of_each: Mean::of(&folds.iter().map(highest).collect::<Vec<_>>()),
+            svm: svm.map(|values| Mean::of(&values)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold(number: usize, chosen: usize, tests: &[f64]) -> FoldRecord {
+        let point = |(epoch, &test): (usize, &f64)| Point { epoch: epoch as u64, validation: 0.5, test };
+        let curve: Vec<Point> = tests.iter().enumerate().map(point).collect();
+        FoldRecord {
+            fold: number,
+            graphs: [8, 1, 1],
+            chosen: curve[chosen],
+            curve,
+            svm: None,
+            sweeps: [1.0, 1.0],
+            failures: 0,
+            converged: true,
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn protocols_choose_by_their_rules() {
+        let folds = [fold(0, 1, &[0.5, 0.6, 0.9]), fold(1, 2, &[0.5, 0.8, 0.4, 1.0])];
+        let summary = Summary::of(&folds).unwrap();
+        assert!((summary.validation.mean - 0.5).abs() < 1e-12, "0.6 and 0.4");
+        assert!((summary.validation.deviation - 0.02f64.sqrt()).abs() < 1e-12);
+        assert_eq!(summary.mean_curve_epoch, 1, "0.5, 0.7, 0.65; the fourth epoch is of one fold only");
+        assert!((summary.mean_curve.mean - 0.7).abs() < 1e-12);
+        assert!((summary.best_of_each.mean - 0.95).abs() < 1e-12);
+        assert_eq!(summary.svm, None);
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Mean::of(&[0.25]), Mean { mean: 0.25, deviation: 0.0 });
+    }
+
+    #[test]
+    fn folds_come_back_in_their_order_and_the_first_error_counts() {
+        let folds = [4, 2, 7, 1];
+        for threads in [1, 2, 4] {
+            let found = each_fold(&folds, threads, |fold| -> Result<usize, ()> { Ok(fold * 10) });
+            assert_eq!(found, Ok(vec![40, 20, 70, 10]));
+            let found = each_fold(&folds, threads, |fold| if fold == 2 { Err(fold) } else { Ok(()) });
+            assert_eq!(found, Err(2));
+        }
+    }
+}
