@@ -223,3 +223,54 @@ fn stacks_skips_and_relations_are_the_dense_model() {
         }
     }
 }
+
+#[test]
+fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
+    let [below, above, p] = [4, 6, 5];
+    let stack = random(77, &[below, above], 1, InputMap::Gathered, false);
+    let mut layers = stack.layers.clone();
+    layers.iter_mut().for_each(|layer| layer.bias = None);
+    let (w, omega) = (|l: usize| &layers[l].w[0], |l: usize| &layers[l].through[0]);
+    // The upper layer's columns first: its weight and its map of the lower one's state, over zeros and the lower one's weight.
+    let wide = Mat::new(above + below, above + below, |k, l| match (k < above, l < above) {
+        (true, true) => w(1).at(k, l),
+        (true, false) => omega(1).at(k, l - above),
+        (false, true) => 0.0,
+        (false, false) => w(0).at(k - above, l - above),
+    });
+    let input = Mat::new(above + below, p, |k, l| if k < above { 0.0 } else { omega(0).at(k - above, l) });
+    let a = stack.layers[0].a.clone();
+    let [incoming, outgoing] = [Rows::of(&a[0].t()), Rows::of(&a[0])];
+    let operators = Operators::new(vec![incoming.view()], vec![outgoing.view()]);
+    let states = |state: Vec<usize>, values: &BTreeMap<String, Mat>| -> Vec<Mat> {
+        let facts = Facts {
+            nodes: stack.u.rows,
+            columns: Some(p),
+            relations: vec!["edges".into()],
+            radii: operators.radii().to_vec(),
+            outputs: 3,
+            pools: false,
+        };
+        let config = ModelConfig { state, ..plain(1, ActivationName::Tanh, InputMap::Gathered) };
+        let mut model = Ignn::new(&config, &facts, 1, false).unwrap();
+        for parameter in model.parameters.iter_mut().filter(|parameter| parameter.name.starts_with("layer")) {
+            parameter.value = single(&values[&parameter.name]);
+        }
+        let mut on = OnGraph::new(&model, &operators, Features::Dense(single(&stack.u)), false);
+        let params = SolveParams { tolerance: 1e-7, max_sweeps: 5000, ..SolveParams::default() };
+        let solves = on.forward(&mut model, &params, Mode::Evaluation).unwrap();
+        assert!(solves.iter().all(|solve| solve.converged));
+        on.equilibria().map(|layer| double(&layer.state)).collect()
+    };
+    let named = |pairs: &[(&str, &Mat)]| -> BTreeMap<String, Mat> {
+        pairs.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect()
+    };
+    let each =
+        [("layer0.W", w(0)), ("layer0.Omega", omega(0)), ("layer1.W", w(1)), ("layer1.Omega", omega(1))];
+    let stacked = states(vec![below, above], &named(&each));
+    let one = states(vec![above + below], &named(&[("layer0.W", &wide), ("layer0.Omega", &input)]));
+    let columns = |from: usize, count: usize| Mat::new(stack.u.rows, count, |i, k| one[0].at(i, from + k));
+    assert!(stacked[1].distance(&columns(0, above)) < 1e-5, "the upper layer");
+    assert!(stacked[0].distance(&columns(above, below)) < 1e-5, "the lower layer");
+    assert!(stacked[1].largest() > 0.05, "states that say something");
+}

@@ -1,6 +1,7 @@
 //! `ignn train`: what a run leaves, the same bits for any number of threads, seeds, first values.
 
 mod refusals;
+mod relations;
 mod resumed;
 
 use std::collections::BTreeSet;

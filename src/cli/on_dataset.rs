@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Dataset;
+use ignn::kernels::Relations;
 use ignn::models::Model;
 use ignn::nn::Operators;
 use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
@@ -14,7 +15,7 @@ use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
-use ignn_format::{FormatError, Relation};
+use ignn_format::FormatError;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -58,7 +59,7 @@ pub struct Opened {
     pub graphs: Option<Graphs>,
     /// What the model predicts.
     pub item: Item,
-    relations: Vec<Relation>,
+    relations: Relations,
     file: PathBuf,
     params: SolveParams,
 }
@@ -78,7 +79,7 @@ impl ModelArgs {
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
-        Ok(Opened { relations: dataset.relations()?, dataset, model, graphs, item, file, params })
+        Ok(Opened { relations: dataset.relations()?.into(), dataset, model, graphs, item, file, params })
     }
 }
 

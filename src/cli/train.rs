@@ -49,8 +49,7 @@ pub struct Command {
     #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "resume"])]
     out: Option<PathBuf>,
 
-    /// Built-in settings to start from: chains, cora, amazon
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help = preset_help(), value_name = "NAME")]
     preset: Option<String>,
 
     /// A TOML file of settings
@@ -272,4 +271,10 @@ impl Job {
         run::write(&self.out.join(run::RUN), &format!("{facts:#}\n"))?;
         Ok(figures)
     }
+}
+
+/// The presets by name.
+fn preset_help() -> String {
+    let names: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
+    format!("Built-in settings to start from: {}", names.join(", "))
 }

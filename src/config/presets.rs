@@ -123,6 +123,117 @@ epochs = 150
 batch = 32
 "#,
     },
+    Preset {
+        name: "acm",
+        doc: "Papers related by authors and by subjects: two relations, bags of words.",
+        text: r#"
+[model]
+state = 64
+# Paper-author and paper-subject, as in the paper: their sum is above 1, so the norms certify nothing, though a norm is found in which sweeps contract.
+kappa = [0.55, 0.55]
+activation = "identity"
+dropout = 0.5
+
+[solver]
+tolerance = 1e-4
+adjoint_tolerance = 1e-4
+
+[optim]
+learning_rate = 0.01
+weight_decay = 5e-3
+
+[train]
+epochs = 100
+stop_after = 40
+"#,
+    },
+    Preset {
+        name: "imdb",
+        doc: "Films related by actors and by directors: two relations, bags of words.",
+        text: r#"
+[model]
+state = 64
+kappa = [0.5, 0.5]
+dropout = 0.5
+
+[solver]
+tolerance = 1e-4
+adjoint_tolerance = 1e-4
+
+[optim]
+learning_rate = 0.01
+weight_decay = 1e-3
+
+[train]
+epochs = 100
+stop_after = 40
+"#,
+    },
+    Preset {
+        name: "dblp",
+        doc: "Authors related by papers, conferences and terms: three relations, two of them dense.",
+        text: r#"
+[model]
+state = 64
+# Papers, conferences, terms.
+kappa = [0.3, 0.5, 0.1]
+dropout = 0.5
+
+[solver]
+tolerance = 1e-3
+adjoint_tolerance = 1e-3
+
+[optim]
+learning_rate = 0.01
+weight_decay = 1e-3
+
+[train]
+epochs = 100
+stop_after = 40
+"#,
+    },
+    Preset {
+        name: "ppi",
+        doc: "Many graphs, some of them only for evaluation; sets of labels, and labels that depend on wide neighbourhoods: a stack of five layers with skips. Made for plain adjacency: ingest with --normalise none.",
+        text: r#"
+[model]
+state = [1024, 512, 512, 256, 121]
+kappa = 0.98
+skip = true
+between = "elu"
+readout = "none"
+dropout = 0.0
+
+[solver]
+tolerance = 1e-4
+adjoint_tolerance = 1e-4
+
+[optim]
+learning_rate = 0.005
+
+[train]
+epochs = 200
+batch = 1
+loss = "binary-cross-entropy"
+monitor = "micro-f1"
+"#,
+    },
+    Preset {
+        name: "fdgnn",
+        doc: "A random equilibrium at its bound, and a read-out fitted to it in one go by ridge regression.",
+        text: r#"
+[model]
+state = 256
+init = "scaled"
+dropout = 0.0
+
+[solver]
+tolerance = 1e-4
+
+[train]
+learn = "ridge"
+"#,
+    },
 ];
 
 /// The preset with this name.

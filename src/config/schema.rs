@@ -190,7 +190,7 @@ pub const FIELDS: &[Field] = &[
     word("train.class_weights", "none", ClassWeights::WORDS, "Whether rare classes weigh more in the loss."),
     word("train.learn", "all", Learn::WORDS,
         "What learns: everything; the read-out alone, step by step, over an equilibrium that stays as it was drawn (\"readout\"); or the same in one go by ridge regression (\"ridge\")."),
-    number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty; 0 chooses it by generalised cross-validation."),
+    number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty beside the mean squared error of the training items; 0 chooses it by generalised cross-validation."),
     integer("train.batch", 1, 0, MOST, "Graphs of a step, where a dataset has many; 0 for all at once."),
     text("train.split", "default", "Split of the dataset to train on."),
     text("train.train_part", "train", "Part of the split whose labels are learned from; \"training\" is found too."),

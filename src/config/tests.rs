@@ -180,9 +180,8 @@ fn wrong_settings_are_shown_as_they_were_given() {
         assert_eq!(set(&[setting]).unwrap_err().to_string(), expected);
     }
     let error = IgnnConfig::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
-    let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
-    let expected =
-        format!("preset \"amazn\" is not known (expected {}): did you mean amazon?", names.join(", "));
+    let known = presets::PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
+    let expected = format!("preset \"amazn\" is not known (expected {known}): did you mean amazon?");
     assert_eq!(error, expected);
     let error = IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
     assert!(error.starts_with("none.toml: cannot read: "), "{error}");

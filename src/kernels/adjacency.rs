@@ -19,7 +19,9 @@ use ignn_format::Relation;
 use ignn_format::manifest::Scale;
 use rayon::prelude::*;
 
-use super::{Selected, Selection};
+use super::shared_rows::Factor;
+use super::{Selected, Selection, SharedRows};
+use crate::parallel::RowBlocks;
 
 /// Arrays that do not make an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +47,15 @@ pub struct AdjacencyRef<'a> {
     gather_scale: Option<&'a [f32]>,
     row_scale: Option<&'a [f32]>,
     chosen: Option<Chosen<'a>>,
+    shared: Option<&'a SharedRows>,
+}
+
+/// The factors of an operator whose rows repeat: it is `expand . core . collect`, each an operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Factors<'a> {
+    pub collect: (AdjacencyRef<'a>, &'a RowBlocks),
+    pub core: (AdjacencyRef<'a>, &'a RowBlocks),
+    pub expand: AdjacencyRef<'a>,
 }
 
 /// The rows of a selection.
@@ -85,6 +96,7 @@ impl<'a> AdjacencyRef<'a> {
             gather_scale: None,
             row_scale: None,
             chosen: None,
+            shared: None,
         })
     }
 
@@ -118,6 +130,17 @@ impl<'a> AdjacencyRef<'a> {
         Self { row_scale: Some(scale), ..self }
     }
 
+    /// With its rows that repeat, found by [`SharedRows::find`] in these very entries: kernels gather each of them once.
+    ///
+    /// # Panics
+    /// Where they are another operator's, or this one is a selection.
+    pub fn with_shared(self, shared: &'a SharedRows) -> Self {
+        assert!(self.chosen.is_none(), "rows that repeat before a selection");
+        let (rows, columns) = (shared.expand.offsets.len() - 1, shared.collect.columns);
+        assert_eq!((rows, columns), (self.rows(), self.columns), "rows that repeat of this operator");
+        Self { shared: Some(shared), ..self }
+    }
+
     /// The operator of some of its graphs alone; refused where an entry of theirs leaves its graph.
     ///
     /// # Panics
@@ -130,7 +153,8 @@ impl<'a> AdjacencyRef<'a> {
     /// The rows of a selection, `offsets` counting their entries; what the module's text asks of it is for `Selected`.
     pub(super) fn with_rows(self, source: &'a [u32], offsets: &'a [u64]) -> Self {
         let chosen = Some(Chosen { source, stored: self.offsets });
-        Self { columns: source.len(), offsets, chosen, ..self }
+        // Rows that repeat do so over all graphs.
+        Self { columns: source.len(), offsets, chosen, shared: None, ..self }
     }
 
     /// A^T: gathers over incoming edges, for the forward sweep.
@@ -172,6 +196,52 @@ impl<'a> AdjacencyRef<'a> {
     /// Number of columns: nodes gathered from.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// What it is made of, where its rows repeat.
+    pub(crate) fn factors(&self) -> Option<Factors<'a>> {
+        let shared = self.shared?;
+        let factor = |factor: &'a Factor| Self {
+            columns: factor.columns,
+            offsets: &factor.offsets,
+            neighbours: &factor.neighbours,
+            values: factor.values.as_deref(),
+            gather_scale: None,
+            row_scale: None,
+            chosen: None,
+            shared: None,
+        };
+        let collect = Self { gather_scale: self.gather_scale, ..factor(&shared.collect) };
+        Some(Factors {
+            collect: (collect, &shared.collect.blocks),
+            core: (factor(&shared.core), &shared.core.blocks),
+            expand: Self { row_scale: self.row_scale, ..factor(&shared.expand) },
+        })
+    }
+
+    pub(super) fn is_selection(&self) -> bool {
+        self.chosen.is_some()
+    }
+
+    /// Its rows that repeat, where they were looked for and found.
+    pub fn shared(&self) -> Option<&'a SharedRows> {
+        self.shared
+    }
+
+    /// Entries before each row, as they are gathered: an entry a row where these repeat.
+    pub fn gathered_offsets(&self) -> &'a [u64] {
+        self.shared.map_or(self.offsets, |shared| &shared.expand.offsets)
+    }
+
+    /// Entries that are gathered: of factors, where rows repeat.
+    pub fn gathered_entries(&self) -> usize {
+        self.shared.map_or(self.nonzeros(), SharedRows::entries)
+    }
+
+    /// Additions on the way of an entry into its sum, at most, whether rows that repeat are gathered once or each.
+    pub fn longest_sum(&self) -> u64 {
+        let longest = self.offsets.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        longest.max(self.shared.map_or(0, SharedRows::roundings))
     }
 
     /// Number of entries.

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::adjacency::Factors;
 use super::simd::{Isa, Kernel, Lanes};
 use super::{AdjacencyRef, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
@@ -21,6 +22,10 @@ const TILE: usize = 48;
 
 /// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X the features).
 pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -> Matrix {
+    if let Some(factors) = adjacency.factors() {
+        let table = table(&factors, x);
+        return transposed_product(Isa::chosen(), Some(factors.expand), g, table.view());
+    }
     transposed_product(Isa::chosen(), Some(adjacency), g, x)
 }
 
@@ -58,6 +63,30 @@ pub fn adjacency_times(
 ) {
     assert_eq!((adjacency.rows(), adjacency.columns()), (to.rows(), from.rows()), "an operator that fits");
     assert_eq!((blocks.rows(), from.cols()), (to.rows(), to.cols()), "rows in, rows out");
+    match adjacency.factors() {
+        Some(factors) => {
+            let table = table(&factors, from);
+            gather(blocks, factors.expand, table.view(), to);
+        }
+        None => gather(blocks, adjacency, from, to),
+    }
+}
+
+/// The rows that differ, of an operator whose rows repeat.
+fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
+    let mut tables = [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
+    fill_table(factors, from, &mut tables);
+    let [_, table] = tables;
+    table
+}
+
+/// The same into memory that is there: the first takes what is collected, the second the rows.
+pub(super) fn fill_table(factors: &Factors<'_>, from: MatrixRef<'_>, [collected, rows]: &mut [Matrix; 2]) {
+    gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
+    gather(factors.core.1, factors.core.0, collected.view(), rows.view_mut());
+}
+
+fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
     blocks.run(
         to,
@@ -85,12 +114,12 @@ impl Kernel for Gather<'_> {
             let at = row - self.rows.start;
             if stride < LINE {
                 let mut line = [Line([0.0; LINE])];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, &mut line);
+                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, 1, &mut line);
                 self.to.padded_row_mut(at).copy_from_slice(&line[0].0[..stride]);
             } else {
                 let per_row = stride / LINE;
                 let out = &mut self.to.lines_mut()[at * per_row..][..per_row];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, out);
+                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, per_row, out);
             }
         }
     }
@@ -146,14 +175,15 @@ impl Kernel for Outer<'_> {
         let width = self.g.cols().next_multiple_of(Isa::TILE);
         let zero = Line([0.0; LINE]);
         let mut sums = vec![zero; width * per_row];
-        let mut gathered = vec![zero; TILE * per_row];
+        let stride = gather::line_stride(self.x.cols());
+        let mut gathered = vec![zero; TILE * stride];
         let mut factors = vec![0.0; TILE * width];
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + TILE);
             match &self.adjacency {
-                Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows.clone(), &mut gathered),
-                None => gather::copy(self.x, rows.clone(), &mut gathered),
+                Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows.clone(), stride, &mut gathered),
+                None => gather::copy(self.x, rows.clone(), stride, &mut gathered),
             }
             for (row, factors) in rows.clone().zip(factors.chunks_exact_mut(width)) {
                 factors[..self.g.cols()].copy_from_slice(self.g.row(row));
@@ -164,7 +194,7 @@ impl Kernel for Outer<'_> {
                     for (offset, sum) in sum.iter_mut().enumerate() {
                         *sum = L::load(&sums[(first + offset) * per_row + line]);
                     }
-                    let tile = gathered.chunks_exact(per_row).zip(factors.chunks_exact(width));
+                    let tile = gathered.chunks_exact(stride).zip(factors.chunks_exact(width));
                     for (gathered, factors) in tile.take(rows.len()) {
                         let x = L::load(&gathered[line]);
                         for (sum, &g) in sum.iter_mut().zip(&factors[first..first + ROWS]) {

@@ -166,6 +166,8 @@ pub struct Ignn {
     /// What normalisations keep beside it, one for each layer that has one.
     pub statistics: Vec<RunningStatistics>,
     radii: Vec<f64>,
+    /// Which parameters are biases. Names do not tell: they may end in that of a relation.
+    biases: Vec<usize>,
 }
 
 impl Ignn {
@@ -211,6 +213,7 @@ impl Ignn {
             parameters: Vec::new(),
             statistics,
             radii: facts.radii.clone(),
+            biases: (0..slots.len()).filter(|&at| slots[at].is_bias).collect(),
         };
         let values = model.initial(config, &slots, seed);
         let made = |(slot, value): (Slot, Matrix)| match trains {
@@ -254,13 +257,11 @@ impl Ignn {
 
     /// Names and shapes of all parameters, in their order.
     pub fn slots(&self) -> Vec<Slot> {
-        let slot = |parameter: &Parameter| {
+        let slot = |(at, parameter): (usize, &Parameter)| {
             let shape = (parameter.value.rows(), parameter.value.cols());
-            let is_bias =
-                ["bias", "v", "scale", "shift"].contains(&parameter.name.rsplit('.').next().unwrap_or(""));
-            Slot { name: parameter.name.clone(), shape, is_bias }
+            Slot { name: parameter.name.clone(), shape, is_bias: self.biases.contains(&at) }
         };
-        self.parameters.iter().map(slot).collect()
+        self.parameters.iter().enumerate().map(slot).collect()
     }
 
     /// The statistics by name, as files hold them.

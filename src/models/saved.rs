@@ -1,6 +1,7 @@
 //! A model apart from any graph: configuration, classes and values, as its file holds them.
 //! It reads and writes; to compute, it becomes an [`Ignn`] ([`Model::restored`]) on a graph.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ignn_format::FormatError;
@@ -92,9 +93,25 @@ impl Model {
 
     /// The model with these values, for data of these facts; without memory for training.
     pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Ignn, SavedError> {
+        self.check_relations(facts, origin)?;
         let mut model = Ignn::new(&self.config.model, facts, 0, false)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
+    }
+
+    /// Several relations go by their names; a single one may have any.
+    fn check_relations(&self, facts: &Facts, origin: &Path) -> Result<(), FormatError> {
+        let own: Vec<&str> =
+            self.values.iter().filter_map(|(slot, _)| slot.name.strip_prefix("layer0.W.")).collect();
+        let found: Vec<&str> = facts.relations.iter().map(String::as_str).collect();
+        let sorted = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let fits = if own.is_empty() { found.len() == 1 } else { sorted(&own) == sorted(&found) };
+        if fits {
+            return Ok(());
+        }
+        let expected = if own.is_empty() { "a single one".into() } else { own.join(", ") };
+        let what = "the dataset has other relations than the model";
+        Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }
 
     /// Gives a model these values, which must be of its names and shapes; `origin` is what messages name.

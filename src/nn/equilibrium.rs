@@ -162,7 +162,7 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius, self.searches);
+        self.forward.certify(self.activation, self.radius, self.searches, None);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -197,7 +197,8 @@ impl<'g> Equilibrium<'g> {
             packed.repack_adjoint(*w);
         }
         if backward == Backward::Exact {
-            self.backward.certify(self.activation, self.radius, self.searches);
+            let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
+            self.backward.certify(self.activation, self.radius, self.searches, hint);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -251,15 +252,22 @@ impl Side<'_> {
         sweep::terms(self.adjacency, &self.weights)
     }
 
-    /// The certificate for the weights at hand: with the vectors of the last one where these still do.
-    fn certify(&mut self, activation: Activation, radius: Option<f64>, searches: bool) {
+    /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did
+    /// for the other direction.
+    fn certify(
+        &mut self,
+        activation: Activation,
+        radius: Option<f64>,
+        searches: bool,
+        hint: Option<&Vec<f32>>,
+    ) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
         let closed = || Some(Certificate::closed(&terms, slope)).filter(Certificate::holds);
         let kept = kept.or_else(|| if searches { None } else { closed() });
-        let certificate = kept.unwrap_or_else(|| Certificate::of(&terms, slope, radius));
+        let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {
             let norm = certificate.norm();
             let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);

@@ -11,7 +11,6 @@ use super::operators::Operators;
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};
 use crate::kernels::{AdjacencyRef, PackedWeights, gradient};
-use crate::parallel::RowBlocks;
 
 /// The map on a graph.
 pub struct Feed<'g> {
@@ -76,9 +75,7 @@ impl<'g> Feed<'g> {
         let own = self.shape.own().map(|own| pack(values[own]));
         let terms = sweep::terms(&adjacency[..gathered], &packed);
         let blocks = match &own {
-            Some(own) if terms.is_empty() => {
-                RowBlocks::balanced(from.rows(), &[], own.inner() as u64 / 8 + 1)
-            }
+            Some(own) if terms.is_empty() => sweep::plain_blocks(from.rows(), own.inner()),
             _ => sweep::blocks(&terms),
         };
         let widths = vec![from.cols(); gathered + usize::from(own.is_some())];

@@ -46,6 +46,7 @@ pub mod pooling;
 pub mod propagate;
 pub mod random;
 pub mod readout;
+pub mod ridge;
 pub mod rows;
 pub mod selected;
 pub mod svm;

@@ -7,10 +7,8 @@
 //! | A_r | gathers over outgoing edges: adjoint sweeps, gradients of learned features |
 //! | rho | bound of the spectral radius of A (one relation), or of ||A_r||_1 (several) |
 
-use ignn_format::Relation;
-
 use super::SelectedOperators;
-use crate::kernels::{AdjacencyError, AdjacencyRef, Selection};
+use crate::kernels::{AdjacencyError, AdjacencyRef, Relations, Selection};
 use crate::parallel::RowBlocks;
 use crate::solver::graph_radii::{graph_radii, of_graphs};
 use crate::solver::spectral::one_norm;
@@ -33,9 +31,8 @@ impl<'g> Operators<'g> {
     ///
     /// # Panics
     /// Where there is no relation.
-    pub fn of(relations: &'g [Relation]) -> Result<Self, AdjacencyError> {
-        let incoming = relations.iter().map(AdjacencyRef::incoming).collect::<Result<Vec<_>, _>>()?;
-        let outgoing = relations.iter().map(AdjacencyRef::outgoing).collect::<Result<Vec<_>, _>>()?;
+    pub fn of(relations: &'g Relations) -> Result<Self, AdjacencyError> {
+        let (incoming, outgoing) = relations.operators()?;
         Ok(Self::new(incoming, outgoing))
     }
 
@@ -71,7 +68,7 @@ impl<'g> Operators<'g> {
         assert_eq!(radii.len(), incoming.len(), "a bound a relation");
         let nodes = incoming[0].rows();
         let blocks = |side: &[AdjacencyRef<'g>]| {
-            let offsets: Vec<_> = side.iter().map(AdjacencyRef::offsets).collect();
+            let offsets: Vec<_> = side.iter().map(AdjacencyRef::gathered_offsets).collect();
             RowBlocks::balanced(nodes, &offsets, 2)
         };
         Self {

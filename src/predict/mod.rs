@@ -27,6 +27,7 @@ use ignn_format::FormatError;
 
 use crate::dense::Matrix;
 use crate::graph::Dataset;
+use crate::kernels::Relations;
 use crate::models::Model;
 use crate::nn::Operators;
 use crate::solver::{Posedness, SolveInfo};
@@ -57,7 +58,7 @@ pub struct Predicted {
 impl Model {
     /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in bounded memory.
     pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
-        let relations = dataset.relations()?;
+        let relations = dataset.relations()?.into();
         let operators = operators(dataset, &relations)?;
         let graphs = dataset.directory().graphs()?;
         let predictor = Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
@@ -77,10 +78,7 @@ impl Model {
 }
 
 /// The graph of a dataset, with its bounds.
-pub fn operators<'g>(
-    dataset: &Dataset,
-    relations: &'g [ignn_format::Relation],
-) -> Result<Operators<'g>, PredictError> {
+pub fn operators<'g>(dataset: &Dataset, relations: &'g Relations) -> Result<Operators<'g>, PredictError> {
     let place = || dataset.directory().path().to_path_buf();
     Operators::of(relations).map_err(|source| PredictError::Adjacency { path: place(), source })
 }

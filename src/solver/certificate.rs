@@ -24,7 +24,7 @@
 
 use rayon::prelude::*;
 
-use super::entries::{self, ROWS_A_TASK, divide, row_sum};
+use super::entries::{self, ROWS_A_TASK, Sums, divide};
 use crate::dense::MatrixRef;
 use crate::kernels::sweep::Term;
 use crate::kernels::{Activation, Norm, PackedWeights};
@@ -103,10 +103,10 @@ impl Certificate {
             [term] => entries::ratios(&term.adjacency, weight).high * largest(&columns[0]),
             _ => {
                 let rows = terms[0].adjacency.rows();
+                let sums: Vec<_> = terms.iter().map(|term| Sums::of(&term.adjacency, weight)).collect();
                 let row = |i: usize| {
-                    let ratio =
-                        |term: &Term<'_>| divide(row_sum(&term.adjacency, i, weight, |_| true), weight(i));
-                    let ratios: Vec<f64> = terms.iter().map(|term| ratio(term).high).collect();
+                    let ratio = |sums: &Sums<'_>| divide(sums.row(i, weight), weight(i)).high;
+                    let ratios: Vec<f64> = sums.iter().map(ratio).collect();
                     let entry =
                         |k: usize| -> f64 { ratios.iter().zip(&columns).map(|(r, c)| r * c[k]).sum() };
                     largest(&(0..columns[0].len()).map(entry).collect::<Vec<_>>())
@@ -257,11 +257,7 @@ pub(super) fn largest(values: &[f64]) -> f64 {
 /// Roundings of a gathered term on its way into an entry, and of the input: see the module's text.
 fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
     let products: usize = terms.iter().map(|term| term.weights.inner()).sum();
-    let longest = |term: &Term<'_>| {
-        let lengths = term.adjacency.offsets().par_windows(2).map(|pair| pair[1] - pair[0]);
-        lengths.max().unwrap_or(0)
-    };
-    let longest = terms.iter().map(longest).max().unwrap_or(0);
+    let longest = terms.iter().map(|term| term.adjacency.longest_sum()).max().unwrap_or(0);
     // The input is added last, then comes the slope, or a derivative computed in two steps and its product: four, six
     // counted. Before that a term has three factors of its entry, the sum of the row, the weight and the sum of products.
     let of_input = 6.0;

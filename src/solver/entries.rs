@@ -44,6 +44,16 @@ pub(crate) struct Bracket {
     pub high: f64,
 }
 
+impl Bracket {
+    /// Of a sum that was rounded so many times, and twice more.
+    fn around(sum: f64, roundings: u64) -> Self {
+        // An epsilon is two roundings: that covers second-order terms and this very multiplication.
+        let slack = (roundings + 4) as f64 * f64::EPSILON;
+        let bracket = Self { low: sum * (1.0 - slack), high: sum * (1.0 + slack) };
+        if bracket.high.is_finite() { bracket } else { Self { low: 0.0, high: f64::INFINITY } }
+    }
+}
+
 /// `sum_j |a_ij| x_j` over the neighbours that `takes` admits; x is non-negative.
 pub(crate) fn row_sum(
     a: &AdjacencyRef,
@@ -57,19 +67,48 @@ pub(crate) fn row_sum(
         terms += 1;
     }
     sum *= row_scale(a, row);
-    // Each term is rounded once in its product, the sum once a term, the scale once; twice that covers
-    // second-order terms and this very multiplication.
-    let slack = (terms + 4) as f64 * f64::EPSILON;
-    let bracket = Bracket { low: sum * (1.0 - slack), high: sum * (1.0 + slack) };
-    if bracket.high.is_finite() { bracket } else { Bracket { low: 0.0, high: f64::INFINITY } }
+    // Each term is rounded once in its product, the sum once a term, the scale once.
+    Bracket::around(sum, terms)
+}
+
+/// `|A| x` row by row, x non-negative; rows that repeat are summed once, when it is made.
+pub(crate) struct Sums<'a> {
+    a: &'a AdjacencyRef<'a>,
+    /// Kind of each row, sums of the kinds without the rows' scales, and how often those were rounded at most.
+    shared: Option<(AdjacencyRef<'a>, Vec<f64>, u64)>,
+}
+
+impl<'a> Sums<'a> {
+    pub fn of(a: &'a AdjacencyRef<'a>, x: impl Fn(usize) -> f64 + Sync) -> Self {
+        let shared = a.factors().map(|factors| {
+            let sums = |of: &AdjacencyRef<'_>, x: &(dyn Fn(usize) -> f64 + Sync)| -> Vec<f64> {
+                let rows = (0..of.rows()).into_par_iter().with_min_len(ROWS_A_TASK / 16);
+                rows.map(|row| gathered(of, row).map(|(at, value)| value * x(at)).sum()).collect()
+            };
+            let collected = sums(&factors.collect.0, &x);
+            let kinds = sums(&factors.core.0, &|class| collected[class]);
+            // The sums, and a product by a value or a scale each time.
+            (factors.expand, kinds, a.longest_sum() + 4)
+        });
+        Self { a, shared }
+    }
+
+    /// The sum of a row; `x` is what it was made with.
+    pub fn row(&self, row: usize, x: impl Fn(usize) -> f64) -> Bracket {
+        match &self.shared {
+            None => row_sum(self.a, row, x, |_| true),
+            Some((kind, sums, roundings)) => {
+                let sum = sums[kind.column(row, row)] * row_scale(self.a, row);
+                Bracket::around(sum, *roundings)
+            }
+        }
+    }
 }
 
 /// The smallest and the largest `(|A| u)_i / u_i`, rounded outwards: they bracket the spectral radius for u > 0.
 pub(crate) fn ratios(a: &AdjacencyRef, u: impl Fn(usize) -> f64 + Sync) -> Bracket {
-    let ratio = |row: usize| {
-        let sum = row_sum(a, row, &u, |_| true);
-        divide(sum, u(row))
-    };
+    let sums = Sums::of(a, &u);
+    let ratio = |row: usize| divide(sums.row(row, &u), u(row));
     let widest = |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
     let empty = || Bracket { low: f64::INFINITY, high: 0.0 };
     (0..a.rows()).into_par_iter().with_min_len(ROWS_A_TASK).map(ratio).reduce(empty, widest)
@@ -95,6 +134,24 @@ mod tests {
         assert!(sum.low <= 30.0 && 30.0 <= sum.high && sum.high - sum.low < 1e-12);
         let bracket = ratios(&a, |_| 1.0);
         assert!((bracket.low - 1.0).abs() < 1e-12 && (bracket.high - 15.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn rows_that_repeat_are_summed_once_to_the_same() {
+        let offsets: Vec<u64> = (0..=40).map(|row| row * 20).collect();
+        let neighbours: Vec<u32> = (0..40).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
+        let scale: Vec<f32> = (0..40).map(|i| 0.1 + (i % 7) as f32).collect();
+        let plain = AdjacencyRef::new(40, &offsets, &neighbours).unwrap();
+        let plain = plain.with_gather_scale(&scale).with_row_scale(&scale);
+        let shared = crate::kernels::SharedRows::find(&plain).unwrap();
+        let x = |j: usize| 1.0 / (1.0 + j as f64);
+        let factored = plain.with_shared(&shared);
+        let sums = Sums::of(&factored, x);
+        for row in 0..40 {
+            let (one, other) = (row_sum(&plain, row, x, |_| true), sums.row(row, x));
+            assert!(one.low <= other.high && other.low <= one.high && one.high > 0.0, "{row}");
+            assert!(other.high - other.low < 1e-12 * other.high);
+        }
     }
 
     #[test]

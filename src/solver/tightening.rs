@@ -14,13 +14,18 @@
 use rayon::prelude::*;
 
 use super::certificate::{Certificate, column_ratios, largest, nan_max};
-use super::entries::{self, ROWS_A_TASK, row_sum};
+use super::entries::{self, ROWS_A_TASK, Sums};
 use super::spectral::{SpectralBound, SpectralParams};
 use crate::kernels::sweep::Term;
 use crate::kernels::{AdjacencyRef, PackedWeights};
 
 /// Sweeps of the tightening at most.
 pub const MAX_SWEEPS: usize = 300;
+/// The least of them, where entries are many.
+const LEAST_SWEEPS: usize = 24;
+/// Entries that a search over the rows of several relations goes through at most, but for the least sweeps: a search that
+/// fails is made anew for every solve.
+const MOST_ENTRIES: usize = 1 << 24;
 /// By how much a tightened sum may miss its target, where nothing asks for less.
 const SLACK: f64 = 1e-3;
 /// Weights stay below this: quotients by them stay f32 numbers.
@@ -37,6 +42,16 @@ impl Certificate {
     ///
     /// `radius` bounds the spectral radius of a single relation, where it is known: it saves computing it.
     pub fn of(terms: &[Term<'_>], lipschitz: f64, radius: Option<f64>) -> Self {
+        Self::with_hint(terms, lipschitz, radius, None)
+    }
+
+    /// The same; `hint` is a u that did for the other direction, where there is one.
+    pub fn with_hint(
+        terms: &[Term<'_>],
+        lipschitz: f64,
+        radius: Option<f64>,
+        hint: Option<&Vec<f32>>,
+    ) -> Self {
         let with = |u: Option<&Vec<f32>>, v: Option<&Vec<f32>>| {
             Self::with_vectors(terms, lipschitz, u.cloned(), v.cloned())
         };
@@ -45,7 +60,7 @@ impl Certificate {
             return plain;
         }
         let [term] = terms else {
-            return Self::of_relations(terms, lipschitz, plain);
+            return Self::of_relations(terms, lipschitz, plain, hint);
         };
         let weights = Combined { terms, factors: &[1.0] };
         let mut best = plain;
@@ -87,9 +102,24 @@ impl Certificate {
         Self::with_vectors(terms, lipschitz, u, None)
     }
 
-    /// The same for several relations, by the norms of their weights first.
-    fn of_relations(terms: &[Term<'_>], lipschitz: f64, plain: Self) -> Self {
+    /// The same for several relations.
+    ///
+    /// The columns first, with the rows as they are or as they did for the other direction: of the adjoint the weights' norms
+    /// are not bounded, but a v for which they are is cheap to find. Then by the norms of the weights.
+    fn of_relations(terms: &[Term<'_>], lipschitz: f64, plain: Self, hint: Option<&Vec<f32>>) -> Self {
         let mut best = plain;
+        for u in hint.map(Some).into_iter().chain([None]) {
+            let weight = |i: usize| u.map_or(1.0, |u| f64::from(u[i]));
+            let sum = |term: &Term<'_>| lipschitz * entries::ratios(&term.adjacency, weight).high;
+            let sums: Vec<f64> = terms.iter().map(sum).collect();
+            for target in [GOOD, 0.99] {
+                let v = Combined { terms, factors: &sums }.tight_columns(target, SLACK);
+                best = best.or(Self::with_vectors(terms, lipschitz, u.cloned(), v));
+                if best.holds() {
+                    return best;
+                }
+            }
+        }
         for target in [0.9, 0.99] {
             let norm = |term: &Term<'_>| lipschitz * largest(&column_ratios(term.weights, None));
             let norms: Vec<f64> = terms.iter().map(norm).collect();
@@ -173,11 +203,18 @@ impl Combined<'_> {
     /// The least u >= 1 with A u <= target u, or as near as the sweeps get; `None` for all ones.
     fn tight_rows(&self, target: f64, slack: f64) -> Option<Vec<f32>> {
         let rows = self.terms.first()?.adjacency.rows();
-        let sum = |u: &[f64], i: usize| {
-            let parts = self.terms.iter().zip(self.factors);
-            parts.map(|(term, factor)| factor * row_sum(&term.adjacency, i, |j| u[j], |_| true).high).sum()
+        let sums = |u: &[f64]| -> Vec<Sums<'_>> {
+            self.terms.iter().map(|term| Sums::of(&term.adjacency, |j| u[j])).collect()
         };
-        tighten(rows, target, slack, sum)
+        let sum = |sums: &Vec<Sums<'_>>, u: &[f64], i: usize| {
+            sums.iter().zip(self.factors).map(|(sums, factor)| factor * sums.row(i, |j| u[j]).high).sum()
+        };
+        let entries: usize = self.terms.iter().map(|term| term.adjacency.gathered_entries()).sum();
+        let sweeps = match self.terms {
+            [_] => MAX_SWEEPS,
+            _ => (MOST_ENTRIES / entries.max(1)).clamp(LEAST_SWEEPS, MAX_SWEEPS),
+        };
+        tighten(rows, target, slack, sweeps, sums, sum)
     }
 
     /// The same for |P|^T v <= target v.
@@ -191,35 +228,40 @@ impl Combined<'_> {
 /// The least v >= 1 with `sum_r factor_r |P_r|^T v <= target v`; `None` for all ones.
 pub(super) fn tight_columns(parts: &[(&PackedWeights, f64)], target: f64, slack: f64) -> Option<Vec<f32>> {
     let columns = parts.first()?.0.outer();
-    let sum = |v: &[f64], k: usize| {
+    let sum = |(): &(), v: &[f64], k: usize| {
         let column = |weights: &PackedWeights| -> f64 {
             (0..weights.inner()).map(|l| f64::from(weights.at(l, k)).abs() * v[l]).sum()
         };
         parts.iter().map(|(weights, factor)| factor * column(weights)).sum()
     };
-    tighten(columns, target, slack, sum)
+    tighten(columns, target, slack, MAX_SWEEPS, |_| (), sum)
 }
 
 /// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself: then the sums are
 /// within that of their target.
-fn tighten(
+///
+/// `prepare(u)` is computed once a sweep, and `sum(prepared, u, i)` for every i.
+fn tighten<P: Sync>(
     length: usize,
     target: f64,
     slack: f64,
-    sum: impl Fn(&[f64], usize) -> f64 + Sync,
+    sweeps: usize,
+    prepare: impl Fn(&[f64]) -> P,
+    sum: impl Fn(&P, &[f64], usize) -> f64 + Sync,
 ) -> Option<Vec<f32>> {
     if !(target > 0.0 && target.is_finite()) {
         return None;
     }
     let mut u = vec![1.0f64; length];
     let mut next = u.clone();
-    for _ in 0..MAX_SWEEPS {
+    for _ in 0..sweeps {
+        let prepared = prepare(&u);
         let growth = next
             .par_iter_mut()
             .with_min_len(ROWS_A_TASK)
             .enumerate()
             .map(|(i, next)| {
-                *next = (sum(&u, i) / target).max(u[i]).min(LARGEST_WEIGHT);
+                *next = (sum(&prepared, &u, i) / target).max(u[i]).min(LARGEST_WEIGHT);
                 *next / u[i]
             })
             .reduce(|| 1.0, nan_max);

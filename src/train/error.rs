@@ -95,6 +95,18 @@ pub enum TrainError {
         /// Scores that fit.
         fits: &'static str,
     },
+    /// A read-out that cannot be learned by itself, or not that way.
+    #[error(
+        "train.learn: {learn} needs a read-out of its own (found model.readout={found}, expected {expected})"
+    )]
+    Readout {
+        /// What learns.
+        learn: String,
+        /// The read-out.
+        found: String,
+        /// What would do.
+        expected: &'static str,
+    },
     /// A solve that gave something that is no number.
     #[error("layer {}, epoch {epoch}: {}", source.layer, source.source)]
     Solve {

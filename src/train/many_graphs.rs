@@ -13,6 +13,7 @@ use crate::config::IgnnConfig;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::{AdjacencyError, Selection};
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
+use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Equilibrium, Input, Operators, random};
 use crate::solver::SolveInfo;
 
@@ -150,6 +151,24 @@ impl<'g> ManyGraphs<'g> {
             })?;
         }
         Ok(rows.finish(width))
+    }
+
+    /// Adds the rows of the training items, without dropout; how each layer was solved.
+    pub fn add_rows(
+        &self,
+        model: &mut Ignn,
+        config: &IgnnConfig,
+        ridge: &mut Ridge,
+    ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
+        let chunk = |chunk: Vec<u32>| {
+            self.on(model, &chunk, false, |model, on, mut pass| {
+                let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
+                on.read_out(model, &mut pass, None);
+                ridge.add(pass.rows(), pass.ids(), self.task.targets());
+                Ok(solves)
+            })
+        };
+        self.chunks(&self.parts.train).into_iter().map(chunk).collect()
     }
 
     /// Loss and scores of the parts that steps do not see, and of the training part where that is asked for.

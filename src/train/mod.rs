@@ -10,6 +10,7 @@
 //! | `folds`, [`crossval`] | graphs dealt to folds, each fold trained and all of them summed up |
 //! | `svm_readout` | a support vector machine on the embeddings of a fold |
 //! | [`memory`] | what a run will take, before it takes it |
+//! | `regression` | the one step of a read-out that is learned in one go |
 //! | `record` | what is told of every epoch |
 
 pub mod checkpoint;
@@ -21,6 +22,7 @@ mod many_graphs;
 pub mod memory;
 mod one_graph;
 mod record;
+mod regression;
 mod settings;
 mod solves;
 pub mod svm_readout;

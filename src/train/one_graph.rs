@@ -6,6 +6,7 @@ use super::record::PartRecord;
 use super::{Task, TrainError};
 use crate::config::IgnnConfig;
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
+use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Operators};
 use crate::solver::SolveInfo;
 
@@ -47,6 +48,12 @@ impl<'g> OneGraph<'g> {
             (*name, judge.judge(pass.logits.view(), pass.ids()))
         };
         self.evaluated.iter_mut().map(part).collect()
+    }
+
+    /// Adds the rows of the training nodes, without dropout.
+    pub fn add_rows(&mut self, model: &Ignn, task: &Task, ridge: &mut Ridge) {
+        self.on.read_out(model, &mut self.train, None);
+        ridge.add(self.train.rows(), self.train.ids(), task.targets());
     }
 
     /// The training loss and the gradients of all parameters, or of the read-out's alone.

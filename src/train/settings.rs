@@ -5,7 +5,7 @@ use ignn_format::labels::Labels;
 
 use super::TrainError;
 use super::task::{CLASSES, SETS};
-use crate::config::{self, IgnnConfig, Monitor};
+use crate::config::{self, IgnnConfig, Learn, Monitor};
 use crate::metrics::Metric;
 use crate::nn::Backward;
 use crate::optim::{Clip, Decay, Method, Schedule, WeightDecay};
@@ -35,6 +35,17 @@ pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
         false => (SETS, "micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss"),
     };
     Err(TrainError::Monitor { found: wanted.to_string(), labels, fits })
+}
+
+/// `train.learn`: a read-out that can be learned that way.
+pub fn learnable(config: &IgnnConfig) -> Result<(), TrainError> {
+    let (learn, readout) = (config.train.learn, config.model.readout);
+    let expected = match (learn, readout) {
+        (Learn::Readout, config::Readout::None) => "linear or mlp",
+        (Learn::Ridge, config::Readout::None | config::Readout::Mlp) => "linear",
+        _ => return Ok(()),
+    };
+    Err(TrainError::Readout { learn: learn.to_string(), found: readout.to_string(), expected })
 }
 
 /// `solver.gradient`.

@@ -1,15 +1,16 @@
 //! What training needs of a dataset: its relations, labels, and the nodes of each part of a split.
 //! It reads and checks; it holds no model.
 
+use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
-use ignn_format::{FormatError, Relation};
 
 use super::TrainError;
 use crate::config::{FeatureSource, IgnnConfig, InputMap, LossName, PoolingName, TrainConfig, find_part};
 use crate::dense::MatrixRef;
 use crate::graph::Dataset;
+use crate::kernels::Relations;
 use crate::metrics::Scores;
 use crate::models::{Facts, ModelError};
 use crate::nn::{Features, LossKind, Operators, Targets};
@@ -63,7 +64,7 @@ fn is_labelled(labels: &Labels, item: u32) -> bool {
 #[derive(Debug)]
 pub struct Task {
     dataset: Dataset,
-    relations: Vec<Relation>,
+    relations: Relations,
     labels: Labels,
     parts: Parts,
     /// Where a split is over graphs: all of them, and those of each part.
@@ -85,7 +86,7 @@ impl Task {
         config: &IgnnConfig,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
-        let relations = dataset.relations()?;
+        let relations = Relations::from(dataset.relations()?);
         let graphs = dataset.directory().graphs()?;
         let pools = match (&graphs, config.model.pooling) {
             (_, PoolingName::None) => false,

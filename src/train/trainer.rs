@@ -22,7 +22,7 @@ use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{backward, clip, decay, method, monitor, schedule};
+use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
 use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure, PoolingName};
@@ -81,20 +81,21 @@ pub(super) enum Ground<'g> {
 
 /// What the steps of an epoch came to.
 #[derive(Default)]
-struct Steps {
+pub(super) struct Steps {
     /// Mean over the items.
-    loss: f64,
+    pub loss: f64,
     /// Of the last one.
-    gradient_norm: f64,
-    learning_rate: f64,
+    pub gradient_norm: f64,
+    pub learning_rate: f64,
     /// The training part as the steps saw it, where they saw all of it.
-    train: Option<PartRecord>,
+    pub train: Option<PartRecord>,
 }
 
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
+        learnable(&config)?;
         let (model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
@@ -183,7 +184,7 @@ impl<'g> Trainer<'g> {
             let record = self.advance()?;
             observer.epoch(&record)?;
             self.heed_failures(&record, observer)?;
-            let is_last = record.epoch >= self.config.train.epochs;
+            let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);
             }
@@ -197,6 +198,12 @@ impl<'g> Trainer<'g> {
         }
     }
 
+    /// Epochs to come, at most: a regression is done in one.
+    fn epochs(&self) -> u64 {
+        let epochs = self.config.train.epochs;
+        if self.config.train.learn == Learn::Ridge { epochs.min(1) } else { epochs }
+    }
+
     fn is_out_of_patience(&self, epoch: u64) -> bool {
         let patience = self.config.train.stop_after;
         let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.epoch));
@@ -206,7 +213,7 @@ impl<'g> Trainer<'g> {
     /// One epoch: the record of the model at hand, and its steps, but after the last epoch.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
-        let is_last = epoch >= self.config.train.epochs;
+        let is_last = epoch >= self.epochs();
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
@@ -280,6 +287,7 @@ impl<'g> Trainer<'g> {
         let epoch = self.epoch;
         let backward = (self.config.train.learn == Learn::All).then(|| backward(&self.config));
         let steps = match &mut self.ground {
+            _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
             Ground::Many(many) => {
                 let batches = many.batches(&self.config, epoch);
@@ -355,7 +363,7 @@ impl<'g> Trainer<'g> {
     }
 
     /// The dataset, for messages.
-    fn place(&self) -> PathBuf {
+    pub(super) fn place(&self) -> PathBuf {
         self.task.dataset().directory().path().into()
     }
 
@@ -473,7 +481,7 @@ impl<'g> Trainer<'g> {
 }
 
 impl Steps {
-    fn none() -> Self {
+    pub fn none() -> Self {
         Self { loss: f64::NAN, gradient_norm: f64::NAN, learning_rate: 0.0, train: None }
     }
 }

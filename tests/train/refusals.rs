@@ -46,9 +46,10 @@ fn what_cannot_be_trained_is_told_once() {
         "--set model.stat=3: key \"model.stat\" is not known (did you mean model.state?)",
     );
     let presets: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let known = presets.join(", ");
     refused(
         "one --preset chain",
-        &format!("preset \"chain\" is not known (expected {}): did you mean chains?", presets.join(", ")),
+        &format!("preset \"chain\" is not known (expected {known}): did you mean chains?"),
     );
     refused("unlabelled", "unlabelled: the dataset has no labels: ingest with --labels or --communities");
     refused("unsplit", "unsplit: the dataset has no splits: ingest with --splits or --split");

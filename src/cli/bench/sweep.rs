@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use ignn::dense::{Matrix, MatrixMut, stride};
 use ignn::graph::Dataset;
 use ignn::kernels::sweep::{self, SweepScratch};
-use ignn::kernels::{Activation, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs};
+use ignn::kernels::{Activation, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Relations, Signs};
 use ignn::parallel::{RowBlocks, with_threads};
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
@@ -55,6 +55,10 @@ pub struct Sweep {
     /// Sweeps of each kind; best and median are reported
     #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+
+    /// Gathers every row by itself, also where rows repeat: to see what sharing them saves
+    #[arg(long)]
+    unshared: bool,
 }
 
 /// An activation by its name.
@@ -108,13 +112,12 @@ impl Sweep {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let place = || self.dataset.display().to_string();
         let dataset = Dataset::open(&self.dataset)?;
-        let relations = dataset.relations()?;
+        let relations = Relations::from(dataset.relations()?);
         if relations.is_empty() || dataset.manifest().nodes == 0 {
             bail!("{}: no nodes or no relations: nothing to sweep over", place());
         }
-        let incoming = relations.iter().map(AdjacencyRef::incoming).collect::<Result<Vec<_>, _>>();
-        let outgoing = relations.iter().map(AdjacencyRef::outgoing).collect::<Result<Vec<_>, _>>();
-        let (incoming, outgoing) = (incoming.with_context(place)?, outgoing.with_context(place)?);
+        let operators = if self.unshared { relations.unshared_operators() } else { relations.operators() };
+        let (incoming, outgoing) = operators.with_context(place)?;
         let (nodes, width) = (incoming[0].rows(), usize::from(self.state));
         let needed = 4 * (nodes as u64).saturating_mul((stride(width) * size_of::<f32>()) as u64);
         if needed > machine::memory() {

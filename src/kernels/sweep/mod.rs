@@ -18,12 +18,12 @@ mod tests;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
-use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather};
-use crate::dense::{MatrixMut, MatrixRef, SharedMatrix};
+use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather, gradient};
+use crate::dense::{Matrix, MatrixMut, MatrixRef, SharedMatrix};
 use crate::parallel::{self, RowBlocks};
 use finish::{Activate, AddBias, Differentiate, Finish};
 use in_place::{InPlace, InPlaceBlock};
-use pass::{Block, Pass, Tile};
+use pass::{Block, Gathered, Pass, Tile};
 
 /// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
 const LARGE: usize = 32 << 20;
@@ -49,6 +49,8 @@ pub struct SweepScratch {
     isa: Isa,
     /// One a thread; a lock is taken once a block and never contended but in pools larger than the one at hand.
     tiles: Vec<Mutex<Tile>>,
+    /// Of each term whose rows repeat: what its columns collect, and the rows that differ. Made by the first sweep.
+    tables: Mutex<Vec<[Matrix; 2]>>,
 }
 
 impl SweepScratch {
@@ -61,9 +63,10 @@ impl SweepScratch {
 
     /// Memory for products of `width` columns whose parts are gathered from rows of these widths.
     pub fn with_widths(widths: &[usize], width: usize, isa: Isa) -> Self {
-        let lines = widths.iter().map(|&width| gather::lines_per_row(width)).sum();
+        let lines = widths.iter().map(|&width| gather::line_stride(width)).sum();
         let tile = Tile::new(lines, gather::lines_per_row(width));
-        Self { isa, tiles: (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect() }
+        let tiles = (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect();
+        Self { isa, tiles, tables: Mutex::default() }
     }
 
     /// The calling thread's tile.
@@ -88,10 +91,23 @@ impl SweepScratch {
 /// Blocks of rows for sweeps over these relations.
 pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let rows = terms.first().map_or(0, |term| term.adjacency.rows());
-    let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.offsets()).collect();
+    let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
     // Multiplying a row takes about as long as gathering an eighth of its width in neighbours.
     let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
-    RowBlocks::balanced(rows, &offsets, row_work)
+    let lines = terms.iter().map(|term| gather::line_stride(term.weights.inner())).sum();
+    RowBlocks::balanced(rows, &offsets, row_work).in_tiles(whole_tiles(lines))
+}
+
+/// Rows that blocks should be whole multiples of, where gathered rows take so many lines: a tile that is cut short reads all
+/// the weights for few rows, which counts where they are wide.
+fn whole_tiles(lines: usize) -> usize {
+    if lines >= gather::WIDE { pass::tile_rows(lines) } else { 1 }
+}
+
+/// Blocks of rows for products with a single matrix, nothing gathered.
+pub fn plain_blocks(rows: usize, inner: usize) -> RowBlocks {
+    let tiles = whole_tiles(gather::line_stride(inner));
+    RowBlocks::balanced(rows, &[], inner as u64 / 8 + 1).in_tiles(tiles)
 }
 
 /// What stays the same from sweep to sweep.
@@ -202,8 +218,8 @@ impl Sweep<'_> {
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
         let is_large = size_of_val(from.padded()) > LARGE;
-        let pass = Pass { terms: self.terms, plain: None, from, finish, norm: Some(norm), is_large };
-        run(&pass, self.blocks, self.scratch, to)
+        let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large };
+        run(pass, self.terms, self.blocks, self.scratch, to)
     }
 }
 
@@ -223,17 +239,29 @@ pub fn product(
     assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
-    let pass = Pass { terms, plain, from, finish: AddBias { bias }, norm: None, is_large };
-    run(&pass, blocks, scratch, to);
+    let pass = Pass { terms: &[], plain, from, finish: AddBias { bias }, norm: None, is_large };
+    run(pass, terms, blocks, scratch, to);
 }
 
+/// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from those that differ.
 fn run<F: Finish>(
-    pass: &Pass<'_, F>,
+    pass: Pass<'_, F>,
+    terms: &[Term<'_>],
     blocks: &RowBlocks,
     scratch: &SweepScratch,
     to: MatrixMut<'_>,
 ) -> Change {
-    check(pass.terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (to.rows(), to.cols()));
+    check(terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (to.rows(), to.cols()));
+    let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
+    fill(terms, pass.from, &mut tables);
+    let mut of_terms = tables.iter();
+    let gathered = terms.iter().map(|term| {
+        let table = term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
+        let (adjacency, from) = table.map_or((term.adjacency, pass.from), |(a, [_, rows])| (a, rows.view()));
+        Gathered { adjacency, weights: term.weights, from }
+    });
+    let gathered: Vec<_> = gathered.collect();
+    let pass = &Pass { terms: &gathered, ..pass };
     let change = blocks.run(
         to,
         MatrixMut::split_at,
@@ -244,6 +272,23 @@ fn run<F: Finish>(
         Change::merge,
     );
     change.unwrap_or(Change::NONE)
+}
+
+/// Gathers the rows that differ, of every term whose rows repeat.
+fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
+    for (at, factors) in terms.iter().filter_map(|term| term.adjacency.factors()).enumerate() {
+        let shapes = [factors.collect.0, factors.core.0].map(|a| (a.rows(), from.cols()));
+        let made = || shapes.map(|(rows, cols)| Matrix::zeros(rows, cols));
+        match tables.get_mut(at) {
+            None => tables.push(made()),
+            // Another direction, or another width.
+            Some(tables) if tables.each_ref().map(|table| (table.rows(), table.cols())) != shapes => {
+                *tables = made();
+            }
+            Some(_) => {}
+        }
+        gradient::fill_table(&factors, from, &mut tables[at]);
+    }
 }
 
 /// Whether operators and weights fit a product of this shape from a matrix of that one.

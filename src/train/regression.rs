@@ -1,0 +1,40 @@
+//! The step of a run that learns its read-out in one go: a regression over the training items.
+//! It collects rows and puts the fitted values in their place; the algebra is `nn::ridge`'s.
+
+use std::time::Instant;
+
+use super::record::PhaseSeconds;
+use super::solves::Solves;
+use super::trainer::{Ground, Steps};
+use super::{TrainError, Trainer};
+use crate::nn::ridge::Ridge;
+
+impl Trainer<'_> {
+    /// The read-out that fits the training items best, in the place of the one at hand.
+    pub(super) fn regress(
+        &mut self,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<Steps, TrainError> {
+        let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
+        let Self { model, ground, task, config, .. } = self;
+        let first = model.head();
+        let theta = &model.parameters[first].value;
+        let mut ridge = Ridge::new(theta.cols(), theta.rows());
+        match ground {
+            Ground::One(one) => one.add_rows(model, task, &mut ridge),
+            Ground::Many(many) => {
+                let solved = many.add_rows(model, config, &mut ridge);
+                solves.evaluation.extend(solved.map_err(|error| error.told(epoch, place))?);
+            }
+        }
+        let penalty = (config.train.ridge > 0.0).then_some(config.train.ridge);
+        let fitted = ridge.fit(penalty, config.model.head_bias);
+        model.parameters[first].value = fitted.theta;
+        if let Some(bias) = fitted.bias {
+            model.parameters[first + 1].value = bias;
+        }
+        seconds.update += clock.elapsed().as_secs_f64();
+        Ok(Steps { loss: fitted.loss, ..Steps::none() })
+    }
+}
