@@ -1,6 +1,8 @@
 //! `ignn reproduce` in miniature: what is run, what is kept, what is written, what is refused.
 
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::util::Sandbox;
 
@@ -131,4 +133,73 @@ fn mistakes_are_told_before_anything_is_run() {
         "{}",
         run.stderr
     );
+}
+
+#[test]
+fn a_stopped_experiment_goes_on() {
+    let sandbox = Sandbox::new();
+    let line = "reproduce chains --quick --out out --only IGNN,10 --seeds 0 --set train.epochs=400 --set train.stop_after=0";
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut child = sandbox.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let metrics = sandbox.path("out/runs/length/10/ignn/seed-0/metrics.jsonl");
+    let epochs = || fs::read_to_string(&metrics).map_or(0, |text| text.lines().count());
+    while epochs() < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "the run was faster than its signal");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("note: stopped: the same command goes on from here"), "{said}");
+    let done = epochs();
+    assert!(done < 401, "{done}");
+    let board = sandbox.path("out/runs/length/10/ignn/seed-0/tensorboard");
+    sandbox.ignn(&words).exits(0);
+    assert_eq!(epochs(), 401);
+    assert_eq!(fs::read_dir(board).unwrap().count(), 2, "an event file a session: the run was resumed");
+}
+
+#[test]
+fn graphs_are_cross_validated() {
+    let sandbox = Sandbox::new();
+    // Rings of three and paths of three: the class is whether there is a cycle.
+    let (mut edges, mut graphs, mut labels, mut kinds) =
+        (String::new(), String::new(), String::new(), String::new());
+    for graph in 0..18 {
+        let first = 3 * graph + 1;
+        let mut pairs = vec![(first, first + 1), (first + 1, first + 2)];
+        pairs.extend((graph % 2 == 0).then_some((first + 2, first)));
+        for (a, b) in pairs {
+            edges += &format!("{a}, {b}\n{b}, {a}\n");
+        }
+        graphs += &format!("{0}\n{0}\n{0}\n", graph + 1);
+        labels += &format!("{}\n", graph % 2);
+        kinds += "0\n1\n0\n";
+    }
+    for (name, text) in
+        [("A", edges), ("graph_indicator", graphs), ("graph_labels", labels), ("node_labels", kinds)]
+    {
+        sandbox.file(&format!("data/tu/MUTAG/MUTAG_{name}.txt"), text);
+    }
+    let line = "reproduce graphs --quick --data data --out out --only MUTAG --set train.epochs=2 -q";
+    let run = sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
+    run.says("MUTAG").says("89.3 (6.7), paper; 76.0, re-run by others");
+    let results: serde_json::Value = serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    assert_eq!(results["panels"][0]["rows"][0]["validation"]["count"], 3, "folds of the quick form");
+}
+
+#[test]
+fn a_browser_shows_the_figures() {
+    let Some(browser) = crate::report::browser() else { return };
+    let sandbox = Sandbox::new();
+    sandbox.ignn(&CHAINS).exits(0);
+    let page = sandbox.path("out/report.html");
+    let (dom, said) = crate::report::opened(&browser, &page, &sandbox.path("profile"), 390);
+    let written = fs::read_to_string(&page).unwrap();
+    for part in ["<section", "class=\"curve", "<svg", "<desc", "class=\"mark"] {
+        assert_eq!(dom.matches(part).count(), written.matches(part).count(), "{part}\n{said}");
+    }
+    assert_eq!(dom.matches("<svg").count(), 4, "two panels by two protocols");
+    assert!(!said.contains("CONSOLE"), "{said}");
 }

@@ -13,9 +13,9 @@ use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
+use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
-use ignn_format::FormatError;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use super::pass::Pass;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::gradient;
 use crate::nn::{
-    Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory, clear_rows,
-    elementwise, linear, normalise, scatter_rows, select_rows,
+    Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory,
+    clear_rows, elementwise, linear, normalise, scatter_rows, select_rows,
 };
 use crate::optim::values_and_gradients;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};

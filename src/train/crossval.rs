@@ -169,10 +169,10 @@ impl Observer for Curve<'_> {
             self.points.push(Point { epoch: record.epoch, validation, test });
         }
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps);
-        self.sweeps[0] += record.forward.sweeps as u64;
+        self.sweeps[0] += record.forward.map_or(0, |solve| solve.sweeps as u64);
         self.sweeps[1] += adjoint as u64;
         self.epochs += 1;
-        self.converged = record.forward.converged;
+        self.converged = record.forward.is_none_or(|solve| solve.converged);
         self.observer.epoch(record)
     }
 

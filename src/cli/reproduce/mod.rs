@@ -120,22 +120,22 @@ impl Command {
                 rows: Vec::new(),
             };
             for point in panel.points.iter().filter(|point| self.takes_point(panel, point)) {
-                let Some(recipe) = point.data.recipe(&self.data, &runner.work(), self.quick)? else {
-                    let (wanted, data) = (point.data.wanted(), self.data.display());
-                    add_note(&mut study, format!("{} is left out: no {wanted} in {data}", point.name));
-                    continue;
-                };
-                if let Some(note) = &recipe.note {
-                    add_note(&mut study, note.clone());
-                }
-                let Some(dataset) = runner.dataset(&recipe)? else {
-                    return self.stopped(session, study, &runner);
-                };
-                for method in panel
-                    .methods
-                    .iter()
-                    .filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
+                let methods = panel.methods.iter();
+                for method in
+                    methods.filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
                 {
+                    let source = method.data.unwrap_or(point.data);
+                    let Some(recipe) = source.recipe(&self.data, &runner.work(), self.quick)? else {
+                        let (wanted, data) = (source.wanted(), self.data.display());
+                        add_note(&mut study, format!("{} is left out: no {wanted} in {data}", point.name));
+                        continue;
+                    };
+                    if let Some(note) = &recipe.note {
+                        add_note(&mut study, note.clone());
+                    }
+                    let Some(dataset) = runner.dataset(&recipe)? else {
+                        return self.stopped(session, study, &runner);
+                    };
                     let plan = Plan::new(panel, point, method, &self.settings(panel), self.quick);
                     let trial = runner.run(&plan, &dataset, &self.seeds())?;
                     if let Some(failure) = &trial.failure {

@@ -13,8 +13,10 @@ pub enum Source {
     Chains(u64),
     /// SNAP com-Amazon; com-DBLP, or generated communities, where it is absent.
     Communities,
-    /// The published PPI set, or one of its shape.
+    /// The published PPI set, or one of its shape, with plain adjacency.
     Ppi,
+    /// The same, renormalised.
+    PpiRenormalised,
     /// A set of graphs, of the TU collection or in DGCNN's form.
     Collection(&'static str),
     /// Several relations, as a specification of `examples/specs` says.
@@ -80,7 +82,8 @@ impl Source {
                 note: None,
             }),
             Self::Communities => Some(communities(data, work, is_quick)),
-            Self::Ppi => Some(ppi(data, is_quick)),
+            Self::Ppi => Some(ppi(data, is_quick, "none")),
+            Self::PpiRenormalised => Some(ppi(data, is_quick, "renorm")),
             Self::Collection(name) => collection(data, name),
             Self::Relations(name) => relations(data, work, name)?,
         })
@@ -92,7 +95,7 @@ impl Source {
             Self::Collection("PTC") => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
             Self::Collection(name) => format!("tu/{name}/"),
             Self::Relations(name) => format!("{name}/"),
-            Self::Chains(_) | Self::Communities | Self::Ppi => "nothing".into(),
+            Self::Chains(_) | Self::Communities | Self::Ppi | Self::PpiRenormalised => "nothing".into(),
         }
     }
 }
@@ -162,17 +165,17 @@ pub fn communities_of_labels(raw: &Path) -> Result<()> {
     fs::write(&members, lines.concat()).with_context(|| text(&members))
 }
 
-fn ppi(data: &Path, is_quick: bool) -> Recipe {
+fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
     let folder = data.join("ppi");
-    let raw = ["--normalise", "none"];
+    let raw = ["--normalise", normalise];
     if find(&folder, &["train_graph.json", "ppi-G.json"]).is_some() {
         let command = [words(&["ingest", "graphsage", &text(&folder)]), words(&raw)].concat();
-        return Recipe { name: "ppi".into(), commands: vec![command], note: None };
+        return Recipe { name: format!("ppi-{normalise}"), commands: vec![command], note: None };
     }
     let scale = if is_quick { QUICK_PPI } else { "1" };
     let command = [words(&["generate", "ppi", "--scale", scale]), words(&raw)].concat();
     let note = "ppi is not in the data directory: a generated set of its shape stands in, so that published figures are no measure of it";
-    Recipe { name: "ppi-generated".into(), commands: vec![command], note: Some(note.into()) }
+    Recipe { name: format!("ppi-generated-{normalise}"), commands: vec![command], note: Some(note.into()) }
 }
 
 fn collection(data: &Path, name: &str) -> Option<Recipe> {
