@@ -233,6 +233,7 @@ impl Standing {
         };
         sheet.row(["trained on", trained]);
         let condition = match self.weakest().map(|weakest| weakest.1.condition) {
+            None if self.solve.is_some() => "not certified: nothing bounds the weights of this model".into(),
             None => "none: this model is computed, not solved".into(),
             Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
             Some(Condition::NotCertified) => format!("not certified: {}", self.bound_words()),

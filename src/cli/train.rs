@@ -192,18 +192,24 @@ fn print(session: &Session, places: &[PathBuf], all: &[Figures]) -> Result<Outco
 }
 
 /// One run.
-struct Job {
-    dataset: PathBuf,
-    out: PathBuf,
-    config: IgnnConfig,
-    init: Option<PathBuf>,
-    resumes: bool,
+pub struct Job {
+    /// The dataset.
+    pub dataset: PathBuf,
+    /// The run directory.
+    pub out: PathBuf,
+    /// The configuration, resolved.
+    pub config: IgnnConfig,
+    /// A model to start from.
+    pub init: Option<PathBuf>,
+    /// Whether it goes on from a checkpoint.
+    pub resumes: bool,
     /// An older run that makes room as soon as this one can begin.
-    replaces: Option<PathBuf>,
+    pub replaces: Option<PathBuf>,
 }
 
 impl Job {
-    fn train(&self, session: &Session) -> Result<Figures> {
+    /// Trains to the end, or until it is asked to stop.
+    pub fn train(&self, session: &Session) -> Result<Figures> {
         let started = Instant::now();
         let dataset = Dataset::open(&self.dataset)?;
         let task = Task::open(dataset, &self.config)?;
