@@ -153,12 +153,12 @@ impl Map for SteadyOnGraph<'_> {
         Some(SolveInfo {
             sweeps,
             row_updates: (sweeps * memory.state.rows()) as u64,
-            choice: Choice::asked(Used::Plain),
             relative_residual: residual,
             contraction,
             certified_error,
             converged,
             stopped,
+            choice: Choice::asked(Used::Plain),
             seconds,
         })
     }
