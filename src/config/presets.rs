@@ -119,7 +119,7 @@ step_epochs = 50
 step_factor = 0.5
 
 [train]
-epochs = 150
+epochs = 100
 batch = 32
 "#,
     },
