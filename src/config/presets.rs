@@ -217,7 +217,8 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-learning_rate = 0.005
+# A tenth of the paper's: a step of that size is several times the first Omega, and plain sums over neighbours multiply it layer by layer.
+learning_rate = 5e-4
 
 [train]
 epochs = 200
