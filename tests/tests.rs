@@ -1,6 +1,7 @@
 //! The integration tests, one binary: the program run in temporary directories, and the rules of the house.
 
 mod architecture;
+mod baselines;
 mod check;
 mod crossval;
 mod demo;
@@ -22,5 +23,6 @@ mod raw;
 mod real_data;
 mod reference;
 mod report;
+mod reproduce;
 mod train;
 mod util;

@@ -84,6 +84,11 @@ impl ModelArgs {
 }
 
 impl Opened {
+    /// When its solves stop, and how they go.
+    pub fn params(&self) -> SolveParams {
+        self.params
+    }
+
     /// What can be predicted or judged.
     pub fn choice(&self) -> Choice<'_> {
         Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
@@ -236,6 +241,7 @@ impl Standing {
         };
         sheet.row(["trained on", trained]);
         let condition = match self.weakest().map(|weakest| weakest.1.condition) {
+            None if self.solve.is_some() => "not certified: nothing bounds the weights of this model".into(),
             None => "none: this model is computed, not solved".into(),
             Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
             Some(Condition::NotCertified) => {

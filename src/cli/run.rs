@@ -10,6 +10,7 @@ use ignn::predict;
 use ignn::report::quantity;
 pub use ignn::report::runs::{CONFIG, DATASET, METRICS, RUN};
 use ignn::report::sheet::Sheet;
+use ignn::solver::Stopped;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
 use serde_json::{Value, json};
 
@@ -176,7 +177,7 @@ impl Curve {
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
         let converged =
-            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.converged));
+            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.is_done()));
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -390,7 +391,12 @@ pub fn one_run(figures: &Figures) -> String {
     let (forward, adjoint) = figures.sweeps;
     if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
         sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
+        let is_truncated =
+            |record: &EpochRecord| record.forward.is_some_and(|solve| solve.stopped == Stopped::Truncated);
         let failures = match figures.failures {
+            0 if figures.last.as_ref().is_some_and(is_truncated) => {
+                "a set number of steps each, whether or not they converge".to_string()
+            }
             0 => "all converged".to_string(),
             failures => format!("{failures} did not converge"),
         };

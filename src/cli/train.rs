@@ -85,10 +85,12 @@ pub struct Command {
     list: bool,
 }
 
+/// Seeds in the order of their runs.
 #[derive(Clone, Debug)]
-struct Seeds(Vec<u64>);
+pub struct Seeds(pub Vec<u64>);
 
-fn parse_seeds(text: &str) -> Result<Seeds, String> {
+/// `0..9` with both ends, or `1,5,7`.
+pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |part: &str| {
         let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
         part.trim().parse::<u64>().map_err(|_| wrong())

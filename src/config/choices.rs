@@ -43,6 +43,16 @@ choices! {
         Sgc = "sgc",
         /// Linear maps of a node's own features: no edge is seen.
         Mlp = "mlp",
+        /// Attention over edges (Velickovic et al. 2018).
+        Gat = "gat",
+        /// Deep convolutions with a share of their start (Chen et al. 2020).
+        Gcnii = "gcnii",
+        /// Stochastic steady-state embeddings (Dai et al. 2018).
+        Sse = "sse",
+        /// Linear maps of degrees around a node: for graphs without features.
+        Structural = "structural",
+        /// Labels spread over the edges; nothing is learned (Zhou et al. 2004).
+        LabelPropagation = "label-propagation",
     }
     /// Activations; see [`crate::kernels::Activation`].
     ActivationName {

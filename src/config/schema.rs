@@ -129,8 +129,6 @@ const fn text(path: &'static str, default: &'static str, doc: &'static str) -> F
 #[rustfmt::skip] // A table: a field a line or two, read down the columns.
 pub const FIELDS: &[Field] = &[
     word("model.kind", "ignn", ModelKind::WORDS, "The model: equilibrium layers and a read-out (\"ignn\"), or one of the baselines below."),
-    integer("model.depth", 2, 1, LAYERS as u64, "Depth T of a baseline: layers, or how often rows are gathered; of no use to \"ignn\", whose layers are counted by model.state."),
-    number("model.drop_edge", 0.0, Below(0.0, 1.0), "Share of the edges that \"gcn\" and \"sgc\" leave out in each epoch of training (DropEdge)."),
     field("model.state", Widths(LAYERS, 1, 2048), DefaultValue::Widths(&[128]), "Width m of the state; several widths make a stack of equilibrium layers, each fed by the one before."),
     field("model.activation", Words(LAYERS, ActivationName::WORDS), DefaultValue::Words(&["relu"]), "The activation phi of the equation: one for all layers, or one a layer."),
     number("model.slope", 0.01, Closed(0.0, 1.0), "Slope of leaky-relu below zero; of no use to the others."),
@@ -145,6 +143,7 @@ pub const FIELDS: &[Field] = &[
         "First values of Omega or E are uniform within this over sqrt(m). Small ones let learned features grow from what the labels tell, instead of from noise."),
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
+    flag("model.normalise_features", false, "Divides each row of the dataset's features by the sum of its entries' sizes, as is usual for bags of words."),
     flag("model.skip", false, "Adds a linear map of each layer's input to its state, V x + v, before what comes next."),
     word("model.between", "identity", ActivationName::WORDS, "Activation after the skip of every layer but the last; of no use without skips."),
     flag("model.batch_norm", false, "Normalises each layer's result over the nodes of a step, column by column."),
@@ -155,6 +154,13 @@ pub const FIELDS: &[Field] = &[
     word("model.readout", "linear", Readout::WORDS, "From state to scores: one linear map, several with relu between them, or \"none\" where the last layer is as wide as there are classes."),
     field("model.hidden", Widths(8, 1, 65_536), DefaultValue::Widths(&[64]), "Widths between the maps of an mlp read-out; of no use to a linear one."),
     flag("model.head_bias", true, "A bias in the read-out."),
+    integer("model.depth", 2, 1, LAYERS as u64, "Depth T of a baseline: layers, or how often rows are gathered; of no use to \"ignn\", whose layers are counted by model.state."),
+    integer("model.heads", 8, 1, 256, "Heads of attention of \"gat\"; they share the width model.state in equal parts. A layer of logits has one."),
+    integer("model.hops", 3, 0, 16, "How far \"structural\" looks around a node."),
+    number("model.sse_damping", 0.5, AboveTo(0.0, 1.0), "Share of the new value in a step of \"sse\"."),
+    number("model.gcnii_alpha", 0.1, Closed(0.0, 1.0), "Share of its start that every layer of \"gcnii\" keeps."),
+    number("model.gcnii_lambda", 0.5, Closed(0.0, 100.0), "How much layer l of \"gcnii\" is a map of its own: beta = ln(lambda / l + 1), the rest is the identity."),
+    number("model.drop_edge", 0.0, Below(0.0, 1.0), "Share of the edges that \"gcn\" and \"sgc\" leave out in each epoch of training (DropEdge)."),
 
     number("solver.tolerance", TOLERANCE, Above(0.0), "Relative residual max |Delta| / max |X| at which a forward solve has converged."),
     integer("solver.max_sweeps", MAX_SWEEPS as u64, 1, 1_000_000, "Sweeps of a solve at most, forward and adjoint alike."),

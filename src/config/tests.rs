@@ -135,7 +135,10 @@ fn wrong_values_name_key_found_and_expected() {
             "[train]\nseed = 1979-05-27",
             "a.toml:2: train.seed: wrong value (found a date, expected an integer from 0 on)",
         ),
-        ("[model]\nkind = \"gcn\"", "a.toml:2: model.kind: wrong value (found \"gcn\", expected \"ignn\")"),
+        (
+            "[model]\nkind = \"gnn\"",
+            "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of \"ignn\", \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \"label-propagation\")",
+        ),
         (
             "[model]\nkappa = 1.0",
             "a.toml:2: model.kappa: from 1 on the equilibrium need not exist or be unique (found 1.0, expected a number from 0 to below 1, such as 0.95)",

@@ -5,22 +5,49 @@
 //! | --- | --- | --- | --- |
 //! | `gcn` | depth | own rows | gathered once, bias, activation; none in the last |
 //! | `sgc` | 1 | own rows | gathered depth times, bias |
-//! | `mlp` | depth | own rows | bias, activation; none in the last |
+//! | `mlp`, `structural` | depth | own rows | bias, activation; none in the last |
+//! | `gat` | depth | own rows | attention of several heads, of one in the last; bias, activation |
+//! | `gcnii` | 1 | own rows | bias, activation, depth convolutions; then the read-out |
+//! | `sse` | 1 | own and gathered rows | depth damped steps; then the read-out |
 //!
-//! Where nodes have the labels, the last layer of these is as wide as there are classes and its rows are the logits; where
-//! rows are pooled, layers are as wide as `model.state` says and a read-out follows the pooling, as everywhere.
-//! Dropout is before every layer.
+//! Where nodes have the labels, the last layer of all but the last two is as wide as there are classes and its rows are the
+//! logits; where rows are pooled, layers are as wide as `model.state` says and a read-out follows the pooling, as everywhere.
+//! Dropout is before every layer but that of `sse`, and before the read-out where there is one.
+//!
+//! `label-propagation` is an equilibrium: X = kappa / rho A^T X + E with the labels of the training nodes in E, read as it is.
 
 use super::ignn::{BodyShape, Facts, LayerShape, ModelError, Places};
-use crate::config::{ActivationName, ModelConfig, ModelKind, PoolingName};
+use crate::config::{self, ActivationName, InitName, ModelConfig, ModelKind, PoolingName};
 use crate::kernels::Activation;
 use crate::nn::{
-    BatchNorm, Convolution, DropEdge, Dropout, ExplicitShape, InputMap, InputShape, Mapped, Slot,
+    Attention, BatchNorm, Convolution, DropEdge, Dropout, ExplicitShape, Gcnii, InputMap, InputShape, Mapped,
+    Slot, Steady,
 };
 
 /// Whether the last layer's rows are the logits.
 pub(super) fn ends_in_logits(config: &ModelConfig, pools: bool) -> bool {
-    matches!(config.kind, ModelKind::Gcn | ModelKind::Sgc | ModelKind::Mlp) && !pools
+    let has_readout = matches!(config.kind, ModelKind::Ignn | ModelKind::Gcnii | ModelKind::Sse);
+    !has_readout && !pools
+}
+
+/// Label propagation in the words of an equilibrium.
+pub(super) fn label_propagation(config: &ModelConfig, facts: &Facts) -> ModelConfig {
+    ModelConfig {
+        kind: ModelKind::Ignn,
+        state: vec![facts.outputs],
+        activation: vec![ActivationName::Identity],
+        input: config::InputMap::Own,
+        bias: false,
+        init: InitName::Identity,
+        init_input: 0.0,
+        skip: false,
+        batch_norm: false,
+        pooling: PoolingName::None,
+        normalise_state: false,
+        dropout: 0.0,
+        readout: config::Readout::None,
+        ..config.clone()
+    }
 }
 
 /// The layers of a configuration without an equilibrium, before any parameter is drawn: for estimates.
@@ -42,7 +69,7 @@ pub(super) fn layers(
     slots: &mut Vec<Slot>,
 ) -> Result<Vec<LayerShape>, ModelError> {
     let depth = match config.kind {
-        ModelKind::Gcn | ModelKind::Mlp => config.depth,
+        ModelKind::Gcn | ModelKind::Gat | ModelKind::Mlp | ModelKind::Structural => config.depth,
         _ => 1,
     };
     let ends = ends_in_logits(config, pools);
@@ -60,22 +87,17 @@ pub(super) fn layers(
             true => Activation::Identity,
             false => config.phi(activation(config, layer, depth)?),
         };
-        let steps = match config.kind {
-            ModelKind::Mlp => 0,
-            ModelKind::Sgc => config.depth,
-            _ => 1,
-        };
-        let drop_edge = DropEdge::new(config.drop_edge, seed);
-        let body = ExplicitShape::Convolution(Convolution { steps, activation, width, drop_edge });
-        let dropout = Dropout::named(config.dropout, seed, &format!("layer{layer}.dropout"));
+        let body = body(config, (layer, is_logits), width, activation, seed)?;
+        let (is_steady, is_learned) = (config.kind == ModelKind::Sse, matches!(mapped, Mapped::Learned(_)));
         let input = InputShape {
             layer,
-            map: InputMap::Own,
+            map: if is_steady && !is_learned { InputMap::Both } else { InputMap::Own },
             mapped,
             has_bias: false,
             width,
             relations: facts.relations.clone(),
         };
+        let dropout = named_dropout(config, seed, &format!("layer{layer}.dropout")).filter(|_| !is_steady);
         let mut place = |more: Vec<Slot>| {
             let start = slots.len();
             slots.extend(more);
@@ -102,12 +124,59 @@ pub(super) fn layers(
             between,
             norm,
             body: BodyShape::Explicit(body),
-            dropout: dropout.ok().filter(|_| config.dropout > 0.0),
+            dropout,
             kappas: Vec::new(),
             at: Places { weights, input: input_place, skip, norm: norm_place },
         });
     }
     Ok(layers)
+}
+
+fn named_dropout(config: &ModelConfig, seed: u64, name: &str) -> Option<Dropout> {
+    Dropout::named(config.dropout, seed, name).ok().filter(|_| config.dropout > 0.0)
+}
+
+/// What a layer does with its input term.
+fn body(
+    config: &ModelConfig,
+    (layer, is_logits): (usize, bool),
+    width: usize,
+    activation: Activation,
+    seed: u64,
+) -> Result<ExplicitShape, ModelError> {
+    let convolution = |steps| {
+        let drop_edge = DropEdge::new(config.drop_edge, seed);
+        ExplicitShape::Convolution(Convolution { steps, activation, width, drop_edge })
+    };
+    Ok(match config.kind {
+        ModelKind::Mlp | ModelKind::Structural => convolution(0),
+        ModelKind::Sgc => convolution(config.depth),
+        ModelKind::Gat => {
+            let heads = if is_logits { 1 } else { config.heads };
+            if !width.is_multiple_of(heads) {
+                return Err(ModelError::Heads { width, heads });
+            }
+            let dropout = named_dropout(config, seed, &format!("layer{layer}.attention"));
+            ExplicitShape::Attention(Attention { heads, width, activation, dropout })
+        }
+        ModelKind::Sse => {
+            let (steps, damping) = (config.depth, config.sse_damping);
+            ExplicitShape::Steady(Steady { steps, damping, width, activation })
+        }
+        ModelKind::Gcnii => {
+            let name = |step: usize| format!("layer{layer}.step{step}.dropout");
+            let dropout = (1..=config.depth).filter_map(|step| named_dropout(config, seed, &name(step)));
+            ExplicitShape::Gcnii(Gcnii {
+                depth: config.depth,
+                alpha: config.gcnii_alpha,
+                lambda: config.gcnii_lambda,
+                width,
+                activation,
+                dropout: dropout.collect(),
+            })
+        }
+        ModelKind::Ignn | ModelKind::LabelPropagation | ModelKind::Gcn => convolution(1),
+    })
 }
 
 /// Widths of the layers: one for all, or one for each that does not give the logits.

@@ -8,6 +8,7 @@ use crate::optim::{Parameter, values_and_gradients};
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// A layer's middle.
+#[allow(clippy::large_enum_variant)] // One a layer.
 pub(super) enum Body<'g> {
     Equilibrium(Box<Equilibrium<'g>>),
     Explicit(Explicit<'g>),

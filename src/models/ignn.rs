@@ -59,6 +59,16 @@ pub enum ModelError {
         /// Layers.
         depth: usize,
     },
+    /// Heads that do not share the width.
+    #[error(
+        "model.heads: heads share the width of a layer in equal parts (found {heads} heads for model.state={width}, expected a divisor)"
+    )]
+    Heads {
+        /// The width.
+        width: usize,
+        /// The heads.
+        heads: usize,
+    },
     /// As many kappas as layers, or one.
     #[error("model.kappa: one for all layers or one a layer (found {found} for {layers} layers)")]
     LayerKappas {
@@ -174,6 +184,14 @@ impl Ignn {
     /// A model with first values drawn by the seed, W within its constraint. Without `trains` there is no memory for
     /// gradients.
     pub fn new(config: &ModelConfig, facts: &Facts, seed: u64, trains: bool) -> Result<Self, ModelError> {
+        let resolved;
+        let config = match config.kind {
+            ModelKind::LabelPropagation => {
+                resolved = baselines::label_propagation(config, facts);
+                &resolved
+            }
+            _ => config,
+        };
         let pooling = match config.pooling {
             config::PoolingName::Auto if facts.pools => Some(Pooling::Sum),
             config::PoolingName::Auto | config::PoolingName::None => None,

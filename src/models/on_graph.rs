@@ -37,6 +37,7 @@ pub enum Mode {
 }
 
 /// What a layer is fed by.
+#[allow(clippy::large_enum_variant)] // One a layer.
 enum Fed<'g> {
     Features(Input<'g>),
     Below(Feed<'g>),
@@ -163,6 +164,33 @@ impl<'g> OnGraph<'g> {
             Body::Equilibrium(layer) => Some(&mut **layer),
             Body::Explicit(_) => None,
         })
+    }
+
+    /// States that computed layers go on from in the next pass, by layer.
+    pub fn kept_states(&self) -> Vec<(usize, &Matrix)> {
+        let layers = self.layers.iter().enumerate();
+        let kept = layers.filter_map(|(at, layer)| match &layer.body {
+            Body::Equilibrium(_) => None,
+            Body::Explicit(layer) => Some((at, layer.kept()?)),
+        });
+        kept.collect()
+    }
+
+    /// Takes over a state that [`OnGraph::kept_states`] told.
+    pub fn keep_state(&mut self, layer: usize, state: Matrix) {
+        if let Body::Explicit(layer) = &mut self.layers[layer].body {
+            layer.keep(state);
+        }
+    }
+
+    /// Forgets all states: the next pass starts from zero.
+    pub fn reset(&mut self) {
+        for layer in &mut self.layers {
+            match &mut layer.body {
+                Body::Equilibrium(layer) => layer.reset(),
+                Body::Explicit(layer) => layer.reset(),
+            }
+        }
     }
 
     /// What the read-out sees of all nodes: the last layer's result.

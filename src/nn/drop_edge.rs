@@ -170,3 +170,59 @@ impl Entries {
         all.expect("entries of an operator").with_values(&self.values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::with_threads;
+
+    /// Every node with the next three, both ways, and itself; renormalised by these factors.
+    fn ring(nodes: usize) -> (Vec<u64>, Vec<u32>, Vec<f32>) {
+        let (mut offsets, mut neighbours) = (vec![0], Vec::new());
+        for i in 0..nodes {
+            let mut row: Vec<u32> = (0..7).map(|k| ((i + nodes + k - 3) % nodes) as u32).collect();
+            row.sort_unstable();
+            neighbours.extend(row);
+            offsets.push(neighbours.len() as u64);
+        }
+        (offsets, neighbours, vec![(1.0 / 7f64.sqrt()) as f32; nodes])
+    }
+
+    fn dense(side: &AdjacencyRef<'_>) -> Vec<Vec<f32>> {
+        let row = |i: usize| {
+            let mut row = vec![0.0; side.columns()];
+            side.entries(i).for_each(|(j, value)| row[j] = value);
+            row
+        };
+        (0..side.rows()).map(row).collect()
+    }
+
+    #[test]
+    fn both_directions_lose_the_same_edges_and_what_is_left_is_normalised() {
+        let (offsets, neighbours, scale) = ring(3000);
+        let side = AdjacencyRef::new(3000, &offsets, &neighbours).unwrap();
+        let side = side.with_gather_scale(&scale).with_row_scale(&scale);
+        let operators = Operators::with_radii(vec![side], vec![side], vec![1.0]);
+        let drop_edge = DropEdge::new(0.3, 7).unwrap();
+        let kept = with_threads(1, || drop_edge.draw(&operators, 4));
+        let (a, b) = (dense(&kept.incoming()[0]), dense(&kept.outgoing()[0]));
+        let degree = |i: usize| a[i].iter().filter(|&&x| x != 0.0).count() as f64;
+        for i in 0..3000 {
+            assert!(a[i][i] > 0.0, "loops stay");
+            for &j in &neighbours[7 * i..7 * i + 7] {
+                let j = j as usize;
+                assert_eq!(a[i][j], b[j][i], "the transpose");
+                assert_eq!(a[i][j], a[j][i], "an edge goes both ways");
+                let expected = if a[i][j] == 0.0 { 0.0 } else { 1.0 / (degree(i) * degree(j)).sqrt() };
+                assert!((f64::from(a[i][j]) - expected).abs() < 1e-6);
+            }
+        }
+        let edges = (0..3000).map(degree).sum::<f64>() - 3000.0;
+        let share = edges / 18_000.0;
+        assert!((share - 0.7).abs() < 4.5 * (0.21f64 / 9000.0).sqrt(), "{share}");
+        let again = with_threads(4, || drop_edge.draw(&operators, 4));
+        assert_eq!(kept.incoming[0].values, again.incoming[0].values);
+        assert_ne!(kept.incoming[0].neighbours, drop_edge.draw(&operators, 5).incoming[0].neighbours);
+        assert!(DropEdge::new(0.0, 7).is_none());
+    }
+}

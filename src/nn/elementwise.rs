@@ -33,6 +33,23 @@ pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixM
     rows.for_each(|to| to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x)));
 }
 
+/// x = phi(x)
+pub fn activate(activation: Activation, mut x: MatrixMut<'_>) {
+    let (stride, cols) = (x.stride(), x.cols());
+    let rows = x.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
+    rows.for_each(|x| x[..cols].iter_mut().for_each(|x| *x = activation.value(*x)));
+}
+
+/// to = a to + b from
+pub fn mix(a: f32, b: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
+    pairs(to, from, |to, from| *to = a * *to + b * from);
+}
+
+/// to = 0
+pub fn clear(mut to: MatrixMut<'_>) {
+    to.padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
+}
+
 /// to *= factor
 pub fn scale(factor: f32, mut to: MatrixMut<'_>) {
     to.padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.iter_mut().for_each(|x| *x *= factor));

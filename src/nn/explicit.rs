@@ -10,9 +10,13 @@
 
 use rayon::prelude::*;
 
+use super::attention::{Attention, AttentionOnGraph};
 use super::convolution::{Convolution, ConvolutionOnGraph};
+use super::elementwise;
+use super::gcnii::{Gcnii, GcniiOnGraph};
 use super::operators::Operators;
 use super::readout::Slot;
+use super::steady::{Steady, SteadyOnGraph};
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
@@ -24,6 +28,12 @@ const CHUNK: usize = 1 << 14;
 pub enum ExplicitShape {
     /// GCN, SGC, or rows alone.
     Convolution(Convolution),
+    /// GAT.
+    Attention(Attention),
+    /// SSE.
+    Steady(Steady),
+    /// GCNII, all layers of it.
+    Gcnii(Gcnii),
 }
 
 /// What a pass of training draws by.
@@ -64,10 +74,13 @@ pub trait Map {
     /// G and the gradients of the parameters, which are replaced, from R, after a forward pass of training.
     fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]);
 
-    /// A state that the next pass starts from, where there is one.
-    fn kept(&mut self) -> Option<&mut Matrix> {
-        None
+    /// Whether the next pass starts from the state of the last one.
+    fn keeps_state(&self) -> bool {
+        false
     }
+
+    /// Tells that the state is one to go on from, or that it is zero.
+    fn set_warm(&mut self, _is_warm: bool) {}
 }
 
 /// The layer with its memory.
@@ -82,6 +95,9 @@ impl ExplicitShape {
     pub fn slots(&self, layer: usize) -> Vec<Slot> {
         match self {
             Self::Convolution(shape) => shape.slots(layer),
+            Self::Attention(shape) => shape.slots(layer),
+            Self::Steady(shape) => shape.slots(layer),
+            Self::Gcnii(shape) => shape.slots(layer),
         }
     }
 
@@ -89,6 +105,9 @@ impl ExplicitShape {
     pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
         match self {
             Self::Convolution(shape) => shape.initial(layer, seed),
+            Self::Attention(shape) => shape.initial(layer, seed),
+            Self::Steady(shape) => shape.initial(layer, seed),
+            Self::Gcnii(shape) => shape.initial(layer, seed),
         }
     }
 
@@ -96,13 +115,20 @@ impl ExplicitShape {
     pub fn draws(&self) -> bool {
         match self {
             Self::Convolution(shape) => shape.drop_edge.is_some(),
+            Self::Attention(shape) => shape.dropout.is_some(),
+            Self::Steady(_) => false,
+            Self::Gcnii(shape) => !shape.dropout.is_empty(),
         }
     }
 
     /// Matrices of the state's shape that a layer takes.
     pub fn matrices(&self) -> u64 {
         match self {
-            Self::Convolution(_) => 5,
+            Self::Convolution(_) | Self::Attention(_) => 5,
+            // Two matrices a step that is differentiated, and two of the backward.
+            Self::Steady(shape) => 7 + 2 * shape.steps as u64,
+            // The state of every step, and three of the backward.
+            Self::Gcnii(shape) => 8 + shape.depth as u64,
         }
     }
 }
@@ -112,6 +138,9 @@ impl<'g> Explicit<'g> {
     pub fn new(operators: &'g Operators<'g>, shape: &ExplicitShape, width: usize) -> Self {
         let map: Box<dyn Map + 'g> = match shape {
             ExplicitShape::Convolution(shape) => Box::new(ConvolutionOnGraph::new(operators, shape.clone())),
+            ExplicitShape::Attention(shape) => Box::new(AttentionOnGraph::new(operators, shape.clone())),
+            ExplicitShape::Steady(shape) => Box::new(SteadyOnGraph::new(operators, shape.clone())),
+            ExplicitShape::Gcnii(shape) => Box::new(GcniiOnGraph::new(operators, shape.clone())),
         };
         let (nodes, matrix) = (operators.nodes(), |rows| Matrix::zeros(rows, width));
         let memory = Memory {
@@ -161,8 +190,22 @@ impl<'g> Explicit<'g> {
         self.map.backward(values, &mut self.memory, gradients);
     }
 
-    /// A state that the next pass starts from, where there is one.
-    pub fn kept(&mut self) -> Option<&mut Matrix> {
-        self.map.kept()
+    /// The state that the next pass starts from, where it does.
+    pub fn kept(&self) -> Option<&Matrix> {
+        self.map.keeps_state().then_some(&self.memory.state)
+    }
+
+    /// Takes over a state that [`Explicit::kept`] told.
+    pub fn keep(&mut self, state: Matrix) {
+        self.memory.state = state;
+        self.map.set_warm(true);
+    }
+
+    /// Forgets the state.
+    pub fn reset(&mut self) {
+        if self.map.keeps_state() {
+            elementwise::clear(self.memory.state.view_mut());
+            self.map.set_warm(false);
+        }
     }
 }

@@ -29,6 +29,7 @@ use crate::kernels::{AdjacencyRef, gradient};
 use crate::parallel::RowBlocks;
 
 /// Where the numbers of B come from, prepared.
+#[allow(clippy::large_enum_variant)] // One a layer.
 enum Source {
     Dense {
         /// A_r^T U of every relation, U, or all of them side by side.
@@ -150,8 +151,8 @@ impl<'g> Input<'g> {
                 if let Some(own) = own {
                     rows.times(&transposed(values[own]), b);
                 }
-                for relation in 0..gathered {
-                    rows.times(&transposed(values[relation]), table);
+                for (relation, &omega) in values[..gathered].iter().enumerate() {
+                    rows.times(&transposed(omega), table);
                     if relation == 0 && own.is_none() {
                         gather(relation, table.view(), b);
                     } else {

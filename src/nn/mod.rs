@@ -7,6 +7,10 @@
 //! | [`equilibrium`] | the equilibrium layer |
 //! | [`explicit`] | layers that are computed, not solved: the memory they share |
 //! | [`convolution`] | rows gathered once, several times or never: GCN, SGC, perceptrons |
+//! | [`attention`] | a softmax over the edges of a node: GAT |
+//! | [`steady`] | damped steps towards a steady state: SSE |
+//! | [`gcnii`] | deep convolutions that keep a share of their start |
+//! | [`structural`] | features made of degrees alone |
 //! | [`propagate`] | rows gathered by all relations, averaged |
 //! | [`drop_edge`] | edges left out in training |
 //! | [`features`] | what is known of the nodes |
@@ -27,6 +31,7 @@
 //!
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
 
+pub mod attention;
 pub mod batch_norm;
 pub mod convolution;
 pub mod drop_edge;
@@ -36,6 +41,7 @@ pub mod equilibrium;
 pub mod explicit;
 pub mod features;
 pub mod feed;
+pub mod gcnii;
 pub mod input;
 pub mod input_shape;
 pub mod linear;
@@ -49,10 +55,13 @@ pub mod readout;
 pub mod ridge;
 pub mod rows;
 pub mod selected;
+pub mod steady;
+pub mod structural;
 pub mod svm;
 #[cfg(test)]
 mod tests;
 
+pub use attention::Attention;
 pub use batch_norm::{BatchNorm, BatchNormMemory, RunningStatistics};
 pub use convolution::Convolution;
 pub use drop_edge::DropEdge;
@@ -61,6 +70,7 @@ pub use equilibrium::{Backward, Equilibrium, Vectors};
 pub use explicit::{Draw, Explicit, ExplicitShape};
 pub use features::Features;
 pub use feed::Feed;
+pub use gcnii::Gcnii;
 pub use input::Input;
 pub use input_shape::{InputMap, InputShape, Mapped};
 pub use loss::{Loss, LossKind, Targets, balanced_weights};
@@ -69,3 +79,4 @@ pub use pooling::{Pooling, PoolingMemory};
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};
 pub use selected::SelectedOperators;
+pub use steady::Steady;

@@ -12,13 +12,13 @@ use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 
 use super::error::PredictError;
-use crate::config::PoolingName;
+use crate::config::{ModelKind, PoolingName};
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::kernels::{AdjacencyError, Selection};
 use crate::models::file::name;
 use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, Input, Operators, Slot};
+use crate::nn::{Features, Input, Operators, Slot, structural};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Nodes or graphs that are read out at once, at most.
@@ -82,7 +82,7 @@ impl<'g> Predictor<'g> {
         if item == Item::Graph && graphs.is_none() {
             return Err(PredictError::OneGraph { model: origin.into(), dataset: place.into() });
         }
-        let features = features(model, origin, dataset)?;
+        let features = features(model, origin, dataset, operators)?;
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: place.into(), source };
         let graphs = match graphs {
             // Learned rows belong to all nodes of their dataset.
@@ -114,9 +114,12 @@ impl<'g> Predictor<'g> {
     }
 
     /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own bound; none of a dataset that
-    /// is one graph.
+    /// is one graph, and of models without an equilibrium.
     pub fn certified_graphs(&self) -> Option<u64> {
         let (first_node, radii) = self.graphs.as_ref()?;
+        if self.posedness().is_empty() {
+            return None;
+        }
         let count = first_node.len() - 1;
         let is_certain = |radii: &[f64]| {
             let layers = self.model.posedness(radii);
@@ -127,6 +130,12 @@ impl<'g> Predictor<'g> {
         }
         let own = |graph: usize| -> Vec<f64> { radii.iter().map(|radii| radii[graph]).collect() };
         Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
+    }
+
+    /// The model with its memory on all graphs at once, that of adjoints included: for measurements.
+    pub fn on_graph(self) -> (Ignn, OnGraph<'g>) {
+        let on = OnGraph::with_input(&self.model, self.operators, self.input, true);
+        (self.model, on)
     }
 
     /// Solves the equilibria from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
@@ -241,7 +250,12 @@ impl Prediction {
 }
 
 /// What the model takes for the features of this dataset's nodes.
-fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features, PredictError> {
+fn features(
+    model: &Model,
+    origin: &Path,
+    dataset: &Dataset,
+    operators: &Operators<'_>,
+) -> Result<Features, PredictError> {
     let shape =
         |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
     let place = dataset.directory().path();
@@ -259,11 +273,23 @@ fn features(model: &Model, origin: &Path, dataset: &Dataset) -> Result<Features,
         let expected = format!("{} or {}", name::OMEGA, name::E);
         return Err(FormatError::invalid(origin, "parameters", names.join(", "), expected).into());
     };
-    let (found, expected) = (dataset.directory().features()?.columns, columns as u64);
+    let made = match model.config.model.kind {
+        ModelKind::Structural => Some(structural::features(operators, model.config.model.hops)),
+        _ => None,
+    };
+    let found = match &made {
+        Some(made) => made.cols() as u64,
+        None => dataset.directory().features()?.columns,
+    };
+    let expected = columns as u64;
     if found != expected {
         return Err(PredictError::Columns { model: origin.into(), dataset: place.into(), found, expected });
     }
-    Ok(Features::read(dataset)?)
+    match made {
+        Some(made) => Ok(Features::Dense(made)),
+        None if model.config.model.normalise_features => Ok(Features::read(dataset)?.normalised()),
+        None => Ok(Features::read(dataset)?),
+    }
 }
 
 /// A number that is none would only be found in the predictions.

@@ -130,6 +130,11 @@ pub struct SolveInfo {
 }
 
 impl SolveInfo {
+    /// Whether it did what was asked for: the tolerance was reached, or a set number of sweeps was made.
+    pub fn is_done(&self) -> bool {
+        self.converged || self.stopped == Stopped::Truncated
+    }
+
     /// Several solves as one: sweeps and seconds summed, the worst of the rest; none of none.
     pub fn together(solves: &[Self]) -> Option<Self> {
         let (first, rest) = solves.split_first()?;

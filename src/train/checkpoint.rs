@@ -6,7 +6,7 @@
 //! | `layer0.W`, ... | the parameters, by their names |
 //! | `adam.first.layer0.W`, ... | the optimiser's memory |
 //! | `best.layer0.W`, ... | the parameters of the best epoch |
-//! | `state0.X`, `state0.G`, ... | state and adjoint of each layer on one graph, from which the next solves start |
+//! | `state0.X`, `state0.G`, ... | state and adjoint of each layer on one graph, from which the next solves start; of SSE the state alone |
 //! | `forward0.u`, `forward0.v`, `adjoint0.u`, `adjoint0.v`, ... | the vectors of the certificates |
 //!
 //! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of the best (bits of the f64).
@@ -75,6 +75,10 @@ impl Trainer<'_> {
                 }
             }
         }
+        if let Ground::One(one) = &self.ground {
+            let kept = one.on.kept_states().into_iter();
+            tensors.extend(kept.map(|(at, state)| Tensor::matrix(format!("state{at}.X"), state.view())));
+        }
         tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(name, row.view())));
         Ok(file::write(path, &tensors, &texts)?)
     }
@@ -124,6 +128,12 @@ impl Trainer<'_> {
             }
             states.push((state, adjoint, kept));
         }
+        let mut kept = Vec::new();
+        if let Ground::One(one) = &self.ground {
+            for (at, state) in one.on.kept_states() {
+                kept.push((at, same(state, &format!("state{at}.X"))?));
+            }
+        }
         let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
         self.optimiser.restore(number(STEPS)?, moments)?;
         self.model.take_values(values);
@@ -132,6 +142,9 @@ impl Trainer<'_> {
                 (layer.state, layer.adjoint) = (state, adjoint);
                 layer.keep(kept);
             }
+        }
+        if let Ground::One(one) = &mut self.ground {
+            kept.into_iter().for_each(|(at, state)| one.on.keep_state(at, state));
         }
         (self.best, self.epoch, self.failures) = (best, epoch, failures);
         Ok(())

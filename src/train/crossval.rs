@@ -172,7 +172,7 @@ impl Observer for Curve<'_> {
         self.sweeps[0] += record.forward.map_or(0, |solve| solve.sweeps as u64);
         self.sweeps[1] += adjoint as u64;
         self.epochs += 1;
-        self.converged = record.forward.is_none_or(|solve| solve.converged);
+        self.converged = record.forward.is_none_or(|solve| solve.is_done());
         self.observer.epoch(record)
     }
 

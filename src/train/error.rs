@@ -107,6 +107,16 @@ pub enum TrainError {
         /// What would do.
         expected: &'static str,
     },
+    /// A model whose last layer is the read-out.
+    #[error(
+        "train.learn: {learn} needs a read-out of its own (found model.kind={kind}, expected ignn, gcnii or sse)"
+    )]
+    LearnKind {
+        /// What learns.
+        learn: String,
+        /// The model.
+        kind: String,
+    },
     /// A solve that gave something that is no number.
     #[error("layer {}, epoch {epoch}: {}", source.layer, source.source)]
     Solve {

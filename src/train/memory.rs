@@ -95,11 +95,20 @@ fn row(columns: u64) -> u64 {
 fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     let state = widths.iter().map(|&width| width as usize).collect();
     let model = ModelConfig { state, ..config.model.clone() };
-    // What does not make a model is refused when one is made.
-    let Ok(layers) = models::layer_shapes(&model, &task.facts(Vec::new())) else { return 0 };
     let (manifest, rows) = (task.dataset().manifest(), task.nodes_at_once(config));
     let copies = if config.optim.method == Method::Adam { 5 } else { 4 };
+    if config.model.kind == ModelKind::LabelPropagation {
+        let classes = task.labels().classes().len() as u64;
+        let table = rows.saturating_mul(row(classes)).saturating_mul(copies);
+        return Equilibrium::bytes(rows, classes, true, config.solver.history())
+            .saturating_add(table)
+            .saturating_add(passes(task, classes));
+    }
     let mut total = match &manifest.features {
+        _ if task.structural_columns().is_some() => {
+            let columns = task.structural_columns().unwrap_or(0) as u64;
+            Features::dense_bytes(manifest.nodes, columns).saturating_mul(2)
+        }
         _ if task.learns_features() => 0,
         None => 0,
         Some(entry) => match entry.nonzeros {
@@ -107,6 +116,8 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
             None => Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(2),
         },
     };
+    // What does not make a model is refused when one is made.
+    let Ok(layers) = models::layer_shapes(&model, &task.facts(Vec::new())) else { return 0 };
     for (at, layer) in layers.iter().enumerate() {
         let BodyShape::Explicit(body) = &layer.body else { continue };
         let width = layer.input.width as u64;

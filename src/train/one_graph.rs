@@ -35,7 +35,7 @@ impl<'g> OneGraph<'g> {
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
         if !config.solver.warm_start {
-            self.on.equilibria_mut().for_each(|layer| layer.reset());
+            self.on.reset();
         }
         self.on.forward(model, &config.forward(), mode)
     }

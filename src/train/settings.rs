@@ -5,7 +5,7 @@ use ignn_format::labels::Labels;
 
 use super::TrainError;
 use super::task::{CLASSES, SETS};
-use crate::config::{self, IgnnConfig, Learn, Monitor};
+use crate::config::{self, IgnnConfig, Learn, ModelKind, Monitor};
 use crate::metrics::Metric;
 use crate::nn::Backward;
 use crate::optim::{Clip, Decay, Method, Schedule, WeightDecay};
@@ -39,7 +39,11 @@ pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
 
 /// `train.learn`: a read-out that can be learned that way.
 pub fn learnable(config: &IgnnConfig) -> Result<(), TrainError> {
-    let (learn, readout) = (config.train.learn, config.model.readout);
+    let (learn, readout, kind) = (config.train.learn, config.model.readout, config.model.kind);
+    let has_readout = matches!(kind, ModelKind::Ignn | ModelKind::Gcnii | ModelKind::Sse);
+    if learn != Learn::All && !has_readout {
+        return Err(TrainError::LearnKind { learn: learn.to_string(), kind: kind.to_string() });
+    }
     let expected = match (learn, readout) {
         (Learn::Readout, config::Readout::None) => "linear or mlp",
         (Learn::Ridge, config::Readout::None | config::Readout::Mlp) => "linear",

@@ -2,7 +2,7 @@
 //! It adds up; nothing is solved here.
 
 use super::record::LayerRecord;
-use crate::solver::SolveInfo;
+use crate::solver::{SolveInfo, Stopped};
 
 /// The solves of an epoch.
 #[derive(Default)]
@@ -54,7 +54,8 @@ impl Solves {
     pub fn failures(&self, is_exact: bool) -> u64 {
         let adjoint = self.adjoint.iter().filter(|_| is_exact);
         let all = self.forward.iter().chain(&self.evaluation).chain(adjoint).flatten();
-        all.filter(|solve| !solve.converged).count() as u64
+        // What was to make a set number of steps did.
+        all.filter(|solve| !solve.converged && (solve.stopped != Stopped::Truncated)).count() as u64
     }
 
     /// Layer by layer, where there are several layers or steps.

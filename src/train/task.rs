@@ -7,13 +7,15 @@ use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
 
 use super::TrainError;
-use crate::config::{FeatureSource, IgnnConfig, InputMap, LossName, PoolingName, TrainConfig, find_part};
-use crate::dense::MatrixRef;
+use crate::config::{
+    FeatureSource, IgnnConfig, InputMap, LossName, ModelKind, PoolingName, TrainConfig, find_part,
+};
+use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::kernels::Relations;
 use crate::metrics::Scores;
 use crate::models::{Facts, ModelError};
-use crate::nn::{Features, LossKind, Operators, Targets};
+use crate::nn::{Features, LossKind, Operators, Targets, structural};
 
 /// Kinds of labels in words.
 pub(super) const CLASSES: &str = "one class a node";
@@ -72,6 +74,9 @@ pub struct Task {
     pools: bool,
     loss: LossKind,
     learns_features: bool,
+    normalises_features: bool,
+    /// How far features made of the graph look, where these are asked for.
+    structural_hops: Option<usize>,
 }
 
 impl Task {
@@ -122,18 +127,35 @@ impl Task {
         let loss = loss(&labels, config.train.loss)?;
         let has_features = dataset.manifest().features.is_some();
         let learns_features = match config.model.features {
+            _ if config.model.kind == ModelKind::LabelPropagation => true,
+            _ if config.model.kind == ModelKind::Structural => false,
             FeatureSource::Auto => !has_features,
             FeatureSource::Learned => true,
             FeatureSource::Given if has_features => false,
             FeatureSource::Given => return Err(ModelError::NoFeatures.into()),
         };
-        if learns_features && config.model.input == InputMap::Both {
+        let is_equilibrium = config.model.kind == ModelKind::Ignn;
+        if is_equilibrium && learns_features && config.model.input == InputMap::Both {
             return Err(ModelError::LearnedTwice.into());
         }
         if learns_features && graphs.is_some() {
             return Err(TrainError::LearnedByGraph);
         }
-        Ok(Self { dataset, relations, labels, parts, graphs, pools, loss, learns_features })
+        let is_structural = config.model.kind == ModelKind::Structural;
+        let structural_hops = is_structural.then_some(config.model.hops);
+        let normalises_features = config.model.normalise_features;
+        Ok(Self {
+            dataset,
+            relations,
+            labels,
+            parts,
+            graphs,
+            pools,
+            loss,
+            learns_features,
+            normalises_features,
+            structural_hops,
+        })
     }
 
     /// The dataset.
@@ -154,7 +176,8 @@ impl Task {
     /// `radii`: what divides kappa, a relation.
     pub fn facts(&self, radii: Vec<f64>) -> Facts {
         let manifest = self.dataset.manifest();
-        let columns = manifest.features.as_ref().map(|entry| entry.columns as usize);
+        let given = manifest.features.as_ref().map(|entry| entry.columns as usize);
+        let columns = self.structural_columns().or(given);
         Facts {
             nodes: manifest.nodes as usize,
             columns: columns.filter(|_| !self.learns_features),
@@ -187,7 +210,34 @@ impl Task {
 
     /// Its features, or the promise to learn some.
     pub fn features(&self) -> Result<Features, TrainError> {
-        if self.learns_features { Ok(Features::Learned) } else { Ok(Features::read(&self.dataset)?) }
+        if let Some(hops) = self.structural_hops {
+            return Ok(Features::Dense(structural::features(&self.operators()?, hops)));
+        }
+        if self.learns_features {
+            return Ok(Features::Learned);
+        }
+        let features = Features::read(&self.dataset)?;
+        Ok(if self.normalises_features { features.normalised() } else { features })
+    }
+
+    /// Columns of features made of the graph, where these are asked for.
+    pub fn structural_columns(&self) -> Option<usize> {
+        let sides = self.relations.iter().map(|relation| 1 + usize::from(relation.outgoing.is_some())).sum();
+        self.structural_hops.map(|hops| structural::columns(sides, hops))
+    }
+
+    /// Writes 1 for every label of a training node into a table with a row a node and a column a class.
+    pub fn put_labels(&self, table: &mut Matrix) {
+        for &node in &self.parts.train {
+            let row = table.row_mut(node as usize);
+            match &self.labels {
+                Labels::Single { of, .. } => row[of[node as usize] as usize] = 1.0,
+                Labels::Multi { offsets, of, .. } => {
+                    let own = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+                    of[own].iter().for_each(|&label| row[label as usize] = 1.0);
+                }
+            }
+        }
     }
 
     /// Whether features are learned.

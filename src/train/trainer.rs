@@ -25,13 +25,14 @@ use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds
 use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError};
-use crate::config::{GradientKind, IgnnConfig, Learn, OnFailure, PoolingName};
+use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
+use crate::models::file::name;
 use crate::models::{Ignn, Mode, Model};
 use crate::nn::{Backward, Operators, Slot};
 use crate::optim::Optimiser;
-use crate::solver::{Posedness, SolveInfo};
+use crate::solver::{Posedness, SolveInfo, Stopped};
 
 /// The best model so far, by the monitored metric on the validation part.
 #[derive(Clone, Debug)]
@@ -99,7 +100,11 @@ impl<'g> Trainer<'g> {
         let (model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
-                let model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                if config.model.kind == ModelKind::LabelPropagation {
+                    let known = model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
+                    task.put_labels(&mut known.expect("a table of labels").value);
+                }
                 let one = OneGraph::new(task, &model, operators)?;
                 (model, Ground::One(one))
             }
@@ -198,10 +203,13 @@ impl<'g> Trainer<'g> {
         }
     }
 
-    /// Epochs to come, at most: a regression is done in one.
+    /// Epochs to come, at most: a regression is done in one, and propagated labels are not learned.
     fn epochs(&self) -> u64 {
-        let epochs = self.config.train.epochs;
-        if self.config.train.learn == Learn::Ridge { epochs.min(1) } else { epochs }
+        match (self.config.model.kind, self.config.train.learn) {
+            (ModelKind::LabelPropagation, _) => 0,
+            (_, Learn::Ridge) => self.config.train.epochs.min(1),
+            _ => self.config.train.epochs,
+        }
     }
 
     fn is_out_of_patience(&self, epoch: u64) -> bool {
@@ -420,9 +428,13 @@ impl<'g> Trainer<'g> {
         for (at, layer) in layers.iter().enumerate() {
             let adjoint = layer.adjoint.filter(|_| is_exact);
             for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
-                let Some(SolveInfo { converged: false, sweeps, relative_residual, .. }) = solve else {
+                let Some(SolveInfo { converged: false, sweeps, relative_residual, stopped, .. }) = solve
+                else {
                     continue;
                 };
+                if stopped == Stopped::Truncated {
+                    continue;
+                }
                 let (epoch, residual) = (record.epoch, relative_residual);
                 let layer = if layers.len() > 1 { format!(", layer {at}") } else { String::new() };
                 if self.config.solver.on_failure == OnFailure::Stop {

@@ -1,0 +1,168 @@
+//! GCNII (Chen et al. 2020): deep convolutions that keep a share of their start and of the identity, and back.
+//! All its layers in one: H_0 and the depth's steps; the input map and the read-out are around it.
+//!
+//! ```text
+//! H_0 = phi(B + bias)      S_l = (1 - alpha) P H~_{l-1} + alpha H_0      H_l = phi(S_l M_l^T),  l = 1 .. T
+//! M_l = (1 - beta_l) I + beta_l W_l      beta_l = ln(lambda / l + 1)      X = H_T
+//! ```
+//! P is the mean of the relations' A^T, H~ is H after dropout. Backward, from g_T = R:
+//!
+//! ```text
+//! q = g_l * phi'(H_l)    dL/dW_l = beta_l q^T S_l    by S_l: q M_l    g_{l-1} = mask (1 - alpha) P^T (q M_l)
+//! by H_0: sum_l alpha q M_l + g_0
+//! ```
+
+use super::dropout::Dropout;
+use super::explicit::{Draw, Map, Memory};
+use super::operators::Operators;
+use super::readout::Slot;
+use super::{elementwise, linear, propagate, random};
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::kernels::{Activation, gradient};
+use crate::solver::{SolveInfo, SolveParams};
+
+/// GCNII apart from any graph.
+#[derive(Clone, Debug)]
+pub struct Gcnii {
+    /// T
+    pub depth: usize,
+    /// Share of the start.
+    pub alpha: f64,
+    /// lambda
+    pub lambda: f64,
+    /// m
+    pub width: usize,
+    /// phi
+    pub activation: Activation,
+    /// Before every step: one for each.
+    pub dropout: Vec<Dropout>,
+}
+
+impl Gcnii {
+    /// The bias of the start, then W of every step.
+    pub fn slots(&self, layer: usize) -> Vec<Slot> {
+        let m = self.width;
+        let bias = Slot { name: format!("layer{layer}.bias"), shape: (1, m), is_bias: true };
+        let weight = |l| Slot { name: format!("layer{layer}.W{l}"), shape: (m, m), is_bias: false };
+        [bias].into_iter().chain((1..=self.depth).map(weight)).collect()
+    }
+
+    /// A bias of zero, weights uniform within 1 / sqrt(m).
+    pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
+        let value = |slot: &Slot| match slot.shape {
+            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
+            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt()),
+        };
+        self.slots(layer).iter().map(value).collect()
+    }
+
+    fn beta(&self, step: usize) -> f64 {
+        (self.lambda / step as f64).ln_1p()
+    }
+
+    /// M of a step, from 1.
+    fn mixed(&self, step: usize, w: MatrixRef<'_>) -> Matrix {
+        let beta = self.beta(step);
+        let entry = |k: usize, l: usize| {
+            let identity = if k == l { 1.0 - beta } else { 0.0 };
+            (identity + beta * f64::from(w.row(k)[l])) as f32
+        };
+        Matrix::from_fn(self.width, self.width, entry)
+    }
+}
+
+/// GCNII on a graph.
+pub struct GcniiOnGraph<'g> {
+    operators: &'g Operators<'g>,
+    shape: Gcnii,
+    /// H_0 .. H_{T-1}; H_T is the state. Without a backward only the first is kept.
+    kept: Vec<Matrix>,
+    drawn: Option<(u64, Vec<u32>)>,
+}
+
+impl<'g> GcniiOnGraph<'g> {
+    /// On a graph.
+    pub fn new(operators: &'g Operators<'g>, shape: Gcnii) -> Self {
+        Self { operators, shape, kept: Vec::new(), drawn: None }
+    }
+
+    /// to = S of a step from the H before it; `spare` takes that H after dropout.
+    fn mix(&self, step: usize, h: MatrixRef<'_>, spare: &mut Matrix, to: &mut Matrix) {
+        let alpha = self.shape.alpha as f32;
+        let start = self.kept[0].view();
+        let operators = self.operators;
+        let h = match &self.drawn {
+            Some((epoch, ids)) if !self.shape.dropout.is_empty() => {
+                elementwise::copy(h, spare.view_mut());
+                self.shape.dropout[step - 1].apply(*epoch, ids, spare.view_mut());
+                spare.view()
+            }
+            _ => h,
+        };
+        propagate::mean(operators.incoming_blocks(), operators.incoming(), h, to.view_mut());
+        elementwise::mix(1.0 - alpha, alpha, start, to.view_mut());
+    }
+}
+
+impl Map for GcniiOnGraph<'_> {
+    fn forward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        draw: Option<Draw<'_>>,
+        _params: &SolveParams,
+    ) -> Option<SolveInfo> {
+        self.drawn = draw.map(|draw| (draw.epoch, draw.ids.to_vec()));
+        let Memory { input, state, right, spare, .. } = memory;
+        let (nodes, width) = (input.rows(), input.cols());
+        let trains = right.rows() == nodes;
+        let count = if trains { self.shape.depth } else { 1 };
+        self.kept.resize_with(count, || Matrix::zeros(nodes, width));
+        elementwise::copy(input.view(), self.kept[0].view_mut());
+        let start = self.kept[0].view_mut();
+        elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), start);
+        let mut sum = Matrix::zeros(nodes, width);
+        for (step, &w) in values.iter().enumerate().skip(1) {
+            let before =
+                if step == 1 || trains { self.kept[step.min(count) - 1].view() } else { state.view() };
+            self.mix(step, before, spare, &mut sum);
+            let mixed = self.shape.mixed(step, w);
+            linear::forward(mixed.view(), None, sum.view(), state.view_mut());
+            elementwise::activate(self.shape.activation, state.view_mut());
+            if let Some(kept) = self.kept.get_mut(step) {
+                elementwise::copy(state.view(), kept.view_mut());
+            }
+        }
+        None
+    }
+
+    fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]) {
+        let Memory { state, right, adjoint, spare, .. } = memory;
+        let (nodes, width, depth) = (state.rows(), state.cols(), self.shape.depth);
+        let alpha = self.shape.alpha as f32;
+        let [mut g, mut sum, mut by_sum] = [0, 1, 2].map(|_| Matrix::zeros(nodes, width));
+        elementwise::copy(right.view(), g.view_mut());
+        // G gathers what reaches the start.
+        elementwise::clear(adjoint.view_mut());
+        let operators = self.operators;
+        for step in (1..=depth).rev() {
+            let after = if step == depth { state.view() } else { self.kept[step].view() };
+            elementwise::differentiate(self.shape.activation, after, g.view_mut());
+            self.mix(step, self.kept[step - 1].view(), spare, &mut sum);
+            let by_w = gradient::input(g.view(), sum.view());
+            elementwise::copy(by_w.view(), gradients[step].reborrow());
+            elementwise::scale(self.shape.beta(step) as f32, gradients[step].reborrow());
+            let mixed = self.shape.mixed(step, values[step]);
+            linear::backward(mixed.view(), g.view(), by_sum.view_mut());
+            elementwise::mix(1.0, alpha, by_sum.view(), adjoint.view_mut());
+            propagate::mean(operators.outgoing_blocks(), operators.outgoing(), by_sum.view(), g.view_mut());
+            elementwise::scale(1.0 - alpha, g.view_mut());
+            if let (Some((epoch, ids)), Some(dropout)) = (&self.drawn, self.shape.dropout.get(step - 1)) {
+                dropout.apply(*epoch, ids, g.view_mut());
+            }
+        }
+        elementwise::add(g.view(), adjoint.view_mut());
+        elementwise::differentiate(self.shape.activation, self.kept[0].view(), adjoint.view_mut());
+        gradients[0].row_mut(0).copy_from_slice(&gradient::bias(adjoint.view()));
+    }
+}
