@@ -100,7 +100,7 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     if config.model.kind == ModelKind::LabelPropagation {
         let classes = task.labels().classes().len() as u64;
         let table = rows.saturating_mul(row(classes)).saturating_mul(copies);
-        return Equilibrium::bytes(rows, classes, true)
+        return Equilibrium::bytes(rows, classes, true, config.solver.history())
             .saturating_add(table)
             .saturating_add(passes(task, classes));
     }
