@@ -57,6 +57,7 @@ pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> Model
         kappa: vec![0.6],
         init: InitName::Uniform,
         init_input: 1.0,
+        init_features: ignn::config::FeatureStart::Random,
         features: ignn::config::FeatureSource::Auto,
         skip: false,
         between: ActivationName::Identity,
