@@ -1,5 +1,6 @@
 //! `ignn train`: what a run leaves, the same bits for any number of threads, seeds, first values.
 
+mod hiding;
 mod refusals;
 mod relations;
 mod resumed;

@@ -86,6 +86,15 @@ choices! {
         Identity = "identity",
         /// Uniform, scaled by one factor so that the norm of W is at the bound.
         Scaled = "scaled",
+        /// The identity in banks of as many columns as there are classes, each bank after the first fed by the one before.
+        Cascade = "cascade",
+    }
+    /// First values of learned features.
+    FeatureStart {
+        /// Uniform.
+        Random = "random",
+        /// The labels of the training nodes, zero elsewhere; the read-out starts as their reader.
+        Labels = "labels",
     }
     /// From nodes to graphs.
     PoolingName {

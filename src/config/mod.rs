@@ -22,8 +22,9 @@ use ignn_format::nearest::nearest;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule, SolveMethod,
+    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
+    LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
+    SolveMethod,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
@@ -67,6 +68,7 @@ pub struct ModelConfig {
     pub kappa: Vec<f64>,
     pub init: InitName,
     pub init_input: f64,
+    pub init_features: FeatureStart,
     pub features: FeatureSource,
     pub normalise_features: bool,
     pub skip: bool,
@@ -119,6 +121,8 @@ pub struct OptimConfig {
     pub step_epochs: u64,
     pub step_factor: f64,
     pub warmup_epochs: u64,
+    pub layer_factor: f64,
+    pub table_factor: f64,
 }
 
 /// `[train]`; ranges and meanings in [`schema::FIELDS`].
@@ -132,6 +136,7 @@ pub struct TrainConfig {
     pub class_weights: ClassWeights,
     pub learn: Learn,
     pub ridge: f64,
+    pub hide: f64,
     pub batch: u64,
     pub split: String,
     pub train_part: String,

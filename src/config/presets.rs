@@ -67,29 +67,38 @@ stop_after = 100
         text: r#"
 [model]
 state = 128
+# The table of learned features starts as the labels of the training nodes, so that epoch 0 is label propagation.
 features = "learned"
-# Linear, at its bound from the start and fed by labels alone: what a label says spreads over the graph before anything is learned from noise.
+init_features = "labels"
+input = "own"
+# Linear: what a label says spreads as far as kappa lets it; the second bank of columns is smoother.
 activation = "identity"
-kappa = 0.9
-init = "identity"
-init_input = 0.01
+kappa = 0.95
+init = "cascade"
+normalise_state = true
 dropout = 0.0
 
 [solver]
+# By row, far nodes would need many more sweeps for digits that do not change what they are told.
+measure = "state"
 tolerance = 1e-3
 adjoint_tolerance = 1e-3
 
 [optim]
-learning_rate = 0.03
-# Far above the gradients of most rows: rows that hardly any label reaches hardly move.
-epsilon = 1e-5
+learning_rate = 0.05
 weight_decay = 0.0
+# A row of W holds at most kappa in all: a rate that suits the read-out would overturn it in a step.
+layer_factor = 0.02
+# Rows of their own would learn by heart what the few labels near them say.
+table_factor = 0.0
 
 [train]
 epochs = 100
 stop_after = 30
+evaluate_every = 5
+# A training node must be told by others, as test nodes are.
+hide = 0.25
 loss = "binary-cross-entropy"
-class_weights = "balanced"
 monitor = "top-k-micro-f1"
 "#,
     },

@@ -6,8 +6,9 @@ use std::fmt;
 use serde_json::Value;
 
 use super::choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule, SolveMethod,
+    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
+    LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
+    SolveMethod,
 };
 use crate::solver::anderson::{DEPTH, MAX_DEPTH};
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
@@ -138,9 +139,11 @@ pub const FIELDS: &[Field] = &[
     field("model.kappa", Numbers(LAYERS, Below(0.0, 1.0)), DefaultValue::Numbers(&[0.95]),
         "Bound of lambda(|W|) lambda(A) that the projection keeps: the nearer to 1, the farther nodes see and the more sweeps it takes. One for all layers, or one a layer. Of several relations: one that they share in equal parts, or one a relation; a sum of 1 or more is not certified."),
     word("model.init", "uniform", InitName::WORDS,
-        "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them; the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on; or \"scaled\", random and brought to the bound by a factor."),
+        "First values of W: \"uniform\" within 1 / sqrt(m), as the published code draws them; the \"identity\" times kappa / rho, with which nodes see as far as they may from the first epoch on; \"scaled\", random and brought to the bound by a factor; or \"cascade\", the identity in banks of as many columns as there are classes, where each bank after the first hears a tenth from the one before: with labels as features, a longer and smoother reach beside the plain one."),
     number("model.init_input", 1.0, Closed(0.0, 1000.0),
         "First values of Omega or E are uniform within this over sqrt(m). Small ones let learned features grow from what the labels tell, instead of from noise."),
+    word("model.init_features", "random", FeatureStart::WORDS,
+        "First values of learned features: \"random\", or the \"labels\" of the training nodes, a column a class and zero elsewhere; the read-out then starts as their reader, so that the untrained model is label propagation. Needs an init of \"identity\" or \"cascade\", a linear read-out and a state at least as wide as there are classes."),
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
     flag("model.normalise_features", false, "Divides each row of the dataset's features by the sum of its entries' sizes, as is usual for bags of words."),
@@ -193,6 +196,8 @@ pub const FIELDS: &[Field] = &[
     integer("optim.step_epochs", 100, 1, MOST, "Epochs between two steps of the step schedule."),
     number("optim.step_factor", 0.5, AboveTo(0.0, 1.0), "What a step of the step schedule multiplies the learning rate by."),
     integer("optim.warmup_epochs", 0, 0, MOST, "Epochs in which the learning rate rises to its full value."),
+    number("optim.layer_factor", 1.0, Closed(0.0, 1000.0), "What multiplies the learning rate of the weights below the read-out; with 0 they stay as they start."),
+    number("optim.table_factor", 1.0, Closed(0.0, 1000.0), "What multiplies the learning rate of learned features; with 0 they stay as they start."),
 
     integer("train.epochs", 500, 0, 10_000_000, "Epochs at most; 0 writes an initialised model."),
     integer("train.seed", 0, 0, MOST, "Seed of initial weights and dropout: the same seed gives the same bits."),
@@ -201,6 +206,8 @@ pub const FIELDS: &[Field] = &[
     word("train.learn", "all", Learn::WORDS,
         "What learns: everything; the read-out alone, step by step, over an equilibrium that stays as it was drawn (\"readout\"); or the same in one go by ridge regression (\"ridge\")."),
     number("train.ridge", 0.0, From(0.0), "Weight of the ridge regression's penalty beside the mean squared error of the training items; 0 chooses it by generalised cross-validation."),
+    number("train.hide", 0.0, Below(0.0, 1.0),
+        "Share of the training nodes whose rows of learned features count as zero in a step, drawn anew each time; the loss is theirs alone. A node then learns to be told by others, not by itself. 0 for none: every training node in every loss."),
     integer("train.batch", 1, 0, MOST, "Graphs of a step, where a dataset has many; 0 for all at once."),
     text("train.split", "default", "Split of the dataset to train on."),
     text("train.train_part", "train", "Part of the split whose labels are learned from; \"training\" is found too."),

@@ -25,6 +25,10 @@ use crate::solver::Posedness;
 use crate::solver::posedness::infinity_norm;
 use crate::solver::projection::{ProjectionError, project_rows};
 
+/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little that the two are about as
+/// large where kappa is 0.95, and so much that the second reaches farther.
+const CASCADE_SHARE: f64 = 0.1;
+
 /// A model that does not fit what it is given.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
@@ -251,7 +255,7 @@ impl Ignn {
                     for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
                         // Without a cycle any radius is allowed.
                         let radius = self.radius(layer, relation).min(1.0);
-                        values.push(initial_weight(config.init, slot, radius, seed));
+                        values.push(initial_weight(config.init, slot, radius, self.readout.outputs(), seed));
                     }
                     values.extend(layer.input.initial(seed, config.init_input));
                 }
@@ -311,6 +315,12 @@ impl Ignn {
         for ((_, statistic), value) in self.statistics_by_name_mut().into_iter().zip(values) {
             *statistic = value;
         }
+    }
+
+    /// Position of learned features.
+    pub fn table(&self) -> Option<usize> {
+        let first = &self.layers[0];
+        matches!(first.input.mapped, Mapped::Learned(_)).then_some(first.at.input.start)
     }
 
     /// Position of the read-out's first parameter.
@@ -471,12 +481,20 @@ fn glorot(input: &InputShape) -> f64 {
     }
 }
 
-fn initial_weight(init: InitName, slot: &Slot, radius: f64, seed: u64) -> Matrix {
+/// `bank`: columns of a bank of the cascade.
+fn initial_weight(init: InitName, slot: &Slot, radius: f64, bank: usize, seed: u64) -> Matrix {
     let m = slot.shape.0;
     let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
     match init {
         InitName::Uniform => uniform(),
         InitName::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
+        InitName::Cascade => Matrix::from_fn(m, m, |k, l| {
+            // Columns that make no whole bank hear nothing: some classes would have more columns than others.
+            let is_fed = k >= bank && k < m / bank.max(1) * bank;
+            let heard = if is_fed { CASCADE_SHARE } else { 0.0 };
+            let share = if k == l { 1.0 - heard } else { heard };
+            if k == l || (is_fed && k == l + bank) { (radius * share) as f32 } else { 0.0 }
+        }),
         InitName::Scaled => {
             let drawn = uniform();
             let factor = radius / infinity_norm(drawn.view()).max(f64::MIN_POSITIVE);

@@ -131,7 +131,7 @@ impl Optimiser {
         Ok(Self { method, decay, steps: 0, moments: moments.collect() })
     }
 
-    /// Moves every parameter.
+    /// Moves every parameter, each at its pace.
     ///
     /// # Panics
     /// Where the parameters are not those the optimiser was made for.
@@ -140,6 +140,10 @@ impl Optimiser {
         self.steps += 1;
         for (parameter, moments) in parameters.iter_mut().zip(&mut self.moments) {
             assert_eq!(parameter.name, moments.parameter, "parameters in the optimiser's order");
+            if parameter.pace == 0.0 {
+                continue;
+            }
+            let learning_rate = learning_rate * parameter.pace;
             let rate = if parameter.decays { self.decay.rate } else { 0.0 };
             let decoupled = self.decay.decoupled;
             let pull = Pull {

@@ -83,6 +83,24 @@ pub enum TrainError {
         "model.features: learned features belong to the nodes of one graph (found a split over graphs): use features that the dataset gives"
     )]
     LearnedByGraph,
+    /// Labels as first values of features, in a model that cannot start so.
+    #[error("model.init_features: labels as features need {what} (found {found}): {hint}")]
+    LabelStart {
+        /// What they need.
+        what: String,
+        /// What there is.
+        found: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Features that cannot be hidden.
+    #[error(
+        "train.hide: only learned features are hidden (found {found} with features of the dataset): use train.hide=0 or model.features=learned"
+    )]
+    Hide {
+        /// The share.
+        found: f64,
+    },
     /// A metric that the labels do not have.
     #[error(
         "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} or auto"

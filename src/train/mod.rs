@@ -6,6 +6,7 @@
 //! | [`task`] | what training needs of a dataset |
 //! | [`trainer`] | the loop |
 //! | `one_graph`, `many_graphs` | what a step does on one graph, or on some of many |
+//! | `hidden`, `label_start` | nodes that a step hides; first values that speak of labels |
 //! | [`checkpoint`] | everything a run needs to go on, in one file |
 //! | `folds`, [`crossval`] | graphs dealt to folds, each fold trained and all of them summed up |
 //! | `svm_readout` | a support vector machine on the embeddings of a fold |
@@ -17,7 +18,9 @@ pub mod checkpoint;
 pub mod crossval;
 mod error;
 pub mod folds;
+mod hidden;
 mod judge;
+mod label_start;
 mod many_graphs;
 pub mod memory;
 mod one_graph;

@@ -1,19 +1,25 @@
 //! Training on one graph: all nodes are solved together, and some of them are learned from.
-//! One forward solve serves both the evaluation and the step that follows, unless a normalisation tells them apart.
+//! One forward solve serves both the evaluation and the step that follows, unless a normalisation or hidden nodes tell
+//! them apart.
+//!
+//! Nodes are hidden by rows of zeros in the table of learned features: while a step's equilibrium is solved, and in the
+//! gradient. The values come back before anything else can see them.
 
 use super::judge::Judge;
 use super::record::PartRecord;
-use super::{Task, TrainError};
+use super::{Task, TrainError, hidden};
 use crate::config::IgnnConfig;
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
-use crate::nn::{Backward, Operators};
+use crate::nn::{Backward, Operators, clear_rows};
 use crate::solver::SolveInfo;
 
 /// The graph with its passes.
 pub(super) struct OneGraph<'g> {
     pub on: OnGraph<'g>,
     train: Pass,
+    /// The nodes that the step at hand hides, in place of all training nodes.
+    hidden: Option<Pass>,
     /// The parts that are evaluated, by name; none is empty.
     evaluated: Vec<(&'static str, Pass)>,
 }
@@ -24,7 +30,7 @@ impl<'g> OneGraph<'g> {
         let pass = |nodes: &[u32]| on.pass(model, nodes.to_vec(), nodes.to_vec());
         let filled = task.parts().named().into_iter().filter(|(_, nodes)| !nodes.is_empty());
         let evaluated = filled.map(|(name, nodes)| (name, pass(nodes))).collect();
-        Ok(Self { train: pass(&task.parts().train), evaluated, on })
+        Ok(Self { train: pass(&task.parts().train), hidden: None, evaluated, on })
     }
 
     /// Solves all layers; from zero where that is asked for.
@@ -38,6 +44,24 @@ impl<'g> OneGraph<'g> {
             self.on.reset();
         }
         self.on.forward(model, &config.forward(), mode)
+    }
+
+    /// Solves for the step of an epoch, some training nodes hidden where that is asked for.
+    pub fn solve_for_step(
+        &mut self,
+        model: &mut Ignn,
+        config: &IgnnConfig,
+        epoch: u64,
+    ) -> Result<Vec<SolveInfo>, LayerError> {
+        let Some(table) = model.table().filter(|_| config.train.hide > 0.0) else {
+            return self.solve(model, config, Mode::Training(epoch));
+        };
+        let hidden = hidden::draw(self.train.ids(), config.train.hide, config.train.seed, epoch);
+        let kept = hidden::take_rows(&mut model.parameters[table].value, &hidden);
+        let solved = self.solve(model, config, Mode::Training(epoch));
+        hidden::give_back(&mut model.parameters[table].value, &hidden, &kept);
+        self.hidden = Some(self.on.pass(model, hidden.clone(), hidden));
+        solved
     }
 
     /// Loss and scores of every part, without dropout.
@@ -65,13 +89,20 @@ impl<'g> OneGraph<'g> {
         backward: Option<Backward>,
         config: &IgnnConfig,
     ) -> Result<(f64, Vec<SolveInfo>), LayerError> {
-        self.on.read_out(model, &mut self.train, Some(epoch));
-        let loss = judge.differentiate(&mut self.train);
+        let mut hidden = self.hidden.take();
+        let pass = hidden.as_mut().unwrap_or(&mut self.train);
+        self.on.read_out(model, pass, Some(epoch));
+        let loss = judge.differentiate(pass);
         let Some(backward) = backward else {
-            self.on.backward_head(model, &mut self.train);
+            self.on.backward_head(model, pass);
             return Ok((loss, Vec::new()));
         };
-        let solves = self.on.backward(model, &mut self.train, epoch, backward, &config.adjoint())?;
+        let solves = self.on.backward(model, pass, epoch, backward, &config.adjoint())?;
+        if let (Some(pass), Some(table)) = (&mut hidden, model.table()) {
+            clear_rows(pass.ids(), model.parameters[table].gradient.view_mut());
+            // The next step hides others.
+            self.on.clear(pass);
+        }
         Ok((loss, solves))
     }
 }

@@ -24,7 +24,7 @@ use super::one_graph::OneGraph;
 use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
-use super::{Task, TrainError};
+use super::{Task, TrainError, label_start};
 use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
@@ -97,7 +97,10 @@ impl<'g> Trainer<'g> {
     pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;
-        let (model, ground) = match task.graphs() {
+        if config.train.hide > 0.0 && !task.learns_features() {
+            return Err(TrainError::Hide { found: config.train.hide });
+        }
+        let (mut model, ground) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
                 let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
@@ -105,6 +108,7 @@ impl<'g> Trainer<'g> {
                     let known = model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
+                label_start::apply(task, &config, &mut model)?;
                 let one = OneGraph::new(task, &model, operators)?;
                 (model, Ground::One(one))
             }
@@ -117,11 +121,13 @@ impl<'g> Trainer<'g> {
                     parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
                 };
                 let facts = task.facts(radii.iter().map(largest).collect());
-                let model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                label_start::apply(task, &config, &mut model)?;
                 let many = ManyGraphs::new(task, (graphs, parts), &model, operators, radii)?;
                 (model, Ground::Many(many))
             }
         };
+        set_paces(&mut model, &config);
         let first = first_learned(&model, &config);
         let optimiser = Optimiser::new(method(&config), decay(&config), &model.parameters[first..])?;
         Ok(Self {
@@ -270,12 +276,17 @@ impl<'g> Trainer<'g> {
         let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
         let Self { model, ground, judge, config, .. } = self;
         let (parts, forward) = match ground {
+            Ground::One(_) if !is_evaluated && config.train.hide > 0.0 => (Vec::new(), 0.0),
             Ground::One(one) => {
                 let solved = one.solve(model, config, Mode::Evaluation);
                 let solved = solved.map_err(|source| TrainError::Solve { epoch, source })?;
                 let operators = one.on.operators();
                 seconds.forward = clock.elapsed().as_secs_f64();
-                solves.step(solved, operators.nodes(), operators.nonzeros());
+                if config.train.hide > 0.0 && !is_last {
+                    solves.evaluation.push(solved);
+                } else {
+                    solves.step(solved, operators.nodes(), operators.nonzeros());
+                }
                 (if is_evaluated { one.evaluate(model, judge) } else { Vec::new() }, seconds.forward)
             }
             Ground::Many(many) if is_evaluated => {
@@ -293,7 +304,7 @@ impl<'g> Trainer<'g> {
     /// The steps of an epoch, each with loss, adjoint, gradients and projection: the model becomes that of the next epoch.
     fn steps(&mut self, seconds: &mut PhaseSeconds, solves: &mut Solves) -> Result<Steps, TrainError> {
         let epoch = self.epoch;
-        let backward = (self.config.train.learn == Learn::All).then(|| backward(&self.config));
+        let backward = (first_learned(&self.model, &self.config) == 0).then(|| backward(&self.config));
         let steps = match &mut self.ground {
             _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
@@ -317,9 +328,9 @@ impl<'g> Trainer<'g> {
         let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
-        if model.trains_apart() {
+        if model.trains_apart() || config.train.hide > 0.0 {
             let clock = Instant::now();
-            let solved = one.solve(model, config, Mode::Training(epoch)).map_err(wrong)?;
+            let solved = one.solve_for_step(model, config, epoch).map_err(wrong)?;
             solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
             seconds.forward += clock.elapsed().as_secs_f64();
         }
@@ -498,9 +509,20 @@ impl Steps {
     }
 }
 
-/// Position of the first parameter that learns.
+/// The paces that the configuration gives to parameters.
+fn set_paces(model: &mut Ignn, config: &IgnnConfig) {
+    let (head, table) = (model.head(), model.table());
+    for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
+        let is_table = table == Some(at);
+        parameter.pace = if is_table { config.optim.table_factor } else { config.optim.layer_factor };
+    }
+}
+
+/// Position of the first parameter that learns: all do, or the read-out's alone.
 fn first_learned(model: &Ignn, config: &IgnnConfig) -> usize {
-    if config.train.learn == Learn::All { 0 } else { model.head() }
+    let head = model.head();
+    let below = model.parameters[..head].iter().any(|parameter| parameter.pace > 0.0);
+    if config.train.learn == Learn::All && below { 0 } else { head }
 }
 
 /// Parameters, then statistics, by name.

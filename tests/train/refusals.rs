@@ -70,6 +70,26 @@ fn what_cannot_be_trained_is_told_once() {
         "model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")",
     );
     refused(
+        "one --set model.init_features=labels",
+        "model.init_features: labels as features need a W that keeps columns apart (found uniform): use model.init=cascade or model.init=identity",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.readout=mlp",
+        "model.init_features: labels as features need a linear read-out (found mlp): use model.readout=linear",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.state=8,8",
+        "model.init_features: labels as features need one layer (found 2): use one width in model.state",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.state=1",
+        "model.init_features: labels as features need a column a class, 2 (found 1): use a wider model.state",
+    );
+    refused(
+        "one --set train.hide=1",
+        "--set train.hide=1: train.hide: wrong value (found 1, expected a number from 0 to below 1)",
+    );
+    refused(
         "one --set train.loss=binary-cross-entropy",
         "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class a node, expected sets of classes): use train.loss=cross-entropy or auto",
     );
@@ -103,7 +123,7 @@ fn too_little_memory_says_what_would_fit() {
     let sandbox = communities();
     let train = |line: &str| sandbox.ignn(&words(&format!("train s --epochs 1 -q {line}")));
     let run = train("--out run --set model.state=2048 --memory 16MiB").exits(2);
-    let start = "error: training needs about 0.10 GiB (found 0.02 GiB allowed): model.state=";
+    let start = "error: training needs about 0.11 GiB (found 0.02 GiB allowed): model.state=";
     assert!(run.stderr.starts_with(start), "{}", run.stderr);
     let (width, rest) = run.stderr[start.len()..].split_once(' ').unwrap();
     assert_eq!(rest, "would fit, or raise --memory\n");

@@ -1,0 +1,91 @@
+//! First values that speak of labels: the untrained model is label propagation.
+//! Features of a training node are its labels, a column a class; the read-out reads every class from its own columns. What is
+//! learned from there is for the steps.
+
+use super::{Task, TrainError};
+use crate::config::{FeatureStart, IgnnConfig, InitName, Readout};
+use crate::models::Ignn;
+use crate::nn::Targets;
+
+/// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives a class that is alone
+/// about even odds, from where they move either way.
+const GAIN: f32 = 6.0;
+
+/// Gives a model these values where the configuration asks for them.
+pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Result<(), TrainError> {
+    if config.model.init_features != FeatureStart::Labels {
+        return Ok(());
+    }
+    let table = check(task, config, model)?;
+    let classes = task.labels().classes().len();
+    let nodes = &task.parts().train;
+    let features = &mut model.parameters[table].value;
+    features.view_mut().padded_mut().fill(0.0);
+    let mut labels = 0usize;
+    for &node in nodes {
+        for_each_label(task.targets(), node, |class| {
+            features.row_mut(node as usize)[class] = 1.0;
+            labels += 1;
+        });
+    }
+    let head = model.head();
+    let theta = &mut model.parameters[head].value;
+    // Whole banks only: a class with one column more would win.
+    let columns = theta.cols() / classes * classes;
+    for class in 0..classes {
+        let row = theta.row_mut(class);
+        row.fill(0.0);
+        (class..columns).step_by(classes).for_each(|column| row[column] = GAIN);
+    }
+    if let Some(bias) = model.parameters.get_mut(head + 1) {
+        // Log odds of a class on average.
+        let share = labels as f64 / (nodes.len() * classes) as f64;
+        bias.value
+            .row_mut(0)
+            .fill((share / (1.0 - share).max(f64::MIN_POSITIVE)).ln().clamp(-20.0, 0.0) as f32);
+    }
+    Ok(())
+}
+
+/// Refuses models that cannot start so; where their table is.
+fn check(task: &Task, config: &IgnnConfig, model: &Ignn) -> Result<usize, TrainError> {
+    let classes = task.labels().classes().len();
+    let refused = |what: &str, found: String, hint| TrainError::LabelStart { what: what.into(), found, hint };
+    let table = model.table().ok_or_else(|| {
+        let found = "features of the dataset".into();
+        refused("learned features", found, "use model.features=learned or model.init_features=random")
+    })?;
+    if !matches!(config.model.init, InitName::Identity | InitName::Cascade) {
+        let found = config.model.init.to_string();
+        return Err(refused(
+            "a W that keeps columns apart",
+            found,
+            "use model.init=cascade or model.init=identity",
+        ));
+    }
+    if config.model.readout != Readout::Linear {
+        let found = config.model.readout.to_string();
+        return Err(refused("a linear read-out", found, "use model.readout=linear"));
+    }
+    if config.model.state.len() != 1 {
+        let found = config.model.state.len().to_string();
+        return Err(refused("one layer", found, "use one width in model.state"));
+    }
+    if config.model.state[0] < classes {
+        let what = format!("a column a class, {classes}");
+        return Err(refused(&what, config.model.state[0].to_string(), "use a wider model.state"));
+    }
+    Ok(table)
+}
+
+fn for_each_label(targets: Targets<'_>, node: u32, mut visit: impl FnMut(usize)) {
+    match targets {
+        Targets::Classes(of) => {
+            let _ = usize::try_from(of[node as usize]).map(visit);
+        }
+        Targets::Labels { offsets, of } => {
+            let range = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+            of[range].iter().for_each(|&class| visit(class as usize));
+        }
+    }
+}
