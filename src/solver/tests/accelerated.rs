@@ -220,7 +220,7 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
                     )
                 };
                 let info = info.unwrap();
-                assert!(info.converged && info.sweeps <= 3.max(plain.info.sweeps / 10), "{info:?}");
+                assert!(info.converged && info.sweeps <= (plain.info.sweeps / 10).max(3), "{info:?}");
                 assert_eq!((info.choice.method, info.choice.why), (Used::Ordered, Why::Acyclic));
                 // Where waves are short, sweeps are as few as the repetitions of a row's own loop.
                 assert!(plain.info.sweeps < 60 || info.row_updates < plain.info.row_updates, "{info:?}");
