@@ -148,7 +148,7 @@ fn check(case: &Case, what: &str) {
         model.statistics_by_name().into_iter().map(|(name, value)| (name, double(value))).collect()
     };
     let before = statistics(&model);
-    on.forward(&mut model, &params, Mode::Training).unwrap();
+    on.forward(&mut model, &params, Mode::Training(0)).unwrap();
     let items: Vec<u32> = (0..4).collect();
     let mut pass = on.pass(&model, items.clone(), items.clone());
     let loss_of = Loss { kind: LossKind::CrossEntropy, class_weights: None };

@@ -16,6 +16,7 @@
 pub mod checkpoint;
 pub mod crossval;
 mod error;
+mod failures;
 pub mod folds;
 mod judge;
 mod many_graphs;
