@@ -17,6 +17,7 @@
 pub mod checkpoint;
 pub mod crossval;
 mod error;
+mod failures;
 pub mod folds;
 mod hidden;
 mod judge;

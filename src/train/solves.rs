@@ -2,7 +2,7 @@
 //! It adds up; nothing is solved here.
 
 use super::record::LayerRecord;
-use crate::solver::{SolveInfo, Stopped};
+use crate::solver::SolveInfo;
 
 /// The solves of an epoch.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Solves {
         let adjoint = self.adjoint.iter().filter(|_| is_exact);
         let all = self.forward.iter().chain(&self.evaluation).chain(adjoint).flatten();
         // What was to make a set number of steps did.
-        all.filter(|solve| !solve.converged && (solve.stopped != Stopped::Truncated)).count() as u64
+        all.filter(|solve| !solve.is_done()).count() as u64
     }
 
     /// Layer by layer, where there are several layers or steps.

@@ -18,21 +18,22 @@ use std::time::Instant;
 
 use ignn_format::labels::{LabelKind, Labels};
 
+use super::failures;
 use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
-use super::record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
+use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
-use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, OnFailure, PoolingName};
+use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::{Ignn, Mode, Model};
 use crate::nn::{Backward, Operators, Slot};
 use crate::optim::Optimiser;
-use crate::solver::{Posedness, SolveInfo, Stopped};
+use crate::solver::{Posedness, SolveInfo};
 
 /// The best model so far, by the monitored metric on the validation part.
 #[derive(Clone, Debug)]
@@ -194,7 +195,7 @@ impl<'g> Trainer<'g> {
         loop {
             let record = self.advance()?;
             observer.epoch(&record)?;
-            self.heed_failures(&record, observer)?;
+            failures::heed(&record, &self.config, observer)?;
             let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);
@@ -430,33 +431,6 @@ impl<'g> Trainer<'g> {
                 self.best = Some(Best { epoch: self.epoch, value, loss: part.loss, values });
             }
         }
-    }
-
-    fn heed_failures(&self, record: &EpochRecord, observer: &mut dyn Observer) -> Result<(), TrainError> {
-        let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
-        let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
-        let is_exact = self.config.solver.gradient == GradientKind::Exact;
-        for (at, layer) in layers.iter().enumerate() {
-            let adjoint = layer.adjoint.filter(|_| is_exact);
-            for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
-                let Some(SolveInfo { converged: false, sweeps, relative_residual, stopped, .. }) = solve
-                else {
-                    continue;
-                };
-                if stopped == Stopped::Truncated {
-                    continue;
-                }
-                let (epoch, residual) = (record.epoch, relative_residual);
-                let layer = if layers.len() > 1 { format!(", layer {at}") } else { String::new() };
-                if self.config.solver.on_failure == OnFailure::Stop {
-                    return Err(TrainError::NotConverged { epoch, layer, direction, residual, sweeps });
-                }
-                observer.note(&format!(
-                    "epoch {epoch}{layer}: the {direction} solve did not converge: residual {residual:.1e} after {sweeps} sweeps"
-                ))?;
-            }
-        }
-        Ok(())
     }
 
     /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is

@@ -1,0 +1,35 @@
+//! Solves without convergence: told to the observer, or the end of the run, as the configuration asks.
+//! They are counted by the trainer.
+
+use super::TrainError;
+use super::record::{EpochRecord, LayerRecord, Observer};
+use crate::config::{GradientKind, IgnnConfig, OnFailure};
+use crate::solver::SolveInfo;
+
+/// Tells of the solves of an epoch that did not converge.
+pub(super) fn heed(
+    record: &EpochRecord,
+    config: &IgnnConfig,
+    observer: &mut dyn Observer,
+) -> Result<(), TrainError> {
+    let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
+    let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
+    let is_exact = config.solver.gradient == GradientKind::Exact;
+    for (at, layer) in layers.iter().enumerate() {
+        let adjoint = layer.adjoint.filter(|_| is_exact);
+        for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
+            // What was to make a set number of steps did.
+            let failed = solve.filter(|solve| !solve.is_done());
+            let Some(SolveInfo { sweeps, relative_residual, .. }) = failed else { continue };
+            let (epoch, residual) = (record.epoch, relative_residual);
+            let layer = if layers.len() > 1 { format!(", layer {at}") } else { String::new() };
+            if config.solver.on_failure == OnFailure::Stop {
+                return Err(TrainError::NotConverged { epoch, layer, direction, residual, sweeps });
+            }
+            observer.note(&format!(
+                "epoch {epoch}{layer}: the {direction} solve did not converge: residual {residual:.1e} after {sweeps} sweeps"
+            ))?;
+        }
+    }
+    Ok(())
+}
