@@ -67,7 +67,7 @@ impl Case {
             let of = |what: &str| &values[&format!("layer{layer}.{what}")];
             let b = row(&at.times(&x).times(&of("Omega").t()), of("bias"));
             let mut state = Mat::new(b.rows, b.cols, |_, _| 0.0);
-            for _ in 0..400 {
+            for _ in 0..70 {
                 state = map(at.times(&state).times(&of("W").t()).plus(&b), f64::tanh);
             }
             let mut mixed = state;

@@ -130,6 +130,7 @@ impl Opened {
             graphs: graphs.zip(certified_graphs).map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
             solve: None,
+            relations: self.relations.len(),
         };
         if standing.is_trained_here == Some(false) {
             let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
@@ -217,6 +218,8 @@ pub struct Standing {
     graphs: Option<[u64; 2]>,
     tolerance: f64,
     solve: Option<SolveInfo>,
+    #[serde(skip)]
+    relations: usize,
 }
 
 impl Standing {
@@ -241,7 +244,12 @@ impl Standing {
             None if self.solve.is_some() => "not certified: nothing bounds the weights of this model".into(),
             None => "none: this model is computed, not solved".into(),
             Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
-            Some(Condition::NotCertified) => format!("not certified: {}", self.bound_words()),
+            Some(Condition::NotCertified) => {
+                // Norms are coarse: the solve may have found a norm of its own in which sweeps contract.
+                let contracts = self.solve.as_ref().and_then(|solve| solve.contraction);
+                let more = contracts.filter(|q| *q < 1.0).map(|q| format!("; but sweeps contract by {q:.4}"));
+                format!("not certified: {}{}", self.bound_words(), more.unwrap_or_default())
+            }
             Some(_) => format!("certified: {}", self.bound_words()),
         };
         sheet.row(["equilibrium".into(), condition]);
@@ -290,6 +298,11 @@ impl Standing {
         };
         let against = if condition == Condition::NotCertified { "expected below" } else { "below" };
         let layer = if self.posedness.len() > 1 { format!("in layer {layer} the ") } else { String::new() };
+        if self.relations > 1 {
+            return format!(
+                "{layer}norms of W times those of their relations sum to {value:.4}, {against} 1"
+            );
+        }
         format!("{layer}{what} times the spectral bound of the graph is {value:.4}, {against} 1")
     }
 

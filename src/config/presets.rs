@@ -119,7 +119,7 @@ step_epochs = 50
 step_factor = 0.5
 
 [train]
-epochs = 150
+epochs = 100
 batch = 32
 "#,
     },
@@ -131,20 +131,23 @@ batch = 32
 state = 64
 # Paper-author and paper-subject, as in the paper: their sum is above 1, so the norms certify nothing, though a norm is found in which sweeps contract.
 kappa = [0.55, 0.55]
+# Chosen on the validation part, the paper's being relu with decay 0.001.
 activation = "identity"
-dropout = 0.5
+dropout = 0.8
 
 [solver]
 tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-learning_rate = 0.01
-weight_decay = 5e-3
+learning_rate = 0.03
+weight_decay = 0.01
 
 [train]
 epochs = 100
 stop_after = 40
+# Of 300 nodes nearly all are right: their loss tells epochs apart, their share does not.
+monitor = "loss"
 "#,
     },
     Preset {
@@ -214,7 +217,8 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-learning_rate = 0.005
+# A tenth of the paper's: a step of that size is several times the first Omega, and plain sums over neighbours multiply it layer by layer.
+learning_rate = 5e-4
 
 [train]
 epochs = 200
@@ -230,6 +234,7 @@ monitor = "micro-f1"
 [model]
 state = 256
 init = "scaled"
+normalise_state = true
 dropout = 0.0
 
 [solver]

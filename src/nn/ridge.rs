@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Sums and factorisation are in f64. The penalty, where it is not given, is the one of a fixed grid with the least generalised
-//! cross-validation, `|residual|^2 / (k - trace)^2`, trace that of the map from labels to fitted values.
+//! cross-validation, `|residual|^2 / (k - trace)^2`, trace that of the map from labels to fitted values, among those that leave
+//! some degrees of freedom.
 //! Every sum has one fixed order: the same bits on any number of threads.
 
 use rayon::prelude::*;
@@ -18,6 +19,9 @@ use crate::dense::{Matrix, MatrixRef};
 /// Penalties that are tried, in parts of the mean square of the rows' entries.
 const GRID: [f64; 15] =
     [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 10.0];
+
+/// Part of the rows that a fit must leave as degrees of freedom, to be judged.
+const LEAST_LEFT: f64 = 0.2;
 
 /// Sums over the rows that were added.
 #[derive(Clone, Debug)]
@@ -124,10 +128,13 @@ impl Ridge {
             let theta = lower.solve(&moments.by_labels, self.outputs);
             let residual = moments.residual(&theta).max(0.0);
             let trace = m as f64 - penalty * lower.inverse_trace() + fixed;
-            let left = (1.0 - trace / k).max(1e-6);
-            Some((residual / (left * left), penalty, residual, theta))
+            let left = 1.0 - trace / k;
+            // A fit that goes through nearly every label tells nothing of others: its quotient is one of small differences.
+            let score = if left >= LEAST_LEFT { residual / (left * left) } else { f64::INFINITY };
+            Some((score, penalty, residual, theta))
         });
-        let best = tried.min_by(|a, b| a.0.total_cmp(&b.0));
+        // Of equals the last: more penalty.
+        let best = tried.reduce(|best, next| if next.0 <= best.0 { next } else { best });
         let zero = || (0.0, penalty.unwrap_or(unit), moments.squares, vec![0.0; m * self.outputs]);
         let (_, penalty, loss, theta) = best.unwrap_or_else(zero);
         let bias = has_bias.then(|| {
@@ -337,6 +344,18 @@ mod tests {
         let noise = rows(4, 80, 1);
         let noise: Vec<i32> = (0..80).map(|i| i32::from(noise.row(i)[0] > 0.0)).collect();
         assert!(penalty(&noise, &h) > 3.0 * penalty(&told, &h));
+    }
+
+    #[test]
+    fn fewer_rows_than_columns_are_not_fitted_through() {
+        let (h, ids) = (rows(6, 20, 60), (0..20).collect::<Vec<u32>>());
+        let noise = rows(7, 20, 1);
+        let noise: Vec<i32> = (0..20).map(|i| i32::from(noise.row(i)[0] > 0.0)).collect();
+        let mut ridge = Ridge::new(60, 2);
+        ridge.add(h.view(), &ids, Targets::Classes(&noise));
+        let fitted = ridge.fit(None, true);
+        // Each label is 1 or -1, in two columns: a fit through all of them would leave nothing.
+        assert!(fitted.loss > 0.02, "{}", fitted.loss);
     }
 
     #[test]

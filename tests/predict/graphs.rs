@@ -56,7 +56,7 @@ fn graphs_are_predicted_as_they_were_judged() {
     let run = sandbox.ignn(&words("eval d --model run/fold-1 -q")).exits(0);
     run.says("labelled graphs\n  part  graphs  labelled  accuracy")
         .says("graphs       24, each certified by its own bound")
-        .says("class  precision  recall      F1  graphs  predicted");
+        .says("graphs  predicted\n");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn one_graph_has_no_class() {
 #[test]
 fn nodes_of_graphs_that_training_did_not_see() {
     let sandbox = Sandbox::new();
-    sandbox.ignn(&words("generate ppi --scale 0.04 --out d -q")).exits(0);
+    sandbox.ignn(&words("generate ppi --scale 0.075 --out d -q")).exits(0);
     let small = "--set model.state=12,8 --set model.skip=true --set model.between=elu --set model.kappa=0.9";
     let small = format!("{small} --set model.dropout=0 --set train.batch=5 --epochs 4");
     sandbox.ignn(&words(&format!("train d {small} --out run -q"))).exits(0);
