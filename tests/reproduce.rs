@@ -101,6 +101,15 @@ fn what_stands_in_is_told() {
 }
 
 #[test]
+fn graphs_that_training_has_not_seen_are_generated() {
+    let sandbox = Sandbox::new();
+    let line = "reproduce ppi --quick --data none --out out --only MLP --seeds 0 --set train.epochs=1 --set model.state=8 -q";
+    let run = sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
+    run.says("46.2, paper")
+        .says("note: ppi is not in the data directory: a generated set of its shape stands in");
+}
+
+#[test]
 fn a_method_that_fails_does_not_hide_the_others() {
     let sandbox = Sandbox::new();
     let words = ["reproduce", "chains", "--quick", "--out", "out", "--only", "10,IGNN", "--seeds", "0", "-q"];

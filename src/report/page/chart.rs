@@ -55,6 +55,9 @@ pub struct Series {
     pub is_marked: bool,
 }
 
+/// A line with its place among all and the points of it that can be shown.
+type Drawn<'a> = (usize, &'a Series, Vec<(f64, f64)>);
+
 /// A value across the whole chart.
 #[derive(Clone, Debug)]
 pub struct Reference {
@@ -78,7 +81,7 @@ impl Chart {
 
     /// The figure; none where no line has a point.
     pub fn render(&self) -> Option<String> {
-        let drawn: Vec<(usize, &Series, Vec<(f64, f64)>)> = self
+        let drawn: Vec<Drawn<'_>> = self
             .series
             .iter()
             .enumerate()
@@ -110,7 +113,7 @@ impl Chart {
         Some(self.figure(&drawn, &body))
     }
 
-    fn figure(&self, drawn: &[(usize, &Series, Vec<(f64, f64)>)], body: &str) -> String {
+    fn figure(&self, drawn: &[Drawn<'_>], body: &str) -> String {
         let (id, title) = (&self.id, escape(&self.title));
         let mut told: Vec<String> = drawn
             .iter()
@@ -240,7 +243,7 @@ impl Frame {
     }
 
     /// Names at the ends of the lines.
-    fn names(&self, chart: &Chart, drawn: &[(usize, &Series, Vec<(f64, f64)>)]) -> String {
+    fn names(&self, chart: &Chart, drawn: &[Drawn<'_>]) -> String {
         let mut names: Vec<(String, String, f64, f64)> = Vec::new();
         for (at, series, points) in drawn {
             if let Some(&(x, y)) = points.last() {

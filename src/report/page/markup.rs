@@ -37,6 +37,7 @@ impl Cell {
     }
 
     /// A figure.
+    #[allow(clippy::needless_pass_by_value)] // Figures are plain numbers for most callers.
     pub fn number(text: impl ToString) -> Self {
         Self::Number(text.to_string())
     }

@@ -183,13 +183,16 @@ pub fn configuration(groups: &[Group]) -> Section {
     section
 }
 
+/// How a value of `run.json` is shown.
+type Show = fn(&Value) -> Option<String>;
+
 /// Where and on what the runs were made.
 pub fn machine(groups: &[Group]) -> Section {
     let mut section = Section::new("machine", "Dataset and machine");
     let mut header = vec![""];
     header.extend(groups.iter().map(|group| group.name.as_str()));
     let mut table = Table::new(&header);
-    let rows: [(&str, &str, fn(&Value) -> Option<String>); 14] = [
+    let rows: [(&str, &str, Show); 14] = [
         ("dataset", "/dataset/name", text),
         ("dataset's checksum", "/dataset/checksum", text),
         ("nodes", "/dataset/nodes", count),
