@@ -17,7 +17,7 @@ impl Observer for Printer {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         if record.epoch.is_multiple_of(10) {
             let accuracy = record.validation.as_ref().and_then(|part| part.scores.get("accuracy"));
-            let sweeps = record.forward.sweeps;
+            let sweeps = record.forward.map_or(0, |solve| solve.sweeps);
             println!("epoch {:3}: validation {accuracy:?}, {sweeps} sweeps", record.epoch);
         }
         Ok(())

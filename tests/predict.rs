@@ -1,5 +1,6 @@
 //! `ignn predict` and `ignn eval`, with models made by hand: predictions are those of the equation, under the user's ids.
 
+mod graphs;
 mod refusals;
 
 use std::path::Path;

@@ -103,7 +103,7 @@ fn an_unfinished_run_is_shown_as_far_as_it_got() {
 }
 
 /// A browser of this machine.
-fn browser() -> Option<PathBuf> {
+pub fn browser() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths)
@@ -115,7 +115,7 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// The page as the browser built it, and what it said while doing so.
-fn opened(browser: &Path, page: &Path, profile: &Path, width: u32) -> (String, String) {
+pub fn opened(browser: &Path, page: &Path, profile: &Path, width: u32) -> (String, String) {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])

@@ -23,5 +23,6 @@ mod raw;
 mod real_data;
 mod reference;
 mod report;
+mod reproduce;
 mod train;
 mod util;

@@ -9,6 +9,8 @@ mod count;
 mod crossval;
 mod crossval_report;
 mod demo;
+#[cfg(test)]
+mod document;
 mod eval;
 mod export;
 mod generate;
@@ -23,6 +25,7 @@ mod predict;
 mod progress;
 mod radius;
 mod report;
+mod reproduce;
 mod run;
 mod sample;
 mod score_tables;
@@ -109,6 +112,7 @@ enum Command {
     Predict(predict::Command),
     Eval(eval::Command),
     Report(report::Command),
+    Reproduce(reproduce::Command),
     Demo(demo::Command),
     Bench(bench::Command),
     Completions(completions::Command),
@@ -130,6 +134,7 @@ impl Cli {
             Command::Predict(command) => command.run(&session),
             Command::Eval(command) => command.run(&session),
             Command::Report(command) => command.run(&session),
+            Command::Reproduce(command) => command.run(&session),
             Command::Demo(command) => command.run(&session),
             Command::Bench(command) => command.run(&session),
             Command::Completions(command) => command.run(&session),

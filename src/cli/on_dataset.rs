@@ -84,6 +84,11 @@ impl ModelArgs {
 }
 
 impl Opened {
+    /// When its solves stop, and how they go.
+    pub fn params(&self) -> SolveParams {
+        self.params
+    }
+
     /// What can be predicted or judged.
     pub fn choice(&self) -> Choice<'_> {
         Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }

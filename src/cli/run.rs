@@ -223,7 +223,8 @@ fn part_json(part: &PartRecord) -> Value {
     serde_json::to_value(part).unwrap_or(Value::Null)
 }
 
-fn figures_json(figures: &Figures) -> Value {
+/// The figures of a run for machines.
+pub fn figures_json(figures: &Figures) -> Value {
     let chosen = figures.chosen.as_ref().map(|(epoch, value, test)| {
         json!({"epoch": epoch, "validation": value, "test": test.as_ref().map(part_json)})
     });
@@ -365,7 +366,8 @@ fn value_of(figures: &Figures, part: &PartRecord) -> f64 {
     value(figures.monitor, part)
 }
 
-fn one_run(figures: &Figures) -> String {
+/// The figures of a run for people.
+pub fn one_run(figures: &Figures) -> String {
     let mut sheet = Sheet::pairs();
     let ended = match figures.ended {
         Ended::Epochs => "all epochs done",

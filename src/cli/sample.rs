@@ -5,19 +5,19 @@ use std::path::PathBuf;
 
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::command::generate::{Generate, Kind};
+use ignn_ingest::synthetic::chains::{CHAINS, CLASSES, ChainsOptions};
 use ignn_ingest::synthetic::rmat::RmatOptions;
-use ignn_ingest::synthetic::sbm::SbmOptions;
 
-/// Nodes of the demo's graph.
-pub const DEMO_NODES: u64 = 2_000;
-/// Communities of the demo's graph.
-pub const DEMO_BLOCKS: u64 = 4;
+/// Nodes of a chain of the demo's graph.
+pub const DEMO_LENGTH: u64 = 60;
+/// All of its nodes.
+pub const DEMO_NODES: u64 = CLASSES * CHAINS * DEMO_LENGTH;
 /// Edges drawn for each id of the benchmark's graph.
 const BENCH_EDGE_FACTOR: u64 = 16;
 
-/// Communities with labels, features and a split: `edges.tsv`, `labels.csv`, `features.npy` and `splits.csv`.
-pub fn communities(directory: PathBuf) -> Generate {
-    raw(Kind::Sbm(SbmOptions { nodes: DEMO_NODES, blocks: DEMO_BLOCKS, ..SbmOptions::default() }), directory)
+/// Chains with labels, features and a split: `edges.tsv`, `labels.csv`, `features.npy` and `splits.csv`.
+pub fn chains(directory: PathBuf) -> Generate {
+    raw(Kind::Chains(ChainsOptions { length: DEMO_LENGTH, ..ChainsOptions::default() }), directory)
 }
 
 /// An R-MAT edge list, `edges.txt`.

@@ -85,10 +85,12 @@ pub struct Command {
     list: bool,
 }
 
+/// Seeds in the order of their runs.
 #[derive(Clone, Debug)]
-struct Seeds(Vec<u64>);
+pub struct Seeds(pub Vec<u64>);
 
-fn parse_seeds(text: &str) -> Result<Seeds, String> {
+/// `0..9` with both ends, or `1,5,7`.
+pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |part: &str| {
         let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
         part.trim().parse::<u64>().map_err(|_| wrong())
@@ -190,18 +192,24 @@ fn print(session: &Session, places: &[PathBuf], all: &[Figures]) -> Result<Outco
 }
 
 /// One run.
-struct Job {
-    dataset: PathBuf,
-    out: PathBuf,
-    config: IgnnConfig,
-    init: Option<PathBuf>,
-    resumes: bool,
+pub struct Job {
+    /// The dataset.
+    pub dataset: PathBuf,
+    /// The run directory.
+    pub out: PathBuf,
+    /// The configuration, resolved.
+    pub config: IgnnConfig,
+    /// A model to start from.
+    pub init: Option<PathBuf>,
+    /// Whether it goes on from a checkpoint.
+    pub resumes: bool,
     /// An older run that makes room as soon as this one can begin.
-    replaces: Option<PathBuf>,
+    pub replaces: Option<PathBuf>,
 }
 
 impl Job {
-    fn train(&self, session: &Session) -> Result<Figures> {
+    /// Trains to the end, or until it is asked to stop.
+    pub fn train(&self, session: &Session) -> Result<Figures> {
         let started = Instant::now();
         let dataset = Dataset::open(&self.dataset)?;
         let task = Task::open(dataset, &self.config)?;

@@ -136,6 +136,17 @@ choices! {
         /// The largest entry of each row.
         Row = "row",
     }
+    /// How a solve finds its equilibrium; see [`crate::solver::Method`].
+    SolveMethod {
+        /// By the rate of the first sweeps.
+        Auto = "auto",
+        /// Sweeps alone.
+        Plain = "plain",
+        /// Anderson mixing from the start on.
+        Anderson = "anderson",
+        /// Row after row where no cycle passes through more than one.
+        Ordered = "ordered",
+    }
     /// How the gradient passes through the equilibrium.
     GradientKind {
         /// The adjoint equation, solved.

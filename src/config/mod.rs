@@ -23,13 +23,13 @@ use serde::{Deserialize, Serialize};
 
 pub use choices::{
     ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule, SolveMethod,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
 
 use crate::kernels::Activation;
-use crate::solver::{Measure, SolveParams};
+use crate::solver::{self, Measure, SolveParams};
 use layers::{Layers, Source};
 
 /// A whole configuration.
@@ -89,6 +89,8 @@ pub struct SolverConfig {
     pub max_sweeps: usize,
     pub patience: usize,
     pub measure: MeasureName,
+    pub method: SolveMethod,
+    pub depth: usize,
     pub adjoint_tolerance: f64,
     pub gradient: GradientKind,
     pub phantom_steps: usize,
@@ -209,6 +211,16 @@ impl ModelConfig {
     }
 }
 
+impl SolverConfig {
+    /// Sweeps that solves may look back on: those of acceleration, none where it is not used.
+    pub fn history(&self) -> usize {
+        match self.method {
+            SolveMethod::Plain | SolveMethod::Ordered => 0,
+            SolveMethod::Auto | SolveMethod::Anderson => self.depth,
+        }
+    }
+}
+
 impl IgnnConfig {
     /// When forward solves stop.
     pub fn forward(&self) -> SolveParams {
@@ -217,8 +229,14 @@ impl IgnnConfig {
             MeasureName::Auto | MeasureName::State => Measure::State,
             MeasureName::Row => Measure::Row,
         };
-        let SolverConfig { tolerance, max_sweeps, patience, .. } = self.solver;
-        SolveParams { tolerance, max_sweeps, patience, measure }
+        let method = match self.solver.method {
+            SolveMethod::Auto => solver::Method::Auto,
+            SolveMethod::Plain => solver::Method::Plain,
+            SolveMethod::Anderson => solver::Method::Anderson,
+            SolveMethod::Ordered => solver::Method::Ordered,
+        };
+        let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
+        SolveParams { tolerance, max_sweeps, patience, measure, method, depth }
     }
 
     /// When adjoint solves stop.

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::choices::{
     ActivationName, ClassWeights, Clip, FeatureSource, GradientKind, InitName, InputMap, Learn, LossName,
-    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
+    MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule, SolveMethod,
 };
+use crate::solver::anderson::{DEPTH, MAX_DEPTH};
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
 
 /// Sections in their order, each with a sentence.
@@ -166,6 +167,9 @@ pub const FIELDS: &[Field] = &[
     integer("solver.patience", PATIENCE as u64, 1, 1_000_000, "Sweeps without a smaller residual before a solve gives up."),
     word("solver.measure", "auto", MeasureName::WORDS,
         "What a residual is relative to: the largest entry of the state, or of each row, which sees what fades along long paths; \"auto\" is \"row\" where rows are normalised."),
+    word("solver.method", "auto", SolveMethod::WORDS,
+        "How equilibria are found: sweeps alone (\"plain\"); with states proposed by what the last sweeps did (\"anderson\"); row after row where no cycle passes through more than one node (\"ordered\"). \"auto\" takes the last where it can, the second where the first sweeps are slow, and tells so in the record."),
+    integer("solver.depth", DEPTH as u64, 1, MAX_DEPTH as u64, "Sweeps that acceleration looks back on; it keeps as many states, and a few more."),
     number("solver.adjoint_tolerance", TOLERANCE, Above(0.0), "The tolerance of adjoint solves."),
     word("solver.gradient", "exact", GradientKind::WORDS,
         "Gradient through the equilibrium: the adjoint solved, one evaluation, or a few damped steps."),

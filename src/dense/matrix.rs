@@ -86,6 +86,16 @@ impl Matrix {
         MatrixRef { data, rows: self.rows, cols: self.cols }
     }
 
+    /// All of its memory, line by line: rows, their padding and what is left of the last line, which are zero.
+    pub fn all_lines(&self) -> &[Line] {
+        self.memory.all()
+    }
+
+    /// The same to write; what is zero must stay so.
+    pub fn all_lines_mut(&mut self) -> &mut [Line] {
+        self.memory.all_mut()
+    }
+
     /// The matrix, borrowed to write.
     pub fn view_mut(&mut self) -> MatrixMut<'_> {
         let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];

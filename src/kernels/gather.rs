@@ -13,19 +13,9 @@ use crate::dense::{LINE, Line, MatrixRef};
 /// Rows are asked for so many entries before they are summed, across the ends of rows: a few microseconds of memory's time.
 const AHEAD: usize = 24;
 
-/// Lines of a row from which on it is wide: its weights, as many rows of it, are a megabyte.
-pub const WIDE: usize = 32;
-
 /// Lines that a gathered row takes; narrow rows take one.
 pub fn lines_per_row(cols: usize) -> usize {
     cols.div_ceil(LINE)
-}
-
-/// Lines from one gathered row to the next. Wide rows would lie a power of two apart, so that the same lines of all of them
-/// fight for one set of the first cache: they are kept apart by a line.
-pub fn line_stride(cols: usize) -> usize {
-    let lines = lines_per_row(cols);
-    if lines >= WIDE { lines + 1 } else { lines }
 }
 
 /// The entries of a row, the first ones of a slice that goes on to the end of the operator.
@@ -105,18 +95,15 @@ impl Weight for ValuesAndScales<'_> {
     }
 }
 
-/// Gathers rows into `out`, [`lines_per_row`] lines a row, `stride` from row to row, padding zero.
+/// Gathers rows into `out`, [`lines_per_row`] lines a row, padding zero.
 #[inline(always)]
 pub fn rows<L: Lanes>(
     adjacency: &AdjacencyRef<'_>,
     from: MatrixRef<'_>,
     rows: Range<usize>,
-    stride: usize,
     out: &mut [Line],
 ) {
-    let per_row = lines_per_row(from.cols());
-    for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
-        let out = &mut out[..per_row];
+    for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
         let range = adjacency.range(row);
         let entries = Entries {
             neighbours: &adjacency.neighbours()[range.start..],
@@ -137,10 +124,9 @@ pub fn rows<L: Lanes>(
 
 /// The rows themselves, in the layout of [`rows`].
 #[inline(always)]
-pub fn copy(from: MatrixRef<'_>, rows: Range<usize>, stride: usize, out: &mut [Line]) {
-    let per_row = lines_per_row(from.cols());
-    for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
-        let out: &mut [f32] = bytemuck::cast_slice_mut(&mut out[..per_row]);
+pub fn copy(from: MatrixRef<'_>, rows: Range<usize>, out: &mut [Line]) {
+    for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
+        let out: &mut [f32] = bytemuck::cast_slice_mut(out);
         let row = from.padded_row(row);
         out[..row.len()].copy_from_slice(row);
         out[row.len()..].fill(0.0);

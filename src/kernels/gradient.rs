@@ -114,12 +114,12 @@ impl Kernel for Gather<'_> {
             let at = row - self.rows.start;
             if stride < LINE {
                 let mut line = [Line([0.0; LINE])];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, 1, &mut line);
+                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, &mut line);
                 self.to.padded_row_mut(at).copy_from_slice(&line[0].0[..stride]);
             } else {
                 let per_row = stride / LINE;
                 let out = &mut self.to.lines_mut()[at * per_row..][..per_row];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, per_row, out);
+                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, out);
             }
         }
     }
@@ -175,15 +175,14 @@ impl Kernel for Outer<'_> {
         let width = self.g.cols().next_multiple_of(Isa::TILE);
         let zero = Line([0.0; LINE]);
         let mut sums = vec![zero; width * per_row];
-        let stride = gather::line_stride(self.x.cols());
-        let mut gathered = vec![zero; TILE * stride];
+        let mut gathered = vec![zero; TILE * per_row];
         let mut factors = vec![0.0; TILE * width];
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + TILE);
             match &self.adjacency {
-                Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows.clone(), stride, &mut gathered),
-                None => gather::copy(self.x, rows.clone(), stride, &mut gathered),
+                Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows.clone(), &mut gathered),
+                None => gather::copy(self.x, rows.clone(), &mut gathered),
             }
             for (row, factors) in rows.clone().zip(factors.chunks_exact_mut(width)) {
                 factors[..self.g.cols()].copy_from_slice(self.g.row(row));
@@ -194,7 +193,7 @@ impl Kernel for Outer<'_> {
                     for (offset, sum) in sum.iter_mut().enumerate() {
                         *sum = L::load(&sums[(first + offset) * per_row + line]);
                     }
-                    let tile = gathered.chunks_exact(stride).zip(factors.chunks_exact(width));
+                    let tile = gathered.chunks_exact(per_row).zip(factors.chunks_exact(width));
                     for (gathered, factors) in tile.take(rows.len()) {
                         let x = L::load(&gathered[line]);
                         for (sum, &g) in sum.iter_mut().zip(&factors[first..first + ROWS]) {

@@ -16,6 +16,7 @@ mod change;
 mod derivative;
 mod gather;
 pub mod gradient;
+pub mod mixing;
 mod relations;
 mod selected;
 mod selection;

@@ -5,11 +5,12 @@
 //! training     mean, variance over the rows (the variance over n, not n - 1)
 //! evaluation   mean, variance are the running ones
 //! forward      z = (x - mean) / sqrt(variance + EPSILON), y = scale z + shift
-//! running      r <- (1 - MOMENTUM) r + MOMENTUM s, s the mean, or the variance over n - 1
+//! running      r <- (1 - MOMENTUM) r + MOMENTUM s, s the mean, or the variance over n - 1; the first r is s
 //! backward     dscale = sum z g, dshift = sum g, dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
 //! ```
 //!
-//! Constants and the two variances are PyTorch's, so that figures compare. A single row has no variance: in training it is
+//! Constants and the two variances are PyTorch's, so that figures compare, but for the first batch, which takes the place of what
+//! statistics begin with: states far smaller than 1 would be normalised by a variance of 1 for dozens of steps. A single row has no variance: in training it is
 //! normalised as in evaluation, by the running statistics, which are constants of its backward and stay as they are. Without
 //! rows nothing changes and gradients are zero.
 //!
@@ -83,6 +84,12 @@ impl RunningStatistics {
         Self { mean: Matrix::zeros(1, width), variance: Matrix::from_fn(1, width, |_, _| 1.0) }
     }
 
+    /// Whether no batch moved them yet.
+    fn is_first(&self) -> bool {
+        let is = |row: &[f32], value: f32| row.iter().all(|&x| x == value);
+        is(self.mean.row(0), 0.0) && is(self.variance.row(0), 1.0)
+    }
+
     /// Names in files, of mean and variance, where the normalisation is that of `part` (`layer0`).
     pub fn names(part: &str) -> [String; 2] {
         ["mean", "variance"].map(|what| format!("{part}.norm.{what}"))
@@ -136,9 +143,8 @@ impl BatchNorm {
                 *sum += (f64::from(x) - mean).powi(2);
             }
         });
-        let keep = |old: &mut f32, new: f64| {
-            *old = ((1.0 - MOMENTUM) * f64::from(*old) + MOMENTUM * new) as f32;
-        };
+        let share = if running.is_first() { 1.0 } else { MOMENTUM };
+        let keep = |old: &mut f32, new: f64| *old = ((1.0 - share) * f64::from(*old) + share * new) as f32;
         let (means, variances) = (running.mean.row_mut(0), running.variance.row_mut(0));
         for (((mean, inverse), old_mean), old) in mean.iter().zip(inverse).zip(means).zip(variances) {
             keep(old_mean, *mean);
@@ -344,6 +350,24 @@ mod tests {
     fn pairs(running: &RunningStatistics) -> Vec<(f64, f64)> {
         let (mean, variance) = (running.mean.row(0), running.variance.row(0));
         mean.iter().zip(variance).map(|(&mean, &variance)| (mean.into(), variance.into())).collect()
+    }
+
+    #[test]
+    fn the_first_batch_takes_the_place_of_the_first_statistics() {
+        let x = Random(9).matrix(20, 3);
+        let norm = BatchNorm::new(3);
+        let (values, mut running) = (norm.initial(), RunningStatistics::new(3));
+        let views: Vec<_> = values.iter().map(Matrix::view).collect();
+        let (mut memory, mut y) = (BatchNormMemory::default(), Matrix::zeros(20, 3));
+        norm.train(&views, x.view(), &mut running, &mut memory, y.view_mut());
+        for ((mean, variance), expected) in pairs(&running).into_iter().zip(moments(&wide(&x))) {
+            assert!((mean - expected.0).abs() < 1e-6 && (variance - expected.1 * 20.0 / 19.0).abs() < 1e-6);
+        }
+        let before = pairs(&running);
+        let other = Matrix::from_fn(20, 3, |i, k| 5.0 + x.row(i)[k]);
+        norm.train(&views, other.view(), &mut running, &mut memory, y.view_mut());
+        let moved = pairs(&running);
+        assert!(moved.iter().zip(before).all(|(new, old)| (new.0 - old.0 - 0.5).abs() < 1e-5));
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
 //!
 //! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the vectors of two
-//! certificates; a second buffer only where no contraction is certified. All of it is allocated once.
+//! certificates; a second buffer only where no contraction is certified, and those of acceleration where a solve is slow. All
+//! of it is allocated once.
 
 use rayon::prelude::*;
 
@@ -19,7 +20,9 @@ use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
 use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
-use crate::solver::{Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, truncated};
+use crate::solver::{
+    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, truncated,
+};
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
@@ -45,6 +48,8 @@ struct Side<'g> {
     adjacency: &'g [AdjacencyRef<'g>],
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
+    /// Of a graph without cycles: rows after all that they gather from.
+    order: Option<Vec<u32>>,
     certificate: Option<Certificate>,
     /// The vectors of the last certificate that held.
     kept: Option<Vectors>,
@@ -64,6 +69,8 @@ pub struct Equilibrium<'g> {
     activation: Activation,
     radius: Option<f64>,
     searches: bool,
+    /// Whether a certificate is searched for where closed forms give none.
+    falls_back: bool,
     forward: Side<'g>,
     backward: Side<'g>,
     scratch: SweepScratch,
@@ -87,13 +94,21 @@ impl<'g> Equilibrium<'g> {
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
-            Side { adjacency, weights, blocks, certificate: None, kept: None }
+            Side {
+                adjacency,
+                weights,
+                blocks,
+                order: ordered::order(adjacency),
+                certificate: None,
+                kept: None,
+            }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
             activation,
             radius: operators.spectral_radius(),
             searches: true,
+            falls_back: true,
             scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
             forward,
             backward,
@@ -121,13 +136,23 @@ impl<'g> Equilibrium<'g> {
         self.searches = false;
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified.
-    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool) -> u64 {
+    /// The same, content with whatever closed forms say: for the steps of training on many graphs. Their solves are watched by
+    /// their residuals; what is evaluated is certified.
+    pub fn certify_closed_forms(&mut self) {
+        (self.searches, self.falls_back) = (false, false);
+    }
+
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; acceleration of this depth
+    /// included, 0 for none.
+    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, depth: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
-        let (matrices, signs) = if has_adjoint { (5, signs) } else { (3, 0) };
+        let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
+        let workspace = Workspace::bytes(nodes as usize, width as usize, false, depth);
         // And two vectors of the norm for each direction.
-        matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8))
+        let fixed =
+            matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8));
+        fixed.saturating_add(workspace)
     }
 
     /// Width of the state.
@@ -162,7 +187,8 @@ impl<'g> Equilibrium<'g> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
-        self.forward.certify(self.activation, self.radius, self.searches, None);
+        let effort = [self.searches, self.falls_back];
+        self.forward.certify(self.activation, self.radius, effort, None);
         self.keep_best_where_needed();
         let terms = self.forward.terms();
         let sweep = Sweep {
@@ -172,14 +198,13 @@ impl<'g> Equilibrium<'g> {
             scratch: &self.scratch,
         };
         let certificate = self.forward.certificate.as_ref();
-        fixed_point::forward(
-            &sweep,
-            self.activation,
-            certificate,
-            params,
-            &mut self.state,
-            &mut self.workspace,
-        )
+        let (activation, state, workspace) = (self.activation, &mut self.state, &mut self.workspace);
+        match &self.forward.order {
+            Some(order) if params.method.takes_order() => {
+                ordered::forward(&sweep, activation, order, certificate, params, state, workspace)
+            }
+            _ => fixed_point::forward(&sweep, activation, certificate, params, state, workspace),
+        }
     }
 
     /// Solves for G with the weights of the last forward solve, from the G at hand.
@@ -198,7 +223,8 @@ impl<'g> Equilibrium<'g> {
         }
         if backward == Backward::Exact {
             let hint = self.forward.kept.as_ref().and_then(|kept| kept.u.as_ref());
-            self.backward.certify(self.activation, self.radius, self.searches, hint);
+            let effort = [self.searches, self.falls_back];
+            self.backward.certify(self.activation, self.radius, effort, hint);
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
@@ -220,7 +246,12 @@ impl<'g> Equilibrium<'g> {
         match backward {
             Backward::Exact => {
                 let certificate = self.backward.certificate.as_ref();
-                fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace)
+                match &self.backward.order {
+                    Some(order) if params.method.takes_order() => {
+                        ordered::adjoint(&sweep, derivative, order, certificate, params, adjoint, workspace)
+                    }
+                    _ => fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace),
+                }
             }
             Backward::Truncated { steps, damping } => {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
@@ -258,14 +289,14 @@ impl Side<'_> {
         &mut self,
         activation: Activation,
         radius: Option<f64>,
-        searches: bool,
+        [searches, falls_back]: [bool; 2],
         hint: Option<&Vec<f32>>,
     ) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= GOOD);
-        let closed = || Some(Certificate::closed(&terms, slope)).filter(Certificate::holds);
+        let closed = || Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds());
         let kept = kept.or_else(|| if searches { None } else { closed() });
         let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {

@@ -11,6 +11,7 @@ use super::operators::Operators;
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};
 use crate::kernels::{AdjacencyRef, PackedWeights, gradient};
+use crate::parallel::RowBlocks;
 
 /// The map on a graph.
 pub struct Feed<'g> {
@@ -75,7 +76,9 @@ impl<'g> Feed<'g> {
         let own = self.shape.own().map(|own| pack(values[own]));
         let terms = sweep::terms(&adjacency[..gathered], &packed);
         let blocks = match &own {
-            Some(own) if terms.is_empty() => sweep::plain_blocks(from.rows(), own.inner()),
+            Some(own) if terms.is_empty() => {
+                RowBlocks::balanced(from.rows(), &[], own.inner() as u64 / 8 + 1)
+            }
             _ => sweep::blocks(&terms),
         };
         let widths = vec![from.cols(); gathered + usize::from(own.is_some())];

@@ -4,6 +4,7 @@
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};
 use crate::kernels::{Isa, PackedWeights};
+use crate::parallel::RowBlocks;
 
 /// to = x V^T + bias
 pub fn forward(v: MatrixRef<'_>, bias: Option<&[f32]>, x: MatrixRef<'_>, to: MatrixMut<'_>) {
@@ -16,7 +17,7 @@ pub fn backward(v: MatrixRef<'_>, g: MatrixRef<'_>, to: MatrixMut<'_>) {
 }
 
 fn multiply(packed: &PackedWeights, bias: Option<&[f32]>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
-    let blocks = sweep::plain_blocks(from.rows(), packed.inner());
+    let blocks = RowBlocks::balanced(from.rows(), &[], packed.inner() as u64 / 8 + 1);
     let scratch = SweepScratch::with_widths(&[packed.inner()], packed.outer(), Isa::chosen());
     sweep::product(&blocks, &[], Some(packed), bias, from, to, &scratch);
 }

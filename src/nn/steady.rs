@@ -27,7 +27,7 @@ use super::{elementwise, linear, propagate, random};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
 use crate::solver::fixed_point::Stopped;
-use crate::solver::{SolveInfo, SolveParams};
+use crate::solver::{Choice, SolveInfo, SolveParams, Used};
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
@@ -152,11 +152,13 @@ impl Map for SteadyOnGraph<'_> {
         let (contraction, certified_error) = (None, None);
         Some(SolveInfo {
             sweeps,
+            row_updates: (sweeps * memory.state.rows()) as u64,
             relative_residual: residual,
             contraction,
             certified_error,
             converged,
             stopped,
+            choice: Choice::asked(Used::Plain),
             seconds,
         })
     }

@@ -52,14 +52,6 @@ impl RowBlocks {
         Self { bounds }
     }
 
-    /// The same with bounds at the next multiples of `rows` rows: blocks that end within a tile of work leave it to one of them.
-    pub fn in_tiles(mut self, rows: usize) -> Self {
-        let all = self.rows();
-        self.bounds.iter_mut().for_each(|bound| *bound = bound.next_multiple_of(rows.max(1)).min(all));
-        self.bounds.dedup();
-        self
-    }
-
     /// Number of blocks.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
@@ -143,16 +135,6 @@ mod tests {
         assert!((0..blocks.len()).any(|block| blocks.range(block) == (500..501)));
         assert!(RowBlocks::parts(1000, &[&offsets], 2, 8).len() <= 16);
         assert!(RowBlocks::balanced(0, &[&[0]], 1).is_empty());
-    }
-
-    #[test]
-    fn blocks_in_tiles_cover_all_rows_and_end_at_tiles() {
-        let blocks = RowBlocks::with_work(1000, &[], 1, 70).in_tiles(96);
-        assert_eq!((blocks.rows(), blocks.range(0)), (1000, 0..96));
-        assert!((0..blocks.len() - 1).all(|block| blocks.range(block).end % 96 == 0));
-        assert!((0..blocks.len()).all(|block| !blocks.range(block).is_empty()));
-        assert_eq!(RowBlocks::with_work(5, &[], 1, 2).in_tiles(96).len(), 1);
-        assert!(RowBlocks::balanced(0, &[&[0]], 1).in_tiles(96).is_empty());
     }
 
     #[test]

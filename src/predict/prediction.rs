@@ -132,6 +132,12 @@ impl<'g> Predictor<'g> {
         Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
     }
 
+    /// The model with its memory on all graphs at once, that of adjoints included: for measurements.
+    pub fn on_graph(self) -> (Ignn, OnGraph<'g>) {
+        let on = OnGraph::with_input(&self.model, self.operators, self.input, true);
+        (self.model, on)
+    }
+
     /// Solves the equilibria from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
     pub fn solve(self, params: &SolveParams) -> Result<Prediction, PredictError> {
         let Self { mut model, place, operators, input, graphs } = self;

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use super::certificate::Certificate;
 use super::fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped, blame, relative_residual};
+use super::method::{Choice, Used};
 use crate::dense::SharedMatrix;
 use crate::kernels::sweep::Sweep;
 use crate::kernels::{Activation, Change, Derivative, Norm};
@@ -100,11 +101,13 @@ fn run(
     let size = certificate.size(state.rows(), |i| state.row(i));
     Ok(SolveInfo {
         sweeps,
+        row_updates: (sweeps * state.rows()) as u64,
         relative_residual: relative_residual(&change, params.measure),
         contraction: Some(certificate.q),
         certified_error: certificate.error_of_read(change.weighted, size, sweep.input, activation),
         converged: stopped == Stopped::Converged,
         stopped,
+        choice: Choice::asked(Used::Asynchronous),
         seconds: start.elapsed().as_secs_f64(),
     })
 }

@@ -25,7 +25,7 @@
 use rayon::prelude::*;
 
 use super::entries::{self, ROWS_A_TASK, Sums, divide};
-use crate::dense::MatrixRef;
+use crate::dense::{LINE, MatrixRef};
 use crate::kernels::sweep::Term;
 use crate::kernels::{Activation, Norm, PackedWeights};
 
@@ -227,13 +227,24 @@ impl Certificate {
 /// (|P|^T v)_k / v_k for every k, rounded up.
 pub(super) fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f64> {
     let weight = |k: usize| v.map_or(1.0, |v| f64::from(v[k]));
-    let inner = weights.inner();
-    let slack = 1.0 + (inner + 4) as f64 * f64::EPSILON;
-    let ratio = |k: usize| {
-        let sum: f64 = (0..inner).map(|l| f64::from(weights.at(l, k)).abs() * weight(l)).sum();
-        sum * slack / weight(k)
-    };
-    (0..weights.outer()).map(ratio).collect()
+    let slack = 1.0 + (weights.inner() + 4) as f64 * f64::EPSILON;
+    let sums = column_sums(weights, weight);
+    sums.iter().enumerate().map(|(k, sum)| sum * slack / weight(k)).collect()
+}
+
+/// (|P|^T v)_k for every k; panel by panel, as the weights lie in memory.
+pub(super) fn column_sums(weights: &PackedWeights, v: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+    let v: Vec<f64> = (0..weights.inner()).map(v).collect();
+    let mut sums = vec![0.0f64; weights.outer()];
+    let panels = sums.par_chunks_mut(LINE).enumerate().with_min_len(4);
+    panels.for_each(|(panel, sums)| {
+        let mut whole = [0.0f64; LINE];
+        for (line, v) in weights.panel(panel).iter().zip(&v) {
+            whole.iter_mut().zip(&line.0).for_each(|(sum, &x)| *sum += f64::from(x).abs() * v);
+        }
+        sums.copy_from_slice(&whole[..sums.len()]);
+    });
+    sums
 }
 
 /// The smallest and the largest weight; `None` where one is no weight that quotients could take.

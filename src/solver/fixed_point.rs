@@ -7,15 +7,21 @@
 //! is, and [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin.
 //! The same bits for any number of threads.
 //!
+//! Acceleration ([`super::anderson`]): a solve that has many sweeps to go at the rate of its first ones goes on from states
+//! proposed by what its sweeps did. A sweep that moves a proposal much more than the best before it drops what led there, and after some of these sweeps
+//! go on alone. The result is always what a sweep wrote, and residual and certificate are that sweep's.
+//!
 //! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state
-//! that a sweep moved least is kept, by turning three buffers around instead of copying. Memory: the state and its
-//! [`Workspace`].
+//! that a sweep moved least is kept. States are buffers by their place: none is ever copied. Memory: the state and
+//! its [`Workspace`].
 
 use std::time::Instant;
 
 use serde::Serialize;
 
+use super::anderson::{DEPTH, History};
 use super::certificate::{Certificate, ErrorBound};
+use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::sweep::Sweep;
@@ -27,6 +33,13 @@ pub const TOLERANCE: f64 = 1e-5;
 pub const MAX_SWEEPS: usize = 300;
 /// Default of [`SolveParams::patience`].
 pub const PATIENCE: usize = 20;
+
+/// At the rate of its sweeps a solve with more than so many to go is accelerated.
+const FEW: f64 = 8.0;
+/// A sweep that moves the state by more than this times the least before has left the way.
+const GROWTH: f32 = 4.0;
+/// After so many of them a solve goes on without proposals.
+const FAILURES: usize = 3;
 
 /// States smaller than this are taken for zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
@@ -45,6 +58,10 @@ pub struct SolveParams {
     pub patience: usize,
     /// What the residual is relative to.
     pub measure: Measure,
+    /// How it is solved.
+    pub method: Method,
+    /// Sweeps that acceleration looks back on, at most [`super::anderson::MAX_DEPTH`].
+    pub depth: usize,
 }
 
 /// What a residual is relative to.
@@ -63,7 +80,14 @@ pub enum Measure {
 
 impl Default for SolveParams {
     fn default() -> Self {
-        Self { tolerance: TOLERANCE, max_sweeps: MAX_SWEEPS, patience: PATIENCE, measure: Measure::default() }
+        Self {
+            tolerance: TOLERANCE,
+            max_sweeps: MAX_SWEEPS,
+            patience: PATIENCE,
+            measure: Measure::default(),
+            method: Method::default(),
+            depth: DEPTH,
+        }
     }
 }
 
@@ -86,6 +110,8 @@ pub enum Stopped {
 pub struct SolveInfo {
     /// Sweeps made.
     pub sweeps: usize,
+    /// Rows that were computed.
+    pub row_updates: u64,
     /// By the measure asked for, of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
@@ -96,6 +122,9 @@ pub struct SolveInfo {
     pub converged: bool,
     /// Why it stopped.
     pub stopped: Stopped,
+    /// How it was solved, and why so.
+    #[serde(flatten)]
+    pub choice: Choice,
     /// Wall time.
     pub seconds: f64,
 }
@@ -117,11 +146,13 @@ impl SolveInfo {
             };
             Self {
                 sweeps: sum.sweeps + next.sweeps,
+                row_updates: sum.row_updates + next.row_updates,
                 relative_residual: sum.relative_residual.max(next.relative_residual),
                 contraction: worse(sum.contraction, next.contraction),
                 certified_error: error(sum.certified_error, next.certified_error),
                 converged: sum.converged && next.converged,
                 stopped: if sum.converged { next.stopped } else { sum.stopped },
+                choice: sum.choice.together(next.choice),
                 seconds: sum.seconds + next.seconds,
             }
         }))
@@ -256,69 +287,207 @@ impl Solve<'_> {
         let start = Instant::now();
         let certificate = self.certificate.filter(|certificate| certificate.holds());
         assert!(
-            certificate.is_some() || workspace.best.is_some(),
+            certificate.is_some() || workspace.keeps_best(),
             "a solve without certificate keeps its best"
         );
+        // Among the buffers while it lasts: every state is a place there.
+        let empty = Matrix::zeros(0, state.cols());
+        workspace.buffers.push(std::mem::replace(state, empty));
+        let mut walk = Walk::new(workspace.buffers.len() - 1, certificate.is_some(), self.params);
+        let ended = self.iterate(step, certificate, &mut walk, workspace);
+        *state = workspace.buffers.swap_remove(walk.at);
+        let stopped = ended?;
+        let error = |certificate: &Certificate| {
+            certificate.error(walk.moved, state.view(), self.sweep.input, self.activation)
+        };
+        Ok(SolveInfo {
+            sweeps: walk.sweeps,
+            row_updates: (walk.sweeps * state.rows()) as u64,
+            relative_residual: walk.residual,
+            contraction: certificate.map(|certificate| certificate.q),
+            certified_error: if walk.sweeps > 0 { certificate.and_then(error) } else { None },
+            converged: stopped == Stopped::Converged,
+            stopped,
+            choice: walk.choice,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Sweeps until one of the reasons to stop; the result is the buffer that the walk is at.
+    fn iterate(
+        &self,
+        step: impl Fn(Norm<'_>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
+        certificate: Option<&Certificate>,
+        walk: &mut Walk,
+        workspace: &mut Workspace,
+    ) -> Result<Stopped, SolveError> {
         let by_row = self.params.measure == Measure::Row;
         let mut norm = certificate.map(Certificate::norm).unwrap_or_default();
         norm.rows = by_row.then_some(0.0);
-        let (mut least, mut best_residual, mut since) = (f32::INFINITY, f64::INFINITY, 0);
-        // The residual and the movement that belong to what `state` will be.
-        let (mut residual, mut moved) = (f64::INFINITY, f32::INFINITY);
-        let mut stopped = Stopped::MaxSweeps;
-        let mut sweeps = 0;
-        while sweeps < self.params.max_sweeps {
-            let change = step(norm, state.view(), workspace.next.view_mut());
-            sweeps += 1;
+        let mut since = 0;
+        while walk.sweeps < self.params.max_sweeps {
+            walk.propose(workspace);
+            let to = walk.target(workspace);
+            let (from, next) = workspace.from_to(walk.at, to);
+            let change = step(norm, from.view(), next.view_mut());
+            walk.sweeps += 1;
             if !change.finite {
-                return Err(blame(self.sweep, self.direction, sweeps, Some(state.view())));
+                return Err(blame(self.sweep, self.direction, walk.sweeps, Some(from.view())));
             }
             norm.rows = norm.rows.map(|_| change.state * FADED);
-            residual = relative_residual(&change, self.params.measure);
-            moved = change.weighted;
+            let residual = relative_residual(&change, self.params.measure);
+            walk.moved = change.weighted;
             // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
             // for a while (a wave along a chain).
-            let measure = if certificate.is_some() { moved } else { change.largest };
-            let better = measure < least;
+            let measure = if certificate.is_some() { change.weighted } else { change.largest };
+            let better = measure < walk.least;
             since = if better { 0 } else { since + 1 };
-            if better {
-                (least, best_residual) = (measure, residual);
+            if better && certificate.is_none() {
+                // It was read: the residual is that of this state, not of the one written.
+                walk.best = Some((walk.at, residual));
             }
-            // `state` was read and `next` written: the residual is that of `state`.
-            match &mut workspace.best {
-                Some(best) if certificate.is_none() && better => std::mem::swap(state, best),
-                _ => {}
-            }
-            std::mem::swap(state, &mut workspace.next);
+            walk.took(to, residual, measure);
             if residual <= self.params.tolerance {
-                stopped = Stopped::Converged;
-                break;
+                return Ok(Stopped::Converged);
             }
             if since >= self.params.patience && !by_row {
-                stopped = Stopped::Stagnated;
-                break;
+                if !walk.fall_back() {
+                    walk.back_to_best();
+                    return Ok(Stopped::Stagnated);
+                }
+                since = 0;
             }
         }
-        if stopped != Stopped::Converged
-            && certificate.is_none()
-            && sweeps > 0
-            && let Some(best) = &mut workspace.best
-        {
-            std::mem::swap(state, best);
-            residual = best_residual;
-        }
-        let error = |certificate: &Certificate| {
-            certificate.error(moved, state.view(), self.sweep.input, self.activation)
+        walk.back_to_best();
+        Ok(Stopped::MaxSweeps)
+    }
+}
+
+/// Where a solve is, and how it goes on: which buffer holds the state, and what acceleration remembers.
+struct Walk {
+    /// The buffer of the newest state that a sweep wrote, or that was proposed.
+    at: usize,
+    sweeps: usize,
+    residual: f64,
+    moved: f32,
+    /// The smallest measure so far.
+    least: f32,
+    /// Of a solve without certificate: the buffer that a sweep moved least, and its residual.
+    best: Option<(usize, f64)>,
+    /// Present while proposals are made.
+    history: Option<History>,
+    /// The smallest measure since they are made.
+    least_since: f32,
+    /// How often a proposal made things worse.
+    failures: usize,
+    choice: Choice,
+    depth: usize,
+    is_certified: bool,
+    tolerance: f64,
+}
+
+impl Walk {
+    fn new(at: usize, is_certified: bool, params: &SolveParams) -> Self {
+        let (method, why) = match params.method {
+            Method::Auto => (Used::Plain, Why::Fast),
+            Method::Plain | Method::Ordered => (Used::Plain, Why::Asked),
+            Method::Anderson => (Used::Anderson, Why::Asked),
         };
-        Ok(SolveInfo {
-            sweeps,
-            relative_residual: residual,
-            contraction: certificate.map(|certificate| certificate.q),
-            certified_error: if sweeps > 0 { certificate.and_then(error) } else { None },
-            converged: stopped == Stopped::Converged,
-            stopped,
-            seconds: start.elapsed().as_secs_f64(),
-        })
+        Self {
+            at,
+            sweeps: 0,
+            residual: f64::INFINITY,
+            moved: f32::INFINITY,
+            least: f32::INFINITY,
+            best: None,
+            history: (params.method == Method::Anderson).then(|| History::new(params.depth)),
+            least_since: f32::INFINITY,
+            failures: 0,
+            choice: Choice { method, why, ..Choice::asked(method) },
+            depth: params.depth,
+            is_certified,
+            tolerance: params.tolerance,
+        }
+    }
+
+    /// Goes to a proposal, where it is time for one and there is one.
+    fn propose(&mut self, workspace: &mut Workspace) {
+        let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
+        let (buffers, mixing) = workspace.mixing();
+        // The best state stays: where the mixture would take its memory there is no proposal.
+        let pinned = self.best.map(|best| best.0);
+        match history.propose(buffers, mixing, pinned) {
+            Some(at) => {
+                self.at = at;
+                self.choice.proposals += 1;
+            }
+            None => history.clear(),
+        }
+    }
+
+    /// A buffer for the next sweep to write to.
+    fn target(&mut self, workspace: &mut Workspace) -> usize {
+        if let Some(history) = &mut self.history {
+            history.make_room();
+        }
+        let best = self.best.map(|best| best.0);
+        let is_used = |buffer: usize| {
+            let kept = self.history.as_ref().is_some_and(|history| history.uses(buffer));
+            buffer == self.at || Some(buffer) == best || kept
+        };
+        workspace.free(is_used)
+    }
+
+    /// A sweep wrote a buffer: goes there, and decides how to go on.
+    fn took(&mut self, to: usize, residual: f64, measure: f32) {
+        let rate = residual / self.residual;
+        let is_falling = measure < self.least;
+        self.least = self.least.min(measure);
+        self.residual = residual;
+        match &mut self.history {
+            Some(history) => {
+                if measure > GROWTH * self.least_since {
+                    // Worse than what sweeps alone would have given: forget what led here.
+                    history.clear();
+                    self.failures += 1;
+                    self.least_since = measure;
+                } else {
+                    history.note(self.at, to);
+                    self.least_since = self.least_since.min(measure);
+                }
+                if self.failures >= FAILURES {
+                    self.fall_back();
+                }
+            }
+            None if self.choice.why == Why::Fast => {
+                self.choice.rate = if rate.is_finite() { rate } else { 0.0 };
+                // Not below 1 where a wave travels: nobody knows how far. Where nothing is certified it may be that there is
+                // no equilibrium, or one that sweeps lead away from: only what converges by itself is hastened.
+                let to_go = (self.tolerance / residual).ln() / rate.min(1.0).ln();
+                if self.sweeps > 1 && to_go > FEW && (self.is_certified || is_falling) {
+                    self.history = Some(History::new(self.depth));
+                    self.choice = Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
+                }
+            }
+            None => {}
+        }
+        self.at = to;
+    }
+
+    /// No more proposals; whether there were any.
+    fn fall_back(&mut self) -> bool {
+        let fell = self.history.take().is_some();
+        if fell {
+            self.choice.why = Why::FellBack;
+        }
+        fell
+    }
+
+    /// Of a solve without certificate that did not converge, the best state is the result.
+    fn back_to_best(&mut self) {
+        if let Some((at, residual)) = self.best {
+            (self.at, self.residual) = (at, residual);
+        }
     }
 }
 

@@ -9,16 +9,22 @@
 //! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
+//! | [`anderson`] | fewer sweeps: where the last few are heading |
+//! | [`ordered`] | row after row, where no cycle passes through more than one |
+//! | [`method`] | what is asked for, what was taken, and why |
 //! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
 //! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
 //! | [`workspace`] | their memory |
 
+pub mod anderson;
 pub mod asynchronous;
 pub mod certificate;
 mod components;
 mod entries;
 pub mod fixed_point;
 pub mod graph_radii;
+pub mod method;
+pub mod ordered;
 pub mod posedness;
 pub mod projection;
 pub mod spectral;
@@ -33,6 +39,7 @@ pub mod workspace;
 pub use certificate::{Certificate, ErrorBound};
 pub use fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;
+pub use method::{Choice, Method, Used, Why};
 pub use posedness::{Condition, Posedness, Rescaling};
 pub use spectral::{SpectralBound, SpectralParams, Structure};
 pub use workspace::Workspace;

@@ -13,7 +13,7 @@
 
 use rayon::prelude::*;
 
-use super::certificate::{Certificate, column_ratios, largest, nan_max};
+use super::certificate::{Certificate, column_ratios, column_sums, largest, nan_max};
 use super::entries::{self, ROWS_A_TASK, Sums};
 use super::spectral::{SpectralBound, SpectralParams};
 use crate::kernels::sweep::Term;
@@ -228,13 +228,15 @@ impl Combined<'_> {
 /// The least v >= 1 with `sum_r factor_r |P_r|^T v <= target v`; `None` for all ones.
 pub(super) fn tight_columns(parts: &[(&PackedWeights, f64)], target: f64, slack: f64) -> Option<Vec<f32>> {
     let columns = parts.first()?.0.outer();
-    let sum = |(): &(), v: &[f64], k: usize| {
-        let column = |weights: &PackedWeights| -> f64 {
-            (0..weights.inner()).map(|l| f64::from(weights.at(l, k)).abs() * v[l]).sum()
-        };
-        parts.iter().map(|(weights, factor)| factor * column(weights)).sum()
+    let sums = |v: &[f64]| {
+        let mut all = vec![0.0; columns];
+        for (weights, factor) in parts {
+            let sums = column_sums(weights, |l| v[l]);
+            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += factor * sum);
+        }
+        all
     };
-    tighten(columns, target, slack, MAX_SWEEPS, |_| (), sum)
+    tighten(columns, target, slack, MAX_SWEEPS, sums, |sums: &Vec<f64>, _, k| sums[k])
 }
 
 /// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself: then the sums are

@@ -13,6 +13,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::fixed_point::{Measure, SolveError, SolveInfo, Stopped, blame, relative_residual};
+use super::method::{Choice, Used};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::sweep::Sweep;
@@ -37,25 +38,27 @@ pub fn adjoint(
     state.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
     let mut change = Change::NONE;
     for step in 1..=steps {
-        change = sweep.adjoint(derivative, Norm::default(), state.view(), workspace.next.view_mut());
+        change = sweep.adjoint(derivative, Norm::default(), state.view(), workspace.spare().view_mut());
         if !change.finite {
             return Err(blame(sweep, "adjoint", step, Some(state.view())));
         }
         if damping == 1.0 {
-            std::mem::swap(state, &mut workspace.next);
+            std::mem::swap(state, workspace.spare());
             continue;
         }
-        let (mut state, next) = (state.view_mut(), workspace.next.view());
+        let (mut state, next) = (state.view_mut(), workspace.spare().view());
         let chunks = state.padded_mut().par_chunks_mut(CHUNK).zip(next.padded().par_chunks(CHUNK));
         chunks.for_each(|(g, new)| g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g)));
     }
     Ok(SolveInfo {
         sweeps: steps,
+        row_updates: (steps * state.rows()) as u64,
         relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,
         converged: false,
         stopped: Stopped::Truncated,
+        choice: Choice::asked(Used::Truncated),
         seconds: start.elapsed().as_secs_f64(),
     })
 }

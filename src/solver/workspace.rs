@@ -1,41 +1,75 @@
-//! The memory of a solve beyond its result, allocated once: states to write to, and the certificate's best.
+//! The memory of a solve beyond its result: states to write to, the best one of a solve without certificate, and the
+//! states that acceleration looks back on.
 //! It holds buffers; what is in them between solves means nothing.
+//!
+//! The first buffers are made at once, those of acceleration when a solve turns out to be slow; all are kept from then on.
 
+use super::anderson;
 use crate::dense::{Matrix, stride};
+use crate::kernels::mixing::Mixing;
 
 /// Buffers of the state's shape.
 #[derive(Debug)]
 pub struct Workspace {
-    pub(super) next: Matrix,
-    /// Takes the best state of a solve that is not certified: where sweeps contract, the last one is the best.
-    pub(super) best: Option<Matrix>,
+    rows: usize,
+    cols: usize,
+    keeps_best: bool,
+    /// While a solve runs its state is among them, the last at first.
+    pub(super) buffers: Vec<Matrix>,
+    mixing: Option<Mixing>,
 }
 
 impl Workspace {
     /// For states of `rows` x `cols`. A solve without certificate needs `keep_best`: see [`super::fixed_point`].
     pub fn new(rows: usize, cols: usize, keep_best: bool) -> Self {
-        let best = keep_best.then(|| Matrix::zeros(rows, cols));
-        Self { next: Matrix::zeros(rows, cols), best }
+        let buffers = (0..1 + usize::from(keep_best)).map(|_| Matrix::zeros(rows, cols)).collect();
+        Self { rows, cols, keeps_best: keep_best, buffers, mixing: None }
     }
 
-    /// Bytes that [`Workspace::new`] takes; the state itself comes on top.
-    pub fn bytes(rows: usize, cols: usize, keep_best: bool) -> u64 {
+    /// Bytes that [`Workspace::new`] takes, and acceleration of a depth (0 for none); the state itself comes on top.
+    pub fn bytes(rows: usize, cols: usize, keep_best: bool, depth: usize) -> u64 {
         let state = (rows as u64).saturating_mul(stride(cols) as u64).saturating_mul(size_of::<f32>() as u64);
-        state.saturating_mul(1 + u64::from(keep_best))
+        state.saturating_mul((1 + usize::from(keep_best) + anderson::buffers(depth)) as u64)
     }
 
     /// A matrix of the state's shape that is free between solves.
     pub fn spare(&mut self) -> &mut Matrix {
-        &mut self.next
+        &mut self.buffers[0]
     }
 
     /// Whether solves without certificate can use it.
     pub fn keeps_best(&self) -> bool {
-        self.best.is_some()
+        self.keeps_best
     }
 
     /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
-        (self.next.rows(), self.next.cols())
+        (self.rows, self.cols)
+    }
+
+    /// Bytes that it takes now.
+    pub fn held(&self) -> u64 {
+        self.buffers.iter().map(|buffer| size_of_val(buffer.all_lines()) as u64).sum()
+    }
+
+    /// The first buffer that is not in use; a new one where all are.
+    pub(super) fn free(&mut self, is_used: impl Fn(usize) -> bool) -> usize {
+        let free = (0..self.buffers.len()).find(|&at| !is_used(at));
+        free.unwrap_or_else(|| {
+            self.buffers.push(Matrix::zeros(self.rows, self.cols));
+            self.buffers.len() - 1
+        })
+    }
+
+    /// A buffer to read and another one to write.
+    pub(super) fn from_to(&mut self, from: usize, to: usize) -> (&Matrix, &mut Matrix) {
+        let [from, to] = self.buffers.get_disjoint_mut([from, to]).expect("two buffers");
+        (from, to)
+    }
+
+    /// The buffers and the arithmetic over all of them.
+    pub(super) fn mixing(&mut self) -> (&mut [Matrix], &Mixing) {
+        let mixing = self.mixing.get_or_insert_with(|| Mixing::new(&self.buffers[0]));
+        (&mut self.buffers, mixing)
     }
 }

@@ -220,7 +220,7 @@ mod tests {
         let labels = [0, 1, 0, 1, 0, 1, 0, 0, 0, 0];
         assert_eq!(
             refusal(Some(&graphs(&labels)), 5),
-            "d: fold 3 has one class only, \"a\" (found 3 graphs of other classes for 5 folds, expected one for each fold at least): use --folds 3 or fewer"
+            "d: fold 0 has one class only, \"a\" (found 3 graphs of other classes for 5 folds, expected one for each fold at least): use --folds 3 or fewer"
         );
         assert_eq!(
             refusal(Some(&graphs(&[0; 10])), 5),

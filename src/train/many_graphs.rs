@@ -227,7 +227,8 @@ impl<'g> ManyGraphs<'g> {
         let rows = selection.first_row().iter().map(|&row| row as u64).collect();
         let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
         let mut on = on.with_ids(selection.source());
-        on.equilibria_mut().for_each(Equilibrium::certify_quickly);
+        let certify = if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
+        on.equilibria_mut().for_each(certify);
         let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
         let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();

@@ -148,16 +148,19 @@ pub mod testing {
 
     use super::*;
     use crate::solver::fixed_point::Stopped;
+    use crate::solver::{Choice, Used};
 
     /// A record with something in every field.
     pub fn record(epoch: u64) -> EpochRecord {
         let solve = SolveInfo {
             sweeps: 12,
+            row_updates: 1200,
             relative_residual: 1e-6,
             contraction: Some(0.9),
             certified_error: None,
             converged: true,
             stopped: Stopped::Converged,
+            choice: Choice::asked(Used::Plain),
             seconds: 0.5,
         };
         let part = |accuracy| PartRecord {

@@ -3,6 +3,7 @@
 
 mod ingest;
 mod roofline;
+mod solve;
 mod sweep;
 
 use anyhow::Result;
@@ -21,6 +22,7 @@ pub struct Command {
 #[derive(Debug, Subcommand)]
 enum What {
     Ingest(ingest::Ingest),
+    Solve(solve::Solve),
     Sweep(sweep::Sweep),
 }
 
@@ -29,6 +31,7 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         match self.what {
             What::Ingest(ingest) => ingest.run(session),
+            What::Solve(solve) => solve.run(session),
             What::Sweep(sweep) => sweep.run(session),
         }
     }

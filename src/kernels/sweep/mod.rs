@@ -11,6 +11,7 @@
 
 mod finish;
 mod in_place;
+mod ordered;
 mod pass;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,8 @@ use crate::dense::{Matrix, MatrixMut, MatrixRef, SharedMatrix};
 use crate::parallel::{self, RowBlocks};
 use finish::{Activate, AddBias, Differentiate, Finish};
 use in_place::{InPlace, InPlaceBlock};
+use ordered::Ordered;
+pub use ordered::Settled;
 use pass::{Block, Gathered, Pass, Tile};
 
 /// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
@@ -63,7 +66,7 @@ impl SweepScratch {
 
     /// Memory for products of `width` columns whose parts are gathered from rows of these widths.
     pub fn with_widths(widths: &[usize], width: usize, isa: Isa) -> Self {
-        let lines = widths.iter().map(|&width| gather::line_stride(width)).sum();
+        let lines = widths.iter().map(|&width| gather::lines_per_row(width)).sum();
         let tile = Tile::new(lines, gather::lines_per_row(width));
         let tiles = (0..parallel::threads()).map(|_| Mutex::new(tile.clone())).collect();
         Self { isa, tiles, tables: Mutex::default() }
@@ -94,20 +97,7 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
     // Multiplying a row takes about as long as gathering an eighth of its width in neighbours.
     let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
-    let lines = terms.iter().map(|term| gather::line_stride(term.weights.inner())).sum();
-    RowBlocks::balanced(rows, &offsets, row_work).in_tiles(whole_tiles(lines))
-}
-
-/// Rows that blocks should be whole multiples of, where gathered rows take so many lines: a tile that is cut short reads all
-/// the weights for few rows, which counts where they are wide.
-fn whole_tiles(lines: usize) -> usize {
-    if lines >= gather::WIDE { pass::tile_rows(lines) } else { 1 }
-}
-
-/// Blocks of rows for products with a single matrix, nothing gathered.
-pub fn plain_blocks(rows: usize, inner: usize) -> RowBlocks {
-    let tiles = whole_tiles(gather::line_stride(inner));
-    RowBlocks::balanced(rows, &[], inner as u64 / 8 + 1).in_tiles(tiles)
+    RowBlocks::balanced(rows, &offsets, row_work)
 }
 
 /// What stays the same from sweep to sweep.
@@ -186,6 +176,57 @@ impl Sweep<'_> {
             assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
         }
         self.run_in_place(Differentiate { input: self.input, derivative }, norm, state, writes)
+    }
+
+    /// X by rows in an order in which no row gathers from a later one: each is settled before the next, on one thread. A row
+    /// that gathers from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn forward_in_order(
+        &self,
+        activation: Activation,
+        order: &[u32],
+        (tolerance, repeats): (f32, usize),
+        state: MatrixMut<'_>,
+    ) -> Settled {
+        self.run_in_order(Activate { input: self.input, activation }, order, (tolerance, repeats), state)
+    }
+
+    /// G likewise; see [`Sweep::forward_in_order`].
+    ///
+    /// # Panics
+    /// Where shapes do not fit.
+    pub fn adjoint_in_order(
+        &self,
+        derivative: Derivative<'_>,
+        order: &[u32],
+        (tolerance, repeats): (f32, usize),
+        state: MatrixMut<'_>,
+    ) -> Settled {
+        if let Some(shape) = derivative.shape() {
+            assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+        }
+        self.run_in_order(Differentiate { input: self.input, derivative }, order, (tolerance, repeats), state)
+    }
+
+    fn run_in_order(
+        &self,
+        finish: impl Finish,
+        order: &[u32],
+        (tolerance, repeats): (f32, usize),
+        state: MatrixMut<'_>,
+    ) -> Settled {
+        let shape = (state.rows(), state.cols());
+        assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
+        check(self.terms, None, self.blocks, shape, shape);
+        if shape.1 == 0 {
+            return Settled { updates: 0, is_finite: true };
+        }
+        let mut tile = self.scratch.tile();
+        let pass =
+            Ordered { terms: self.terms, finish, order, tolerance, repeats, state, scratch: &mut tile };
+        self.scratch.isa.run(pass)
     }
 
     fn run_in_place(

@@ -22,10 +22,6 @@ const FETCHED_LINES: usize = 4096;
 
 /// Rows of a tile whose rows take so many lines together.
 pub(super) fn tile_rows(lines: usize) -> usize {
-    if lines >= gather::WIDE {
-        // The weights come from beyond the second cache: once for as many rows as that can hold beside a panel.
-        return LARGEST_TILE;
-    }
     let rows = (TILE_LINES / lines.max(1)).clamp(SMALLEST_TILE, LARGEST_TILE);
     rows - rows % Isa::TILE
 }
@@ -66,22 +62,22 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Change {
         let pass = self.pass;
-        let stride = gather::line_stride(pass.from.cols());
+        let per_row = gather::lines_per_row(pass.from.cols());
         let segments = pass.terms.len() + usize::from(pass.plain.is_some());
-        let tile = tile_rows(stride * segments);
+        let tile = tile_rows(per_row * segments);
         let panels = self.to.cols().div_ceil(LINE);
-        self.scratch.check(tile * stride * segments, tile * panels, panels);
+        self.scratch.check(tile * per_row * segments, tile * panels, panels);
         self.scratch.invert(pass.norm.and_then(|norm| norm.v));
         let mut maxima = Maxima::<L>::new();
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + tile);
-            for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * stride)) {
-                gather::rows::<L>(&term.adjacency, term.from, rows.clone(), stride, out);
+            for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * per_row)) {
+                gather::rows::<L>(&term.adjacency, term.from, rows.clone(), out);
             }
             if pass.plain.is_some() {
-                let out = &mut self.scratch.gathered[pass.terms.len() * tile * stride..];
-                gather::copy(pass.from, rows.clone(), stride, out);
+                let out = &mut self.scratch.gathered[pass.terms.len() * tile * per_row..];
+                gather::copy(pass.from, rows.clone(), out);
             }
             // The next block is most often this thread's too.
             let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
@@ -118,18 +114,18 @@ impl<F: Finish> Block<'_, '_, F> {
         fetch: &mut Fetch,
     ) {
         let pass = self.pass;
-        let stride = gather::line_stride(pass.from.cols());
+        let per_row = gather::lines_per_row(pass.from.cols());
         let panels = self.to.cols().div_ceil(LINE);
         let weights = pass.terms.iter().map(|term| term.weights).chain(pass.plain);
         let Tile { gathered, products, addresses, .. } = &mut *self.scratch;
         let mut first = 0;
         while first < rows {
             let mut sums = [[L::splat(0.0); PANELS]; ROWS];
-            let at = first * stride;
-            for (weights, gathered) in weights.clone().zip(gathered.chunks_exact(tile * stride)) {
-                let gathered = &gathered[at..at + ROWS * stride];
+            let at = first * per_row;
+            for (weights, gathered) in weights.clone().zip(gathered.chunks_exact(tile * per_row)) {
+                let gathered = &gathered[at..at + ROWS * per_row];
                 let fetched = fetch.share(addresses);
-                sums = product::<L, ROWS, PANELS>(gathered, stride, weights, panel, fetched, sums);
+                sums = product::<L, ROWS, PANELS>(gathered, per_row, weights, panel, fetched, sums);
             }
             store(sums, &mut products[first * panels + panel..], panels);
             first += ROWS;
@@ -183,19 +179,19 @@ pub(super) fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
     }
 }
 
-/// Gathered rows, `stride` lines apart, times `PANELS` panels of the weights, added to `sums`.
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`.
 #[inline(always)]
 pub(super) fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
     gathered: &[Line],
-    stride: usize,
+    per_row: usize,
     weights: &PackedWeights,
     panel: usize,
     fetched: &[usize],
     mut sums: [[L; PANELS]; ROWS],
 ) -> [[L; PANELS]; ROWS] {
     let panels: [&[Line]; PANELS] = std::array::from_fn(|offset| weights.panel(panel + offset));
-    for block in 0..gather::lines_per_row(weights.inner()) {
-        let rows: [&[f32; LINE]; ROWS] = std::array::from_fn(|row| &gathered[row * stride + block].0);
+    for block in 0..per_row {
+        let rows: [&[f32; LINE]; ROWS] = std::array::from_fn(|row| &gathered[row * per_row + block].0);
         let first = block * LINE;
         let end = weights.inner().min(first + LINE);
         let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);

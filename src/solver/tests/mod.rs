@@ -1,5 +1,6 @@
 //! Solves held against f64: what is certified is true, and every way to the equilibrium leads there.
 
+mod accelerated;
 mod certificates;
 mod solves;
 

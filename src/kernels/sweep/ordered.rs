@@ -1,0 +1,119 @@
+//! Rows of a state one after the other, each settled before the next: what is left of a solve where no row gathers from a
+//! later one.
+//! One thread and one state; that the order is such is for the caller to know, and nothing breaks where it is not.
+//!
+//! What a row gathers from others is gathered and multiplied once; only its own loop is repeated, in cache.
+
+use super::super::PackedWeights;
+use super::super::gather;
+use super::super::simd::{Kernel, Lanes};
+use super::Term;
+use super::finish::{Finish, clear_padding, line_row};
+use super::pass::Tile;
+use crate::dense::{LINE, Line, MatrixMut};
+
+/// What became of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Products that were computed, one a row and one more for each repetition.
+    pub updates: u64,
+    /// Whether all of them are numbers.
+    pub is_finite: bool,
+}
+
+/// The pass.
+pub(super) struct Ordered<'p, F> {
+    pub terms: &'p [Term<'p>],
+    pub finish: F,
+    pub order: &'p [u32],
+    pub tolerance: f32,
+    pub repeats: usize,
+    pub state: MatrixMut<'p>,
+    pub scratch: &'p mut Tile,
+}
+
+impl<F: Finish> Kernel for Ordered<'_, F> {
+    type Output = Settled;
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Settled {
+        let (cols, stride) = (self.state.cols(), self.state.stride());
+        let panels = gather::lines_per_row(cols);
+        self.scratch.check(panels, 3 * panels, panels);
+        let (gathered, products) = (&mut self.scratch.gathered, &mut self.scratch.products);
+        let gathered = &mut gathered[..panels];
+        let (outer, rest) = products.split_at_mut(panels);
+        let (new, rest) = rest.split_at_mut(panels);
+        let old = &mut rest[..panels];
+        let zero = Line([0.0; LINE]);
+        let mut settled = Settled { updates: 0, is_finite: true };
+        for &row in self.order {
+            let row = row as usize;
+            outer.fill(zero);
+            let mut loops = false;
+            for term in self.terms {
+                gathered.fill(zero);
+                for (column, value) in term.adjacency.entries(row) {
+                    if column == row {
+                        loops = true;
+                        continue;
+                    }
+                    let (mut narrow, value) = ([zero], L::splat(value));
+                    let from = line_row(self.state.as_ref(), column, &mut narrow);
+                    for (sum, x) in gathered.iter_mut().zip(from) {
+                        L::load(x).mul_add(value, L::load(sum)).store(sum);
+                    }
+                }
+                multiply::<L>(gathered, term.weights, 1.0, outer);
+            }
+            let mut narrow = [zero];
+            old.copy_from_slice(line_row(self.state.as_ref(), row, &mut narrow));
+            for _ in 0..self.repeats.max(1) {
+                new.copy_from_slice(outer);
+                for term in self.terms.iter().filter(|_| loops) {
+                    for (_, value) in term.adjacency.entries(row).filter(|entry| entry.0 == row) {
+                        multiply::<L>(old, term.weights, value, new);
+                    }
+                }
+                self.finish.row::<L>(row, new);
+                clear_padding::<L>(new, cols);
+                settled.updates += 1;
+                let (mut moved, mut size) = (L::splat(0.0), L::splat(0.0));
+                for (old, new) in old.iter_mut().zip(&*new) {
+                    let x = L::load(new);
+                    moved = moved.max_bits(x.sub(L::load(old)).abs());
+                    size = size.max_bits(x.abs());
+                    x.store(old);
+                }
+                let largest = |lanes: L| lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max));
+                let (moved, size) = (f32::from_bits(largest(moved)), f32::from_bits(largest(size)));
+                if !size.is_finite() {
+                    settled.is_finite = false;
+                    return settled;
+                }
+                if !loops || moved <= self.tolerance * size {
+                    break;
+                }
+            }
+            if stride < LINE {
+                self.state.padded_row_mut(row).copy_from_slice(&old[0].0[..stride]);
+            } else {
+                self.state.lines_mut()[row * panels..][..panels].copy_from_slice(old);
+            }
+        }
+        settled
+    }
+}
+
+/// sums += factor * (row times the weights)
+#[inline(always)]
+fn multiply<L: Lanes>(row: &[Line], weights: &PackedWeights, factor: f32, sums: &mut [Line]) {
+    let row: &[f32] = bytemuck::cast_slice(row);
+    for (panel, sum) in sums.iter_mut().enumerate() {
+        let mut lanes = L::load(sum);
+        for (x, line) in row.iter().zip(&weights.panel(panel)[..weights.inner()]) {
+            lanes = L::load(line).mul_add(L::splat(x * factor), lanes);
+        }
+        lanes.store(sum);
+    }
+}

@@ -1,0 +1,83 @@
+//! How a solve finds its equilibrium: what is asked for, what was taken, and why.
+//! Words and numbers; the methods themselves are in `fixed_point`, `anderson` and `ordered`.
+
+use serde::Serialize;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// What the graph and the first sweeps ask for.
+    #[default]
+    Auto,
+    /// Sweeps alone.
+    Plain,
+    /// Anderson mixing from the start on.
+    Anderson,
+    /// Row after row where no cycle passes through more than one, sweeps elsewhere.
+    Ordered,
+}
+
+impl Method {
+    /// Whether the order of a graph without cycles is used.
+    pub fn takes_order(self) -> bool {
+        matches!(self, Self::Auto | Self::Ordered)
+    }
+}
+
+/// What was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Used {
+    /// Sweeps alone.
+    Plain,
+    /// Sweeps, and proposals from what they did.
+    Anderson,
+    /// Row after row, each settled before those that gather from it; then sweeps.
+    Ordered,
+    /// In place, by all threads at once.
+    Asynchronous,
+    /// A set number of damped sweeps.
+    Truncated,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// It was asked for.
+    Asked,
+    /// At the rate of its sweeps it had few to go.
+    Fast,
+    /// At the rate of its sweeps it had many to go.
+    Slow,
+    /// No cycle passes through more than one node.
+    Acyclic,
+    /// Proposals did not help, or the small system gave none: sweeps alone went on.
+    FellBack,
+}
+
+/// A method, why it was taken, and what it did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The method.
+    pub method: Used,
+    /// Why.
+    pub why: Why,
+    /// Residual of a sweep over that of the one before, when the choice was made; 0 where none was measured.
+    pub rate: f64,
+    /// States that were proposed.
+    pub proposals: usize,
+}
+
+impl Choice {
+    /// One that was asked for.
+    pub fn asked(method: Used) -> Self {
+        Self { method, why: Why::Asked, rate: 0.0, proposals: 0 }
+    }
+
+    /// Of two solves: the one that did more than sweep, proposals of both.
+    pub fn together(self, other: Self) -> Self {
+        let first = if self.method == Used::Plain { other } else { self };
+        Self { proposals: self.proposals + other.proposals, rate: self.rate.max(other.rate), ..first }
+    }
+}

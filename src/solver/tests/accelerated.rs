@@ -1,0 +1,263 @@
+//! Accelerated solves end where plain ones do, in fewer sweeps where these are many, and never go astray.
+
+use super::*;
+use crate::parallel::with_threads;
+
+fn with(method: Method, depth: usize) -> SolveParams {
+    SolveParams { tolerance: 1e-5, max_sweeps: 3000, method, depth, ..SolveParams::default() }
+}
+
+/// A path of nodes with loops, both ways, and a W >= 0 near the bound: hundreds of plain sweeps.
+fn slow(random: &mut Random, nodes: usize, activation: Activation) -> Equation {
+    let entries = (1..nodes).flat_map(|i| [(i - 1, i, 1.0), (i, i - 1, 1.0)]).collect();
+    let graph = Graph { nodes, entries };
+    let (incoming, outgoing) = Equation::directions(&graph, 2);
+    let m = 5;
+    let mut w = Matrix::from_fn(m, m, |i, k| random.unit() as f32 + if i == k { 2.0 } else { 0.0 });
+    for k in 0..m {
+        let norm: f32 = w.row(k).iter().sum();
+        w.row_mut(k).iter_mut().for_each(|x| *x *= 0.98 / norm);
+    }
+    let b = Matrix::from_fn(nodes, m, |_, _| random.unit() as f32);
+    Equation { incoming: vec![incoming], outgoing: vec![outgoing], w: vec![w], b, activation }
+}
+
+#[test]
+fn a_slow_equation_takes_a_quarter_of_the_sweeps() {
+    let mut random = Random::new(5);
+    for activation in [Activation::Relu, Activation::Identity, Activation::Tanh] {
+        let mut equation = slow(&mut random, 400, activation);
+        if activation == Activation::Tanh {
+            // Small numbers, where its slope is near 1.
+            equation.b = Matrix::from_fn(400, 5, |_, _| 1e-3 * random.unit() as f32);
+        }
+        let r = Matrix::from_fn(400, 5, |_, _| random.sign() as f32);
+        let plain = equation.forward(&with(Method::Plain, 5));
+        let auto = equation.forward(&with(Method::Auto, 5));
+        assert!(plain.info.sweeps > 100 && plain.info.choice.method == Used::Plain, "{:?}", plain.info);
+        let back = |method| equation.adjoint(&plain.state, &r, &with(method, 5));
+        for (plain, auto) in [(&plain, &auto), (&back(Method::Plain), &back(Method::Auto))] {
+            assert!(auto.info.converged && auto.info.sweeps * 4 <= plain.info.sweeps, "{:?}", auto.info);
+            assert_eq!((auto.info.choice.method, auto.info.choice.why), (Used::Anderson, Why::Slow));
+            assert!(auto.info.choice.proposals > 2 && auto.info.choice.rate > 0.3, "{:?}", auto.info);
+        }
+    }
+}
+
+#[test]
+fn accelerated_and_plain_solves_agree_within_both_certificates() {
+    let mut random = Random::new(71);
+    let (mut compared, mut proposals) = (0, 0);
+    for round in 0..200 {
+        let equation = match round % 20 {
+            0 => Equation::large(&mut random),
+            1 => slow(&mut random, 60, Activation::Relu),
+            _ => Equation::random(&mut random, [0.9, 0.99][round % 2]),
+        };
+        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| random.sign() as f32);
+        let plain = equation.forward(&with(Method::Plain, 1));
+        let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
+        for depth in [1, 2, 5, 10] {
+            for method in [Method::Auto, Method::Anderson] {
+                let forward = equation.forward(&with(method, depth));
+                let adjoint = equation.adjoint(&plain.state, &r, &with(method, depth));
+                for (plain, found) in [(&plain, &forward), (&back, &adjoint)] {
+                    // It may even get where rounding stops small steps.
+                    assert!(
+                        found.info.converged || !plain.info.converged,
+                        "{:?} {:?}",
+                        found.info,
+                        plain.info
+                    );
+                    proposals += found.info.choice.proposals;
+                    let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error) else {
+                        continue;
+                    };
+                    let distance = to_mat(&plain.state).distance(&to_mat(&found.state));
+                    assert!(distance <= a.largest + b.largest, "{distance} {:?}", found.info);
+                    // Never much longer than sweeps alone.
+                    assert!(
+                        found.info.sweeps <= plain.info.sweeps + plain.info.sweeps / 5 + 12,
+                        "{:?} {:?}",
+                        found.info,
+                        plain.info
+                    );
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 2000 && proposals > 2000, "{compared} {proposals}");
+}
+
+#[test]
+fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
+    let mut random = Random::new(72);
+    for round in 0..6 {
+        let equation = match round % 2 {
+            0 => Equation::large(&mut random),
+            _ => slow(&mut random, 2000, Activation::Relu),
+        };
+        let solve = |threads| with_threads(threads, || equation.forward(&with(Method::Anderson, 4)));
+        let first = solve(1);
+        assert!(first.info.choice.proposals > 0);
+        for threads in [2, 4] {
+            let other = solve(threads);
+            assert_eq!(SolveInfo { seconds: 0.0, ..other.info }, SolveInfo { seconds: 0.0, ..first.info });
+            let bits =
+                |matrix: &Matrix| matrix.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&other.state), bits(&first.state));
+        }
+    }
+}
+
+#[test]
+fn where_nothing_contracts_the_best_state_is_kept_all_the_same() {
+    // x = tanh(-5 x + 1) on one node swings between two states for ever; and a sweep that moves away from where it began.
+    for (w, b, activation) in [(-5.0, 1.0, Activation::Tanh), (-2.0, 1.0, Activation::Identity)] {
+        let graph = Graph { nodes: 1, entries: vec![(0, 0, 1.0)] };
+        let (w, b) = (Matrix::from_fn(1, 1, |_, _| w), Matrix::from_fn(1, 1, |_, _| b));
+        let equation = Equation::one(&graph, w, b, activation);
+        for method in [Method::Plain, Method::Auto, Method::Anderson] {
+            let found = equation.forward(&SolveParams { max_sweeps: 200, ..with(method, 3) });
+            assert!(found.info.contraction.is_none() && found.info.certified_error.is_none());
+            assert!(found.state.row(0)[0].is_finite() && found.info.relative_residual.is_finite());
+            if method == Method::Plain {
+                assert!(!found.info.converged);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_history_takes_no_more_memory_than_told() {
+    let mut random = Random::new(73);
+    for depth in 1..=anderson::MAX_DEPTH {
+        let equation = slow(&mut random, 200, Activation::Relu);
+        equation.with_sweep(false, &equation.b, |sweep, certificate| {
+            let (n, m) = (equation.b.rows(), equation.b.cols());
+            for keeps in [false, true] {
+                let (mut state, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, keeps));
+                // Without its certificate the best state is pinned as well.
+                let certificate = (!keeps).then_some(&certificate);
+                let params = with(Method::Anderson, depth);
+                let info = fixed_point::forward(
+                    sweep,
+                    Activation::Relu,
+                    certificate,
+                    &params,
+                    &mut state,
+                    &mut workspace,
+                );
+                assert!(info.unwrap().converged);
+                assert_eq!((state.rows(), state.cols()), (n, m));
+                let told = Workspace::bytes(n, m, keeps, depth);
+                assert!(
+                    workspace.held() <= told + 64 * 20,
+                    "depth {depth}: {} above {told}",
+                    workspace.held()
+                );
+            }
+        });
+    }
+}
+
+/// A few long chains with loops and shortcuts, renormalised: each row gathers from earlier ones and from itself.
+#[test]
+fn without_cycles_rows_in_their_order_are_the_equilibrium() {
+    let mut random = Random::new(74);
+    for (round, activation) in ACTIVATIONS.into_iter().cycle().take(24).enumerate() {
+        let nodes = 150;
+        let mut entries: Vec<_> = (1..nodes).map(|i| (i - 1, i, 1.0)).collect();
+        entries.extend((0..40).map(|_| {
+            let (a, b) = (random.below(nodes), random.below(nodes));
+            (a.min(b), a.max(b), 1.0)
+        }));
+        entries.sort_by_key(|entry| (entry.0, entry.1));
+        entries.dedup_by_key(|entry| (entry.0, entry.1));
+        entries.retain(|entry| entry.0 != entry.1);
+        let (incoming, outgoing) = Equation::directions(&Graph { nodes, entries }, 1 + round % 2);
+        let m = [1, 5, 16, 20][round % 4];
+        let mut w = Matrix::from_fn(m, m, |_, _| random.sign() as f32);
+        for k in 0..m {
+            let norm: f32 = w.row(k).iter().map(|x| x.abs()).sum();
+            w.row_mut(k).iter_mut().for_each(|x| *x *= 0.9 / norm.max(1e-3));
+        }
+        let b = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
+        let equation =
+            Equation { incoming: vec![incoming], outgoing: vec![outgoing], w: vec![w], b, activation };
+        let r = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
+        let plain = equation.forward(&with(Method::Plain, 1));
+        let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
+        let x = &plain.state;
+        for (is_adjoint, input, plain) in [(false, &equation.b, &plain), (true, &r, &back)] {
+            equation.with_sweep(is_adjoint, input, |sweep, certificate| {
+                let adjacency: Vec<_> = sweep.terms.iter().map(|term| term.adjacency).collect();
+                let order = ordered::order(&adjacency).unwrap();
+                let mut state = Matrix::zeros(nodes, m);
+                let mut workspace = Workspace::new(nodes, m, !certificate.holds());
+                let (certificate, params) = (Some(&certificate), with(Method::Ordered, 1));
+                let info = if is_adjoint {
+                    let derivative = Derivative::State { activation, state: x.view() };
+                    ordered::adjoint(
+                        sweep,
+                        derivative,
+                        &order,
+                        certificate,
+                        &params,
+                        &mut state,
+                        &mut workspace,
+                    )
+                } else {
+                    ordered::forward(
+                        sweep,
+                        activation,
+                        &order,
+                        certificate,
+                        &params,
+                        &mut state,
+                        &mut workspace,
+                    )
+                };
+                let info = info.unwrap();
+                assert!(info.converged && info.sweeps <= 3 && info.sweeps < plain.info.sweeps, "{info:?}");
+                assert_eq!((info.choice.method, info.choice.why), (Used::Ordered, Why::Acyclic));
+                assert!(info.row_updates < plain.info.row_updates);
+                let bounds =
+                    info.certified_error.unwrap().largest + plain.info.certified_error.unwrap().largest;
+                let distance = to_mat(&plain.state).distance(&to_mat(&state));
+                assert!(distance <= bounds, "{distance} above {bounds}");
+            });
+        }
+    }
+}
+
+#[test]
+fn an_order_is_found_where_there_is_one() {
+    let order = |nodes: usize, edges: &[(usize, usize)]| {
+        let graph = Graph { nodes, entries: edges.iter().map(|&(i, j)| (i, j, 1.0)).collect() };
+        let csr = graph.csr(false);
+        ordered::order(&[csr.view()])
+    };
+    assert_eq!(order(3, &[(2, 1), (1, 0), (0, 0)]), Some(vec![2, 1, 0]));
+    assert_eq!(order(0, &[]), Some(vec![]));
+    assert_eq!(order(2, &[(0, 1), (1, 0)]), None);
+    assert_eq!(order(4, &[(0, 1), (1, 2), (2, 3), (3, 1)]), None);
+    let mut random = Random::new(75);
+    for _ in 0..200 {
+        let graph = Graph::random(&mut random);
+        let csr = graph.csr(false);
+        let is_acyclic = components::Components::of(&csr.view());
+        let alone = (0..graph.nodes).all(|i| {
+            let own = is_acyclic.of[i];
+            own == components::NO_CYCLE || is_acyclic.of.iter().filter(|&&other| other == own).count() == 1
+        });
+        let found = ordered::order(&[csr.view()]);
+        assert_eq!(found.is_some(), alone);
+        if let Some(order) = found {
+            let mut place = vec![0; graph.nodes];
+            order.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at);
+            assert!(graph.entries.iter().all(|&(source, target, _)| place[source] <= place[target]));
+        }
+    }
+}
