@@ -4,7 +4,7 @@ use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind}
 use ignn::dense::Matrix;
 use ignn::models::{Facts, Ignn, Mode, OnGraph};
 use ignn::nn::{Features, Operators};
-use ignn::solver::{SolveParams, Stopped};
+use ignn::solver::{Method, SolveParams, Stopped};
 
 use crate::engine::Rows;
 use crate::reference::{Mat, Random};
@@ -21,7 +21,9 @@ fn logits(
     sweeps: usize,
 ) -> (Matrix, Option<Stopped>) {
     let mut on = OnGraph::new(model, operators, Features::Dense(u.clone()), false);
-    let params = SolveParams { tolerance: 1e-30, max_sweeps: sweeps, ..SolveParams::default() };
+    // Sweeps alone: they are what is counted.
+    let method = Method::Plain;
+    let params = SolveParams { tolerance: 1e-30, max_sweeps: sweeps, method, ..SolveParams::default() };
     let solves = on.forward(model, &params, Mode::Evaluation).unwrap();
     let nodes: Vec<u32> = (0..NODES as u32).collect();
     let mut pass = on.pass(model, nodes.clone(), nodes);
