@@ -50,11 +50,15 @@ fn the_untrained_model_is_label_propagation() {
         assert!((0..table.rows()).all(|node| table.row(node)[3..].iter().all(|x| *x == 0.0)));
         assert!(told > 0 && silent > 0, "training nodes only: {told}");
     });
-    // Already good before any step.
-    let line = format!("train s --out run --epochs 0 --json -q {LABELS} --set model.state=7");
-    sandbox.ignn(&words(&line)).exits(0);
-    let accuracy = metrics(&sandbox, "run")[0]["test"]["accuracy"].as_f64();
-    assert!(accuracy.is_some_and(|accuracy| accuracy > 0.6), "{accuracy:?}");
+    // With one bank, and before any step, it tells what the baseline tells.
+    let accuracy = |run: &str, sets: &str| {
+        let line = format!("train s --out {run} --epochs 0 -q {sets}");
+        sandbox.ignn(&words(&line)).exits(0);
+        metrics(&sandbox, run)[0]["test"]["accuracy"].as_f64().unwrap()
+    };
+    let started = accuracy("run", &format!("{LABELS} --set model.init=identity --set model.state=7"));
+    let propagated = accuracy("baseline", "--set model.kind=label-propagation");
+    assert!(propagated > 0.6 && (started - propagated).abs() < 0.01, "{started} {propagated}");
 }
 
 #[test]
@@ -88,7 +92,10 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
     let hidden: Vec<usize> = told.iter().filter(is_hidden).copied().collect();
     assert_eq!(hidden.len(), (told.len() as f64 * 0.3).round() as usize);
     // What a hidden node says is not heard, though it is there.
-    assert_eq!(loss(Some((1, hidden[0], 0, 0.5))), loss(None));
+    // Solves started from elsewhere end within their tolerance of each other.
+    let moved = |node: usize| (loss(Some((1, node, 0, 0.5))) - loss(None)).abs();
+    let heard = *told.iter().find(|node| !hidden.contains(node)).unwrap();
+    assert!(moved(hidden[0]) < 1e-6 && moved(heard) > 1e-4, "{} {}", moved(hidden[0]), moved(heard));
     let step = 1e-2;
     for (parameter, gradient) in gradients.iter().enumerate() {
         // The steepest entry.

@@ -212,7 +212,7 @@ const AMAZON_PANELS: &[Panel] = &[Panel {
         method("SGC", &["model.kind=sgc", "model.init_input=1"]),
         method("structural", &["model.kind=structural", "model.activation=relu", "model.init_input=1"]),
     ],
-    quick: &["model.state=16", "train.epochs=4"],
+    quick: &["model.state=58", "train.epochs=4"],
 }];
 
 /// On the renormalised graphs: plain adjacency is for the equilibrium, whose projection knows its radius.
