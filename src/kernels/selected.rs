@@ -199,7 +199,10 @@ mod tests {
         let leaves = "adjacency: neighbour in another graph";
         assert_eq!(refusal(&[0..2, 2..3]), format!("{leaves} (found 2, expected 0 to 1)"));
         assert_eq!(refusal(&[2..3, 1..3]), format!("{leaves} (found 0, expected 1 to 2)"));
-        assert_eq!(refusal(&[0..4]), "adjacency: last row of a graph (found 3, expected less than 3)");
+        assert_eq!(
+            refusal(std::slice::from_ref(&(0..4))),
+            "adjacency: last row of a graph (found 3, expected less than 3)"
+        );
         let whole = Selection::new([2..3, 0..3]).unwrap();
         assert_eq!(adjacency.select(&whole).unwrap().view().entries(0).collect::<Vec<_>>(), [(0, 1.0)]);
     }

@@ -296,8 +296,8 @@ mod tests {
                 let mut by_theta: Vec<f64> =
                     fitted.theta.row(c).iter().map(|&x| f64::from(x) * penalty * 60.0).collect();
                 let mut by_bias = 0.0;
-                for i in 0..60 {
-                    let y = if classes[i] as usize == c { 1.0 } else { -1.0 };
+                for (i, &class) in classes.iter().enumerate() {
+                    let y = if class as usize == c { 1.0 } else { -1.0 };
                     let mapped = fitted.theta.row(c).iter().zip(h.row(i));
                     let error = mapped.map(|(t, x)| f64::from(t * x)).sum::<f64>() + bias(c) - y;
                     by_theta.iter_mut().zip(h.row(i)).for_each(|(g, &x)| *g += error * f64::from(x));

@@ -328,7 +328,7 @@ impl Solve<'_> {
         while walk.sweeps < self.params.max_sweeps {
             walk.propose(workspace);
             let to = walk.target(workspace);
-            let (from, next) = workspace.from_to(walk.at, to);
+            let (from, next) = workspace.read_and_write(walk.at, to);
             let change = step(norm, from.view(), next.view_mut());
             walk.sweeps += 1;
             if !change.finite {

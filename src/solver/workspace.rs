@@ -62,7 +62,7 @@ impl Workspace {
     }
 
     /// A buffer to read and another one to write.
-    pub(super) fn from_to(&mut self, from: usize, to: usize) -> (&Matrix, &mut Matrix) {
+    pub(super) fn read_and_write(&mut self, from: usize, to: usize) -> (&Matrix, &mut Matrix) {
         let [from, to] = self.buffers.get_disjoint_mut([from, to]).expect("two buffers");
         (from, to)
     }

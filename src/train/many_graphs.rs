@@ -118,6 +118,7 @@ impl<'g> ManyGraphs<'g> {
     }
 
     /// Logits of every labelled item of some graphs, without dropout; and how each layer was solved.
+    #[allow(clippy::type_complexity)] // Logits, items and solves, each what it says.
     pub fn logits(
         &self,
         model: &mut Ignn,

@@ -76,6 +76,7 @@ pub struct Trainer<'g> {
 }
 
 /// Where it trains.
+#[allow(clippy::large_enum_variant)] // One a run.
 pub(super) enum Ground<'g> {
     One(OneGraph<'g>),
     Many(ManyGraphs<'g>),

@@ -141,7 +141,7 @@ fn graphs_are_classified_by_pooled_rows_of_any_kind() {
     for graph in 0..30 {
         let first = 3 * graph + 1;
         let mut add = |a: usize, b: usize| {
-            edges += &format!("{}, {}\n{}, {}\n", first + a, first + b, first + b, first + a)
+            edges += &format!("{}, {}\n{}, {}\n", first + a, first + b, first + b, first + a);
         };
         add(0, 1);
         add(1, 2);

@@ -15,11 +15,11 @@ fn relations() -> Sandbox {
     let rows = |value: &dyn Fn(usize) -> String| -> String {
         (0..60).map(|i| format!("{i},{}\n", value(i))).collect()
     };
-    sandbox.file("labels.csv", &format!("node,label\n{}", rows(&|i| format!("c{}", i % 3))));
+    sandbox.file("labels.csv", format!("node,label\n{}", rows(&|i| format!("c{}", i % 3))));
     let part = |i: usize| ["train", "val", "test"][i / 20].to_string();
-    sandbox.file("splits.csv", &format!("node,split\n{}", rows(&part)));
+    sandbox.file("splits.csv", format!("node,split\n{}", rows(&part)));
     let feature = |i: usize| format!("{},{},1", usize::from(i % 3 == 1), (i * 7) % 5);
-    sandbox.file("features.csv", &format!("node,f0,f1,f2\n{}", rows(&feature)));
+    sandbox.file("features.csv", format!("node,f0,f1,f2\n{}", rows(&feature)));
     let spec = |names: &[&str]| {
         let top = "target = \"node\"\nfeatures = \"features.csv\"\nlabels = \"labels.csv\"\nsplits = [\"splits.csv\"]\n";
         let each = names.iter().map(|name| format!("[relations.{name}]\nfile = \"{name}.txt\"\n"));
@@ -28,7 +28,7 @@ fn relations() -> Sandbox {
     for (name, names) in
         [("d", &["clique", "ring"][..]), ("other", &["clique"]), ("swapped", &["ring", "clique"])]
     {
-        sandbox.file(&format!("{name}.toml"), &spec(names));
+        sandbox.file(&format!("{name}.toml"), spec(names));
         sandbox.ignn(&words(&format!("ingest relations {name}.toml --out {name} -q"))).exits(0);
     }
     sandbox

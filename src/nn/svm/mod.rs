@@ -185,7 +185,7 @@ mod tests {
     fn a_ring_needs_distances() {
         let random = &mut Random(2);
         let noise = random.matrix(200, 2);
-        let radius = |i: usize| if i % 2 == 0 { 1.0 } else { 3.0 };
+        let radius = |i: usize| if i.is_multiple_of(2) { 1.0 } else { 3.0 };
         let x = Matrix::from_fn(200, 2, |i, k| {
             let angle = i as f32 * 0.7;
             radius(i) * [angle.cos(), angle.sin()][k] + 0.3 * noise.row(i)[k]

@@ -171,7 +171,7 @@ fn relations_have_a_norm_a_graph() {
     let all = several.select(&all).unwrap();
     let all = all.operators(several.radii().to_vec());
     assert_eq!(all.spectral_radius(), None);
-    let cut = Selection::new([0..59]).unwrap();
+    let cut = Selection::new(std::iter::once(0..59)).unwrap();
     let refused = several.select(&cut).unwrap_err().to_string();
     assert!(
         refused.starts_with("adjacency: neighbour in another graph (found 59, expected 0 to 58)"),
