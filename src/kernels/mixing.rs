@@ -3,7 +3,7 @@
 //!
 //! A step is a pair of states, before and after a sweep: f = after - before. Steps of a slow iteration differ little, so their
 //! differences are taken before they are multiplied: products of large, nearly equal numbers would leave nothing of them.
-//! Every state is read once for all products, and once for the mixture. Products are summed in f32 over [`STRIPS`] strips, then in f64, along a fixed tree over blocks that depend
+//! Every state is read once for all products, and once for the mixture. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over blocks that depend
 //! on the shape alone: the same bits on any number of threads. Nothing is allocated in a call.
 
 use super::simd::{Isa, Kernel, Lanes};

@@ -5,7 +5,7 @@
 //! `f_n ~ sum_j c_j (f_{j+1} - f_j)` over the last sweeps, the proposal is `g_n - sum_j c_j (g_{j+1} - g_j)`: the secant
 //! method in as many directions as sweeps are kept (`depth` of them). For a linear equation with no more directions than that it is exact.
 //!
-//! Proposals are made every [`PERIOD`] sweeps, and the sweeps between them are plain: states are then shared by neighbouring
+//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain: states are then shared by neighbouring
 //! sweeps, which halves what is kept and cuts the bytes moved to a third, for about a tenth more sweeps.
 //!
 //! The small system is solved in f64 by Cholesky, scaled to a unit diagonal with a ridge; directions that those before
