@@ -26,7 +26,7 @@ use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
-use crate::config::{GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
+use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::file::name;
@@ -96,9 +96,17 @@ pub(super) struct Steps {
 
 impl<'g> Trainer<'g> {
     /// A run before its first epoch.
-    pub fn new(task: &'g Task, operators: &'g Operators<'g>, config: IgnnConfig) -> Result<Self, TrainError> {
+    pub fn new(
+        task: &'g Task,
+        operators: &'g Operators<'g>,
+        mut config: IgnnConfig,
+    ) -> Result<Self, TrainError> {
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;
+        if config.model.kind != ModelKind::Ignn {
+            // Of no use to models whose features no equilibrium carries on.
+            (config.train.hide, config.model.init_features) = (0.0, FeatureStart::Random);
+        }
         if config.train.hide > 0.0 && !task.learns_features() {
             return Err(TrainError::Hide { found: config.train.hide });
         }

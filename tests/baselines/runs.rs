@@ -200,3 +200,15 @@ fn shapes_that_make_no_model_are_refused() {
         "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of \"ignn\", \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \"label-propagation\")",
     );
 }
+
+#[test]
+fn settings_of_the_equilibrium_do_other_kinds_no_harm() {
+    let sandbox = Sandbox::new();
+    sandbox.ignn(&words("generate sbm --nodes 300 --blocks 3 --out s -q")).exits(0);
+    for kind in ["gcn", "sgc", "mlp", "sse", "structural", "label-propagation"] {
+        let sets = "--set model.state=8 --set train.loss=auto --set train.monitor=auto";
+        let line =
+            format!("train s --preset amazon --epochs 2 --set model.kind={kind} {sets} --out {kind} -q");
+        sandbox.ignn(&words(&line)).exits(0);
+    }
+}
