@@ -19,13 +19,34 @@
 //! | [`predict`] | 6 | model and dataset to predictions and embeddings |
 //! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
+//! # A tour
+//!
+//! A dataset directory is opened and mapped ([`graph::Dataset`]); a configuration is resolved from a preset, a file and settings
+//! ([`config::IgnnConfig`]); a [`train::Task`] joins the two, and a [`train::Trainer`] runs epochs and tells an [`train::Observer`] of each.
+//! What comes out is a [`models::Model`], apart from any graph, that predicts on the same dataset or another.
+//!
 //! ```no_run
-//! let dataset = ignn::graph::Dataset::open("dblp.ignn")?;
-//! for relation in dataset.relations()? {
-//!     println!("{}: {} non-zeros", relation.entry.name, relation.entry.nonzeros);
+//! use ignn::{config::IgnnConfig, graph::Dataset, train::{EpochRecord, Observer, Task, Trainer}};
+//!
+//! struct Printer;
+//! impl Observer for Printer {
+//!     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+//!         println!("epoch {}: loss {}", record.epoch, record.loss);
+//!         Ok(())
+//!     }
 //! }
-//! # Ok::<(), ignn_format::FormatError>(())
+//!
+//! let config = IgnnConfig::resolve(Some("cora"), None, &["model.state=32".into()])?;
+//! let task = Task::open(Dataset::open("cora.ignn")?, &config)?;
+//! let operators = task.operators()?;
+//! let mut trainer = Trainer::new(&task, &operators, config)?;
+//! trainer.run(&mut Printer, &std::sync::atomic::AtomicBool::new(false), |_| Ok(()))?;
+//! let predicted = trainer.finished().predict(task.dataset())?;
+//! println!("logits of the first node: {:?}", predicted.logits.row(0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Below that: a layer is solved by [`nn::Equilibrium`], whose sweeps are [`kernels::sweep`] and whose certificates are [`solver::Certificate`].
 
 pub mod config;
 pub mod dense;
