@@ -156,6 +156,7 @@ impl Map for SteadyOnGraph<'_> {
             relative_residual: residual,
             contraction,
             certified_error,
+            tolerance: params.tolerance,
             converged,
             stopped,
             choice: Choice::asked(Used::Plain),
