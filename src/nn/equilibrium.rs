@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
-use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
+use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
 use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
@@ -189,14 +189,8 @@ impl<'g> Equilibrium<'g> {
             input: self.input.view(),
             scratch: &self.scratch,
         };
-        let certificate = self.forward.certificate.as_ref();
-        let (activation, state, workspace) = (self.activation, &mut self.state, &mut self.workspace);
-        match &self.forward.order {
-            Some(order) if params.method.takes_order() => {
-                ordered::forward(&sweep, activation, order, certificate, params, state, workspace)
-            }
-            _ => fixed_point::forward(&sweep, activation, certificate, params, state, workspace),
-        }
+        let (direction, state) = (Direction::Forward(self.activation), &mut self.state);
+        self.forward.solve(&sweep, direction, params, state, &mut self.workspace)
     }
 
     /// Solves for G with the weights of the last forward solve, from the G at hand.
@@ -237,13 +231,7 @@ impl<'g> Equilibrium<'g> {
         let (adjoint, workspace) = (&mut self.adjoint, &mut self.workspace);
         match backward {
             Backward::Exact => {
-                let certificate = self.backward.certificate.as_ref();
-                match &self.backward.order {
-                    Some(order) if params.method.takes_order() => {
-                        ordered::adjoint(&sweep, derivative, order, certificate, params, adjoint, workspace)
-                    }
-                    _ => fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace),
-                }
+                self.backward.solve(&sweep, Direction::Adjoint(derivative), params, adjoint, workspace)
             }
             Backward::Truncated { steps, damping } => {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
@@ -273,6 +261,22 @@ impl<'g> Equilibrium<'g> {
 impl Side<'_> {
     fn terms(&self) -> Vec<Term<'_>> {
         sweep::terms(self.adjacency, &self.weights)
+    }
+
+    /// Rows that need no sweep first, where there are some and the method takes them.
+    fn solve(
+        &self,
+        sweep: &Sweep<'_>,
+        direction: Direction<'_>,
+        params: &SolveParams,
+        state: &mut Matrix,
+        workspace: &mut Workspace,
+    ) -> Result<SolveInfo, SolveError> {
+        let certificate = self.certificate.as_ref();
+        match self.order.as_ref().filter(|_| params.method.takes_order()) {
+            Some(order) => ordered::solve(sweep, direction, order, certificate, params, state, workspace),
+            None => fixed_point::solve(sweep, direction, certificate, params, state, workspace),
+        }
     }
 
     /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did

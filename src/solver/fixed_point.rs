@@ -30,9 +30,9 @@ use super::error::blame;
 use super::method::{Choice, Method};
 use super::walk::Walk;
 use super::workspace::Workspace;
-use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::sweep::{Activity, Sweep};
-use crate::kernels::{Activation, Change, Derivative, Norm};
+use crate::dense::Matrix;
+use crate::kernels::Change;
+use crate::kernels::sweep::{Direction, Sweep};
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -177,64 +177,31 @@ impl SolveInfo {
     }
 }
 
-/// Solves `X = phi(sum_r A_r^T X W_r^T + B)` from the state given (zero, or that of an earlier solve).
+/// Solves `X = phi(sum_r A_r^T X W_r^T + B)`, or `G = D * (sum_r A_r G W_r + R)`, from the state given (zero, or that of an
+/// earlier solve).
 ///
 /// # Panics
 /// Where shapes do not fit, or `workspace` keeps no best state and no certificate holds.
-pub fn forward(
+pub fn solve(
     sweep: &Sweep<'_>,
-    activation: Activation,
+    direction: Direction<'_>,
     certificate: Option<&Certificate>,
     params: &SolveParams,
     state: &mut Matrix,
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
-    let step =
-        |norm: Norm<'_>, rows: Option<&mut Activity>, from: MatrixRef<'_>, to: MatrixMut<'_>| match rows {
-            None => sweep.forward(activation, norm, from, to),
-            Some(activity) => sweep.forward_active(activation, norm, activity, from, to),
-        };
-    let solve = Solve { sweep, direction: "forward", activation: Some(activation), certificate, params };
-    solve.run(step, state, workspace)
+    Solve { sweep, direction, certificate, params }.run(state, workspace)
 }
 
-/// Solves `G = D * (sum_r A_r G W_r + R)` from the state given.
-///
-/// # Panics
-/// As [`forward`].
-pub fn adjoint(
-    sweep: &Sweep<'_>,
-    derivative: Derivative<'_>,
-    certificate: Option<&Certificate>,
-    params: &SolveParams,
-    state: &mut Matrix,
-    workspace: &mut Workspace,
-) -> Result<SolveInfo, SolveError> {
-    let step =
-        |norm: Norm<'_>, rows: Option<&mut Activity>, from: MatrixRef<'_>, to: MatrixMut<'_>| match rows {
-            None => sweep.adjoint(derivative, norm, from, to),
-            Some(activity) => sweep.adjoint_active(derivative, norm, activity, from, to),
-        };
-    let solve = Solve { sweep, direction: "adjoint", activation: None, certificate, params };
-    solve.run(step, state, workspace)
-}
-
-/// What both directions share.
 struct Solve<'a> {
     sweep: &'a Sweep<'a>,
-    direction: &'static str,
-    activation: Option<Activation>,
+    direction: Direction<'a>,
     certificate: Option<&'a Certificate>,
     params: &'a SolveParams,
 }
 
 impl Solve<'_> {
-    fn run(
-        &self,
-        step: impl Fn(Norm<'_>, Option<&mut Activity>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
-        state: &mut Matrix,
-        workspace: &mut Workspace,
-    ) -> Result<SolveInfo, SolveError> {
+    fn run(&self, state: &mut Matrix, workspace: &mut Workspace) -> Result<SolveInfo, SolveError> {
         let start = Instant::now();
         let certificate = self.certificate.filter(|certificate| certificate.holds());
         assert!(
@@ -245,12 +212,16 @@ impl Solve<'_> {
         let empty = Matrix::zeros(0, state.cols());
         workspace.buffers.push(std::mem::replace(state, empty));
         let mut walk = Walk::new(workspace, certificate.is_some(), self.params);
-        let ended = self.iterate(step, certificate, &mut walk, workspace);
+        let ended = self.iterate(certificate, &mut walk, workspace);
         let choice = walk.end(workspace, self.sweep.input.rows());
         *state = workspace.buffers.swap_remove(walk.at);
         let stopped = ended?;
+        let activation = match self.direction {
+            Direction::Forward(activation) => Some(activation),
+            Direction::Adjoint(_) => None,
+        };
         let error = |certificate: &Certificate| {
-            certificate.error(walk.moved, state.view(), self.sweep.input, self.activation)
+            certificate.error(walk.moved, state.view(), self.sweep.input, activation)
         };
         Ok(SolveInfo {
             sweeps: walk.sweeps,
@@ -269,7 +240,6 @@ impl Solve<'_> {
     /// Sweeps until one of the reasons to stop; the result is the buffer that the walk is at.
     fn iterate(
         &self,
-        step: impl Fn(Norm<'_>, Option<&mut Activity>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
         certificate: Option<&Certificate>,
         walk: &mut Walk,
         workspace: &mut Workspace,
@@ -284,11 +254,12 @@ impl Solve<'_> {
             let is_last =
                 walk.sweeps + 1 == self.params.max_sweeps || (since + 1 >= self.params.patience && !by_row);
             let (from, next) = workspace.read_and_write(walk.at, to);
-            let change = step(norm, walk.activity(to, is_last), from.view(), next.view_mut());
+            let activity = walk.activity(to, is_last);
+            let change = self.sweep.step(self.direction, norm, activity, from.view(), next.view_mut());
             walk.sweeps += 1;
             walk.rows += change.rows;
             if !change.finite {
-                return Err(blame(self.sweep, self.direction, walk.sweeps, Some(from.view())));
+                return Err(blame(self.sweep, self.direction.name(), walk.sweeps, Some(from.view())));
             }
             let rows = from.rows();
             let is_full = change.rows == rows as u64;

@@ -12,8 +12,8 @@ use super::fixed_point::{self, SolveError, SolveInfo, SolveParams};
 use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
-use crate::kernels::sweep::{InOrder, Settled, Sweep};
-use crate::kernels::{Activation, AdjacencyRef, Derivative};
+use crate::kernels::AdjacencyRef;
+use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
 
 /// Rows are settled to this part of the tolerance: what is left of a row's error goes into all that follow.
 const SHARE: f64 = 1.0 / 16.0;
@@ -98,13 +98,13 @@ fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// [`fixed_point::forward`], rows in this order first.
+/// [`fixed_point::solve`], rows in this order first.
 ///
 /// # Panics
 /// As there.
-pub fn forward(
+pub fn solve(
     sweep: &Sweep<'_>,
-    activation: Activation,
+    direction: Direction<'_>,
     order: &Order,
     certificate: Option<&Certificate>,
     params: &SolveParams,
@@ -112,29 +112,9 @@ pub fn forward(
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
-    let settled = sweep.forward_in_order(activation, order.rows(), until(params), state.view_mut());
+    let settled = sweep.settle(direction, order.rows(), until(params), state.view_mut());
     let params = prepare(order, settled, params, state);
-    let info = fixed_point::forward(sweep, activation, certificate, &params, state, workspace)?;
-    Ok(told(order, info, settled, start))
-}
-
-/// [`fixed_point::adjoint`], rows in this order first.
-///
-/// # Panics
-/// As there.
-pub fn adjoint(
-    sweep: &Sweep<'_>,
-    derivative: Derivative<'_>,
-    order: &Order,
-    certificate: Option<&Certificate>,
-    params: &SolveParams,
-    state: &mut Matrix,
-    workspace: &mut Workspace,
-) -> Result<SolveInfo, SolveError> {
-    let start = Instant::now();
-    let settled = sweep.adjoint_in_order(derivative, order.rows(), until(params), state.view_mut());
-    let params = prepare(order, settled, params, state);
-    let info = fixed_point::adjoint(sweep, derivative, certificate, &params, state, workspace)?;
+    let info = fixed_point::solve(sweep, direction, certificate, &params, state, workspace)?;
     Ok(told(order, info, settled, start))
 }
 

@@ -101,6 +101,25 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     RowBlocks::balanced(rows, &offsets, row_work)
 }
 
+/// Which of the two equations, and what makes a row of its result.
+#[derive(Clone, Copy, Debug)]
+pub enum Direction<'a> {
+    /// X' = phi(sum + B)
+    Forward(Activation),
+    /// G' = D * (sum + R)
+    Adjoint(Derivative<'a>),
+}
+
+impl Direction<'_> {
+    /// "forward" or "adjoint".
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Forward(_) => "forward",
+            Self::Adjoint(_) => "adjoint",
+        }
+    }
+}
+
 /// What stays the same from sweep to sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
@@ -126,22 +145,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.run(Activate { input: self.input, activation }, norm, None, from, to)
-    }
-
-    /// The same for the rows that an activity asks for; `to` holds the state before `from`.
-    ///
-    /// # Panics
-    /// Where shapes do not fit.
-    pub fn forward_active(
-        &self,
-        activation: Activation,
-        norm: Norm<'_>,
-        activity: &mut Activity,
-        from: MatrixRef<'_>,
-        to: MatrixMut<'_>,
-    ) -> Change {
-        self.run(Activate { input: self.input, activation }, norm, Some(activity), from, to)
+        self.step(Direction::Forward(activation), norm, None, from, to)
     }
 
     /// G' from G.
@@ -155,59 +159,60 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
-        }
-        self.run(Differentiate { input: self.input, derivative }, norm, None, from, to)
+        self.step(Direction::Adjoint(derivative), norm, None, from, to)
     }
 
-    /// The same for the rows that an activity asks for; see [`Sweep::forward_active`].
+    /// A sweep in a direction, over the rows that an activity asks for, all where there is none; with one, `to` holds the state
+    /// before `from`.
     ///
     /// # Panics
     /// Where shapes do not fit.
-    pub fn adjoint_active(
+    pub fn step(
         &self,
-        derivative: Derivative<'_>,
+        direction: Direction<'_>,
         norm: Norm<'_>,
-        activity: &mut Activity,
+        activity: Option<&mut Activity>,
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
+        let input = self.input;
+        match direction {
+            Direction::Forward(activation) => {
+                self.run(Activate { input, activation }, norm, activity, from, to)
+            }
+            Direction::Adjoint(derivative) => {
+                if let Some(shape) = derivative.shape() {
+                    assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
+                }
+                self.run(Differentiate { input, derivative }, norm, activity, from, to)
+            }
         }
-        self.run(Differentiate { input: self.input, derivative }, norm, Some(activity), from, to)
     }
 
-    /// X by rows in an order in which no row gathers from a later one: each is settled before the next. A row that gathers from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
+    /// The state by rows in an order in which no row gathers from a later one: each is settled before the next. A row that gathers
+    /// from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
     ///
     /// # Panics
     /// Where shapes do not fit.
-    pub fn forward_in_order(
+    pub fn settle(
         &self,
-        activation: Activation,
+        direction: Direction<'_>,
         order: InOrder<'_>,
-        (tolerance, repeats): (f32, usize),
+        until: (f32, usize),
         state: MatrixMut<'_>,
     ) -> Settled {
-        self.run_in_order(Activate { input: self.input, activation }, order, (tolerance, repeats), state)
-    }
-
-    /// G likewise; see [`Sweep::forward_in_order`].
-    ///
-    /// # Panics
-    /// Where shapes do not fit.
-    pub fn adjoint_in_order(
-        &self,
-        derivative: Derivative<'_>,
-        order: InOrder<'_>,
-        (tolerance, repeats): (f32, usize),
-        state: MatrixMut<'_>,
-    ) -> Settled {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+        let input = self.input;
+        match direction {
+            Direction::Forward(activation) => {
+                self.run_in_order(Activate { input, activation }, order, until, state)
+            }
+            Direction::Adjoint(derivative) => {
+                if let Some(shape) = derivative.shape() {
+                    assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+                }
+                self.run_in_order(Differentiate { input, derivative }, order, until, state)
+            }
         }
-        self.run_in_order(Differentiate { input: self.input, derivative }, order, (tolerance, repeats), state)
     }
 
     fn run_in_order(

@@ -142,9 +142,9 @@ fn the_history_takes_no_more_memory_than_told() {
                 // Without its certificate the best state is pinned as well.
                 let certificate = (!keeps).then_some(&certificate);
                 let params = with(Method::Anderson, depth);
-                let info = fixed_point::forward(
+                let info = fixed_point::solve(
                     sweep,
-                    Activation::Relu,
+                    Direction::Forward(Activation::Relu),
                     certificate,
                     &params,
                     &mut state,
@@ -200,9 +200,9 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
                 let (certificate, params) = (Some(&certificate), with(Method::Ordered, 1));
                 let info = if is_adjoint {
                     let derivative = Derivative::State { activation, state: x.view() };
-                    ordered::adjoint(
+                    ordered::solve(
                         sweep,
-                        derivative,
+                        Direction::Adjoint(derivative),
                         &order,
                         certificate,
                         &params,
@@ -210,9 +210,9 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
                         &mut workspace,
                     )
                 } else {
-                    ordered::forward(
+                    ordered::solve(
                         sweep,
-                        activation,
+                        Direction::Forward(activation),
                         &order,
                         certificate,
                         &params,
@@ -360,9 +360,9 @@ fn rows_that_see_only_themselves_are_settled_before_sweeps() {
             with_threads(threads, || {
                 let (mut state, mut workspace) = (Matrix::zeros(52, 3), Workspace::new(52, 3, false));
                 let (certificate, params) = (Some(&certificate), with(Method::Auto, 5));
-                let activation = equation.activation;
-                let solve = ordered::forward;
-                let info = solve(sweep, activation, &order, certificate, &params, &mut state, &mut workspace);
+                let direction = Direction::Forward(equation.activation);
+                let solve = ordered::solve;
+                let info = solve(sweep, direction, &order, certificate, &params, &mut state, &mut workspace);
                 (info.unwrap(), state)
             })
         };

@@ -35,8 +35,14 @@ fn solve(equation: &Equation, params: &SolveParams, start: f32) -> (Result<Solve
     equation.with_sweep(false, &equation.b, |sweep, certificate| {
         let (mut state, mut workspace) = (Matrix::from_fn(1, 1, |_, _| start), Workspace::new(1, 1, true));
         let activation = equation.activation;
-        let info =
-            fixed_point::forward(sweep, activation, Some(&certificate), params, &mut state, &mut workspace);
+        let info = fixed_point::solve(
+            sweep,
+            Direction::Forward(activation),
+            Some(&certificate),
+            params,
+            &mut state,
+            &mut workspace,
+        );
         (info, state.row(0)[0])
     })
 }
@@ -98,9 +104,9 @@ fn numbers_that_are_none_are_errors_that_name_their_origin() {
             let mut state = Matrix::from_fn(1, 1, |_, _| start);
             let (params, mut workspace) = (SolveParams::default(), Workspace::new(1, 1, true));
             let certificate = Some(&certificate);
-            let error = fixed_point::adjoint(
+            let error = fixed_point::solve(
                 sweep,
-                Derivative::One,
+                Direction::Adjoint(Derivative::One),
                 certificate,
                 &params,
                 &mut state,
