@@ -139,7 +139,10 @@ impl Task {
             return Err(ModelError::LearnedTwice.into());
         }
         if learns_features && graphs.is_some() {
-            return Err(TrainError::LearnedByGraph);
+            return Err(match config.model.kind {
+                ModelKind::LabelPropagation => TrainError::NothingToSpread,
+                _ => TrainError::LearnedByGraph,
+            });
         }
         let is_structural = config.model.kind == ModelKind::Structural;
         let structural_hops = is_structural.then_some(config.model.hops);
