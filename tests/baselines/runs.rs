@@ -44,7 +44,7 @@ fn every_kind_is_trained_evaluated_and_predicts() {
         );
         let told = sandbox.ignn(&words(&line)).exits(0);
         let solves = match kind {
-            "sse" => "a set number of steps each, whether or not they converge",
+            "sse" => "a set number of steps each; the last one would move the state by",
             "label-propagation" => "all converged",
             _ => "none: this model has no equilibrium",
         };
