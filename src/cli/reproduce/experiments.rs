@@ -368,7 +368,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "heterogeneous",
         title: "Networks with several relations",
-        about: "Papers, films and authors that are related in two ways; both relations are in one equation. \
+        about: "Papers, films and authors that are related in several ways; all relations are in one equation. \
                 Baselines know of one: they gather by the mean of the relations (GAT attends in each of them and takes the mean). \
                 All seeds have the split of the data.",
         panels: HETEROGENEOUS_PANELS,
