@@ -21,13 +21,11 @@ use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs,
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
 use crate::solver::{
-    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, truncated,
+    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, tightening, truncated,
 };
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
-/// A kept certificate that contracts at most this much is not searched for anew.
-const GOOD: f64 = 0.97;
 
 /// How the adjoint is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -295,7 +293,7 @@ impl Side<'_> {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
-        let kept = kept.filter(|kept| kept.q <= GOOD);
+        let kept = kept.filter(|kept| kept.q <= tightening::GOOD);
         let closed = || Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds());
         let kept = kept.or_else(|| if searches { None } else { closed() });
         let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
