@@ -212,3 +212,17 @@ fn settings_of_the_equilibrium_do_other_kinds_no_harm() {
         sandbox.ignn(&words(&line)).exits(0);
     }
 }
+
+#[test]
+fn recipes_of_the_papers_are_configurations() {
+    let sandbox = communities(60);
+    let recipes = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/baselines");
+    let mut count = 0;
+    for entry in fs::read_dir(recipes).unwrap() {
+        let (config, run) = (entry.unwrap().path().display().to_string(), format!("run{count}"));
+        let line = ["train", "s", "--config", &config, "--epochs", "1", "--out", &run, "-q"];
+        sandbox.ignn(&line).exits(0).says("none: this model has no equilibrium");
+        count += 1;
+    }
+    assert_eq!(count, 2, "GAT and GCNII");
+}

@@ -6,22 +6,24 @@ use super::experiment::{
 };
 use super::sources::Source;
 
-/// A baseline on communities: the preset is linear, starts from labels and holds still what is below the read-out, all for the
-/// sake of the equilibrium.
+/// A baseline on communities: the preset is linear, starts from labels and holds still what is below the read-out, all for the sake of
+/// the equilibrium. Here every row of the table is learned, by large steps: at a tenth of them a GCN has learned nothing after 20 epochs.
 macro_rules! community_baseline {
-    ($name:literal, $kind:literal) => {
-        method(
-            $name,
-            &[
-                $kind,
-                "model.activation=relu",
-                "model.init_input=1",
-                "model.normalise_state=false",
-                "optim.learning_rate=0.01",
-                "optim.layer_factor=1",
-                "optim.table_factor=1",
-            ],
-        )
+    ($name:literal, $($set:literal),+) => {
+        Method {
+            quick: Some(&["train.epochs=30"]),
+            ..method(
+                $name,
+                &[
+                    "model.activation=relu",
+                    "model.normalise_state=false",
+                    "optim.learning_rate=0.1",
+                    "optim.layer_factor=1",
+                    "optim.table_factor=1",
+                    $($set),+
+                ],
+            )
+        }
     };
 }
 
@@ -143,10 +145,18 @@ const AMAZON_PANELS: &[Panel] = &[Panel {
     methods: &[
         method("IGNN", &[]),
         method("label propagation", &["model.kind=label-propagation"]),
-        community_baseline!("SSE", "model.kind=sse"),
+        // Nothing bounds its weights: with relu, or with the steps of the others, its states outgrow each other and the loss rises. So it
+        // settles, and learns training nodes by heart: after 30 epochs 70 % by the top-k rule, of validation nodes 8 % (com-DBLP, 6 %).
+        community_baseline!(
+            "SSE",
+            "model.kind=sse",
+            "model.activation=tanh",
+            "optim.learning_rate=0.05",
+            "optim.layer_factor=0.02"
+        ),
         community_baseline!("GCN", "model.kind=gcn"),
         community_baseline!("SGC", "model.kind=sgc"),
-        community_baseline!("structural", "model.kind=structural"),
+        community_baseline!("structural", "model.kind=structural", "optim.learning_rate=0.01"),
     ],
     quick: &["model.state=58", "train.epochs=4"],
 }];
@@ -348,7 +358,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "amazon",
         title: "Communities of a large graph",
         about: "Nodes without features, with one or several of 58 communities as labels; few of them are known. \
-                By the top-k rule a node's predicted labels are its k highest scores, k the number that it truly has. Seeds share the split.",
+                By the top-k rule a node's predicted labels are its k highest scores, k the number that it truly has. Seeds share the split. Baselines learn a row of features for every node; in SSE a node sees first of all its own, so that it learns training \
+                nodes by heart and tells little of others.",
         panels: AMAZON_PANELS,
     },
     Experiment {
