@@ -20,8 +20,9 @@ use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
 use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
+use crate::solver::ordered::{self, Order};
 use crate::solver::{
-    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, tightening, truncated,
+    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, tightening, truncated,
 };
 
 /// Floats of a piece of elementwise work.
@@ -46,8 +47,8 @@ struct Side<'g> {
     adjacency: &'g [AdjacencyRef<'g>],
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
-    /// Of a graph without cycles: rows after all that they gather from.
-    order: Option<Vec<u32>>,
+    /// Rows that need no sweep.
+    order: Option<Order>,
     certificate: Option<Certificate>,
     /// The vectors of the last certificate that held.
     kept: Option<Vectors>,
@@ -92,14 +93,7 @@ impl<'g> Equilibrium<'g> {
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
-            Side {
-                adjacency,
-                weights,
-                blocks,
-                order: ordered::order(adjacency),
-                certificate: None,
-                kept: None,
-            }
+            Side { adjacency, weights, blocks, order: Order::of(adjacency), certificate: None, kept: None }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {

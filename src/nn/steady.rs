@@ -151,6 +151,7 @@ impl Map for SteadyOnGraph<'_> {
             relative_residual: residual,
             contraction,
             certified_error,
+            tolerance: params.tolerance,
             converged,
             stopped,
             choice: Choice::asked(Used::Plain),

@@ -101,7 +101,7 @@ impl<'g> ManyGraphs<'g> {
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
         self.on(model, batch, true, |model, on, mut pass| {
-            let forward = on.forward(model, &config.forward(), Mode::Training(epoch))?;
+            let forward = on.forward(model, &config.step(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
             let loss = judge.differentiate(&mut pass);
             let adjoint = match backward {
