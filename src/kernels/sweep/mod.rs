@@ -204,20 +204,20 @@ impl Sweep<'_> {
         let input = self.input;
         match direction {
             Direction::Forward(activation) => {
-                self.run_in_order(Activate { input, activation }, order, until, state)
+                self.run_in_order(&Activate { input, activation }, order, until, state)
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
                     assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
                 }
-                self.run_in_order(Differentiate { input, derivative }, order, until, state)
+                self.run_in_order(&Differentiate { input, derivative }, order, until, state)
             }
         }
     }
 
     fn run_in_order(
         &self,
-        finish: impl Finish,
+        finish: &impl Finish,
         order: InOrder<'_>,
         (tolerance, repeats): (f32, usize),
         state: MatrixMut<'_>,
@@ -230,7 +230,7 @@ impl Sweep<'_> {
         }
         let run = |order, first, state| {
             let mut tile = self.scratch.tile();
-            let (terms, finish, scratch) = (self.terms, &finish, &mut *tile);
+            let (terms, scratch) = (self.terms, &mut *tile);
             self.scratch.isa.run(Ordered { terms, finish, order, tolerance, repeats, state, first, scratch })
         };
         match order {
