@@ -4,7 +4,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | [`task`] | what training needs of a dataset |
-//! | [`trainer`] | the loop |
+//! | [`trainer`], `best` | the loop, and the best model that it met |
 //! | `one_graph`, `many_graphs` | what a step does on one graph, or on some of many |
 //! | `hidden`, `label_start` | nodes that a step hides; first values that speak of labels |
 //! | [`checkpoint`] | everything a run needs to go on, in one file |
