@@ -25,7 +25,7 @@ const LINE_WORK: u64 = 4;
 const LARGE: usize = 32 << 20;
 
 /// Of states larger than this only some pieces are multiplied: one in `SAMPLED`.
-const SAMPLED_FROM: usize = 16 << 20;
+const SAMPLED_FROM: usize = 512 << 10;
 const SAMPLED: usize = 8;
 
 /// The blocks of states of one shape.

@@ -16,6 +16,8 @@ const GROWTH: f32 = 4.0;
 const FAILURES: usize = 3;
 /// Where fewer than this part of the rows move, passing over the others saves more than proposals, which move all.
 const QUIET: f64 = 0.6;
+/// Nor is it worth the sweep that verifies, where no more than so many are to go.
+const LEAST: f64 = 4.0;
 /// A row that moves by less than this part of the tolerance does not wake those that gather from it.
 const SHARE: f64 = 0.1;
 /// Where that turns out to have been too much it is cut to this part of itself.
@@ -51,6 +53,8 @@ pub(super) struct Walk {
     /// Of a solve that may pass over rows.
     activity: Option<Activity>,
     share: f64,
+    /// Whether it does.
+    skips: bool,
     /// What the last sweep read and wrote.
     last: Option<(usize, usize)>,
     /// Whether the next sweep tells if the rows that were passed over could be.
@@ -84,6 +88,7 @@ impl Walk {
             size: 0.0,
             activity: passes_over.then(|| workspace.take_activity()),
             share: SHARE,
+            skips: params.method == Method::Active,
             last: None,
             verifies: false,
         }
@@ -135,7 +140,7 @@ impl Walk {
     pub fn activity(&mut self, to: usize, is_last: bool) -> Option<&mut Activity> {
         let continues = self.last == Some((to, self.at));
         let activity = self.activity.as_mut().filter(|_| self.history.is_none())?;
-        activity.takes_all |= !continues || self.verifies || is_last;
+        activity.takes_all |= !continues || !self.skips || self.verifies || is_last;
         let part = (self.share * self.tolerance) as f32;
         activity.threshold = match self.measure {
             Measure::State => Threshold { absolute: part * self.size, ..Threshold::default() },
@@ -168,6 +173,10 @@ impl Walk {
     /// A sweep wrote a buffer, `moving` the part of the rows that count as moved: goes there, and decides how to go on.
     pub fn took(&mut self, to: usize, residual: f64, measure: f32, moving: f64) {
         let rate = residual / self.residual;
+        // Of a wave that travels nobody knows how far.
+        let to_go = if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
+        let is_quiet = self.activity.is_some() && moving < QUIET;
+        self.skips |= self.sweeps > 1 && is_quiet && to_go > LEAST;
         let is_falling = measure < self.least;
         self.least = self.least.min(measure);
         self.residual = residual;
@@ -188,11 +197,10 @@ impl Walk {
             }
             None if matches!(self.choice.why, Why::Fast | Why::Quiet) => {
                 self.choice.rate = if rate.is_finite() { rate } else { 0.0 };
-                // Not below 1 where a wave travels: nobody knows how far. Where nothing is certified it may be that there is
-                // no equilibrium, or one that sweeps lead away from: only what converges by itself is hastened.
-                let to_go = (self.tolerance / residual).ln() / rate.min(1.0).ln();
-                if self.sweeps > 1 && to_go > FEW && (self.is_certified || is_falling) {
-                    if self.activity.is_some() && moving < QUIET {
+                // Where nothing is certified it may be that there is no equilibrium, or one that sweeps lead away from: only what
+                // converges by itself is hastened. Waves are not.
+                if self.sweeps > 1 && to_go > FEW && to_go.is_finite() && (self.is_certified || is_falling) {
+                    if is_quiet {
                         self.choice.why = Why::Quiet;
                     } else {
                         self.history = Some(History::new(self.depth));
