@@ -104,14 +104,15 @@ monitor = "top-k-micro-f1"
     },
     Preset {
         name: "graphs",
-        doc: "Classes of whole graphs, small and many: three layers, their result summed over each graph.",
+        doc: "Classes of whole graphs, small and many: one layer, its result summed over each graph.",
         text: r#"
 [model]
-state = [32, 32, 32]
+# The paper has three such layers with batch normalisation and a rate of 0.01. This was the best of 20 settings on the validation parts of
+# MUTAG and PTC together; other settings with one layer are as good, and on the test parts it is no better than the paper's, only faster.
+state = 32
 features = "given"
 kappa = 0.98
 init = "scaled"
-batch_norm = true
 pooling = "sum"
 dropout = 0.0
 readout = "mlp"
@@ -122,7 +123,7 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-3
 
 [optim]
-learning_rate = 0.01
+learning_rate = 0.003
 schedule = "step"
 step_epochs = 50
 step_factor = 0.5
@@ -130,6 +131,8 @@ step_factor = 0.5
 [train]
 epochs = 100
 batch = 32
+# A validation part may have twenty graphs: their loss tells epochs apart, their share does not.
+monitor = "loss"
 "#,
     },
     Preset {
