@@ -8,7 +8,7 @@ use std::error::Error;
 
 use ignn::dense::Matrix;
 use ignn::graph::Dataset;
-use ignn::kernels::sweep::{Sweep, SweepScratch, Term, blocks};
+use ignn::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks};
 use ignn::kernels::{Activation, AdjacencyRef, PackedWeights};
 use ignn::solver::{Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point};
 
@@ -28,7 +28,8 @@ fn pagerank(links: AdjacencyRef<'_>) -> Result<(Matrix, SolveInfo), SolveError> 
     let mut rank = Matrix::zeros(pages, 1);
     let mut workspace = Workspace::new(pages, 1, !certificate.holds());
     let (phi, certificate) = (Activation::Identity, Some(&certificate));
-    let info = fixed_point::forward(&sweep, phi, certificate, &params, &mut rank, &mut workspace)?;
+    let info =
+        fixed_point::solve(&sweep, Direction::Forward(phi), certificate, &params, &mut rank, &mut workspace)?;
     Ok((rank, info))
 }
 

@@ -157,5 +157,9 @@ fn what_cannot_be_folded_is_refused() {
         .fails_with(&format!("c: cross-validation needs many graphs with labels (found one graph): {kinds}"));
     let run = sandbox.ignn(&words("crossval d --folds 2")).exits(2);
     assert!(run.stderr.contains("2 is not in 3.."), "{}", run.stderr);
+    let spread = "crossval d --folds 3 --preset graphs --set model.kind=label-propagation --out run -q";
+    sandbox.ignn(&words(spread)).fails_with(
+        "model.kind: label propagation spreads the labels of nodes within one graph (found a split over graphs): use another kind, such as gcn",
+    );
     assert!(!sandbox.path("run").exists(), "nothing is written before everything fits");
 }

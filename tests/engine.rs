@@ -2,7 +2,7 @@
 //! Tests hold it against dense f64 loops, here on random models and in `golden` on the golden ones.
 
 use ignn::dense::Matrix;
-use ignn::kernels::sweep::{Sweep, SweepScratch, Term, blocks, product};
+use ignn::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks, product};
 use ignn::kernels::{Activation, AdjacencyRef, Derivative, Isa, PackedWeights, gradient};
 use ignn::parallel::RowBlocks;
 use ignn::solver::certificate::lipschitz;
@@ -91,9 +91,9 @@ impl Engine {
         let (n, m) = (input.rows(), input.cols());
         let (mut solution, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
         let info = match state {
-            None => fixed_point::forward(
+            None => fixed_point::solve(
                 &sweep,
-                activation,
+                Direction::Forward(activation),
                 Some(&certificate),
                 &params,
                 &mut solution,
@@ -102,9 +102,9 @@ impl Engine {
             Some(state) => {
                 let state = single(state);
                 let derivative = Derivative::State { activation, state: state.view() };
-                fixed_point::adjoint(
+                fixed_point::solve(
                     &sweep,
-                    derivative,
+                    Direction::Adjoint(derivative),
                     Some(&certificate),
                     &params,
                     &mut solution,

@@ -63,9 +63,18 @@ fn chains_in_miniature_and_again_without_work() {
     // Every command can be repeated by hand.
     let commands = results["commands"].as_array().unwrap();
     assert!(
-        commands.iter().any(|line| line == "ignn generate chains --length 10 --out out/data/chains-10.ignn"),
+        [0, 1].iter().all(|seed| {
+            let line = format!(
+                "ignn generate chains --length 10 --seed {seed} --out out/data/chains-10-seed-{seed}.ignn"
+            );
+            commands.iter().any(|found| *found == line)
+        }),
         "{commands:?}"
     );
+    let split = |seed: u32| {
+        fs::read(sandbox.path(&format!("out/data/chains-10-seed-{seed}.ignn/splits.parquet"))).unwrap()
+    };
+    assert_ne!(split(0), split(1), "each seed has parts of its own");
 
     let before = run_files(&sandbox);
     assert_eq!(before.len(), 4);
@@ -195,7 +204,52 @@ fn graphs_are_cross_validated() {
     let run = sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
     run.says("MUTAG").says("89.3 (6.7), paper; 76.0, re-run by others");
     let results: serde_json::Value = serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
-    assert_eq!(results["panels"][0]["rows"][0]["validation"]["count"], 3, "folds of the quick form");
+    let rows = results["panels"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows[0]["validation"]["count"], 3, "folds of the quick form");
+    let methods: Vec<&str> = rows.iter().map(|row| row["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["IGNN", "IGNN, SVM", "GCN", "SGC", "GAT", "GCNII", "SSE", "MLP"]);
+    let figures: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/runs/graphs/mutag/ignn/crossval.json")).unwrap();
+    assert_eq!(rows[1]["validation"]["mean"], figures["summary"]["svm"]["mean"], "of the model's runs");
+    assert!(rows[1]["best_test"].is_null() && rows.iter().all(|row| row["failure"].is_null()), "{rows:?}");
+}
+
+#[test]
+fn baselines_gather_by_the_mean_of_relations_and_slow_ones_are_not_quick() {
+    let sandbox = Sandbox::new();
+    // Neighbours on a path, and every second one: two relations over twelve nodes of two kinds.
+    let matrix = |kind: &str, columns: usize, entries: &[(usize, usize)]| {
+        let lines: String =
+            entries.iter().map(|(row, column)| format!("{} {}\n", row + 1, column + 1)).collect();
+        crate::raw::gzip(format!(
+            "%%MatrixMarket matrix coordinate pattern {kind}\n12 {columns} {}\n{lines}",
+            entries.len()
+        ))
+    };
+    let steps = |step: usize| (0..12 - step).map(|node| (node + step, node)).collect::<Vec<_>>();
+    sandbox.file("data/acm/PAP.mtx.gz", matrix("symmetric", 12, &steps(1)));
+    sandbox.file("data/acm/PSP.mtx.gz", matrix("symmetric", 12, &steps(2)));
+    let kinds: Vec<_> = (0..12).map(|node| (node, node / 6)).collect();
+    sandbox.file("data/acm/features.mtx.gz", matrix("general", 2, &kinds));
+    let table = |name: &str, value: &dyn Fn(usize) -> String| {
+        let lines: String = (0..12).map(|node| format!("{node},{}\n", value(node))).collect();
+        sandbox.file(&format!("data/acm/{name}s.csv"), format!("node,{name}\n{lines}"));
+    };
+    table("label", &|node| (node / 6).to_string());
+    table("split", &|node| ["train", "val", "test"][node % 3].into());
+    let line =
+        "reproduce heterogeneous --quick --data data --out out --only ACM --seeds 0 --set train.epochs=2 -q";
+    let words: Vec<&str> = line.split(' ').collect();
+    let run = sandbox.ignn(&words).exits(0);
+    run.says("90.5, paper")
+        .says("note: GAT is left out of the quick form, as it takes long: --only GAT runs it");
+    let results: serde_json::Value = serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    let rows = results["panels"][0]["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["validation"]["mean"].is_number()), "{rows:?}");
+    assert_eq!(rows.len(), 14, "seven methods by two scores");
+    let gat: Vec<&str> = words.iter().map(|word| if *word == "ACM" { "ACM,GAT" } else { word }).collect();
+    let run = sandbox.ignn(&gat).exits(0);
+    assert!(run.stdout.contains("GAT  micro_f1") && !run.stdout.contains("left out"), "{}", run.stdout);
 }
 
 #[test]

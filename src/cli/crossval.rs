@@ -19,6 +19,7 @@ use ignn::train::{EpochRecord, Observer, Task};
 use ignn_format::FormatError;
 
 use super::crossval_report::{self, Report, Setup};
+use super::settings::Settings;
 use super::{Outcome, Session, messages, run};
 
 /// Folds where none are asked for.
@@ -52,21 +53,8 @@ pub struct Command {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(FEWEST as i64..))]
     folds: Option<u16>,
 
-    /// Built-in settings to start from, such as graphs
-    #[arg(long, value_name = "NAME")]
-    preset: Option<String>,
-
-    /// A TOML file of settings
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// A setting, such as model.state=64; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
-
-    /// Epochs of a fold: short for --set train.epochs=N; 0 leaves the layers as they are drawn
-    #[arg(long, value_name = "N")]
-    epochs: Option<u64>,
+    #[command(flatten)]
+    settings: Settings,
 
     /// What tells the classes of graphs
     #[arg(long, value_enum, default_value_t = Readout::Model)]
@@ -147,12 +135,7 @@ impl Command {
             return Job { dataset, config, folds, readout, out, replaces: false }.run(session, done);
         }
         let Some(dataset) = self.dataset.clone() else { bail!("DATASET is needed") };
-        let mut sets = self.sets.clone();
-        sets.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
-        if session.seed != 0 {
-            sets.push(format!("train.seed={}", session.seed));
-        }
-        let config = IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?;
+        let config = self.settings.resolve(session)?;
         let mut replaces = false;
         if let Some(out) = &self.out
             && out.exists()

@@ -29,6 +29,7 @@ mod reproduce;
 mod run;
 mod sample;
 mod score_tables;
+mod settings;
 mod summary;
 mod train;
 mod training;

@@ -391,14 +391,16 @@ pub fn one_run(figures: &Figures) -> String {
     let (forward, adjoint) = figures.sweeps;
     if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
         sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
-        let is_truncated =
-            |record: &EpochRecord| record.forward.is_some_and(|solve| solve.stopped == Stopped::Truncated);
-        let failures = match figures.failures {
-            0 if figures.last.as_ref().is_some_and(is_truncated) => {
-                "a set number of steps each, whether or not they converge".to_string()
-            }
-            0 => "all converged".to_string(),
-            failures => format!("{failures} did not converge"),
+        let truncated = figures.last.as_ref().and_then(|record| record.forward);
+        let truncated = truncated.filter(|solve| solve.stopped == Stopped::Truncated);
+        let failures = match (figures.failures, truncated) {
+            // Nothing bounds the weights of such a model: whether it has a steady state can only be seen.
+            (0, Some(solve)) => format!(
+                "a set number of steps each; the last one would move the state by {:.2} % of its size",
+                100.0 * solve.relative_residual
+            ),
+            (0, None) => "all converged".to_string(),
+            (failures, _) => format!("{failures} did not converge"),
         };
         sheet.row(["solves".to_string(), failures]);
     } else {

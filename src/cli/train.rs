@@ -17,6 +17,7 @@ use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
 use ignn_format::FormatError;
 
 use super::run::{self, Curve, Figures};
+use super::settings::Settings;
 use super::training::Console;
 use super::{Outcome, Session, machine, messages};
 
@@ -26,6 +27,9 @@ use super::{Outcome, Session, machine, messages};
 /// the bound that makes the solution unique. The run directory holds config.toml (resolved), metrics.jsonl (a line an
 /// epoch), tensorboard/, checkpoint/, dataset.txt (where it was), run.json (figures) and model.safetensors: the epoch that was
 /// best on the validation part, and all that `ignn predict` needs.
+///
+/// `--set model.kind=gcn` trains a baseline instead, without an equilibrium or with one of its own: sgc, gat, gcnii, sse, mlp, structural,
+/// label-propagation. All else is the same.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all keys with their
 /// defaults. The same seed gives the same bits on any number of threads.
@@ -49,20 +53,8 @@ pub struct Command {
     #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "resume"])]
     out: Option<PathBuf>,
 
-    #[arg(long, help = preset_help(), value_name = "NAME")]
-    preset: Option<String>,
-
-    /// A TOML file of settings
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// A setting, such as model.state=64; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
-
-    /// Epochs: short for --set train.epochs=N; 0 writes the model before its first step
-    #[arg(long, value_name = "N")]
-    epochs: Option<u64>,
+    #[command(flatten)]
+    settings: Settings,
 
     /// Start from the values of a model file or run of the same shape
     #[arg(long, value_name = "MODEL")]
@@ -115,7 +107,7 @@ impl Command {
         if let Some(run) = &self.resume {
             run::check(run)?;
             let config_file = run.join(run::CONFIG);
-            let config = IgnnConfig::resolve(None, Some(&config_file), &self.epoch_setting())?;
+            let config = IgnnConfig::resolve(None, Some(&config_file), self.settings.epochs().as_slice())?;
             let dataset = match &self.dataset {
                 Some(dataset) => dataset.clone(),
                 None => run::dataset_of(run)?,
@@ -127,12 +119,7 @@ impl Command {
         let (Some(dataset), Some(out)) = (self.dataset.clone(), self.out.clone()) else {
             bail!("DATASET and --out RUN are needed");
         };
-        let mut sets = self.sets.clone();
-        sets.extend(self.epoch_setting());
-        if session.seed != 0 {
-            sets.push(format!("train.seed={}", session.seed));
-        }
-        let config = IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?;
+        let config = self.settings.resolve(session)?;
         let mut replaces = None;
         if out.exists() && !run::is_empty(&out) {
             if !self.force {
@@ -171,10 +158,6 @@ impl Command {
             }
         }
         print(session, &places, &all)
-    }
-
-    fn epoch_setting(&self) -> Vec<String> {
-        self.epochs.iter().map(|epochs| format!("train.epochs={epochs}")).collect()
     }
 }
 
@@ -277,10 +260,4 @@ impl Job {
         run::write(&self.out.join(run::RUN), &format!("{facts:#}\n"))?;
         Ok(figures)
     }
-}
-
-/// The presets by name.
-fn preset_help() -> String {
-    let names: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
-    format!("Built-in settings to start from: {}", names.join(", "))
 }

@@ -153,6 +153,8 @@ choices! {
         Plain = "plain",
         /// Anderson mixing from the start on.
         Anderson = "anderson",
+        /// Sweeps that pass over rows whose inputs stay.
+        Active = "active",
         /// Row after row where no cycle passes through more than one.
         Ordered = "ordered",
     }

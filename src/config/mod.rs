@@ -94,6 +94,7 @@ pub struct SolverConfig {
     pub method: SolveMethod,
     pub depth: usize,
     pub adjoint_tolerance: f64,
+    pub follow: f64,
     pub gradient: GradientKind,
     pub phantom_steps: usize,
     pub phantom_damping: f64,
@@ -220,7 +221,7 @@ impl SolverConfig {
     /// Sweeps that solves may look back on: those of acceleration, none where it is not used.
     pub fn history(&self) -> usize {
         match self.method {
-            SolveMethod::Plain | SolveMethod::Ordered => 0,
+            SolveMethod::Plain | SolveMethod::Active | SolveMethod::Ordered => 0,
             SolveMethod::Auto | SolveMethod::Anderson => self.depth,
         }
     }
@@ -238,15 +239,21 @@ impl IgnnConfig {
             SolveMethod::Auto => solver::Method::Auto,
             SolveMethod::Plain => solver::Method::Plain,
             SolveMethod::Anderson => solver::Method::Anderson,
+            SolveMethod::Active => solver::Method::Active,
             SolveMethod::Ordered => solver::Method::Ordered,
         };
         let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
-        SolveParams { tolerance, max_sweeps, patience, measure, method, depth }
+        SolveParams { tolerance, max_sweeps, patience, measure, method, depth, follow: 0.0 }
+    }
+
+    /// When forward solves stop that serve a step alone, and no evaluation.
+    pub fn step(&self) -> SolveParams {
+        SolveParams { follow: self.solver.follow, ..self.forward() }
     }
 
     /// When adjoint solves stop.
     pub fn adjoint(&self) -> SolveParams {
-        SolveParams { tolerance: self.solver.adjoint_tolerance, ..self.forward() }
+        SolveParams { tolerance: self.solver.adjoint_tolerance, ..self.step() }
     }
 }
 

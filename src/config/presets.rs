@@ -83,6 +83,8 @@ dropout = 0.0
 measure = "state"
 tolerance = 1e-3
 adjoint_tolerance = 1e-3
+# Every step hides other nodes: what is left of a solve is small beside what the next one changes.
+follow = 0.02
 
 [optim]
 learning_rate = 0.05

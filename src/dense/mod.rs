@@ -1,4 +1,4 @@
-//! Dense row-major f32 matrices, aligned to cache lines: owned, borrowed, borrowed mutably, shared among threads.
+//! Dense row-major f32 matrices, aligned to cache lines: owned, borrowed, borrowed mutably.
 //! They hold numbers; arithmetic on them is in `kernels`.
 //!
 //! A row takes `stride` floats: the columns rounded up to whole lines of 16, or to the next power of two below 16, so that
@@ -7,7 +7,5 @@
 
 mod matrix;
 mod memory;
-mod shared;
 
 pub use matrix::{LINE, Line, Matrix, MatrixMut, MatrixRef, stride};
-pub use shared::SharedMatrix;

@@ -282,17 +282,6 @@ impl<'a> AdjacencyRef<'a> {
         self.neighbours[at].wrapping_sub(self.shift(row)) as usize
     }
 
-    /// The first of some rows that are stored one after the other: how many, and the places of their entries. There
-    /// must be a row.
-    #[inline(always)]
-    pub(super) fn run(&self, rows: Range<usize>) -> (usize, Range<usize>) {
-        let count = self.chosen.map_or(rows.len(), |chosen| {
-            let follows = |pair: &&[u32]| pair[1] == pair[0].wrapping_add(1);
-            1 + chosen.source[rows.clone()].windows(2).take_while(follows).count()
-        });
-        (count, self.range(rows.start).start..self.range(rows.start + count - 1).end)
-    }
-
     /// All neighbours, stored numbers.
     pub fn neighbours(&self) -> &'a [u32] {
         self.neighbours

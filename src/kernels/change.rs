@@ -27,11 +27,16 @@ pub struct Change {
     pub row: f32,
     /// Whether every entry of the new state, and of the change, is a finite number.
     pub finite: bool,
+    /// Rows that were computed.
+    pub rows: u64,
+    /// Rows that count as moved, of a sweep that watches them.
+    pub moved: u64,
 }
 
 impl Change {
     /// Nothing moved, nothing there.
-    pub const NONE: Self = Self { weighted: 0.0, largest: 0.0, state: 0.0, row: 0.0, finite: true };
+    pub const NONE: Self =
+        Self { weighted: 0.0, largest: 0.0, state: 0.0, row: 0.0, finite: true, rows: 0, moved: 0 };
 
     /// Of two parts of a state.
     pub fn merge(self, other: Self) -> Self {
@@ -41,6 +46,8 @@ impl Change {
             state: self.state.max(other.state),
             row: self.row.max(other.row),
             finite: self.finite && other.finite,
+            rows: self.rows + other.rows,
+            moved: self.moved + other.moved,
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn lines_per_row(cols: usize) -> usize {
     cols.div_ceil(LINE)
 }
 
-/// The entries of a row, the first ones of a slice that goes on to the end of the operator.
+/// The entries of a row, the first ones of a slice that goes on with those to come.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     neighbours: &'a [u32],
@@ -103,10 +103,22 @@ pub fn rows<L: Lanes>(
     rows: Range<usize>,
     out: &mut [Line],
 ) {
+    rows_until::<L>(adjacency, from, rows, adjacency.neighbours().len(), out);
+}
+
+/// The same where entries from `end` on are not gathered next, and not fetched ahead.
+#[inline(always)]
+pub fn rows_until<L: Lanes>(
+    adjacency: &AdjacencyRef<'_>,
+    from: MatrixRef<'_>,
+    rows: Range<usize>,
+    end: usize,
+    out: &mut [Line],
+) {
     for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
         let range = adjacency.range(row);
         let entries = Entries {
-            neighbours: &adjacency.neighbours()[range.start..],
+            neighbours: &adjacency.neighbours()[range.start..end.max(range.end)],
             count: range.len(),
             shift: adjacency.shift(row),
         };

@@ -3,7 +3,8 @@
 //!
 //! A step is a pair of states, before and after a sweep: f = after - before. Steps of a slow iteration differ little, so their
 //! differences are taken before they are multiplied: products of large, nearly equal numbers would leave nothing of them.
-//! Every state is read once for all products, and once for the mixture. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over blocks that depend
+//! Every state is read once for the mixture; for all products once, or of large states an eighth, in pieces of a page spread over all of it:
+//! a few factors are told by a few million numbers as well as by all. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over blocks that depend
 //! on the shape alone: the same bits on any number of threads. Nothing is allocated in a call.
 
 use super::simd::{Isa, Kernel, Lanes};
@@ -23,11 +24,17 @@ const LINE_WORK: u64 = 4;
 /// Mixtures larger than this are stored past the caches.
 const LARGE: usize = 32 << 20;
 
+/// Of states larger than this only some pieces are multiplied: one in `SAMPLED`.
+const SAMPLED_FROM: usize = 16 << 20;
+const SAMPLED: usize = 8;
+
 /// The blocks of states of one shape.
 #[derive(Clone, Debug)]
 pub struct Mixing {
     blocks: RowBlocks,
     isa: Isa,
+    /// One piece in so many is multiplied.
+    one_in: usize,
 }
 
 /// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of steps, and of the last step, which comes last: a
@@ -52,10 +59,15 @@ fn place(i: usize, j: usize) -> usize {
 impl Mixing {
     /// For states that take so much memory as this one.
     pub fn new(state: &Matrix) -> Self {
-        Self { blocks: RowBlocks::balanced(state.all_lines().len(), &[], LINE_WORK), isa: Isa::chosen() }
+        let lines = state.all_lines();
+        Self {
+            blocks: RowBlocks::balanced(lines.len(), &[], LINE_WORK),
+            isa: Isa::chosen(),
+            one_in: if size_of_val(lines) > SAMPLED_FROM { SAMPLED } else { 1 },
+        }
     }
 
-    /// The products of steps, each a state before and a state after, in their order.
+    /// The products of steps, each a state before and a state after, in their order; of large states those of a part.
     ///
     /// # Panics
     /// Where there are more than [`STEPS`], or shapes differ.
@@ -65,7 +77,7 @@ impl Mixing {
             assert_eq!(matrix.all_lines().len(), self.blocks.rows(), "states of one shape");
         }
         let block = |_, lines: std::ops::Range<usize>, ()| {
-            self.isa.run(Dots { steps, start: lines.start, end: lines.end })
+            self.isa.run(Dots { steps, start: lines.start, end: lines.end, one_in: self.one_in })
         };
         let add = |mut a: [f64; PRODUCTS], b: [f64; PRODUCTS]| {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
@@ -98,6 +110,7 @@ struct Dots<'a> {
     steps: &'a [(&'a Matrix, &'a Matrix)],
     start: usize,
     end: usize,
+    one_in: usize,
 }
 
 impl Kernel for Dots<'_> {
@@ -146,7 +159,7 @@ impl Kernel for Dots<'_> {
             for (total, sum) in totals[..used].iter_mut().zip(&sums) {
                 *total += sum.0.iter().map(|&x| f64::from(x)).sum::<f64>();
             }
-            first = last;
+            first = last + STRIP * STRIPS * (self.one_in - 1);
         }
         totals
     }

@@ -22,6 +22,7 @@ mod selected;
 mod selection;
 mod shared_rows;
 mod simd;
+mod size;
 pub mod sweep;
 mod weights;
 
@@ -34,6 +35,7 @@ pub use selected::Selected;
 pub use selection::Selection;
 pub use shared_rows::SharedRows;
 pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
+pub use size::largest;
 pub use weights::PackedWeights;
 
 #[cfg(test)]

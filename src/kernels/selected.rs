@@ -59,7 +59,7 @@ mod tests {
     use super::super::sweep::{self, Sweep, SweepScratch};
     use super::super::{Activation, Derivative, Isa, Norm, PackedWeights, gradient};
     use super::*;
-    use crate::dense::{Matrix, SharedMatrix};
+    use crate::dense::Matrix;
 
     const FIRST_NODE: [u64; 7] = [0, 40, 41, 41, 150, 157, 260];
 
@@ -166,13 +166,6 @@ mod tests {
                     assert_same(both, "adjoint", |a| {
                         sweep_with(a, 1, 2, &|sweep, to| {
                             sweep.adjoint(derivative, norm, x.view(), to.view_mut());
-                        })
-                    });
-                    assert_same(both, "in place", |a| {
-                        sweep_with(a, 0, 1, &|sweep, to| {
-                            let shared = SharedMatrix::of(x.view());
-                            sweep.forward_in_place(activation, norm, &shared, true);
-                            *to = shared.to_matrix();
                         })
                     });
                 }

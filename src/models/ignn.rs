@@ -13,7 +13,8 @@
 use std::ops::Range;
 
 use super::baselines;
-use crate::config::{self, InitName, ModelConfig, ModelKind};
+use super::initial::{glorot, initial_weight};
+use crate::config::{self, ModelConfig, ModelKind};
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::Activation;
 use crate::nn::{
@@ -22,12 +23,7 @@ use crate::nn::{
 };
 use crate::optim::Parameter;
 use crate::solver::Posedness;
-use crate::solver::posedness::infinity_norm;
 use crate::solver::projection::{ProjectionError, project_rows};
-
-/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little that the two are about as
-/// large where kappa is 0.95, and so much that the second reaches farther.
-const CASCADE_SHARE: f64 = 0.1;
 
 /// A model that does not fit what it is given.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -469,36 +465,5 @@ fn kappas(config: &ModelConfig, layer: usize, relations: &[String]) -> Result<Ve
         (each, 1) => Err(ModelError::LayerKappas { found: each.len(), layers }),
         (each, _) if each.len() == count => Ok(each.to_vec()),
         (each, _) => Err(ModelError::RelationKappas { found: each.len(), relations: relations.to_vec() }),
-    }
-}
-
-/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m)); tables of learned
-/// features stay within 1 / sqrt(m).
-fn glorot(input: &InputShape) -> f64 {
-    match input.mapped {
-        Mapped::Columns(p) => (6.0 * input.width as f64 / (p + input.width).max(1) as f64).sqrt(),
-        Mapped::Learned(_) => 1.0,
-    }
-}
-
-/// `bank`: columns of a bank of the cascade.
-fn initial_weight(init: InitName, slot: &Slot, radius: f64, bank: usize, seed: u64) -> Matrix {
-    let m = slot.shape.0;
-    let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
-    match init {
-        InitName::Uniform => uniform(),
-        InitName::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
-        InitName::Cascade => Matrix::from_fn(m, m, |k, l| {
-            // Columns that make no whole bank hear nothing: some classes would have more columns than others.
-            let is_fed = k >= bank && k < m / bank.max(1) * bank;
-            let heard = if is_fed { CASCADE_SHARE } else { 0.0 };
-            let share = if k == l { 1.0 - heard } else { heard };
-            if k == l || (is_fed && k == l + bank) { (radius * share) as f32 } else { 0.0 }
-        }),
-        InitName::Scaled => {
-            let drawn = uniform();
-            let factor = radius / infinity_norm(drawn.view()).max(f64::MIN_POSITIVE);
-            Matrix::from_fn(m, m, |k, l| (f64::from(drawn.row(k)[l]) * factor) as f32)
-        }
     }
 }

@@ -5,6 +5,7 @@ mod baselines;
 mod body;
 pub mod file;
 mod ignn;
+mod initial;
 mod on_graph;
 mod pass;
 mod saved;

@@ -19,13 +19,13 @@
 use rayon::prelude::*;
 
 use super::dropout::{Dropout, Mask};
-use super::explicit::{Draw, Map, Memory};
+use super::explicit::{Given, Map, Memory};
 use super::operators::Operators;
 use super::readout::Slot;
 use super::{elementwise, random};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, AdjacencyRef, gradient};
-use crate::solver::{SolveInfo, SolveParams};
+use crate::solver::SolveInfo;
 
 /// Slope of lrelu below zero.
 const SLOPE: f32 = 0.2;
@@ -115,13 +115,8 @@ impl<'g> AttentionOnGraph<'g> {
 }
 
 impl Map for AttentionOnGraph<'_> {
-    fn forward(
-        &mut self,
-        values: &[MatrixRef<'_>],
-        memory: &mut Memory,
-        draw: Option<Draw<'_>>,
-        _params: &SolveParams,
-    ) -> Option<SolveInfo> {
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
+        let Given { values, draw, .. } = *given;
         self.mask = self.shape.dropout.zip(draw).map(|(dropout, draw)| dropout.mask(draw.epoch));
         let h = memory.input.view();
         scores(h, values[0], &mut self.source);

@@ -6,13 +6,13 @@
 //! ```
 
 use super::drop_edge::{DropEdge, KeptEdges};
-use super::explicit::{Draw, Map, Memory};
+use super::explicit::{Given, Map, Memory};
 use super::operators::Operators;
 use super::readout::Slot;
 use super::{elementwise, propagate};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
-use crate::solver::{SolveInfo, SolveParams};
+use crate::solver::SolveInfo;
 
 /// A convolution apart from any graph.
 #[derive(Clone, Debug)]
@@ -78,13 +78,8 @@ impl<'g> ConvolutionOnGraph<'g> {
 }
 
 impl Map for ConvolutionOnGraph<'_> {
-    fn forward(
-        &mut self,
-        values: &[MatrixRef<'_>],
-        memory: &mut Memory,
-        draw: Option<Draw<'_>>,
-        _params: &SolveParams,
-    ) -> Option<SolveInfo> {
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
+        let Given { values, draw, .. } = *given;
         let drop_edge = self.shape.drop_edge.zip(draw);
         self.kept = drop_edge.map(|(drop_edge, draw)| drop_edge.draw(self.operators, draw.epoch));
         let Memory { input, state, spare, .. } = memory;

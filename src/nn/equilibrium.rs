@@ -16,18 +16,17 @@ use rayon::prelude::*;
 
 use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
-use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
+use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
 use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
+use crate::solver::ordered::{self, Order};
 use crate::solver::{
-    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, ordered, truncated,
+    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, tightening, truncated,
 };
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
-/// A kept certificate that contracts at most this much is not searched for anew.
-const GOOD: f64 = 0.97;
 
 /// How the adjoint is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +47,8 @@ struct Side<'g> {
     adjacency: &'g [AdjacencyRef<'g>],
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
-    /// Of a graph without cycles: rows after all that they gather from.
-    order: Option<Vec<u32>>,
+    /// Rows that need no sweep.
+    order: Option<Order>,
     certificate: Option<Certificate>,
     /// The vectors of the last certificate that held.
     kept: Option<Vectors>,
@@ -94,14 +93,7 @@ impl<'g> Equilibrium<'g> {
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
             let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
-            Side {
-                adjacency,
-                weights,
-                blocks,
-                order: ordered::order(adjacency),
-                certificate: None,
-                kept: None,
-            }
+            Side { adjacency, weights, blocks, order: Order::of(adjacency), certificate: None, kept: None }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
@@ -197,14 +189,8 @@ impl<'g> Equilibrium<'g> {
             input: self.input.view(),
             scratch: &self.scratch,
         };
-        let certificate = self.forward.certificate.as_ref();
-        let (activation, state, workspace) = (self.activation, &mut self.state, &mut self.workspace);
-        match &self.forward.order {
-            Some(order) if params.method.takes_order() => {
-                ordered::forward(&sweep, activation, order, certificate, params, state, workspace)
-            }
-            _ => fixed_point::forward(&sweep, activation, certificate, params, state, workspace),
-        }
+        let (direction, state) = (Direction::Forward(self.activation), &mut self.state);
+        self.forward.solve(&sweep, direction, params, state, &mut self.workspace)
     }
 
     /// Solves for G with the weights of the last forward solve, from the G at hand.
@@ -245,13 +231,7 @@ impl<'g> Equilibrium<'g> {
         let (adjoint, workspace) = (&mut self.adjoint, &mut self.workspace);
         match backward {
             Backward::Exact => {
-                let certificate = self.backward.certificate.as_ref();
-                match &self.backward.order {
-                    Some(order) if params.method.takes_order() => {
-                        ordered::adjoint(&sweep, derivative, order, certificate, params, adjoint, workspace)
-                    }
-                    _ => fixed_point::adjoint(&sweep, derivative, certificate, params, adjoint, workspace),
-                }
+                self.backward.solve(&sweep, Direction::Adjoint(derivative), params, adjoint, workspace)
             }
             Backward::Truncated { steps, damping } => {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
@@ -283,6 +263,22 @@ impl Side<'_> {
         sweep::terms(self.adjacency, &self.weights)
     }
 
+    /// Rows that need no sweep first, where there are some and the method takes them.
+    fn solve(
+        &self,
+        sweep: &Sweep<'_>,
+        direction: Direction<'_>,
+        params: &SolveParams,
+        state: &mut Matrix,
+        workspace: &mut Workspace,
+    ) -> Result<SolveInfo, SolveError> {
+        let certificate = self.certificate.as_ref();
+        match self.order.as_ref().filter(|_| params.method.takes_order()) {
+            Some(order) => ordered::solve(sweep, direction, order, certificate, params, state, workspace),
+            None => fixed_point::solve(sweep, direction, certificate, params, state, workspace),
+        }
+    }
+
     /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did
     /// for the other direction.
     fn certify(
@@ -295,7 +291,7 @@ impl Side<'_> {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
         let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
-        let kept = kept.filter(|kept| kept.q <= GOOD);
+        let kept = kept.filter(|kept| kept.q <= tightening::GOOD);
         let closed = || Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds());
         let kept = kept.or_else(|| if searches { None } else { closed() });
         let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));

@@ -45,6 +45,17 @@ pub struct Draw<'a> {
     pub ids: &'a [u32],
 }
 
+/// What a forward pass is given.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// Parameters in the order of the slots.
+    pub values: &'a [MatrixRef<'a>],
+    /// In a pass of training.
+    pub draw: Option<Draw<'a>>,
+    /// For maps that solve something.
+    pub params: &'a SolveParams,
+}
+
 /// B, X, R, G, and a matrix of their shape in which nothing is kept.
 #[derive(Debug)]
 pub struct Memory {
@@ -62,14 +73,8 @@ pub struct Memory {
 
 /// A map on a graph: parameters come in the order of its slots.
 pub trait Map {
-    /// X from B; with draws in a pass of training. How it was solved, where something was.
-    fn forward(
-        &mut self,
-        values: &[MatrixRef<'_>],
-        memory: &mut Memory,
-        draw: Option<Draw<'_>>,
-        params: &SolveParams,
-    ) -> Option<SolveInfo>;
+    /// X from B. How it was solved, where something was.
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo>;
 
     /// G and the gradients of the parameters, which are replaced, from R, after a forward pass of training.
     fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]);
@@ -173,7 +178,7 @@ impl<'g> Explicit<'g> {
         draw: Option<Draw<'_>>,
         params: &SolveParams,
     ) -> Result<Option<SolveInfo>, SolveError> {
-        let info = self.map.forward(values, &mut self.memory, draw, params);
+        let info = self.map.forward(&Given { values, draw, params }, &mut self.memory);
         let state = self.memory.state.view();
         if state.padded().par_chunks(CHUNK).all(|chunk| chunk.iter().all(|x| x.is_finite())) {
             return Ok(info);

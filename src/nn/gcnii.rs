@@ -13,13 +13,13 @@
 //! ```
 
 use super::dropout::Dropout;
-use super::explicit::{Draw, Map, Memory};
+use super::explicit::{Given, Map, Memory};
 use super::operators::Operators;
 use super::readout::Slot;
 use super::{elementwise, linear, propagate, random};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
-use crate::solver::{SolveInfo, SolveParams};
+use crate::solver::SolveInfo;
 
 /// GCNII apart from any graph.
 #[derive(Clone, Debug)]
@@ -105,13 +105,8 @@ impl<'g> GcniiOnGraph<'g> {
 }
 
 impl Map for GcniiOnGraph<'_> {
-    fn forward(
-        &mut self,
-        values: &[MatrixRef<'_>],
-        memory: &mut Memory,
-        draw: Option<Draw<'_>>,
-        _params: &SolveParams,
-    ) -> Option<SolveInfo> {
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
+        let Given { values, draw, .. } = *given;
         self.drawn = draw.map(|draw| (draw.epoch, draw.ids.to_vec()));
         let Memory { input, state, right, spare, .. } = memory;
         let (nodes, width) = (input.rows(), input.cols());

@@ -78,5 +78,5 @@ pub use operators::Operators;
 pub use pooling::{Pooling, PoolingMemory};
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};
-pub use selected::SelectedOperators;
+pub use selected::{SelectedOperators, on_graphs};
 pub use steady::Steady;

@@ -20,14 +20,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::explicit::{Draw, Map, Memory};
+use super::explicit::{Given, Map, Memory};
 use super::operators::Operators;
 use super::readout::Slot;
 use super::{elementwise, linear, propagate, random};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
 use crate::solver::fixed_point::Stopped;
-use crate::solver::{Choice, SolveInfo, SolveParams, Used};
+use crate::solver::{Choice, SolveInfo, Used};
 
 /// Floats of a piece of elementwise work.
 const CHUNK: usize = 1 << 14;
@@ -113,13 +113,8 @@ impl<'g> SteadyOnGraph<'g> {
 }
 
 impl Map for SteadyOnGraph<'_> {
-    fn forward(
-        &mut self,
-        values: &[MatrixRef<'_>],
-        memory: &mut Memory,
-        _draw: Option<Draw<'_>>,
-        params: &SolveParams,
-    ) -> Option<SolveInfo> {
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
+        let Given { values, params, .. } = *given;
         let start = Instant::now();
         let most = if self.is_warm { self.shape.steps } else { params.max_sweeps.max(self.shape.steps) };
         let (mut sweeps, mut residual, mut is_lost) = (0, f64::INFINITY, false);
@@ -156,6 +151,7 @@ impl Map for SteadyOnGraph<'_> {
             relative_residual: residual,
             contraction,
             certified_error,
+            tolerance: params.tolerance,
             converged,
             stopped,
             choice: Choice::asked(Used::Plain),

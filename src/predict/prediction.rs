@@ -15,10 +15,10 @@ use super::error::PredictError;
 use crate::config::{ModelKind, PoolingName};
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
-use crate::kernels::{AdjacencyError, Selection};
+use crate::kernels::AdjacencyError;
 use crate::models::file::name;
 use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, Input, Operators, Slot, structural};
+use crate::nn::{Features, Input, Operators, Slot, on_graphs, structural};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Nodes or graphs that are read out at once, at most.
@@ -152,19 +152,18 @@ impl<'g> Predictor<'g> {
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
         let (mut seen, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
         for chunk in chunks(&first_node) {
-            let selection = Selection::of_graphs(&first_node, &chunk).map_err(wrong)?;
-            let selected = operators.select(&selection).map_err(wrong)?;
-            let largest = |radii: &Vec<f64>| chunk.iter().map(|&graph| radii[graph]).fold(0.0, f64::max);
-            let operators = selected.operators(radii.iter().map(largest).collect());
-            let input = input.select(&operators, selection.source());
-            let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-            let mut on = OnGraph::with_input(&model, &operators, input, false).with_graphs(rows);
-            let solved = on.forward(&mut model, params, Mode::Evaluation)?;
+            let all = (&first_node[..], &radii[..]);
+            let (solved, part) = on_graphs(operators, &input, all, &chunk, |operators, input, selection| {
+                let rows = selection.first_row().iter().map(|&row| row as u64).collect();
+                let mut on = OnGraph::with_input(&model, operators, input, false).with_graphs(rows);
+                let solved = on.forward(&mut model, params, Mode::Evaluation)?;
+                Ok::<_, PredictError>((solved, on.seen(&model)))
+            })
+            .map_err(wrong)??;
             solves = match solves.is_empty() {
                 true => solved,
                 false => together(&solves, &solved),
             };
-            let part = on.seen(&model);
             let first = if pools { chunk[0] } else { first_node[chunk[0]] as usize };
             for row in 0..part.rows() {
                 seen.row_mut(first + row).copy_from_slice(part.row(row));

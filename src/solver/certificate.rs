@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use super::entries::{self, ROWS_A_TASK, Sums, divide};
 use crate::dense::{LINE, MatrixRef};
 use crate::kernels::sweep::Term;
-use crate::kernels::{Activation, Norm, PackedWeights};
+use crate::kernels::{self, Activation, Norm, PackedWeights};
 
 /// Unit roundoff of f32.
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
@@ -163,19 +163,8 @@ impl Certificate {
     ) -> Option<ErrorBound> {
         let moved = self.moved(moved);
         // The sweep read the state before: not farther away than it moved.
-        let before = self.size(state.rows(), |i| state.row(i).iter().copied()) + moved;
+        let before = self.size(state) + moved;
         self.bound(self.q * moved, before, input, activation)
-    }
-
-    /// The error of a state by what a sweep from it would move; `size` is the state's [`Certificate::size`].
-    pub(super) fn error_of_read(
-        &self,
-        moved: f32,
-        size: f64,
-        input: MatrixRef<'_>,
-        activation: Option<Activation>,
-    ) -> Option<ErrorBound> {
-        self.bound(self.moved(moved), size, input, activation)
     }
 
     /// |Delta|_uv from what a sweep computed, rounded up.
@@ -198,7 +187,7 @@ impl Certificate {
         let gamma =
             |count: f64| if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY };
         let (path, of_input) = self.roundings;
-        let input = self.size(input.rows(), |i| input.row(i).iter().copied());
+        let input = self.size(input);
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
         // A factor of an entry may be lost as well: then what it multiplies counts.
         let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
@@ -207,20 +196,9 @@ impl Certificate {
         Some(ErrorBound { largest: (moved + rounding) * scale, rounding: rounding * scale })
     }
 
-    /// |M|_uv of a matrix by rows, rounded up.
-    pub(super) fn size<R: Iterator<Item = f32>>(&self, rows: usize, row: impl Fn(usize) -> R + Sync) -> f64 {
-        let largest = |i: usize| {
-            let u = self.u.as_ref().map_or(1.0, |u| f64::from(u[i]));
-            let Some(v) = &self.v else {
-                // By their bits, floats without a sign are in their order, and NaN is above all of them.
-                let bits = row(i).map(|x| x.abs().to_bits()).fold(0, u32::max);
-                return nan_max(f64::from(f32::from_bits(bits)) / u, 0.0);
-            };
-            let entries = row(i).zip(v).map(|(x, &v)| f64::from(x).abs() / f64::from(v));
-            entries.fold(0.0, nan_max) / u
-        };
-        let rows = (0..rows).into_par_iter().with_min_len(ROWS_A_TASK / 16);
-        rows.map(largest).reduce(|| 0.0, nan_max) * (1.0 + 4.0 * f64::EPSILON)
+    /// |M|_uv of a matrix, rounded up.
+    fn size(&self, matrix: MatrixRef<'_>) -> f64 {
+        self.moved(kernels::largest(matrix, self.norm()))
     }
 }
 

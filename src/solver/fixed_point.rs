@@ -11,6 +11,10 @@
 //! proposed by what its sweeps did. A sweep that moves a proposal much more than the best before it drops what led there, and after some of these sweeps
 //! go on alone. The result is always what a sweep wrote, and residual and certificate are that sweep's.
 //!
+//! Active rows ([`crate::kernels::sweep::Activity`]): where a certificate holds, rows that gather from none that moved by more than a
+//! part of the tolerance are passed over, and the last sweep computes all rows: residual and certificate are that sweep's, and
+//! where it finds more than the tolerance the solve goes on, more carefully.
+//!
 //! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state
 //! that a sweep moved least is kept. States are buffers by their place: none is ever copied. Memory: the state and
 //! its [`Workspace`].
@@ -19,13 +23,16 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::anderson::{DEPTH, History};
+use super::anderson::DEPTH;
 use super::certificate::{Certificate, ErrorBound};
-use super::method::{Choice, Method, Used, Why};
+pub use super::error::SolveError;
+use super::error::blame;
+use super::method::{Choice, Method};
+use super::walk::Walk;
 use super::workspace::Workspace;
-use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::sweep::Sweep;
-use crate::kernels::{Activation, Change, Derivative, Norm};
+use crate::dense::Matrix;
+use crate::kernels::Change;
+use crate::kernels::sweep::{Direction, Sweep};
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -34,12 +41,8 @@ pub const MAX_SWEEPS: usize = 300;
 /// Default of [`SolveParams::patience`].
 pub const PATIENCE: usize = 20;
 
-/// At the rate of its sweeps a solve with more than so many to go is accelerated.
-const FEW: f64 = 8.0;
-/// A sweep that moves the state by more than this times the least before has left the way.
-const GROWTH: f32 = 4.0;
-/// After so many of them a solve goes on without proposals.
-const FAILURES: usize = 3;
+/// No residual above this is good enough.
+pub const LOOSEST: f64 = 1e-2;
 
 /// States smaller than this are taken for zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
@@ -62,6 +65,10 @@ pub struct SolveParams {
     pub method: Method,
     /// Sweeps that acceleration looks back on, at most [`super::anderson::MAX_DEPTH`].
     pub depth: usize,
+    /// Part of the first sweep's residual that is good enough, where that is more than the tolerance; 0 for none. From a warm
+    /// start the first residual tells how far the solution has moved: what is left of it need not be smaller than what the next
+    /// move will be.
+    pub follow: f64,
 }
 
 /// What a residual is relative to.
@@ -87,7 +94,15 @@ impl Default for SolveParams {
             measure: Measure::default(),
             method: Method::default(),
             depth: DEPTH,
+            follow: 0.0,
         }
+    }
+}
+
+impl SolveParams {
+    /// The residual to reach, given that of the first sweep.
+    fn target(&self, first: f64) -> f64 {
+        self.tolerance.max((self.follow * first).min(LOOSEST))
     }
 }
 
@@ -118,7 +133,9 @@ pub struct SolveInfo {
     pub contraction: Option<f64>,
     /// How far the state is from the equilibrium at most, where that is certified.
     pub certified_error: Option<ErrorBound>,
-    /// Whether the tolerance was reached.
+    /// The residual that was to be reached.
+    pub tolerance: f64,
+    /// Whether it was.
     pub converged: bool,
     /// Why it stopped.
     pub stopped: Stopped,
@@ -150,6 +167,7 @@ impl SolveInfo {
                 relative_residual: sum.relative_residual.max(next.relative_residual),
                 contraction: worse(sum.contraction, next.contraction),
                 certified_error: error(sum.certified_error, next.certified_error),
+                tolerance: sum.tolerance.max(next.tolerance),
                 converged: sum.converged && next.converged,
                 stopped: if sum.converged { next.stopped } else { sum.stopped },
                 choice: sum.choice.together(next.choice),
@@ -159,131 +177,31 @@ impl SolveInfo {
     }
 }
 
-/// A number that is none, by its origin; or a solve that cannot be trusted to end where it should.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum SolveError {
-    /// In the input term.
-    #[error("{direction} solve: row {row} of the input is not finite (found {found})")]
-    Input {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// The first such row.
-        row: usize,
-        /// The entry.
-        found: f32,
-    },
-    /// In a weight.
-    #[error("{direction} solve: a weight of relation {relation} is not finite (found {found})")]
-    Weight {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// Position of the relation.
-        relation: usize,
-        /// The entry.
-        found: f32,
-    },
-    /// In an adjacency.
-    #[error("{direction} solve: an edge of node {row} in relation {relation} is not finite (found {found})")]
-    Edge {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// Position of the relation.
-        relation: usize,
-        /// The first row with such an entry.
-        row: usize,
-        /// The entry.
-        found: f32,
-    },
-    /// In the state that the solve started from.
-    #[error("{direction} solve: row {row} of the start is not finite (found {found})")]
-    Start {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// The first such row.
-        row: usize,
-        /// The entry.
-        found: f32,
-    },
-    /// Without contraction the order of updates could decide where they lead.
-    #[error(
-        "{direction} solve: asynchronous sweeps need a certified contraction (found a bound of {q}, expected below 1)"
-    )]
-    NotCertified {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// The bound.
-        q: f64,
-    },
-    /// In a layer that is computed, not solved.
-    #[error("row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help")]
-    State {
-        /// The first such row.
-        row: usize,
-        /// The entry.
-        found: f32,
-    },
-    /// Grown beyond all bounds, sweep by sweep.
-    #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
-    Overflow {
-        /// "forward" or "adjoint".
-        direction: &'static str,
-        /// The sweep.
-        sweep: usize,
-    },
-}
-
-/// Solves `X = phi(sum_r A_r^T X W_r^T + B)` from the state given (zero, or that of an earlier solve).
+/// Solves `X = phi(sum_r A_r^T X W_r^T + B)`, or `G = D * (sum_r A_r G W_r + R)`, from the state given (zero, or that of an
+/// earlier solve).
 ///
 /// # Panics
 /// Where shapes do not fit, or `workspace` keeps no best state and no certificate holds.
-pub fn forward(
+pub fn solve(
     sweep: &Sweep<'_>,
-    activation: Activation,
+    direction: Direction<'_>,
     certificate: Option<&Certificate>,
     params: &SolveParams,
     state: &mut Matrix,
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
-    let step =
-        |norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>| sweep.forward(activation, norm, from, to);
-    let solve = Solve { sweep, direction: "forward", activation: Some(activation), certificate, params };
-    solve.run(step, state, workspace)
+    Solve { sweep, direction, certificate, params }.run(state, workspace)
 }
 
-/// Solves `G = D * (sum_r A_r G W_r + R)` from the state given.
-///
-/// # Panics
-/// As [`forward`].
-pub fn adjoint(
-    sweep: &Sweep<'_>,
-    derivative: Derivative<'_>,
-    certificate: Option<&Certificate>,
-    params: &SolveParams,
-    state: &mut Matrix,
-    workspace: &mut Workspace,
-) -> Result<SolveInfo, SolveError> {
-    let step =
-        |norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>| sweep.adjoint(derivative, norm, from, to);
-    let solve = Solve { sweep, direction: "adjoint", activation: None, certificate, params };
-    solve.run(step, state, workspace)
-}
-
-/// What both directions share.
 struct Solve<'a> {
     sweep: &'a Sweep<'a>,
-    direction: &'static str,
-    activation: Option<Activation>,
+    direction: Direction<'a>,
     certificate: Option<&'a Certificate>,
     params: &'a SolveParams,
 }
 
 impl Solve<'_> {
-    fn run(
-        &self,
-        step: impl Fn(Norm<'_>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
-        state: &mut Matrix,
-        workspace: &mut Workspace,
-    ) -> Result<SolveInfo, SolveError> {
+    fn run(&self, state: &mut Matrix, workspace: &mut Workspace) -> Result<SolveInfo, SolveError> {
         let start = Instant::now();
         let certificate = self.certificate.filter(|certificate| certificate.holds());
         assert!(
@@ -293,22 +211,28 @@ impl Solve<'_> {
         // Among the buffers while it lasts: every state is a place there.
         let empty = Matrix::zeros(0, state.cols());
         workspace.buffers.push(std::mem::replace(state, empty));
-        let mut walk = Walk::new(workspace.buffers.len() - 1, certificate.is_some(), self.params);
-        let ended = self.iterate(step, certificate, &mut walk, workspace);
+        let mut walk = Walk::new(workspace, certificate.is_some(), self.params);
+        let ended = self.iterate(certificate, &mut walk, workspace);
+        let choice = walk.end(workspace, self.sweep.input.rows());
         *state = workspace.buffers.swap_remove(walk.at);
         let stopped = ended?;
+        let activation = match self.direction {
+            Direction::Forward(activation) => Some(activation),
+            Direction::Adjoint(_) => None,
+        };
         let error = |certificate: &Certificate| {
-            certificate.error(walk.moved, state.view(), self.sweep.input, self.activation)
+            certificate.error(walk.moved, state.view(), self.sweep.input, activation)
         };
         Ok(SolveInfo {
             sweeps: walk.sweeps,
-            row_updates: (walk.sweeps * state.rows()) as u64,
+            row_updates: walk.rows,
             relative_residual: walk.residual,
             contraction: certificate.map(|certificate| certificate.q),
             certified_error: if walk.sweeps > 0 { certificate.and_then(error) } else { None },
+            tolerance: walk.tolerance,
             converged: stopped == Stopped::Converged,
             stopped,
-            choice: walk.choice,
+            choice,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
@@ -316,7 +240,6 @@ impl Solve<'_> {
     /// Sweeps until one of the reasons to stop; the result is the buffer that the walk is at.
     fn iterate(
         &self,
-        step: impl Fn(Norm<'_>, MatrixRef<'_>, MatrixMut<'_>) -> Change,
         certificate: Option<&Certificate>,
         walk: &mut Walk,
         workspace: &mut Workspace,
@@ -328,14 +251,24 @@ impl Solve<'_> {
         while walk.sweeps < self.params.max_sweeps {
             walk.propose(workspace);
             let to = walk.target(workspace);
+            let is_last =
+                walk.sweeps + 1 == self.params.max_sweeps || (since + 1 >= self.params.patience && !by_row);
             let (from, next) = workspace.read_and_write(walk.at, to);
-            let change = step(norm, from.view(), next.view_mut());
+            let activity = walk.activity(to, is_last);
+            let change = self.sweep.step(self.direction, norm, activity, from.view(), next.view_mut());
             walk.sweeps += 1;
+            walk.rows += change.rows;
             if !change.finite {
-                return Err(blame(self.sweep, self.direction, walk.sweeps, Some(from.view())));
+                return Err(blame(self.sweep, self.direction.name(), walk.sweeps, Some(from.view())));
             }
-            norm.rows = norm.rows.map(|_| change.state * FADED);
+            let rows = from.rows();
+            let is_full = change.rows == rows as u64;
+            let change = walk.whole(change, is_full);
+            norm.rows = norm.rows.map(|_| walk.faded());
             let residual = relative_residual(&change, self.params.measure);
+            if walk.sweeps == 1 {
+                walk.tolerance = self.params.target(residual);
+            }
             walk.moved = change.weighted;
             // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
             // for a while (a wave along a chain).
@@ -346,8 +279,8 @@ impl Solve<'_> {
                 // It was read: the residual is that of this state, not of the one written.
                 walk.best = Some((walk.at, residual));
             }
-            walk.took(to, residual, measure);
-            if residual <= self.params.tolerance {
+            walk.took(to, residual, measure, change.moved as f64 / rows as f64);
+            if walk.has_arrived(is_full) {
                 return Ok(Stopped::Converged);
             }
             if since >= self.params.patience && !by_row {
@@ -363,173 +296,10 @@ impl Solve<'_> {
     }
 }
 
-/// Where a solve is, and how it goes on: which buffer holds the state, and what acceleration remembers.
-struct Walk {
-    /// The buffer of the newest state that a sweep wrote, or that was proposed.
-    at: usize,
-    sweeps: usize,
-    residual: f64,
-    moved: f32,
-    /// The smallest measure so far.
-    least: f32,
-    /// Of a solve without certificate: the buffer that a sweep moved least, and its residual.
-    best: Option<(usize, f64)>,
-    /// Present while proposals are made.
-    history: Option<History>,
-    /// The smallest measure since they are made.
-    least_since: f32,
-    /// How often a proposal made things worse.
-    failures: usize,
-    choice: Choice,
-    depth: usize,
-    is_certified: bool,
-    tolerance: f64,
-}
-
-impl Walk {
-    fn new(at: usize, is_certified: bool, params: &SolveParams) -> Self {
-        let (method, why) = match params.method {
-            Method::Auto => (Used::Plain, Why::Fast),
-            Method::Plain | Method::Ordered => (Used::Plain, Why::Asked),
-            Method::Anderson => (Used::Anderson, Why::Asked),
-        };
-        Self {
-            at,
-            sweeps: 0,
-            residual: f64::INFINITY,
-            moved: f32::INFINITY,
-            least: f32::INFINITY,
-            best: None,
-            history: (params.method == Method::Anderson).then(|| History::new(params.depth)),
-            least_since: f32::INFINITY,
-            failures: 0,
-            choice: Choice { method, why, ..Choice::asked(method) },
-            depth: params.depth,
-            is_certified,
-            tolerance: params.tolerance,
-        }
-    }
-
-    /// Goes to a proposal, where it is time for one and there is one.
-    fn propose(&mut self, workspace: &mut Workspace) {
-        let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
-        let (buffers, mixing) = workspace.mixing();
-        // The best state stays: where the mixture would take its memory there is no proposal.
-        let pinned = self.best.map(|best| best.0);
-        match history.propose(buffers, mixing, pinned) {
-            Some(at) => {
-                self.at = at;
-                self.choice.proposals += 1;
-            }
-            None => history.clear(),
-        }
-    }
-
-    /// A buffer for the next sweep to write to.
-    fn target(&mut self, workspace: &mut Workspace) -> usize {
-        if let Some(history) = &mut self.history {
-            history.make_room();
-        }
-        let best = self.best.map(|best| best.0);
-        let is_used = |buffer: usize| {
-            let kept = self.history.as_ref().is_some_and(|history| history.uses(buffer));
-            buffer == self.at || Some(buffer) == best || kept
-        };
-        workspace.free(is_used)
-    }
-
-    /// A sweep wrote a buffer: goes there, and decides how to go on.
-    fn took(&mut self, to: usize, residual: f64, measure: f32) {
-        let rate = residual / self.residual;
-        let is_falling = measure < self.least;
-        self.least = self.least.min(measure);
-        self.residual = residual;
-        match &mut self.history {
-            Some(history) => {
-                if measure > GROWTH * self.least_since {
-                    // Worse than what sweeps alone would have given: forget what led here.
-                    history.clear();
-                    self.failures += 1;
-                    self.least_since = measure;
-                } else {
-                    history.note(self.at, to);
-                    self.least_since = self.least_since.min(measure);
-                }
-                if self.failures >= FAILURES {
-                    self.fall_back();
-                }
-            }
-            None if self.choice.why == Why::Fast => {
-                self.choice.rate = if rate.is_finite() { rate } else { 0.0 };
-                // Not below 1 where a wave travels: nobody knows how far. Where nothing is certified it may be that there is
-                // no equilibrium, or one that sweeps lead away from: only what converges by itself is hastened.
-                let to_go = (self.tolerance / residual).ln() / rate.min(1.0).ln();
-                if self.sweeps > 1 && to_go > FEW && (self.is_certified || is_falling) {
-                    self.history = Some(History::new(self.depth));
-                    self.choice = Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
-                }
-            }
-            None => {}
-        }
-        self.at = to;
-    }
-
-    /// No more proposals; whether there were any.
-    fn fall_back(&mut self) -> bool {
-        let fell = self.history.take().is_some();
-        if fell {
-            self.choice.why = Why::FellBack;
-        }
-        fell
-    }
-
-    /// Of a solve without certificate that did not converge, the best state is the result.
-    fn back_to_best(&mut self) {
-        if let Some((at, residual)) = self.best {
-            (self.at, self.residual) = (at, residual);
-        }
-    }
-}
-
 /// The change of a sweep by a measure.
 pub(super) fn relative_residual(change: &Change, measure: Measure) -> f64 {
     match measure {
         Measure::State => f64::from(change.largest) / f64::from(change.state).max(TINY),
         Measure::Row => f64::from(change.row),
-    }
-}
-
-/// The first number of a matrix that is none.
-fn wrong(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
-    let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
-    (0..matrix.rows()).find_map(row)
-}
-
-/// Where the first number that is none came from in this sweep; `start` is what the first sweep read, where it is still
-/// there.
-pub(super) fn blame(
-    sweep: &Sweep<'_>,
-    direction: &'static str,
-    sweeps: usize,
-    start: Option<MatrixRef<'_>>,
-) -> SolveError {
-    if let Some((row, found)) = wrong(sweep.input) {
-        return SolveError::Input { direction, row, found };
-    }
-    for (relation, term) in sweep.terms.iter().enumerate() {
-        let weights = term.weights;
-        let entries = (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
-        if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
-            return SolveError::Weight { direction, relation, found };
-        }
-        let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
-        let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
-        if let Some((row, found)) = edge {
-            return SolveError::Edge { direction, relation, row, found };
-        }
-    }
-    match start.filter(|_| sweeps == 1).and_then(wrong) {
-        Some((row, found)) => SolveError::Start { direction, row, found },
-        None => SolveError::Overflow { direction, sweep: sweeps },
     }
 }

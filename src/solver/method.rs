@@ -1,5 +1,5 @@
 //! How a solve finds its equilibrium: what is asked for, what was taken, and why.
-//! Words and numbers; the methods themselves are in `fixed_point`, `anderson` and `ordered`.
+//! Words and numbers; the methods themselves are in `walk`, `anderson` and `ordered`.
 
 use serde::Serialize;
 
@@ -13,6 +13,8 @@ pub enum Method {
     Plain,
     /// Anderson mixing from the start on.
     Anderson,
+    /// Sweeps that pass over rows whose inputs stay.
+    Active,
     /// Row after row where no cycle passes through more than one, sweeps elsewhere.
     Ordered,
 }
@@ -30,12 +32,12 @@ impl Method {
 pub enum Used {
     /// Sweeps alone.
     Plain,
+    /// Sweeps, some of them over the rows alone whose inputs moved.
+    Active,
     /// Sweeps, and proposals from what they did.
     Anderson,
     /// Row after row, each settled before those that gather from it; then sweeps.
     Ordered,
-    /// In place, by all threads at once.
-    Asynchronous,
     /// A set number of damped sweeps.
     Truncated,
 }
@@ -50,6 +52,8 @@ pub enum Why {
     Fast,
     /// At the rate of its sweeps it had many to go.
     Slow,
+    /// At the rate of its sweeps it had many to go, for few rows.
+    Quiet,
     /// No cycle passes through more than one node.
     Acyclic,
     /// Proposals did not help, or the small system gave none: sweeps alone went on.

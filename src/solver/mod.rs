@@ -9,18 +9,19 @@
 //! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
+//! | `walk` | how a solve goes on: all rows, those that move, or a proposal |
+//! | `error` | what can go wrong |
 //! | [`anderson`] | fewer sweeps: where the last few are heading |
 //! | [`ordered`] | row after row, where no cycle passes through more than one |
 //! | [`method`] | what is asked for, what was taken, and why |
-//! | [`asynchronous`] | the same in place, by all threads at once, where a contraction is certified |
 //! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
 //! | [`workspace`] | their memory |
 
 pub mod anderson;
-pub mod asynchronous;
 pub mod certificate;
 mod components;
 mod entries;
+mod error;
 pub mod fixed_point;
 pub mod graph_radii;
 pub mod method;
@@ -34,6 +35,7 @@ mod testing;
 mod tests;
 pub mod tightening;
 pub mod truncated;
+mod walk;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};

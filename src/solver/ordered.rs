@@ -1,9 +1,9 @@
-//! Graphs in which no cycle passes through more than one node: rows are settled in an order in which each comes after all
-//! that it gathers from.
-//! It finds the order and the state; sweeps over all rows then verify it, and residual and certificate are theirs.
+//! Rows that can be settled before any sweep: all, where no cycle passes through more than one node, in an order in which each comes
+//! after those that it gathers from; elsewhere those that gather from nothing but themselves.
+//! It finds the rows and their state; sweeps then verify it or do the rest, and residual and certificate are theirs.
 //!
 //! A wave along a chain of l nodes takes plain sweeps l passes over all rows; here it is one. Only a node's own loop is
-//! iterated, in cache. One thread: a row waits for those before it. The same bits on any number of threads.
+//! iterated, in cache. One thread there, as a row waits for those before it; rows that wait for none are shared out. The same bits on any number of threads.
 
 use std::time::Instant;
 
@@ -12,18 +12,51 @@ use super::fixed_point::{self, SolveError, SolveInfo, SolveParams};
 use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
-use crate::kernels::sweep::{Settled, Sweep};
-use crate::kernels::{Activation, AdjacencyRef, Derivative};
+use crate::kernels::AdjacencyRef;
+use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
 
 /// Rows are settled to this part of the tolerance: what is left of a row's error goes into all that follow.
 const SHARE: f64 = 1.0 / 16.0;
 /// Repetitions of a row's own loop at most; sweeps do the rest.
 const REPEATS: usize = 300;
 
+/// Rows that need no sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All rows, after those that they gather from.
+    All(Vec<u32>),
+    /// Rising: those that gather from themselves alone. Rows that gather nothing are settled by any sweep.
+    Alone(Vec<u32>),
+}
+
+impl Order {
+    /// Of the rows that gather by these relations; none where every row waits for others. O(nodes + non-zeros).
+    pub fn of(relations: &[AdjacencyRef<'_>]) -> Option<Self> {
+        if let Some(order) = acyclic(relations) {
+            return Some(Self::All(order));
+        }
+        let rows = relations.first().map_or(0, AdjacencyRef::rows);
+        let is_alone = |row: usize| {
+            let mut columns =
+                relations.iter().flat_map(|a| a.range(row).map(move |at| a.column(row, at))).peekable();
+            columns.peek().is_some() && columns.all(|column| column == row)
+        };
+        let alone: Vec<u32> = (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect();
+        (!alone.is_empty()).then_some(Self::Alone(alone))
+    }
+
+    fn rows(&self) -> InOrder<'_> {
+        match self {
+            Self::All(rows) => InOrder::All(rows),
+            Self::Alone(rows) => InOrder::Alone(rows),
+        }
+    }
+}
+
 /// Rows after all others that they gather from, over all relations; none where a cycle passes through several.
 ///
-/// O(nodes + non-zeros); of a graph with an edge in both directions it ends there.
-pub fn order(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
+/// Of a graph with an edge in both directions it ends there.
+fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     const NEW: u8 = 0;
     const OPEN: u8 = 1;
     const DONE: u8 = 2;
@@ -65,44 +98,24 @@ pub fn order(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// [`fixed_point::forward`], rows in this order first.
+/// [`fixed_point::solve`], rows in this order first.
 ///
 /// # Panics
 /// As there.
-pub fn forward(
+pub fn solve(
     sweep: &Sweep<'_>,
-    activation: Activation,
-    order: &[u32],
+    direction: Direction<'_>,
+    order: &Order,
     certificate: Option<&Certificate>,
     params: &SolveParams,
     state: &mut Matrix,
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
-    let settled = sweep.forward_in_order(activation, order, until(params), state.view_mut());
-    let params = prepare(settled, params, state);
-    let info = fixed_point::forward(sweep, activation, certificate, &params, state, workspace)?;
-    Ok(told(info, settled, start))
-}
-
-/// [`fixed_point::adjoint`], rows in this order first.
-///
-/// # Panics
-/// As there.
-pub fn adjoint(
-    sweep: &Sweep<'_>,
-    derivative: Derivative<'_>,
-    order: &[u32],
-    certificate: Option<&Certificate>,
-    params: &SolveParams,
-    state: &mut Matrix,
-    workspace: &mut Workspace,
-) -> Result<SolveInfo, SolveError> {
-    let start = Instant::now();
-    let settled = sweep.adjoint_in_order(derivative, order, until(params), state.view_mut());
-    let params = prepare(settled, params, state);
-    let info = fixed_point::adjoint(sweep, derivative, certificate, &params, state, workspace)?;
-    Ok(told(info, settled, start))
+    let settled = sweep.settle(direction, order.rows(), until(params), state.view_mut());
+    let params = prepare(order, settled, params, state);
+    let info = fixed_point::solve(sweep, direction, certificate, &params, state, workspace)?;
+    Ok(told(order, info, settled, start))
 }
 
 /// When a row is settled.
@@ -111,18 +124,21 @@ fn until(params: &SolveParams) -> (f32, usize) {
 }
 
 /// What is left for sweeps; where rows went beyond all numbers they begin anew, and say where from.
-fn prepare(settled: Settled, params: &SolveParams, state: &mut Matrix) -> SolveParams {
+fn prepare(order: &Order, settled: Settled, params: &SolveParams, state: &mut Matrix) -> SolveParams {
     if !settled.is_finite {
         state.view_mut().padded_mut().fill(0.0);
     }
-    SolveParams { method: Method::Plain, ..*params }
+    match (order, params.method) {
+        (Order::All(_), _) | (_, Method::Ordered) => SolveParams { method: Method::Plain, ..*params },
+        (Order::Alone(_), _) => *params,
+    }
 }
 
-fn told(info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
-    SolveInfo {
-        row_updates: info.row_updates + settled.updates,
-        choice: Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) },
-        seconds: start.elapsed().as_secs_f64(),
-        ..info
-    }
+fn told(order: &Order, info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
+    let choice = match order {
+        Order::All(_) => Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) },
+        Order::Alone(_) => info.choice,
+    };
+    let row_updates = info.row_updates + settled.updates;
+    SolveInfo { row_updates, choice, seconds: start.elapsed().as_secs_f64(), ..info }
 }

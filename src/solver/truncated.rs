@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::fixed_point::{Measure, SolveError, SolveInfo, Stopped, blame, relative_residual};
+use super::error::blame;
+use super::fixed_point::{Measure, SolveError, SolveInfo, Stopped, relative_residual};
 use super::method::{Choice, Used};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
@@ -56,6 +57,7 @@ pub fn adjoint(
         relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,
+        tolerance: f64::INFINITY,
         converged: false,
         stopped: Stopped::Truncated,
         choice: Choice::asked(Used::Truncated),

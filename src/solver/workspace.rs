@@ -7,6 +7,7 @@
 use super::anderson;
 use crate::dense::{Matrix, stride};
 use crate::kernels::mixing::Mixing;
+use crate::kernels::sweep::Activity;
 
 /// Buffers of the state's shape.
 #[derive(Debug)]
@@ -17,19 +18,22 @@ pub struct Workspace {
     /// While a solve runs its state is among them, the last at first.
     pub(super) buffers: Vec<Matrix>,
     mixing: Option<Mixing>,
+    /// Lent to a solve while it runs.
+    activity: Option<Activity>,
 }
 
 impl Workspace {
     /// For states of `rows` x `cols`. A solve without certificate needs `keep_best`: see [`super::fixed_point`].
     pub fn new(rows: usize, cols: usize, keep_best: bool) -> Self {
         let buffers = (0..1 + usize::from(keep_best)).map(|_| Matrix::zeros(rows, cols)).collect();
-        Self { rows, cols, keeps_best: keep_best, buffers, mixing: None }
+        Self { rows, cols, keeps_best: keep_best, buffers, mixing: None, activity: Some(Activity::new(rows)) }
     }
 
     /// Bytes that [`Workspace::new`] takes, and acceleration of a depth (0 for none); the state itself comes on top.
     pub fn bytes(rows: usize, cols: usize, keep_best: bool, depth: usize) -> u64 {
         let state = (rows as u64).saturating_mul(stride(cols) as u64).saturating_mul(size_of::<f32>() as u64);
-        state.saturating_mul((1 + usize::from(keep_best) + anderson::buffers(depth)) as u64)
+        let states = (1 + usize::from(keep_best) + anderson::buffers(depth)) as u64;
+        state.saturating_mul(states).saturating_add(Activity::bytes(rows))
     }
 
     /// A matrix of the state's shape that is free between solves.
@@ -49,7 +53,19 @@ impl Workspace {
 
     /// Bytes that it takes now.
     pub fn held(&self) -> u64 {
-        self.buffers.iter().map(|buffer| size_of_val(buffer.all_lines()) as u64).sum()
+        let flags = self.activity.as_ref().map_or(0, |_| Activity::bytes(self.rows));
+        flags + self.buffers.iter().map(|buffer| size_of_val(buffer.all_lines()) as u64).sum::<u64>()
+    }
+
+    /// Flags of active rows; the next sweep takes all.
+    pub(super) fn take_activity(&mut self) -> Activity {
+        let mut activity = self.activity.take().unwrap_or_else(|| Activity::new(self.rows));
+        activity.takes_all = true;
+        activity
+    }
+
+    pub(super) fn keep_activity(&mut self, activity: Activity) {
+        self.activity = Some(activity);
     }
 
     /// The first buffer that is not in use; a new one where all are.

@@ -14,7 +14,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::trainer::{Best, Ground, all_values};
+use super::best::Best;
+use super::trainer::{Ground, all_values};
 use super::{TrainError, Trainer};
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};

@@ -83,6 +83,11 @@ pub enum TrainError {
         "model.features: learned features belong to the nodes of one graph (found a split over graphs): use features that the dataset gives"
     )]
     LearnedByGraph,
+    /// Label propagation with graphs that training does not see.
+    #[error(
+        "model.kind: label propagation spreads the labels of nodes within one graph (found a split over graphs): use another kind, such as gcn"
+    )]
+    NothingToSpread,
     /// Labels as first values of features, in a model that cannot start so.
     #[error("model.init_features: labels as features need {what} (found {found}): {hint}")]
     LabelStart {

@@ -5,7 +5,6 @@
 use super::{Task, TrainError};
 use crate::config::{FeatureStart, IgnnConfig, InitName, Readout};
 use crate::models::Ignn;
-use crate::nn::Targets;
 
 /// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives a class that is alone
 /// about even odds, from where they move either way.
@@ -18,16 +17,9 @@ pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Resul
     }
     let table = check(task, config, model)?;
     let classes = task.labels().classes().len();
-    let nodes = &task.parts().train;
     let features = &mut model.parameters[table].value;
     features.view_mut().padded_mut().fill(0.0);
-    let mut labels = 0usize;
-    for &node in nodes {
-        for_each_label(task.targets(), node, |class| {
-            features.row_mut(node as usize)[class] = 1.0;
-            labels += 1;
-        });
-    }
+    let labels = task.put_labels(features);
     let head = model.head();
     let theta = &mut model.parameters[head].value;
     // Whole banks only: a class with one column more would win.
@@ -39,7 +31,7 @@ pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Resul
     }
     if let Some(bias) = model.parameters.get_mut(head + 1) {
         // Log odds of a class on average.
-        let share = labels as f64 / (nodes.len() * classes) as f64;
+        let share = labels as f64 / (task.parts().train.len() * classes) as f64;
         bias.value
             .row_mut(0)
             .fill((share / (1.0 - share).max(f64::MIN_POSITIVE)).ln().clamp(-20.0, 0.0) as f32);
@@ -76,16 +68,4 @@ fn check(task: &Task, config: &IgnnConfig, model: &Ignn) -> Result<usize, TrainE
         return Err(refused(&what, config.model.state[0].to_string(), "use a wider model.state"));
     }
     Ok(table)
-}
-
-fn for_each_label(targets: Targets<'_>, node: u32, mut visit: impl FnMut(usize)) {
-    match targets {
-        Targets::Classes(of) => {
-            let _ = usize::try_from(of[node as usize]).map(visit);
-        }
-        Targets::Labels { offsets, of } => {
-            let range = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
-            of[range].iter().for_each(|&class| visit(class as usize));
-        }
-    }
 }

@@ -11,10 +11,10 @@ use super::record::PartRecord;
 use super::{Parts, Task, TrainError};
 use crate::config::IgnnConfig;
 use crate::dense::{Matrix, MatrixRef};
-use crate::kernels::{AdjacencyError, Selection};
+use crate::kernels::AdjacencyError;
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
-use crate::nn::{Backward, Equilibrium, Input, Operators, random};
+use crate::nn::{Backward, Equilibrium, Input, Operators, on_graphs, random};
 use crate::solver::SolveInfo;
 
 /// Nodes of graphs that are evaluated together, about.
@@ -101,7 +101,7 @@ impl<'g> ManyGraphs<'g> {
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
         self.on(model, batch, true, |model, on, mut pass| {
-            let forward = on.forward(model, &config.forward(), Mode::Training(epoch))?;
+            let forward = on.forward(model, &config.step(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
             let loss = judge.differentiate(&mut pass);
             let adjoint = match backward {
@@ -220,21 +220,21 @@ impl<'g> ManyGraphs<'g> {
         work: impl FnOnce(&mut Ignn, &mut OnGraph<'_>, Pass) -> Result<R, BatchError>,
     ) -> Result<R, BatchError> {
         let numbers: Vec<usize> = graphs.iter().map(|&graph| graph as usize).collect();
-        let selection = Selection::of_graphs(&self.graphs.first_node, &numbers).map_err(BatchError::Graph)?;
-        let selected = self.operators.select(&selection).map_err(BatchError::Graph)?;
-        let largest = |radii: &Vec<f64>| numbers.iter().map(|&graph| radii[graph]).fold(0.0, f64::max);
-        let operators = selected.operators(self.radii.iter().map(largest).collect());
-        let input = self.input.select(&operators, selection.source());
-        let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
-        let mut on = on.with_ids(selection.source());
-        let certify = if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
-        on.equilibria_mut().for_each(certify);
-        let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
-        let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
-        let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
-        let pass = on.pass(model, items, ids);
-        work(model, &mut on, pass)
+        let all = (&self.graphs.first_node[..], &self.radii[..]);
+        on_graphs(self.operators, &self.input, all, &numbers, |operators, input, selection| {
+            let rows = selection.first_row().iter().map(|&row| row as u64).collect();
+            let on = OnGraph::with_input(model, operators, input, trains).with_graphs(rows);
+            let mut on = on.with_ids(selection.source());
+            let certify =
+                if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
+            on.equilibria_mut().for_each(certify);
+            let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
+            let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
+            let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
+            let pass = on.pass(model, items, ids);
+            work(model, &mut on, pass)
+        })
+        .map_err(BatchError::Graph)?
     }
 }
 

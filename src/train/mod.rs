@@ -14,6 +14,7 @@
 //! | `regression` | the one step of a read-out that is learned in one go |
 //! | `record` | what is told of every epoch |
 
+mod best;
 pub mod checkpoint;
 pub mod crossval;
 mod error;
@@ -33,9 +34,10 @@ pub mod svm_readout;
 pub mod task;
 pub mod trainer;
 
+pub use best::Best;
 pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;
 pub use record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
 pub use task::{Parts, Task};
-pub use trainer::{Best, Ended, Trainer};
+pub use trainer::{Ended, Trainer};

@@ -43,7 +43,8 @@ impl<'g> OneGraph<'g> {
         if !config.solver.warm_start {
             self.on.reset();
         }
-        self.on.forward(model, &config.forward(), mode)
+        let params = if mode == Mode::Evaluation { config.forward() } else { config.step() };
+        self.on.forward(model, &params, mode)
     }
 
     /// Solves for the step of an epoch, some training nodes hidden where that is asked for.

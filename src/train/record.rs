@@ -158,6 +158,7 @@ pub mod testing {
             relative_residual: 1e-6,
             contraction: Some(0.9),
             certified_error: None,
+            tolerance: 1e-5,
             converged: true,
             stopped: Stopped::Converged,
             choice: Choice::asked(Used::Plain),

@@ -139,7 +139,10 @@ impl Task {
             return Err(ModelError::LearnedTwice.into());
         }
         if learns_features && graphs.is_some() {
-            return Err(TrainError::LearnedByGraph);
+            return Err(match config.model.kind {
+                ModelKind::LabelPropagation => TrainError::NothingToSpread,
+                _ => TrainError::LearnedByGraph,
+            });
         }
         let is_structural = config.model.kind == ModelKind::Structural;
         let structural_hops = is_structural.then_some(config.model.hops);
@@ -226,18 +229,24 @@ impl Task {
         self.structural_hops.map(|hops| structural::columns(sides, hops))
     }
 
-    /// Writes 1 for every label of a training node into a table with a row a node and a column a class.
-    pub fn put_labels(&self, table: &mut Matrix) {
+    /// Writes 1 for every label of a training node into a table with a row a node and a column a class, or more; how many it wrote.
+    pub fn put_labels(&self, table: &mut Matrix) -> usize {
+        let mut count = 0;
         for &node in &self.parts.train {
             let row = table.row_mut(node as usize);
+            let mut put = |label: usize| {
+                row[label] = 1.0;
+                count += 1;
+            };
             match &self.labels {
-                Labels::Single { of, .. } => row[of[node as usize] as usize] = 1.0,
+                Labels::Single { of, .. } => put(of[node as usize] as usize),
                 Labels::Multi { offsets, of, .. } => {
                     let own = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
-                    of[own].iter().for_each(|&label| row[label as usize] = 1.0);
+                    of[own].iter().for_each(|&label| put(label as usize));
                 }
             }
         }
+        count
     }
 
     /// Whether features are learned.

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use ignn_format::labels::{LabelKind, Labels};
 
+use super::best::{self, Best};
 use super::failures;
 use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
@@ -34,19 +35,6 @@ use crate::models::{Ignn, Mode, Model};
 use crate::nn::{Backward, Operators, Slot};
 use crate::optim::Optimiser;
 use crate::solver::{Posedness, SolveInfo};
-
-/// The best model so far, by the monitored metric on the validation part.
-#[derive(Clone, Debug)]
-pub struct Best {
-    /// Its epoch.
-    pub epoch: u64,
-    /// The metric's value.
-    pub value: f64,
-    /// The validation loss, which decides between equal values.
-    pub loss: f64,
-    /// Its parameters, in the model's order, then its statistics.
-    pub values: Vec<Matrix>,
-}
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +229,9 @@ impl<'g> Trainer<'g> {
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
-        self.note_best(&parts);
+        if let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation") {
+            best::keep(&mut self.best, epoch, self.monitor, part, &self.model);
+        }
         let posedness = self.model.posedness(self.model.radii());
         let steps = if is_last { Steps::none() } else { self.steps(&mut seconds, &mut solves)? };
         let mut part = |wanted: &str| {
@@ -411,35 +401,6 @@ impl<'g> Trainer<'g> {
         }
         seconds.update += clock.elapsed().as_secs_f64();
         Ok((norm, rate))
-    }
-
-    /// Keeps the parameters where the validation part is better than ever.
-    fn note_best(&mut self, parts: &[(&'static str, PartRecord)]) {
-        let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation") else { return };
-        let value = match self.monitor {
-            Metric::Loss => part.loss,
-            metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
-        };
-        let is_better = self.best.as_ref().is_none_or(|best| {
-            self.monitor.is_better(value, best.value) || (value == best.value && part.loss < best.loss)
-        });
-        if !is_better {
-            return;
-        }
-        let values = all_values(&self.model);
-        match &mut self.best {
-            // Into the memory that is there.
-            Some(best) => {
-                (best.epoch, best.value, best.loss) = (self.epoch, value, part.loss);
-                for (kept, (_, value)) in best.values.iter_mut().zip(values) {
-                    kept.view_mut().padded_mut().copy_from_slice(value.view().padded());
-                }
-            }
-            None => {
-                let values = values.into_iter().map(|(_, value)| value.clone()).collect();
-                self.best = Some(Best { epoch: self.epoch, value, loss: part.loss, values });
-            }
-        }
     }
 
     /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is

@@ -22,10 +22,11 @@ use crate::cli::{Outcome, Session};
 const REPEAT: u32 = 3;
 
 /// The methods, the one that the others are compared with first.
-const METHODS: [(&str, Method); 4] = [
+const METHODS: [(&str, Method); 5] = [
     ("plain", Method::Plain),
     ("auto", Method::Auto),
     ("anderson", Method::Anderson),
+    ("active", Method::Active),
     ("ordered", Method::Ordered),
 ];
 

@@ -1,6 +1,7 @@
 //! `ignn reproduce`: an experiment of the paper by one command.
 //! The experiments are a table (`experiments`); this walks it, has data and runs made, and writes what came out.
 
+mod experiment;
 mod experiments;
 mod plan;
 mod runner;
@@ -15,9 +16,11 @@ use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
 
 use super::train::{Seeds, parse_seeds};
 use super::{Outcome, Session, machine, run};
-use experiments::{EXPERIMENTS, Experiment, Method, Panel, Point};
+use experiment::{Experiment, Method, Panel, Point};
+use experiments::EXPERIMENTS;
 use plan::{Plan, Trial};
-use runner::{Ended, Runner};
+use runner::{Ended, Ready, Runner};
+use sources::Source;
 
 /// Everything, for other programs.
 const RESULTS: &str = "results.json";
@@ -124,20 +127,25 @@ impl Command {
                 for method in
                     methods.filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
                 {
-                    let source = method.data.unwrap_or(point.data);
-                    let Some(recipe) = source.recipe(&self.data, &runner.work(), self.quick)? else {
-                        let (wanted, data) = (source.wanted(), self.data.display());
-                        add_note(&mut study, format!("{} is left out: no {wanted} in {data}", point.name));
+                    if self.quick && method.quick.is_none() && !self.names(method.name) {
+                        add_note(
+                            &mut study,
+                            format!(
+                                "{0} is left out of the quick form, as it takes long: --only {0} runs it",
+                                method.name
+                            ),
+                        );
                         continue;
-                    };
-                    if let Some(note) = &recipe.note {
-                        add_note(&mut study, note.clone());
                     }
-                    let Some(dataset) = runner.dataset(&recipe)? else {
+                    let source = method.data.unwrap_or(point.data);
+                    let Some(seeds) = self.seeds_with_data(source, point, &mut runner, &mut study)? else {
                         return self.stopped(session, study, &runner);
                     };
-                    let plan = Plan::new(panel, point, method, &self.settings(panel), self.quick);
-                    let trial = runner.run(&plan, &dataset, &self.seeds())?;
+                    if seeds.is_empty() {
+                        continue;
+                    }
+                    let plan = Plan::new(panel, point, method, &self.settings(panel, method), self.quick);
+                    let trial = runner.run(&plan, &seeds)?;
                     if let Some(failure) = &trial.failure {
                         has_failed = true;
                         add_note(&mut study, format!("{} failed on {}: {failure}", method.name, point.name));
@@ -188,22 +196,49 @@ impl Command {
         seeds.map(|Seeds(seeds)| seeds).unwrap_or_default()
     }
 
-    fn settings(&self, panel: &Panel) -> Vec<String> {
-        let quick = panel.quick.iter().filter(|_| self.quick).map(ToString::to_string);
+    /// Every seed with its data, none of them where the data are absent; nothing after a signal.
+    fn seeds_with_data(
+        &self,
+        source: Source,
+        point: &Point,
+        runner: &mut Runner,
+        study: &mut Study,
+    ) -> Result<Option<Vec<(u64, Ready)>>> {
+        let mut seeds = Vec::new();
+        for seed in self.seeds() {
+            let Some(recipe) = source.recipe(&self.data, &runner.work(), self.quick, seed)? else {
+                let (wanted, data) = (source.wanted(), self.data.display());
+                add_note(study, format!("{} is left out: no {wanted} in {data}", point.name));
+                break;
+            };
+            if let Some(note) = &recipe.note {
+                add_note(study, note.clone());
+            }
+            let Some(dataset) = runner.dataset(&recipe)? else { return Ok(None) };
+            seeds.push((seed, dataset));
+        }
+        Ok(Some(seeds))
+    }
+
+    fn settings(&self, panel: &Panel, method: &Method) -> Vec<String> {
+        let quick = panel.quick.iter().chain(method.quick.unwrap_or_default());
+        let quick = quick.filter(|_| self.quick).map(ToString::to_string);
         quick.chain(self.sets.iter().cloned()).collect()
     }
 
     /// Whether a name was asked for; all are where none of its kind was.
     fn takes(&self, name: &str, mut kind: impl Iterator<Item = &'static str>) -> bool {
-        let is_asked = |name: &str| self.only.iter().any(|only| only.eq_ignore_ascii_case(name));
-        is_asked(name) || !kind.any(is_asked)
+        self.names(name) || !kind.any(|name| self.names(name))
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.only.iter().any(|only| only.eq_ignore_ascii_case(name))
     }
 
     fn takes_point(&self, panel: &Panel, point: &Point) -> bool {
         let names = || panel.points.iter().map(|point| point.name);
-        let is_asked = self.only.iter().any(|only| only.eq_ignore_ascii_case(point.name));
         // A point that is named is there in the quick form too.
-        is_asked || (self.takes(point.name, names()) && (point.is_quick || !self.quick))
+        self.names(point.name) || (self.takes(point.name, names()) && (point.is_quick || !self.quick))
     }
 
     /// A name that nothing has is a mistake, not an empty result.

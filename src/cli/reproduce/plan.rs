@@ -11,7 +11,7 @@ use ignn::report::runs::{Group, RunRecord};
 use ignn::report::study::Figure;
 use serde_json::Value;
 
-use super::experiments::{Judged, Method, Panel, Point};
+use super::experiment::{Judged, Method, Panel, Point, Readout};
 use super::runner::Ended;
 use super::slug;
 use crate::cli::run;
@@ -26,6 +26,7 @@ pub struct Plan {
     pub preset: &'static str,
     pub sets: Vec<String>,
     pub judged: Judged,
+    pub readout: Readout,
     pub scores: &'static [&'static str],
     pub is_quick: bool,
 }
@@ -56,13 +57,14 @@ impl Plan {
     pub fn new(panel: &Panel, point: &Point, method: &Method, on_top: &[String], is_quick: bool) -> Self {
         let own = if method.is_constant { &[][..] } else { point.sets };
         let sets = own.iter().chain(method.sets).map(ToString::to_string).chain(on_top.iter().cloned());
+        let name = if let Readout::SvmOf(other) = method.readout { other } else { method.name };
         let place = PathBuf::from(panel.id);
         let directory = match method.is_constant {
-            true => place.join(slug(method.name)),
-            false => place.join(slug(point.name)).join(slug(method.name)),
+            true => place.join(slug(name)),
+            false => place.join(slug(point.name)).join(slug(name)),
         };
         let (preset, judged, scores) = (point.preset, panel.judged, panel.scores);
-        Self { directory, preset, sets: sets.collect(), judged, scores, is_quick }
+        Self { directory, preset, sets: sets.collect(), judged, readout: method.readout, scores, is_quick }
     }
 
     /// The configuration of a seed.
@@ -91,8 +93,13 @@ impl Plan {
         words.extend(["--set".into(), format!("train.seed={seed}")]);
         if let Some(folds) = self.folds() {
             words.extend(["--folds".into(), folds.to_string()]);
+            words.extend(["--readout".into(), self.readout_word().into()]);
         }
         words
+    }
+
+    fn readout_word(&self) -> &'static str {
+        if self.readout == Readout::Model { "model" } else { "svm" }
     }
 
     /// How far the run in a directory is.
@@ -113,10 +120,10 @@ impl Plan {
                 (facts, ended, ignn::train::checkpoint::path(directory).exists())
             }
             Some(folds) => {
-                let facts = json(CROSSVAL);
-                let done = facts["summary"]["folds"].as_u64() == Some(folds as u64);
-                let is_same = facts["folds_asked_for"].is_null() || facts["folds_asked_for"] == folds;
-                (facts, done, is_same && json("setup.json")["folds"] == folds)
+                let (facts, setup) = (json(CROSSVAL), json("setup.json"));
+                let is_same = setup["folds"] == folds && setup["readout"] == self.readout_word();
+                let done = is_same && facts["summary"]["folds"] == folds;
+                (facts, done, is_same)
             }
         };
         let found = facts["dataset"]["checksum"].as_str();
@@ -142,7 +149,11 @@ impl Plan {
                         (summary[name]["mean"].as_f64()?, summary[name]["deviation"].as_f64()?);
                     Some(Figure { mean, deviation, count: summary["folds"].as_u64()? as usize })
                 };
-                let figures = (figure("validation"), figure("best_of_each"));
+                let figures = match self.readout {
+                    // Its settings are chosen inside the fold, at the epoch that validation chose: there is no best epoch of its own.
+                    Readout::SvmOf(_) => (figure("svm"), None),
+                    Readout::Model | Readout::BesideSvm => (figure("validation"), figure("best_of_each")),
+                };
                 trial.figures.insert("accuracy".into(), figures);
                 trial.seconds = facts["seconds"].as_f64();
             }

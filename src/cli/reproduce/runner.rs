@@ -132,7 +132,9 @@ impl Runner {
     }
 
     /// Runs a method with every seed, or reads what is there.
-    pub fn run(&mut self, plan: &Plan, dataset: &Ready, seeds: &[u64]) -> Result<Trial> {
+    ///
+    /// Of each seed its data.
+    pub fn run(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
         let failed = |failure: String, ended| Trial {
             figures: BTreeMap::new(),
             seconds: None,
@@ -143,7 +145,8 @@ impl Runner {
         // The folds of a cross-validation are what a figure is a mean of.
         let seeds = if plan.folds().is_some() { &seeds[..seeds.len().min(1)] } else { seeds };
         let mut directories = Vec::new();
-        for &seed in seeds {
+        for (seed, dataset) in seeds {
+            let seed = *seed;
             let config = match plan.config(seed) {
                 Ok(config) => config,
                 Err(error) => return Ok(failed(error.to_string(), Ended::Well)),

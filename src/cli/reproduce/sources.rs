@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 /// The data of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Chains of so many nodes, generated.
+    /// Chains of so many nodes, generated; nodes of the parts are drawn by the seed.
     Chains(u64),
     /// SNAP com-Amazon; com-DBLP, or generated communities, where it is absent.
     Communities,
@@ -73,12 +73,19 @@ fn find(directory: &Path, names: &[&str]) -> Option<PathBuf> {
 }
 
 impl Source {
-    /// How to make the data; `work` takes files on the way. None where the data are absent and nothing stands in for them.
-    pub fn recipe(self, data: &Path, work: &Path, is_quick: bool) -> Result<Option<Recipe>> {
+    /// How to make the data of a seed; `work` takes files on the way. None where the data are absent and nothing stands in for them.
+    pub fn recipe(self, data: &Path, work: &Path, is_quick: bool, seed: u64) -> Result<Option<Recipe>> {
         Ok(match self {
             Self::Chains(length) => Some(Recipe {
-                name: format!("chains-{length}"),
-                commands: vec![words(&["generate", "chains", "--length", &length.to_string()])],
+                name: format!("chains-{length}-seed-{seed}"),
+                commands: vec![words(&[
+                    "generate",
+                    "chains",
+                    "--length",
+                    &length.to_string(),
+                    "--seed",
+                    &seed.to_string(),
+                ])],
                 note: None,
             }),
             Self::Communities => Some(communities(data, work, is_quick)),
@@ -222,7 +229,7 @@ mod tests {
     fn public_data_come_before_what_stands_in() {
         let dir = tempfile::tempdir().unwrap();
         let (data, work) = (dir.path(), dir.path().join("work"));
-        let recipe = |source: Source| source.recipe(data, &work, true).unwrap();
+        let recipe = |source: Source| source.recipe(data, &work, true, 0).unwrap();
         let generated = recipe(Source::Communities).unwrap();
         assert_eq!((generated.name.as_str(), generated.commands.len()), ("communities", 2));
         assert!(generated.note.unwrap().contains("generated communities of 4000 nodes stand in"));

@@ -225,12 +225,12 @@ impl<L: Lanes> Maxima<L> {
         let (moved, state) = (largest(self.largest), largest(self.state));
         let weighted = if is_weighted { largest(self.weighted) } else { moved };
         let finite = moved.is_finite() && state.is_finite();
-        Change { weighted, largest: moved, state, row: self.row, finite }
+        Change { weighted, largest: moved, state, row: self.row, finite, rows: 0, moved: 0 }
     }
 }
 
 /// The largest lane of non-negative numbers, by bits: a NaN is larger than anything.
 #[inline(always)]
-fn largest<L: Lanes>(lanes: L) -> f32 {
+pub(super) fn largest<L: Lanes>(lanes: L) -> f32 {
     f32::from_bits(lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max)))
 }

@@ -7,25 +7,26 @@
 //! ```
 //!
 //! Rows are independent and each is computed in one fixed order: the result has the same bits on any number of threads.
-//! In place, on one shared state, they are not: `forward_in_place` and `adjoint_in_place`.
 
+mod active;
 mod finish;
-mod in_place;
 mod ordered;
 mod pass;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
 use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather, gradient};
-use crate::dense::{Matrix, MatrixMut, MatrixRef, SharedMatrix};
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::{self, RowBlocks};
+pub use active::{Activity, Threshold};
+use active::{Flags, Watch};
 use finish::{Activate, AddBias, Differentiate, Finish};
-use in_place::{InPlace, InPlaceBlock};
 use ordered::Ordered;
-pub use ordered::Settled;
+pub use ordered::{InOrder, Settled};
 use pass::{Block, Gathered, Pass, Tile};
 
 /// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
@@ -100,6 +101,25 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     RowBlocks::balanced(rows, &offsets, row_work)
 }
 
+/// Which of the two equations, and what makes a row of its result.
+#[derive(Clone, Copy, Debug)]
+pub enum Direction<'a> {
+    /// X' = phi(sum + B)
+    Forward(Activation),
+    /// G' = D * (sum + R)
+    Adjoint(Derivative<'a>),
+}
+
+impl Direction<'_> {
+    /// "forward" or "adjoint".
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Forward(_) => "forward",
+            Self::Adjoint(_) => "adjoint",
+        }
+    }
+}
+
 /// What stays the same from sweep to sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
@@ -125,7 +145,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.run(Activate { input: self.input, activation }, norm, from, to)
+        self.step(Direction::Forward(activation), norm, None, from, to)
     }
 
     /// G' from G.
@@ -139,81 +159,66 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
-        }
-        self.run(Differentiate { input: self.input, derivative }, norm, from, to)
+        self.step(Direction::Adjoint(derivative), norm, None, from, to)
     }
 
-    /// X' in the place of X, by all threads at once: rows read whatever is newest. Not the same bits from run to run.
-    ///
-    /// Without `writes` the state stays and the change is what a sweep would make of it.
+    /// A sweep in a direction, over the rows that an activity asks for, all where there is none; with one, `to` holds the state
+    /// before `from`.
     ///
     /// # Panics
     /// Where shapes do not fit.
-    pub fn forward_in_place(
+    pub fn step(
         &self,
-        activation: Activation,
+        direction: Direction<'_>,
         norm: Norm<'_>,
-        state: &SharedMatrix,
-        writes: bool,
+        activity: Option<&mut Activity>,
+        from: MatrixRef<'_>,
+        to: MatrixMut<'_>,
     ) -> Change {
-        self.run_in_place(Activate { input: self.input, activation }, norm, state, writes)
-    }
-
-    /// G' in the place of G; see [`Sweep::forward_in_place`].
-    ///
-    /// # Panics
-    /// Where shapes do not fit.
-    pub fn adjoint_in_place(
-        &self,
-        derivative: Derivative<'_>,
-        norm: Norm<'_>,
-        state: &SharedMatrix,
-        writes: bool,
-    ) -> Change {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+        let input = self.input;
+        match direction {
+            Direction::Forward(activation) => {
+                self.run(Activate { input, activation }, norm, activity, from, to)
+            }
+            Direction::Adjoint(derivative) => {
+                if let Some(shape) = derivative.shape() {
+                    assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
+                }
+                self.run(Differentiate { input, derivative }, norm, activity, from, to)
+            }
         }
-        self.run_in_place(Differentiate { input: self.input, derivative }, norm, state, writes)
     }
 
-    /// X by rows in an order in which no row gathers from a later one: each is settled before the next, on one thread. A row
-    /// that gathers from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
+    /// The state by rows in an order in which no row gathers from a later one: each is settled before the next. A row that gathers
+    /// from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
     ///
     /// # Panics
     /// Where shapes do not fit.
-    pub fn forward_in_order(
+    pub fn settle(
         &self,
-        activation: Activation,
-        order: &[u32],
-        (tolerance, repeats): (f32, usize),
+        direction: Direction<'_>,
+        order: InOrder<'_>,
+        until: (f32, usize),
         state: MatrixMut<'_>,
     ) -> Settled {
-        self.run_in_order(Activate { input: self.input, activation }, order, (tolerance, repeats), state)
-    }
-
-    /// G likewise; see [`Sweep::forward_in_order`].
-    ///
-    /// # Panics
-    /// Where shapes do not fit.
-    pub fn adjoint_in_order(
-        &self,
-        derivative: Derivative<'_>,
-        order: &[u32],
-        (tolerance, repeats): (f32, usize),
-        state: MatrixMut<'_>,
-    ) -> Settled {
-        if let Some(shape) = derivative.shape() {
-            assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+        let input = self.input;
+        match direction {
+            Direction::Forward(activation) => {
+                self.run_in_order(&Activate { input, activation }, order, until, state)
+            }
+            Direction::Adjoint(derivative) => {
+                if let Some(shape) = derivative.shape() {
+                    assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+                }
+                self.run_in_order(&Differentiate { input, derivative }, order, until, state)
+            }
         }
-        self.run_in_order(Differentiate { input: self.input, derivative }, order, (tolerance, repeats), state)
     }
 
     fn run_in_order(
         &self,
-        finish: impl Finish,
-        order: &[u32],
+        finish: &impl Finish,
+        order: InOrder<'_>,
         (tolerance, repeats): (f32, usize),
         state: MatrixMut<'_>,
     ) -> Settled {
@@ -223,44 +228,52 @@ impl Sweep<'_> {
         if shape.1 == 0 {
             return Settled { updates: 0, is_finite: true };
         }
-        let mut tile = self.scratch.tile();
-        let pass =
-            Ordered { terms: self.terms, finish, order, tolerance, repeats, state, scratch: &mut tile };
-        self.scratch.isa.run(pass)
+        let run = |order, first, state| {
+            let mut tile = self.scratch.tile();
+            let (terms, scratch) = (self.terms, &mut *tile);
+            self.scratch.isa.run(Ordered { terms, finish, order, tolerance, repeats, state, first, scratch })
+        };
+        match order {
+            InOrder::All(order) => run(order, 0, state),
+            InOrder::Alone(order) => {
+                let block = |_, rows: Range<usize>, state| {
+                    let [start, end] =
+                        [rows.start, rows.end].map(|row| order.partition_point(|&at| (at as usize) < row));
+                    run(&order[start..end], rows.start, state)
+                };
+                let settled = self.blocks.run(state, MatrixMut::split_at, block, Settled::merge);
+                settled.unwrap_or(Settled { updates: 0, is_finite: true })
+            }
+        }
     }
 
-    fn run_in_place(
+    fn run(
         &self,
         finish: impl Finish,
         norm: Norm<'_>,
-        state: &SharedMatrix,
-        writes: bool,
+        activity: Option<&mut Activity>,
+        from: MatrixRef<'_>,
+        to: MatrixMut<'_>,
     ) -> Change {
-        let shape = (state.rows(), state.cols());
-        assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
-        assert!(norm.u.is_none_or(|u| u.len() == shape.0), "a weight a row");
-        assert!(norm.v.is_none_or(|v| v.len() == shape.1), "a weight a column");
-        check(self.terms, None, self.blocks, shape, shape);
-        if shape.1 == 0 {
-            return Change::NONE;
-        }
-        let pass = InPlace { terms: self.terms, state, finish, norm, writes };
-        let block = |_, rows, ()| {
-            let mut tile = self.scratch.tile();
-            self.scratch.isa.run(InPlaceBlock { pass: &pass, rows, scratch: &mut tile })
-        };
-        self.blocks.run((), |(), _| ((), ()), block, Change::merge).unwrap_or(Change::NONE)
-    }
-
-    fn run(&self, finish: impl Finish, norm: Norm<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) -> Change {
         let shape = (to.rows(), to.cols());
         assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
         let is_large = size_of_val(from.padded()) > LARGE;
-        let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large };
-        run(pass, self.terms, self.blocks, self.scratch, to)
+        let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
+        let Some(activity) = activity else {
+            return run(pass, self.terms, self.blocks, self.scratch, to, None);
+        };
+        // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
+        activity.takes_all |= self.terms.iter().any(|term| term.adjacency.factors().is_some());
+        let threshold = activity.threshold;
+        let (before, flags) = activity.parts();
+        assert_eq!(flags.moved.len(), to.rows(), "flags of the state's rows");
+        let pass = Pass { watch: Some(Watch { before, threshold }), ..pass };
+        let change = run(pass, self.terms, self.blocks, self.scratch, to, Some(flags));
+        activity.turn();
+        change
     }
 }
 
@@ -280,8 +293,8 @@ pub fn product(
     assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
-    let pass = Pass { terms: &[], plain, from, finish: AddBias { bias }, norm: None, is_large };
-    run(pass, terms, blocks, scratch, to);
+    let pass = Pass { terms: &[], plain, from, finish: AddBias { bias }, norm: None, is_large, watch: None };
+    run(pass, terms, blocks, scratch, to, None);
 }
 
 /// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from those that differ.
@@ -291,6 +304,7 @@ fn run<F: Finish>(
     blocks: &RowBlocks,
     scratch: &SweepScratch,
     to: MatrixMut<'_>,
+    flags: Option<Flags<'_>>,
 ) -> Change {
     check(terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (to.rows(), to.cols()));
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -304,15 +318,24 @@ fn run<F: Finish>(
     let gathered: Vec<_> = gathered.collect();
     let pass = &Pass { terms: &gathered, ..pass };
     let change = blocks.run(
-        to,
-        MatrixMut::split_at,
-        |_, rows, to| {
+        (to, flags),
+        split,
+        |_, rows, (to, flags)| {
             let mut tile = scratch.tile();
-            scratch.isa.run(Block { pass, rows, to, scratch: &mut tile })
+            scratch.isa.run(Block { pass, rows, to, flags, scratch: &mut tile })
         },
         Change::merge,
     );
     change.unwrap_or(Change::NONE)
+}
+
+/// Rows of the result, and their flags where they are watched.
+type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>);
+
+fn split<'a>((to, flags): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
+    let (first, second) = to.split_at(rows);
+    let (left, right) = flags.map(|flags| flags.split_at(rows)).unzip();
+    ((first, left), (second, right))
 }
 
 /// Gathers the rows that differ, of every term whose rows repeat.

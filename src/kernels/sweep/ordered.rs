@@ -1,6 +1,6 @@
 //! Rows of a state one after the other, each settled before the next: what is left of a solve where no row gathers from a
 //! later one.
-//! One thread and one state; that the order is such is for the caller to know, and nothing breaks where it is not.
+//! One thread and some rows of one state; that the order is such is for the caller to know, and nothing breaks where it is not.
 //!
 //! What a row gathers from others is gathered and multiplied once; only its own loop is repeated, in cache.
 
@@ -21,14 +21,31 @@ pub struct Settled {
     pub is_finite: bool,
 }
 
+/// Rows that can be settled before any sweep.
+#[derive(Clone, Copy, Debug)]
+pub enum InOrder<'a> {
+    /// All rows, each after those that it gathers from: one after the other.
+    All(&'a [u32]),
+    /// Rising, some that gather from nothing but themselves: all at once.
+    Alone(&'a [u32]),
+}
+
+impl Settled {
+    pub(super) fn merge(self, other: Self) -> Self {
+        Self { updates: self.updates + other.updates, is_finite: self.is_finite && other.is_finite }
+    }
+}
+
 /// The pass.
 pub(super) struct Ordered<'p, F> {
     pub terms: &'p [Term<'p>],
-    pub finish: F,
+    pub finish: &'p F,
     pub order: &'p [u32],
     pub tolerance: f32,
     pub repeats: usize,
+    /// From row `first` on; what rows gather lies within.
     pub state: MatrixMut<'p>,
+    pub first: usize,
     pub scratch: &'p mut Tile,
 }
 
@@ -59,7 +76,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
                         continue;
                     }
                     let (mut narrow, value) = ([zero], L::splat(value));
-                    let from = line_row(self.state.as_ref(), column, &mut narrow);
+                    let from = line_row(self.state.as_ref(), column - self.first, &mut narrow);
                     for (sum, x) in gathered.iter_mut().zip(from) {
                         L::load(x).mul_add(value, L::load(sum)).store(sum);
                     }
@@ -67,7 +84,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
                 multiply::<L>(gathered, term.weights, 1.0, outer);
             }
             let mut narrow = [zero];
-            old.copy_from_slice(line_row(self.state.as_ref(), row, &mut narrow));
+            old.copy_from_slice(line_row(self.state.as_ref(), row - self.first, &mut narrow));
             for _ in 0..self.repeats.max(1) {
                 new.copy_from_slice(outer);
                 for term in self.terms.iter().filter(|_| loops) {
@@ -95,6 +112,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
                     break;
                 }
             }
+            let row = row - self.first;
             if stride < LINE {
                 self.state.padded_row_mut(row).copy_from_slice(&old[0].0[..stride]);
             } else {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
+use super::active::{Flags, Watch};
 use super::finish::{Finish, Maxima, clear_padding, line_row};
 use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
@@ -46,6 +47,8 @@ pub(super) struct Pass<'a, F> {
     pub norm: Option<Norm<'a>>,
     /// Whether the result is too large for the caches: it is stored past them.
     pub is_large: bool,
+    /// Which rows are computed, where not all are.
+    pub watch: Option<Watch<'a>>,
 }
 
 /// A pass over one block.
@@ -53,6 +56,8 @@ pub(super) struct Block<'p, 'a, F> {
     pub pass: &'p Pass<'a, F>,
     pub rows: Range<usize>,
     pub to: MatrixMut<'p>,
+    /// Of the block's rows, where the pass watches them.
+    pub flags: Option<Flags<'p>>,
     pub scratch: &'p mut Tile,
 }
 
@@ -69,41 +74,99 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
         self.scratch.check(tile * per_row * segments, tile * panels, panels);
         self.scratch.invert(pass.norm.and_then(|norm| norm.v));
         let mut maxima = Maxima::<L>::new();
-        let mut start = self.rows.start;
-        while start < self.rows.end {
-            let rows = start..self.rows.end.min(start + tile);
-            for (term, out) in pass.terms.iter().zip(self.scratch.gathered.chunks_exact_mut(tile * per_row)) {
-                gather::rows::<L>(&term.adjacency, term.from, rows.clone(), out);
+        let (mut start, mut computed, mut moved) = (self.rows.start, 0, 0);
+        self.take_rows::<L>(&mut start, tile);
+        while !self.scratch.coming.is_empty() {
+            let Tile { rows, coming, .. } = &mut *self.scratch;
+            std::mem::swap(rows, coming);
+            let count = rows.len();
+            self.gather::<L>(tile);
+            let next = start;
+            self.take_rows::<L>(&mut start, tile);
+            if self.scratch.coming.is_empty() && self.flags.is_none() {
+                // The next block is most often this thread's too.
+                let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
+                self.scratch.coming.extend(next as u32..total.min(next + tile) as u32);
+                self.scratch.list::<L, F>(pass);
+                self.scratch.coming.clear();
+            } else {
+                self.scratch.list::<L, F>(pass);
             }
-            if pass.plain.is_some() {
-                let out = &mut self.scratch.gathered[pass.terms.len() * tile * per_row..];
-                gather::copy(pass.from, rows.clone(), out);
-            }
-            // The next block is most often this thread's too.
-            let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
-            self.scratch.list::<L, F>(pass, rows.end..total.min(rows.end + tile));
-            let steps = rows.len().div_ceil(ROWS) * panels.div_ceil(PANELS) * segments;
+            let steps = count.div_ceil(ROWS) * panels.div_ceil(PANELS) * segments;
             let mut fetch = Fetch { steps, due: 0, next: 0 };
             let mut panel = 0;
             while panel + PANELS <= panels {
-                self.multiply::<L, ROWS, PANELS>(rows.len(), panel, tile, &mut fetch);
+                self.multiply::<L, ROWS, PANELS>(count, panel, tile, &mut fetch);
                 panel += PANELS;
             }
             while panel < panels {
-                self.multiply::<L, ROWS, 1>(rows.len(), panel, tile, &mut fetch);
+                self.multiply::<L, ROWS, 1>(count, panel, tile, &mut fetch);
                 panel += 1;
             }
-            for row in rows.clone() {
-                self.finish_row::<L>(row, row - rows.start, &mut maxima);
+            for at in 0..count {
+                moved += u64::from(self.finish_row::<L>(self.scratch.rows[at] as usize, at, &mut maxima));
             }
-            start = rows.end;
+            computed += count as u64;
         }
         L::fence();
-        maxima.change(pass.norm.is_some_and(|norm| norm.u.is_some() || norm.v.is_some()))
+        let change = maxima.change(pass.norm.is_some_and(|norm| norm.u.is_some() || norm.v.is_some()));
+        Change { rows: computed, moved, ..change }
     }
 }
 
 impl<F: Finish> Block<'_, '_, F> {
+    /// Lists the next rows to compute, at most a tile of them, from `start` on; those passed over stay as they are.
+    #[inline(always)]
+    fn take_rows<L: Lanes>(&mut self, start: &mut usize, tile: usize) {
+        self.scratch.coming.clear();
+        let Some((watch, flags)) = self.pass.watch.as_ref().zip(self.flags.as_mut()) else {
+            let end = self.rows.end.min(*start + tile);
+            self.scratch.coming.extend(*start as u32..end as u32);
+            *start = end;
+            return;
+        };
+        while *start < self.rows.end && self.scratch.coming.len() < tile {
+            let (row, at) = (*start, *start - self.rows.start);
+            *start += 1;
+            if watch.is_active(self.pass.terms, row) {
+                self.scratch.coming.push(row as u32);
+                continue;
+            }
+            flags.moved[at] = 0;
+            if flags.differs[at] != 0 {
+                self.to.padded_row_mut(at).copy_from_slice(self.pass.from.padded_row(row));
+                flags.differs[at] = 0;
+            }
+        }
+    }
+
+    /// Gathers the rows of a tile, run by run.
+    #[inline(always)]
+    fn gather<L: Lanes>(&mut self, tile: usize) {
+        let pass = self.pass;
+        let per_row = gather::lines_per_row(pass.from.cols());
+        let Tile { gathered, rows, .. } = &mut *self.scratch;
+        let mut first = 0;
+        while first < rows.len() {
+            let run = rows[first..].windows(2).take_while(|pair| pair[1] == pair[0] + 1).count() + 1;
+            let range = rows[first] as usize..rows[first] as usize + run;
+            for (term, out) in pass.terms.iter().zip(gathered.chunks_exact_mut(tile * per_row)) {
+                let end = match pass.watch.is_some_and(|watch| watch.before.is_some()) {
+                    true => term.adjacency.range(range.end - 1).end,
+                    false => usize::MAX,
+                };
+                let end = end.min(term.adjacency.neighbours().len());
+                let out = &mut out[first * per_row..];
+                gather::rows_until::<L>(&term.adjacency, term.from, range.clone(), end, out);
+            }
+            if pass.plain.is_some() {
+                let out = &mut gathered[(pass.terms.len() * tile + first) * per_row..];
+                gather::copy(pass.from, range, out);
+            }
+            first += run;
+        }
+    }
+
     /// Columns of `PANELS` panels of the product for the rows of a tile.
     #[inline(always)]
     fn multiply<L: Lanes, const ROWS: usize, const PANELS: usize>(
@@ -132,9 +195,9 @@ impl<F: Finish> Block<'_, '_, F> {
         }
     }
 
-    /// Finishes and stores a row, the one at `at` of the tile.
+    /// Finishes and stores a row, the one at `at` of the tile; whether it counts as moved.
     #[inline(always)]
-    fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) {
+    fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) -> bool {
         let pass = self.pass;
         let (cols, stride) = (self.to.cols(), self.to.stride());
         let panels = cols.div_ceil(LINE);
@@ -142,15 +205,21 @@ impl<F: Finish> Block<'_, '_, F> {
         let new = &mut products[at * panels..][..panels];
         pass.finish.row::<L>(row, new);
         clear_padding::<L>(new, cols);
+        let mut has_moved = false;
         if let Some(norm) = pass.norm {
             let mut narrow = [Line([0.0; LINE])];
             let old = line_row(pass.from, row, &mut narrow);
             maxima.note_in(&norm, row, old, new, inverse_v);
+            if let (Some(watch), Some(flags)) = (pass.watch, &mut self.flags) {
+                has_moved = watch.has_moved::<L>(old, new);
+                (flags.moved[row - self.rows.start], flags.differs[row - self.rows.start]) =
+                    (has_moved.into(), 1);
+            }
         }
         let row = row - self.rows.start;
         if stride < LINE {
             self.to.padded_row_mut(row).copy_from_slice(&new[0].0[..stride]);
-            return;
+            return has_moved;
         }
         let out = &mut self.to.lines_mut()[row * panels..][..panels];
         if pass.is_large {
@@ -162,6 +231,7 @@ impl<F: Finish> Block<'_, '_, F> {
                 L::load(new).store(out);
             }
         }
+        has_moved
     }
 }
 
@@ -243,6 +313,9 @@ pub(super) struct Tile {
     pub inverse_v: Vec<Line>,
     /// Where the rows begin that the next tile reads.
     addresses: Vec<usize>,
+    /// The rows of the tile, and of the next one.
+    rows: Vec<u32>,
+    coming: Vec<u32>,
 }
 
 impl Tile {
@@ -255,6 +328,8 @@ impl Tile {
             products: vec![zero; rows * panels],
             inverse_v: vec![zero; panels],
             addresses: Vec::with_capacity(FETCHED_LINES + 2 * LARGEST_TILE),
+            rows: Vec::with_capacity(LARGEST_TILE),
+            coming: Vec::with_capacity(LARGEST_TILE),
         }
     }
 
@@ -283,24 +358,20 @@ impl Tile {
 
     /// Lists what the next tile will read: rows that its entries gather, then its rows of the input and of the old state.
     #[inline(always)]
-    fn list<L: Lanes, F: Finish>(&mut self, pass: &Pass<'_, F>, next: Range<usize>) {
-        self.addresses.clear();
-        if next.is_empty() {
-            return;
-        }
+    fn list<L: Lanes, F: Finish>(&mut self, pass: &Pass<'_, F>) {
+        let Self { addresses, coming, .. } = self;
+        addresses.clear();
         let largest = FETCHED_LINES / gather::lines_per_row(pass.from.cols());
         let address = |matrix: MatrixRef<'_>, row: usize| {
             matrix.padded().as_ptr().wrapping_add(row * matrix.stride()).addr()
         };
         for term in pass.terms {
-            let mut rows = next.clone();
-            while !rows.is_empty() {
-                let (count, entries) = term.adjacency.run(rows.clone());
-                let shift = term.adjacency.shift(rows.start);
-                rows.start += count;
-                let room = largest - self.addresses.len().min(largest);
+            for &row in coming.iter() {
+                let (entries, shift) =
+                    (term.adjacency.range(row as usize), term.adjacency.shift(row as usize));
+                let room = largest - addresses.len().min(largest);
                 for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
-                    self.addresses.push(address(term.from, neighbour.wrapping_sub(shift) as usize));
+                    addresses.push(address(term.from, neighbour.wrapping_sub(shift) as usize));
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
                     }
@@ -309,7 +380,7 @@ impl Tile {
         }
         let old = (pass.norm.is_some() || pass.plain.is_some()).then_some(pass.from);
         for matrix in [pass.finish.input(), old].into_iter().flatten() {
-            self.addresses.extend(next.clone().map(|row| address(matrix, row)));
+            addresses.extend(coming.iter().map(|&row| address(matrix, row as usize)));
         }
     }
 }

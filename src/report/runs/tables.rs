@@ -71,10 +71,10 @@ pub fn results(groups: &[Group]) -> Section {
     for (group, run) in groups.iter().flat_map(|group| group.runs.iter().map(move |run| (group, run))) {
         let monitor = run.monitor();
         let ended = match run.facts["figures"]["ended"].as_str() {
-            Some("epochs") => "all epochs done",
-            Some("patience") => "no better validation",
+            Some("epochs") => "last epoch",
+            Some("patience") => "patience",
             Some("stopped") => "stopped",
-            _ => "not finished",
+            _ => "unfinished",
         };
         table.row([
             Cell::text(&group.name),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::parallel::with_threads;
+use crate::solver::ordered::Order;
 
 fn with(method: Method, depth: usize) -> SolveParams {
     SolveParams { tolerance: 1e-5, max_sweeps: 3000, method, depth, ..SolveParams::default() }
@@ -141,9 +142,9 @@ fn the_history_takes_no_more_memory_than_told() {
                 // Without its certificate the best state is pinned as well.
                 let certificate = (!keeps).then_some(&certificate);
                 let params = with(Method::Anderson, depth);
-                let info = fixed_point::forward(
+                let info = fixed_point::solve(
                     sweep,
-                    Activation::Relu,
+                    Direction::Forward(Activation::Relu),
                     certificate,
                     &params,
                     &mut state,
@@ -193,15 +194,15 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
         for (is_adjoint, input, plain) in [(false, &equation.b, &plain), (true, &r, &back)] {
             equation.with_sweep(is_adjoint, input, |sweep, certificate| {
                 let adjacency: Vec<_> = sweep.terms.iter().map(|term| term.adjacency).collect();
-                let order = ordered::order(&adjacency).unwrap();
+                let order = Order::of(&adjacency).unwrap();
                 let mut state = Matrix::zeros(nodes, m);
                 let mut workspace = Workspace::new(nodes, m, !certificate.holds());
                 let (certificate, params) = (Some(&certificate), with(Method::Ordered, 1));
                 let info = if is_adjoint {
                     let derivative = Derivative::State { activation, state: x.view() };
-                    ordered::adjoint(
+                    ordered::solve(
                         sweep,
-                        derivative,
+                        Direction::Adjoint(derivative),
                         &order,
                         certificate,
                         &params,
@@ -209,9 +210,9 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
                         &mut workspace,
                     )
                 } else {
-                    ordered::forward(
+                    ordered::solve(
                         sweep,
-                        activation,
+                        Direction::Forward(activation),
                         &order,
                         certificate,
                         &params,
@@ -238,10 +239,11 @@ fn an_order_is_found_where_there_is_one() {
     let order = |nodes: usize, edges: &[(usize, usize)]| {
         let graph = Graph { nodes, entries: edges.iter().map(|&(i, j)| (i, j, 1.0)).collect() };
         let csr = graph.csr(false);
-        ordered::order(&[csr.view()])
+        Order::of(&[csr.view()])
     };
-    assert_eq!(order(3, &[(2, 1), (1, 0), (0, 0)]), Some(vec![2, 1, 0]));
-    assert_eq!(order(0, &[]), Some(vec![]));
+    assert_eq!(order(3, &[(2, 1), (1, 0), (0, 0)]), Some(Order::All(vec![2, 1, 0])));
+    assert_eq!(order(0, &[]), Some(Order::All(vec![])));
+    assert_eq!(order(5, &[(0, 1), (1, 0), (2, 2), (4, 4)]), Some(Order::Alone(vec![2, 4])));
     assert_eq!(order(2, &[(0, 1), (1, 0)]), None);
     assert_eq!(order(4, &[(0, 1), (1, 2), (2, 3), (3, 1)]), None);
     let mut random = Random::new(75);
@@ -253,12 +255,122 @@ fn an_order_is_found_where_there_is_one() {
             let own = is_acyclic.of[i];
             own == components::NO_CYCLE || is_acyclic.of.iter().filter(|&&other| other == own).count() == 1
         });
-        let found = ordered::order(&[csr.view()]);
-        assert_eq!(found.is_some(), alone);
-        if let Some(order) = found {
+        let found = Order::of(&[csr.view()]);
+        assert_eq!(matches!(found, Some(Order::All(_))), alone);
+        if let Some(Order::All(order)) = found {
             let mut place = vec![0; graph.nodes];
             order.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at);
             assert!(graph.entries.iter().all(|&(source, target, _)| place[source] <= place[target]));
         }
     }
+}
+
+#[test]
+fn rows_whose_inputs_stay_are_passed_over_and_the_result_is_verified() {
+    let mut random = Random::new(81);
+    let (mut compared, mut skipped) = (0, 0);
+    for round in 0..200 {
+        let equation = match round % 20 {
+            0 => Equation::large(&mut random),
+            1 => slow(&mut random, 60, Activation::Relu),
+            _ => Equation::random(&mut random, [0.9, 0.99][round % 2]),
+        };
+        let (n, m) = (equation.b.rows(), equation.b.cols());
+        // Few rows have anything to tell.
+        let few =
+            |matrix: &Matrix| Matrix::from_fn(n, m, |i, k| if i % 7 == 3 { matrix.row(i)[k] } else { 0.0 });
+        let equation = Equation { b: few(&equation.b), ..equation };
+        let r = few(&Matrix::from_fn(n, m, |_, _| random.sign() as f32));
+        for measure in [Measure::State, Measure::Row] {
+            let params = |method| SolveParams { measure, ..with(method, 5) };
+            let plain = equation.forward(&params(Method::Plain));
+            let back = equation.adjoint(&plain.state, &r, &params(Method::Plain));
+            let active = equation.forward(&params(Method::Active));
+            let active_back = equation.adjoint(&plain.state, &r, &params(Method::Active));
+            for (plain, active) in [(&plain, &active), (&back, &active_back)] {
+                let rows = (active.info.sweeps * n) as u64;
+                assert_eq!(active.info.choice.method == Used::Active, active.info.row_updates < rows);
+                assert_eq!(
+                    active.info.converged, plain.info.converged,
+                    "{:?}\n{:?}",
+                    active.info, plain.info
+                );
+                assert!(!active.info.converged || active.info.relative_residual <= active.info.tolerance);
+                if active.info.contraction.is_none() {
+                    // Nothing certifies that what is passed over may be.
+                    assert_eq!(active.info.row_updates, rows);
+                    continue;
+                }
+                skipped += rows - active.info.row_updates;
+                let bound = |info: &SolveInfo| info.certified_error.unwrap().largest;
+                let distance = to_mat(&plain.state).distance(&to_mat(&active.state));
+                assert!(distance <= bound(&active.info) + bound(&plain.info), "{distance}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 400 && skipped > 10_000, "{compared} {skipped}");
+}
+
+#[test]
+fn active_rows_are_the_same_on_any_number_of_threads_and_work_falls_with_them() {
+    let mut random = Random::new(82);
+    let mut equation = slow(&mut random, 3000, Activation::Relu);
+    equation.b = Matrix::from_fn(3000, 5, |i, _| if i < 3 { 1.0 } else { 0.0 });
+    let run = |threads, method| with_threads(threads, || equation.forward(&with(method, 5)));
+    let (one, plain) = (run(1, Method::Active), run(1, Method::Plain));
+    assert!(one.info.row_updates * 4 < plain.info.row_updates, "{:?} {:?}", one.info, plain.info);
+    for threads in [2, 4] {
+        let other = run(threads, Method::Active);
+        assert_eq!(other.info.row_updates, one.info.row_updates);
+        assert_eq!(other.state.view().padded(), one.state.view().padded());
+    }
+    let auto = run(2, Method::Auto);
+    assert_eq!((auto.info.choice.method, auto.info.choice.why), (Used::Active, Why::Quiet));
+}
+
+#[test]
+fn a_solve_that_follows_stops_at_a_part_of_its_first_residual() {
+    let mut random = Random::new(83);
+    let equation = slow(&mut random, 300, Activation::Relu);
+    let tight = equation.forward(&with(Method::Plain, 1));
+    let loose = equation.forward(&SolveParams { follow: 1e-3, ..with(Method::Plain, 1) });
+    // From zero the first residual is 1.
+    assert!((loose.info.tolerance - 1e-3).abs() < 1e-6 && loose.info.converged);
+    assert!(loose.info.relative_residual <= 1e-3 && loose.info.sweeps < tight.info.sweeps);
+    let looser = equation.forward(&SolveParams { follow: 1.0, ..with(Method::Plain, 1) });
+    assert_eq!(looser.info.tolerance, fixed_point::LOOSEST);
+    let bound = |info: &SolveInfo| info.certified_error.unwrap().largest;
+    let distance = to_mat(&tight.state).distance(&to_mat(&loose.state));
+    assert!(distance <= bound(&tight.info) + bound(&loose.info));
+}
+
+#[test]
+fn rows_that_see_only_themselves_are_settled_before_sweeps() {
+    // Two nodes that see each other, and 50 with a loop alone, whose own iteration is the slow one.
+    let entries = [(0, 1, 0.1), (1, 0, 0.1)].into_iter().chain((2..52).map(|i| (i, i, 1.0))).collect();
+    let w = Matrix::from_fn(3, 3, |k, l| if k == l { 0.95 } else { 0.0 });
+    let equation =
+        Equation::one(&Graph { nodes: 52, entries }, w, Matrix::from_fn(52, 3, |_, _| 1.0), Activation::Relu);
+    let plain = equation.forward(&with(Method::Plain, 1));
+    equation.with_sweep(false, &equation.b, |sweep, certificate| {
+        let order = Order::of(&[sweep.terms[0].adjacency]).unwrap();
+        assert_eq!(order, Order::Alone((2..52).collect()));
+        let run = |threads| {
+            with_threads(threads, || {
+                let (mut state, mut workspace) = (Matrix::zeros(52, 3), Workspace::new(52, 3, false));
+                let (certificate, params) = (Some(&certificate), with(Method::Auto, 5));
+                let direction = Direction::Forward(equation.activation);
+                let solve = ordered::solve;
+                let info = solve(sweep, direction, &order, certificate, &params, &mut state, &mut workspace);
+                (info.unwrap(), state)
+            })
+        };
+        let (info, state) = run(1);
+        assert!(info.converged && info.sweeps < 10 && plain.info.sweeps > 100, "{info:?}");
+        let bound = |info: &SolveInfo| info.certified_error.unwrap().largest;
+        let distance = to_mat(&plain.state).distance(&to_mat(&state));
+        assert!(distance <= bound(&info) + bound(&plain.info) && (state.row(7)[0] - 20.0).abs() < 1e-2);
+        assert_eq!(run(3).1.view().padded(), state.view().padded());
+    });
 }

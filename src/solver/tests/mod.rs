@@ -9,7 +9,7 @@ use super::testing::reference::{Layer, Mat, Phi};
 use super::testing::{Csr, Graph, Random};
 use super::*;
 use crate::dense::Matrix;
-use crate::kernels::sweep::{Sweep, SweepScratch, Term, blocks};
+use crate::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks};
 use crate::kernels::{Activation, Derivative, PackedWeights};
 
 const ACTIVATIONS: [Activation; 6] = [
@@ -177,9 +177,9 @@ impl Equation {
             let (n, m) = (self.b.rows(), self.b.cols());
             let (mut state, mut workspace) =
                 (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
-            let info = fixed_point::forward(
+            let info = fixed_point::solve(
                 sweep,
-                self.activation,
+                Direction::Forward(self.activation),
                 Some(&certificate),
                 params,
                 &mut state,
@@ -195,9 +195,9 @@ impl Equation {
             let (mut state, mut workspace) =
                 (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
             let derivative = Derivative::State { activation: self.activation, state: x.view() };
-            let info = fixed_point::adjoint(
+            let info = fixed_point::solve(
                 sweep,
-                derivative,
+                Direction::Adjoint(derivative),
                 Some(&certificate),
                 params,
                 &mut state,

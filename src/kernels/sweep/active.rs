@@ -1,0 +1,119 @@
+//! Which rows a sweep has to compute: those that gather from a row that moved in the sweep before. The others stay as they are.
+//! It keeps flags, a byte a row; when a row counts as moved, and what is checked in the end, is for `solver`.
+//!
+//! Two states take turns. A row that stays is copied from one to the other where the last sweep computed it, and not even
+//! that where it stayed then too: work falls with the rows that move. The same bits on any number of threads.
+
+use super::super::AdjacencyRef;
+use super::super::simd::Lanes;
+use super::finish::largest;
+use super::pass::Gathered;
+use crate::dense::Line;
+
+/// When a row counts as moved: its largest change above `absolute` plus `relative` times its largest entry, and that
+/// entry not below `least`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Threshold {
+    /// Of any row.
+    pub absolute: f32,
+    /// Of a row's largest entry.
+    pub relative: f32,
+    /// Rows whose entries are all below this have faded; 0 for none.
+    pub least: f32,
+}
+
+/// The rows that move, from sweep to sweep.
+#[derive(Debug)]
+pub struct Activity {
+    /// Whether each row moved in the last sweep, and in this one.
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// Whether the two states differ in a row.
+    differs: Vec<u8>,
+    /// When a row counts as moved.
+    pub threshold: Threshold,
+    /// Whether the next sweep computes all rows, as the first one does.
+    pub takes_all: bool,
+}
+
+impl Activity {
+    /// For states of so many rows.
+    pub fn new(rows: usize) -> Self {
+        let flags = || vec![1; rows];
+        Self {
+            before: flags(),
+            after: flags(),
+            differs: flags(),
+            threshold: Threshold::default(),
+            takes_all: true,
+        }
+    }
+
+    /// Bytes of the flags.
+    pub fn bytes(rows: usize) -> u64 {
+        3 * rows as u64
+    }
+
+    /// The flags that a sweep reads, and those that it writes, row by row; `None`: of all rows.
+    pub(super) fn parts(&mut self) -> (Option<&[u8]>, Flags<'_>) {
+        let before = (!self.takes_all).then_some(&self.before[..]);
+        (before, Flags { moved: &mut self.after, differs: &mut self.differs })
+    }
+
+    /// What this sweep wrote is what the next one reads.
+    pub(super) fn turn(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+        self.takes_all = false;
+    }
+}
+
+/// The flags of some rows.
+pub(super) struct Flags<'a> {
+    pub moved: &'a mut [u8],
+    pub differs: &'a mut [u8],
+}
+
+impl<'a> Flags<'a> {
+    pub fn split_at(self, rows: usize) -> (Self, Self) {
+        let (first, second) = self.moved.split_at_mut(rows);
+        let (left, right) = self.differs.split_at_mut(rows);
+        (Flags { moved: first, differs: left }, Flags { moved: second, differs: right })
+    }
+}
+
+/// What a pass over active rows is told.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    /// Whether each row moved in the last sweep; `None`: all are computed.
+    pub before: Option<&'a [u8]>,
+    pub threshold: Threshold,
+}
+
+impl Watch<'_> {
+    /// Whether a row gathers from one that moved.
+    #[inline(always)]
+    pub fn is_active(&self, terms: &[Gathered<'_>], row: usize) -> bool {
+        let Some(before) = self.before else { return true };
+        let gathers = |adjacency: &AdjacencyRef<'_>| {
+            let shift = adjacency.shift(row);
+            let neighbours = &adjacency.neighbours()[adjacency.range(row)];
+            neighbours.iter().any(|neighbour| before[neighbour.wrapping_sub(shift) as usize] != 0)
+        };
+        terms.iter().any(|term| gathers(&term.adjacency))
+    }
+
+    /// Whether a row moved; NaN did.
+    #[inline(always)]
+    pub fn has_moved<L: Lanes>(&self, old: &[Line], new: &[Line]) -> bool {
+        let (mut delta, mut size) = (L::splat(0.0), L::splat(0.0));
+        for (old, new) in old.iter().zip(new) {
+            let new = L::load(new);
+            delta = delta.max_bits(new.sub(L::load(old)).abs());
+            size = size.max_bits(new.abs());
+        }
+        let (delta, size, threshold) = (largest(delta), largest(size), self.threshold);
+        let is_faded = size < threshold.least;
+        let stays = delta <= threshold.absolute + threshold.relative * size;
+        !(is_faded || stays)
+    }
+}

@@ -1,0 +1,42 @@
+//! First values of the weights, by `model.init`.
+//! Numbers drawn by a seed; which parameter gets them is for `ignn`.
+
+use crate::config::InitName;
+use crate::dense::Matrix;
+use crate::nn::{InputShape, Mapped, Slot, random};
+use crate::solver::posedness::infinity_norm;
+
+/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little that the two are about as
+/// large where kappa is 0.95, and so much that the second reaches farther.
+const CASCADE_SHARE: f64 = 0.1;
+
+/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m)); tables of learned
+/// features stay within 1 / sqrt(m).
+pub(super) fn glorot(input: &InputShape) -> f64 {
+    match input.mapped {
+        Mapped::Columns(p) => (6.0 * input.width as f64 / (p + input.width).max(1) as f64).sqrt(),
+        Mapped::Learned(_) => 1.0,
+    }
+}
+
+/// The first W of a layer; `bank`: columns of a bank of the cascade.
+pub(super) fn initial_weight(init: InitName, slot: &Slot, radius: f64, bank: usize, seed: u64) -> Matrix {
+    let m = slot.shape.0;
+    let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
+    match init {
+        InitName::Uniform => uniform(),
+        InitName::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
+        InitName::Cascade => Matrix::from_fn(m, m, |k, l| {
+            // Columns that make no whole bank hear nothing: some classes would have more columns than others.
+            let is_fed = k >= bank && k < m / bank.max(1) * bank;
+            let heard = if is_fed { CASCADE_SHARE } else { 0.0 };
+            let share = if k == l { 1.0 - heard } else { heard };
+            if k == l || (is_fed && k == l + bank) { (radius * share) as f32 } else { 0.0 }
+        }),
+        InitName::Scaled => {
+            let drawn = uniform();
+            let factor = radius / infinity_norm(drawn.view()).max(f64::MIN_POSITIVE);
+            Matrix::from_fn(m, m, |k, l| (f64::from(drawn.row(k)[l]) * factor) as f32)
+        }
+    }
+}

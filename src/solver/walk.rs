@@ -1,0 +1,228 @@
+//! Where a solve is, and how it goes on: by sweeps over all rows, over those that move, or from proposals.
+//! It decides; sweeps, residuals and the end are `fixed_point`'s.
+
+use super::anderson::History;
+use super::fixed_point::{FADED, Measure, SolveParams};
+use super::method::{Choice, Method, Used, Why};
+use super::workspace::Workspace;
+use crate::kernels::Change;
+use crate::kernels::sweep::{Activity, Threshold};
+
+/// At the rate of its sweeps a solve with more than so many to go is accelerated: fewer cost less than the memory of it.
+const FEW: f64 = 12.0;
+/// A sweep that moves the state by more than this times the least before has left the way.
+const GROWTH: f32 = 4.0;
+/// After so many of them a solve goes on without proposals.
+const FAILURES: usize = 3;
+/// Where fewer than this part of the rows move, passing over the others saves more than proposals, which move all.
+const QUIET: f64 = 0.6;
+/// A row that moves by less than this part of the tolerance does not wake those that gather from it.
+const SHARE: f64 = 0.1;
+/// Where that turns out to have been too much it is cut to this part of itself.
+const CUT: f64 = 0.25;
+
+/// Which buffer holds the state, which rows still move, and what acceleration remembers.
+pub(super) struct Walk {
+    /// The buffer of the newest state that a sweep wrote, or that was proposed.
+    pub at: usize,
+    pub sweeps: usize,
+    /// Rows that were computed.
+    pub rows: u64,
+    pub residual: f64,
+    /// Of the last sweep, in the certificate's norm.
+    pub moved: f32,
+    /// The smallest measure so far.
+    pub least: f32,
+    /// Of a solve without certificate: the buffer that a sweep moved least, and its residual.
+    pub best: Option<(usize, f64)>,
+    /// Present while proposals are made.
+    history: Option<History>,
+    /// The smallest measure since they are made.
+    least_since: f32,
+    /// How often a proposal made things worse.
+    failures: usize,
+    pub choice: Choice,
+    depth: usize,
+    is_certified: bool,
+    pub tolerance: f64,
+    measure: Measure,
+    /// Largest entry of the state.
+    size: f32,
+    /// Of a solve that may pass over rows.
+    activity: Option<Activity>,
+    share: f64,
+    /// What the last sweep read and wrote.
+    last: Option<(usize, usize)>,
+    /// Whether the next sweep tells if the rows that were passed over could be.
+    verifies: bool,
+}
+
+impl Walk {
+    pub fn new(workspace: &mut Workspace, is_certified: bool, params: &SolveParams) -> Self {
+        let (method, why) = match params.method {
+            Method::Auto => (Used::Plain, Why::Fast),
+            Method::Plain | Method::Ordered | Method::Active => (Used::Plain, Why::Asked),
+            Method::Anderson => (Used::Anderson, Why::Asked),
+        };
+        let passes_over = is_certified && matches!(params.method, Method::Auto | Method::Active);
+        Self {
+            at: workspace.buffers.len() - 1,
+            sweeps: 0,
+            rows: 0,
+            residual: f64::INFINITY,
+            moved: f32::INFINITY,
+            least: f32::INFINITY,
+            best: None,
+            history: (params.method == Method::Anderson).then(|| History::new(params.depth)),
+            least_since: f32::INFINITY,
+            failures: 0,
+            choice: Choice { method, why, ..Choice::asked(method) },
+            depth: params.depth,
+            is_certified,
+            tolerance: params.tolerance,
+            measure: params.measure,
+            size: 0.0,
+            activity: passes_over.then(|| workspace.take_activity()),
+            share: SHARE,
+            last: None,
+            verifies: false,
+        }
+    }
+
+    /// Gives back what was borrowed; what the solve did is told.
+    pub fn end(&mut self, workspace: &mut Workspace, rows: usize) -> Choice {
+        if let Some(activity) = self.activity.take() {
+            workspace.keep_activity(activity);
+        }
+        if self.choice.method == Used::Plain && self.rows < (self.sweeps * rows) as u64 {
+            self.choice.method = Used::Active;
+        }
+        self.choice
+    }
+
+    /// Goes to a proposal, where it is time for one and there is one.
+    pub fn propose(&mut self, workspace: &mut Workspace) {
+        let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
+        let (buffers, mixing) = workspace.mixing();
+        // The best state stays: where the mixture would take its memory there is no proposal.
+        let pinned = self.best.map(|best| best.0);
+        match history.propose(buffers, mixing, pinned) {
+            Some(at) => {
+                self.at = at;
+                self.choice.proposals += 1;
+            }
+            None => history.clear(),
+        }
+    }
+
+    /// A buffer for the next sweep to write to: where nothing is remembered, the state before this one.
+    pub fn target(&mut self, workspace: &mut Workspace) -> usize {
+        if let Some(history) = &mut self.history {
+            history.make_room();
+        }
+        let best = self.best.map(|best| best.0);
+        let is_used = |buffer: usize| {
+            let kept = self.history.as_ref().is_some_and(|history| history.uses(buffer));
+            buffer == self.at || Some(buffer) == best || kept
+        };
+        match self.last {
+            Some((before, _)) if !is_used(before) => before,
+            _ => workspace.free(is_used),
+        }
+    }
+
+    /// Which rows the next sweep computes; none for all. The last sweep before an end takes all.
+    pub fn activity(&mut self, to: usize, is_last: bool) -> Option<&mut Activity> {
+        let continues = self.last == Some((to, self.at));
+        let activity = self.activity.as_mut().filter(|_| self.history.is_none())?;
+        activity.takes_all |= !continues || self.verifies || is_last;
+        let part = (self.share * self.tolerance) as f32;
+        activity.threshold = match self.measure {
+            Measure::State => Threshold { absolute: part * self.size, ..Threshold::default() },
+            Measure::Row => Threshold { absolute: 0.0, relative: part, least: self.size * FADED },
+        };
+        Some(activity)
+    }
+
+    /// The change of a sweep with the largest entry of the whole state, though it may not have computed all rows.
+    pub fn whole(&mut self, change: Change, is_full: bool) -> Change {
+        self.size = if is_full { change.state } else { self.size.max(change.state) };
+        Change { state: self.size, ..change }
+    }
+
+    /// Rows that fade below this are not looked at.
+    pub fn faded(&self) -> f32 {
+        self.size * FADED
+    }
+
+    /// Whether the solve is at its end: the tolerance is reached, and all rows were computed.
+    pub fn has_arrived(&mut self, is_full: bool) -> bool {
+        let is_small = self.residual <= self.tolerance;
+        if is_full && self.verifies && !is_small {
+            self.share *= CUT;
+        }
+        self.verifies = is_small && !is_full;
+        is_small && is_full
+    }
+
+    /// A sweep wrote a buffer, `moving` the part of the rows that count as moved: goes there, and decides how to go on.
+    pub fn took(&mut self, to: usize, residual: f64, measure: f32, moving: f64) {
+        let rate = residual / self.residual;
+        let is_falling = measure < self.least;
+        self.least = self.least.min(measure);
+        self.residual = residual;
+        match &mut self.history {
+            Some(history) => {
+                if measure > GROWTH * self.least_since {
+                    // Worse than what sweeps alone would have given: forget what led here.
+                    history.clear();
+                    self.failures += 1;
+                    self.least_since = measure;
+                } else {
+                    history.note(self.at, to);
+                    self.least_since = self.least_since.min(measure);
+                }
+                if self.failures >= FAILURES {
+                    self.fall_back();
+                }
+            }
+            None if matches!(self.choice.why, Why::Fast | Why::Quiet) => {
+                self.choice.rate = if rate.is_finite() { rate } else { 0.0 };
+                // Not below 1 where a wave travels: nobody knows how far. Where nothing is certified it may be that there is
+                // no equilibrium, or one that sweeps lead away from: only what converges by itself is hastened.
+                let to_go = (self.tolerance / residual).ln() / rate.min(1.0).ln();
+                if self.sweeps > 1 && to_go > FEW && (self.is_certified || is_falling) {
+                    if self.activity.is_some() && moving < QUIET {
+                        self.choice.why = Why::Quiet;
+                    } else {
+                        self.history = Some(History::new(self.depth));
+                        self.choice = Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
+                    }
+                }
+            }
+            None => {}
+        }
+        self.last = Some((self.at, to));
+        self.at = to;
+    }
+
+    /// No more proposals; whether there were any.
+    pub fn fall_back(&mut self) -> bool {
+        let fell = self.history.take().is_some();
+        if fell {
+            self.choice.why = Why::FellBack;
+            // Flags were not kept meanwhile.
+            if let Some(activity) = &mut self.activity {
+                activity.takes_all = true;
+            }
+        }
+        fell
+    }
+
+    /// Of a solve without certificate that did not converge, the best state is the result.
+    pub fn back_to_best(&mut self) {
+        if let Some((at, residual)) = self.best {
+            (self.at, self.residual) = (at, residual);
+        }
+    }
+}
