@@ -106,14 +106,15 @@ monitor = "top-k-micro-f1"
     },
     Preset {
         name: "graphs",
-        doc: "Classes of whole graphs, small and many: three layers, their result summed over each graph.",
+        doc: "Classes of whole graphs, small and many: one layer, its result summed over each graph.",
         text: r#"
 [model]
-state = [32, 32, 32]
+# The paper has three such layers with batch normalisation and a rate of 0.01. This was the best of 20 settings on the validation parts of
+# MUTAG and PTC together; other settings with one layer are as good, and on the test parts it is no better than the paper's, only faster.
+state = 32
 features = "given"
 kappa = 0.98
 init = "scaled"
-batch_norm = true
 pooling = "sum"
 dropout = 0.0
 readout = "mlp"
@@ -124,7 +125,7 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-3
 
 [optim]
-learning_rate = 0.01
+learning_rate = 0.003
 schedule = "step"
 step_epochs = 50
 step_factor = 0.5
@@ -132,6 +133,8 @@ step_factor = 0.5
 [train]
 epochs = 100
 batch = 32
+# A validation part may have twenty graphs: their loss tells epochs apart, their share does not.
+monitor = "loss"
 "#,
     },
     Preset {
@@ -139,24 +142,27 @@ batch = 32
         doc: "Papers related by authors and by subjects: two relations, bags of words.",
         text: r#"
 [model]
-state = 64
-# Paper-author and paper-subject, as in the paper: their sum is above 1, so the norms certify nothing, though a norm is found in which sweeps contract.
-kappa = [0.55, 0.55]
-# The paper has relu with decay 0.001. This choice was made among some forty with the test scores in view: the validation part does not tell them apart.
+state = 128
+# The sum is below 1, so the norms certify the equilibrium; the paper has 0.55 each.
+kappa = [0.45, 0.45]
+# Blind choice: best of 32 settings on blocks of the labelled nodes, no test score seen. It is not the best on the test part, which
+# has its subjects in other shares than the labelled nodes: there the gathered input alone, without skip, is better, and no labelled node tells so.
 activation = "identity"
-dropout = 0.8
+input = "both"
+skip = true
+dropout = 0.9
 
 [solver]
 tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-learning_rate = 0.03
-weight_decay = 0.01
+learning_rate = 0.01
+weight_decay = 1e-3
 
 [train]
-epochs = 100
-stop_after = 40
+epochs = 150
+stop_after = 30
 # Of 300 nodes nearly all are right: their loss tells epochs apart, their share does not.
 monitor = "loss"
 "#,
@@ -166,9 +172,11 @@ monitor = "loss"
         doc: "Films related by actors and by directors: two relations, bags of words.",
         text: r#"
 [model]
-state = 64
-kappa = [0.5, 0.5]
-# Own features and a state that spreads from the first epoch on: better on the validation part. Decay of 0.02 or 0.005 (paper 0.001) is equal there; the test scores were in view.
+state = 128
+# The sum is below 1, so the norms certify the equilibrium; the paper has 0.5 each.
+kappa = [0.45, 0.45]
+# Blind choice: best of 32 settings on blocks of the labelled nodes, no test score seen. Films of the test part have fewer neighbours
+# than the labelled ones: width 64, rate 0.01 and kappa 0.5 are worse on those, and better on the test part.
 input = "both"
 init = "identity"
 dropout = 0.5
@@ -178,12 +186,12 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-learning_rate = 0.01
+learning_rate = 0.03
 weight_decay = 0.02
 
 [train]
-epochs = 100
-stop_after = 40
+epochs = 150
+stop_after = 30
 "#,
     },
     Preset {

@@ -13,7 +13,8 @@ fn rings_and_stars() -> Sandbox {
     let sandbox = Sandbox::new();
     write_rings_and_stars(&sandbox, "raw", 24);
     sandbox.ignn(&words("ingest tu raw --out d -q")).exits(0);
-    let small = "--preset graphs --set model.state=8,8 --set model.hidden=8 --set train.batch=8 --epochs 15";
+    let small = "--preset graphs --set model.state=8,8 --set model.batch_norm=true --set model.hidden=8 \
+         --set optim.learning_rate=0.01 --set train.batch=8 --set train.monitor=accuracy --epochs 15";
     sandbox.ignn(&words(&format!("crossval d {small} --folds 4 --out run -q"))).exits(0);
     sandbox
 }
