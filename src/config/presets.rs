@@ -146,7 +146,7 @@ state = 128
 # The sum is below 1, so the norms certify the equilibrium; the paper has 0.55 each.
 kappa = [0.45, 0.45]
 # Blind choice: best of 32 settings on blocks of the labelled nodes, no test score seen. It is not the best on the test part, which
-# has its subjects in other shares than the labelled nodes: there the gathered input alone, without skip, is better, and no labelled node tells so.
+# has other subjects than the labelled nodes: there the gathered input alone, without skip, is better, and nothing in the labelled nodes tells so.
 activation = "identity"
 input = "both"
 skip = true
