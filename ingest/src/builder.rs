@@ -373,7 +373,7 @@ impl<'a> DatasetBuilder<'a> {
             if splits[..at].iter().any(|other| other.name == split.name) {
                 let name = &split.name;
                 return Err(IngestError::Usage(format!(
-                    "two splits named {name:?}: give the drawn one another name, as in --split other:train=0.06"
+                    "two splits named {name:?}: name one of them otherwise, by --split other:train=0.06 or by a column of that name in its file"
                 )));
             }
         }

@@ -141,7 +141,7 @@ pub enum TrainError {
         kind: String,
     },
     /// A solve that gave something that is no number.
-    #[error("layer {}, epoch {epoch}: {}", source.layer, source.source)]
+    #[error("epoch {epoch}: {source}")]
     Solve {
         /// The epoch.
         epoch: u64,

@@ -269,7 +269,7 @@ fn splits() {
         path(
             "a drawn split of a name from a file",
             "--splits s.csv --split train=0.5",
-            "two splits named \"default\": give the drawn one another name, as in --split other:train=0.06",
+            "two splits named \"default\": name one of them otherwise, by --split other:train=0.06 or by a column of that name in its file",
         )
         .file("s.csv", "node,split\n0,train\n1,test\n"),
     ]);
