@@ -12,7 +12,7 @@ use crate::kernels::sweep::{Activity, Threshold};
 const FEW: f64 = 12.0;
 /// A sweep that moves the state by more than this times the least before has left the way.
 const GROWTH: f32 = 4.0;
-/// After so many of them a solve goes on without proposals.
+/// After so many of them without a better state in between a solve goes on without proposals.
 const FAILURES: usize = 3;
 /// Where fewer than this part of the rows move, passing over the others saves more than proposals, which move all.
 const QUIET: f64 = 0.6;
@@ -41,7 +41,7 @@ pub(super) struct Walk {
     history: Option<History>,
     /// The smallest measure since they are made.
     least_since: f32,
-    /// How often a proposal made things worse.
+    /// How often a proposal made things worse, since a state was the best.
     failures: usize,
     pub choice: Choice,
     depth: usize,
@@ -190,6 +190,8 @@ impl Walk {
                 } else {
                     history.note(self.at, to);
                     self.least_since = self.least_since.min(measure);
+                    // Where an activation's kink moves, some proposals fail and the next ones do not.
+                    self.failures = if is_falling { 0 } else { self.failures };
                 }
                 if self.failures >= FAILURES {
                     self.fall_back();
