@@ -8,6 +8,7 @@ use ignn_format::checksum::FileEntry;
 use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
 use ignn_format::manifest::{Normalisation, RelationEntry, Scale};
+use ignn_format::staging;
 
 use crate::builder::{Duplicates, EdgeCounts, RelationOptions, SelfLoops};
 use crate::context::{Context, Unit};
@@ -75,7 +76,7 @@ impl Relation<'_> {
 
     fn build_edges<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<Built> {
         let directory = relation_path(self.dataset, self.name);
-        std::fs::create_dir_all(&directory).map_err(IngestError::io("create", &directory))?;
+        staging::create_below(self.dataset, &directory)?;
         let options = self.options;
         let doubled_diagonal = options.normalise == Normalisation::Renorm
             && options.self_loops == SelfLoops::Keep

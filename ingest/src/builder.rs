@@ -12,7 +12,7 @@ use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
 use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry};
 use ignn_format::splits::{self, Split};
-use ignn_format::staging::Staging;
+use ignn_format::staging::{self, Staging};
 
 use crate::build::{self, Built};
 use crate::context::{Context, Unit};
@@ -340,7 +340,7 @@ impl<'a> DatasetBuilder<'a> {
         let (nodes, observer) = (self.manifest.nodes, self.context.observer);
         observer.phase("write features", Some(nodes), Unit::Items("rows"));
         let directory = self.staging.path().join(FEATURES);
-        std::fs::create_dir_all(&directory).map_err(IngestError::io("create", &directory))?;
+        staging::create_below(self.staging.path(), &directory)?;
         let shards = nodes.div_ceil(rows_per_shard);
         let work = |shard: u64| {
             let first = shard * rows_per_shard;

@@ -55,13 +55,16 @@ impl Staging {
             return Err(FormatError::Exists { path: target.into() });
         }
         let directory = parent.join(format!("{prefix}{}", std::process::id()));
-        let lock = lock(&with_ending(&directory, LOCK), target)?;
-        LIVE.lock()
-            .expect("no panic while held")
-            .push(Live { directory: directory.clone(), parents: parents.0.clone() });
-        let staging = Self { directory, target: target.into(), force, _lock: lock, _parents: parents };
-        fs::create_dir(&staging.directory).map_err(FormatError::io("create", &staging.directory))?;
-        Ok(staging)
+        // Held until both are there: a signal in between finds them, or neither.
+        let mut live = LIVE.lock().expect("no panic while held");
+        let lock_path = with_ending(&directory, LOCK);
+        let lock = lock(&lock_path, target)?;
+        if let Err(error) = fs::create_dir(&directory) {
+            let _ = fs::remove_file(lock_path);
+            return Err(FormatError::io("create", &directory)(error));
+        }
+        live.push(Live { directory: directory.clone(), parents: parents.0.clone() });
+        Ok(Self { directory, target: target.into(), force, _lock: lock, _parents: parents })
     }
 
     /// Where to write meanwhile.
@@ -108,6 +111,23 @@ impl Drop for Staging {
             let _ = fs::remove_file(with_ending(&self.directory, LOCK));
         }
     }
+}
+
+/// Creates a directory and those on the way to it below a root, which must be there: a run that was told to stop has removed it, and must not
+/// find it made anew by a thread that goes on.
+pub fn create_below(root: &Path, path: &Path) -> Result<()> {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    let mut directory = root.to_path_buf();
+    for name in below {
+        directory.push(name);
+        match fs::create_dir(&directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(FormatError::io("create", &directory)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes every unfinished output of this process and says whether there was any, for a signal handler's thread; it
@@ -252,6 +272,19 @@ mod tests {
         let staging = Staging::create(target, force)?;
         fs::write(staging.path().join("f"), content).unwrap();
         staging.commit()
+    }
+
+    #[test]
+    fn directories_are_created_below_a_root_that_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, gone) = (dir.path().join("root"), dir.path().join("gone"));
+        fs::create_dir(&root).unwrap();
+        for _ in 0..2 {
+            create_below(&root, &root.join("a/b")).unwrap();
+        }
+        assert!(root.join("a/b").is_dir());
+        assert!(create_below(&gone, &gone.join("a/b")).is_err());
+        assert_eq!(names(dir.path()), ["root"]);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod dense;
 mod sparse;
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FormatError, Result};
+use crate::staging;
 use crate::table::{self, Table, TableWriter};
 
 pub(crate) use dense::check_last_shard;
@@ -70,7 +70,7 @@ fn create(
 ) -> Result<TableWriter> {
     let path = shard_path(dataset, shard);
     let directory = dataset.join(FEATURES);
-    fs::create_dir_all(&directory).map_err(FormatError::io("create", &directory))?;
+    staging::create_below(dataset, &directory)?;
     let properties = properties
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
