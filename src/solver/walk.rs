@@ -8,8 +8,8 @@ use super::workspace::Workspace;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Activity, Threshold};
 
-/// At the rate of its sweeps a solve with more than so many to go is accelerated: fewer cost less than the memory of it.
-const FEW: f64 = 12.0;
+/// At the rate of its sweeps a solve with more than so many to go is accelerated.
+const FEW: f64 = 8.0;
 /// A sweep that moves the state by more than this times the least before has left the way.
 const GROWTH: f32 = 4.0;
 /// After so many of them without a better state in between a solve goes on without proposals.
