@@ -175,7 +175,8 @@ impl Walk {
         let rate = residual / self.residual;
         // Of a wave that travels nobody knows how far.
         let to_go = if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
-        let is_quiet = self.activity.is_some() && moving < QUIET;
+        let can_skip = self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
+        let is_quiet = can_skip && moving < QUIET;
         self.skips |= self.sweeps > 1 && is_quiet && to_go > LEAST;
         let is_falling = measure < self.least;
         self.least = self.least.min(measure);

@@ -34,6 +34,8 @@ pub struct Activity {
     pub threshold: Threshold,
     /// Whether the next sweep computes all rows, as the first one does.
     pub takes_all: bool,
+    /// Whether every sweep does: rows gather from others than these flags tell of. Sweeps find out.
+    pub never_skips: bool,
 }
 
 impl Activity {
@@ -46,6 +48,7 @@ impl Activity {
             differs: flags(),
             threshold: Threshold::default(),
             takes_all: true,
+            never_skips: false,
         }
     }
 
@@ -63,7 +66,7 @@ impl Activity {
     /// What this sweep wrote is what the next one reads.
     pub(super) fn turn(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
-        self.takes_all = false;
+        self.takes_all = self.never_skips;
     }
 }
 

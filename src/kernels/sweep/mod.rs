@@ -266,7 +266,8 @@ impl Sweep<'_> {
             return run(pass, self.terms, self.blocks, self.scratch, to, None);
         };
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
-        activity.takes_all |= self.terms.iter().any(|term| term.adjacency.factors().is_some());
+        activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
+        activity.takes_all |= activity.never_skips;
         let threshold = activity.threshold;
         let (before, flags) = activity.parts();
         assert_eq!(flags.moved.len(), to.rows(), "flags of the state's rows");

@@ -1,6 +1,7 @@
 //! Accelerated solves end where plain ones do, in fewer sweeps where these are many, and never go astray.
 
 use super::*;
+use crate::kernels::{AdjacencyRef, SharedRows};
 use crate::parallel::with_threads;
 use crate::solver::ordered::Order;
 
@@ -373,4 +374,31 @@ fn rows_that_see_only_themselves_are_settled_before_sweeps() {
         assert!(distance <= bound(&info) + bound(&plain.info) && (state.row(7)[0] - 20.0).abs() < 1e-2);
         assert_eq!(run(3).1.view().padded(), state.view().padded());
     });
+}
+
+/// Three cliques, of which one has something to tell: few rows move, but where rows repeat none can be passed over.
+#[test]
+fn rows_that_repeat_are_hastened_instead_of_passed_over() {
+    let offsets: Vec<u64> = (0..=60).map(|row| row * 20).collect();
+    let neighbours: Vec<u32> = (0..60).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
+    let values = vec![0.05f32; neighbours.len()];
+    let plain = AdjacencyRef::new(60, &offsets, &neighbours).unwrap().with_values(&values);
+    let shared = SharedRows::find(&plain).unwrap();
+    let w = [PackedWeights::forward(Matrix::from_fn(3, 3, |k, l| if k == l { 0.98 } else { 0.0 }).view())];
+    let b = Matrix::from_fn(60, 3, |i, k| if i < 20 { (1 + i + k) as f32 } else { 0.0 });
+    let solve = |adjacency: AdjacencyRef<'_>| {
+        let terms = [Term { adjacency, weights: &w[0] }];
+        let (blocks, scratch) = (blocks(&terms), SweepScratch::new(&terms));
+        let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+        let certificate = Certificate::of(&terms, 1.0, None);
+        let (mut state, mut workspace) = (Matrix::zeros(60, 3), Workspace::new(60, 3, false));
+        let direction = Direction::Forward(Activation::Relu);
+        let params = with(Method::Auto, 5);
+        fixed_point::solve(&sweep, direction, Some(&certificate), &params, &mut state, &mut workspace)
+            .unwrap()
+    };
+    let (each, once) = (solve(plain), solve(plain.with_shared(&shared)));
+    assert_eq!((each.choice.method, each.choice.why), (Used::Active, Why::Quiet), "{each:?}");
+    assert_eq!((once.choice.method, once.choice.why), (Used::Anderson, Why::Slow), "{once:?}");
+    assert!(once.converged && once.sweeps < each.sweeps && once.row_updates == 60 * once.sweeps as u64);
 }
