@@ -1,6 +1,8 @@
 //! How much a sweep moved the state, and in which norm.
 //! Maxima only: they do not depend on any order, and a NaN anywhere shows.
 
+use crate::dense::Line;
+
 /// The certificate's norm: |E| = max |E_ik| / (u_i v_k); a missing vector is all ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Norm<'a> {
@@ -11,6 +13,17 @@ pub struct Norm<'a> {
     /// Whether [`Change::row`] is wanted, which costs a few instructions a row, and of which rows: those with an entry above
     /// this.
     pub rows: Option<f32>,
+}
+
+impl Norm<'_> {
+    /// 1 / v into whole lines, ones where there is no v.
+    pub(super) fn invert_v(&self, lines: &mut [Line]) {
+        let floats: &mut [f32] = bytemuck::cast_slice_mut(lines);
+        match self.v {
+            Some(v) => floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v),
+            None => floats.fill(1.0),
+        }
+    }
 }
 
 /// What a sweep did; exact maxima up to the rounding named.

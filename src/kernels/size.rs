@@ -16,10 +16,7 @@ pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
     assert!(norm.u.is_none_or(|u| u.len() == matrix.rows()), "a weight a row");
     assert!(norm.v.is_none_or(|v| v.len() == matrix.cols()), "a weight a column");
     let mut inverse_v = vec![Line([1.0; LINE]); matrix.stride().div_ceil(LINE)];
-    if let Some(v) = norm.v {
-        let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut inverse_v);
-        floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v);
-    }
+    norm.invert_v(&mut inverse_v);
     let isa = Isa::chosen();
     let block =
         |_, rows: Range<usize>, ()| isa.run(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows });
@@ -57,7 +54,7 @@ impl Kernel for Largest<'_> {
                 all = all.max_bits(L::load(line).abs().mul(L::load(v)).mul(inverse_u).abs());
             }
         }
-        all.to_array().iter().fold(rest, |max, x| x.to_bits().max(max))
+        all.largest().to_bits().max(rest)
     }
 }
 

@@ -25,8 +25,7 @@ use serde::Serialize;
 
 use super::anderson::DEPTH;
 use super::certificate::{Certificate, ErrorBound};
-pub use super::error::SolveError;
-use super::error::blame;
+use super::error::{SolveError, blame};
 use super::method::{Choice, Method};
 use super::walk::Walk;
 use super::workspace::Workspace;

@@ -39,7 +39,8 @@ mod walk;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
-pub use fixed_point::{Measure, SolveError, SolveInfo, SolveParams, Stopped};
+pub use error::SolveError;
+pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;
 pub use method::{Choice, Method, Used, Why};
 pub use posedness::{Condition, Posedness, Rescaling};

@@ -8,7 +8,8 @@
 use std::time::Instant;
 
 use super::certificate::Certificate;
-use super::fixed_point::{self, SolveError, SolveInfo, SolveParams};
+use super::error::SolveError;
+use super::fixed_point::{self, SolveInfo, SolveParams};
 use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
 use crate::dense::Matrix;

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::error::blame;
-use super::fixed_point::{Measure, SolveError, SolveInfo, Stopped, relative_residual};
+use super::error::{SolveError, blame};
+use super::fixed_point::{Measure, SolveInfo, Stopped, relative_residual};
 use super::method::{Choice, Used};
 use super::workspace::Workspace;
 use crate::dense::Matrix;

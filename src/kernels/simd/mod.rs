@@ -53,6 +53,12 @@ pub(crate) trait Lanes: Copy {
     /// 2 to the power of a whole number in [-126, 127].
     fn power_of_two(self) -> Self;
 
+    /// The largest lane of non-negative numbers, by bits: a NaN is larger than anything.
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        f32::from_bits(self.to_array().iter().fold(0, |max, x| x.to_bits().max(max)))
+    }
+
     #[inline(always)]
     fn to_array(self) -> [f32; 16] {
         let mut line = Line([0.0; 16]);

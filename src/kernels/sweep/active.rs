@@ -6,7 +6,6 @@
 
 use super::super::AdjacencyRef;
 use super::super::simd::Lanes;
-use super::finish::largest;
 use super::pass::Gathered;
 use crate::dense::Line;
 
@@ -114,7 +113,7 @@ impl Watch<'_> {
             delta = delta.max_bits(new.sub(L::load(old)).abs());
             size = size.max_bits(new.abs());
         }
-        let (delta, size, threshold) = (largest(delta), largest(size), self.threshold);
+        let (delta, size, threshold) = (delta.largest(), size.largest(), self.threshold);
         let is_faded = size < threshold.least;
         let stays = delta <= threshold.absolute + threshold.relative * size;
         !(is_faded || stays)

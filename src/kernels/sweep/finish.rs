@@ -202,7 +202,7 @@ impl<L: Lanes> Maxima<L> {
             delta = delta.max_bits(new.sub(old).abs());
             size = size.max_bits(new.abs()).max_bits(old.abs());
         }
-        let (delta, size) = (largest(delta), largest(size));
+        let (delta, size) = (delta.largest(), size.largest());
         if size > above && delta > 0.0 {
             self.row = self.row.max(delta / size);
         }
@@ -222,15 +222,9 @@ impl<L: Lanes> Maxima<L> {
 
     #[inline(always)]
     pub fn change(self, is_weighted: bool) -> Change {
-        let (moved, state) = (largest(self.largest), largest(self.state));
-        let weighted = if is_weighted { largest(self.weighted) } else { moved };
+        let (moved, state) = (self.largest.largest(), self.state.largest());
+        let weighted = if is_weighted { self.weighted.largest() } else { moved };
         let finite = moved.is_finite() && state.is_finite();
         Change { weighted, largest: moved, state, row: self.row, finite, rows: 0, moved: 0 }
     }
-}
-
-/// The largest lane of non-negative numbers, by bits: a NaN is larger than anything.
-#[inline(always)]
-pub(super) fn largest<L: Lanes>(lanes: L) -> f32 {
-    f32::from_bits(lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max)))
 }

@@ -102,8 +102,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
                     size = size.max_bits(x.abs());
                     x.store(old);
                 }
-                let largest = |lanes: L| lanes.to_array().iter().fold(0, |max, x| x.to_bits().max(max));
-                let (moved, size) = (f32::from_bits(largest(moved)), f32::from_bits(largest(size)));
+                let (moved, size) = (moved.largest(), size.largest());
                 if !size.is_finite() {
                     settled.is_finite = false;
                     return settled;

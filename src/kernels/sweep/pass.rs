@@ -72,7 +72,7 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
         let tile = tile_rows(per_row * segments);
         let panels = self.to.cols().div_ceil(LINE);
         self.scratch.check(tile * per_row * segments, tile * panels, panels);
-        self.scratch.invert(pass.norm.and_then(|norm| norm.v));
+        pass.norm.unwrap_or_default().invert_v(&mut self.scratch.inverse_v);
         let mut maxima = Maxima::<L>::new();
         let (mut start, mut computed, mut moved) = (self.rows.start, 0, 0);
         self.take_rows::<L>(&mut start, tile);
@@ -345,15 +345,6 @@ impl Tile {
             && self.products.len() >= products
             && self.inverse_v.len() >= panels;
         assert!(is_enough, "a scratch made for these widths");
-    }
-
-    /// Takes 1 / v for the norm.
-    pub fn invert(&mut self, v: Option<&[f32]>) {
-        let floats: &mut [f32] = bytemuck::cast_slice_mut(&mut self.inverse_v);
-        match v {
-            Some(v) => floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v),
-            None => floats.fill(1.0),
-        }
     }
 
     /// Lists what the next tile will read: rows that its entries gather, then its rows of the input and of the old state.
