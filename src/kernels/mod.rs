@@ -17,6 +17,7 @@ mod derivative;
 mod gather;
 pub mod gradient;
 pub mod mixing;
+mod product;
 mod relations;
 mod selected;
 mod selection;
@@ -24,6 +25,7 @@ mod shared_rows;
 mod simd;
 mod size;
 pub mod sweep;
+mod transposed;
 mod weights;
 
 pub use activation::Activation;

@@ -20,6 +20,18 @@ impl PackedWeights {
         Self::pack(w.cols(), w.rows(), |inner, outer| w.row(outer)[inner])
     }
 
+    /// P = 0, to be filled by [`PackedWeights::set_row`].
+    pub(crate) fn zeros(inner: usize, outer: usize) -> Self {
+        Self::pack(inner, outer, |_, _| 0.0)
+    }
+
+    /// A row of P: a line a panel.
+    pub(crate) fn set_row(&mut self, inner: usize, row: &[Line]) {
+        for (panel, line) in row.iter().enumerate() {
+            self.lines[panel * self.inner + inner] = *line;
+        }
+    }
+
     /// P = W for W of `inner` rows: (S W).
     pub fn adjoint(w: MatrixRef<'_>) -> Self {
         Self::pack(w.rows(), w.cols(), |inner, outer| w.row(inner)[outer])

@@ -1,0 +1,59 @@
+//! The micro-kernel of every product: some rows times some panels of packed weights, in registers.
+//! It adds up; what the rows are, and where sums go, is the caller's.
+
+use super::PackedWeights;
+use super::simd::Lanes;
+use crate::dense::{LINE, Line};
+
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`.
+#[inline(always)]
+pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    gathered: &[Line],
+    per_row: usize,
+    weights: &PackedWeights,
+    panel: usize,
+    fetched: &[usize],
+    mut sums: [[L; PANELS]; ROWS],
+) -> [[L; PANELS]; ROWS] {
+    let panels: [&[Line]; PANELS] = std::array::from_fn(|offset| weights.panel(panel + offset));
+    for block in 0..per_row {
+        let rows: [&[f32; LINE]; ROWS] = std::array::from_fn(|row| &gathered[row * per_row + block].0);
+        let first = block * LINE;
+        let end = weights.inner().min(first + LINE);
+        let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);
+        for &address in fetched {
+            // An address to fetch, never one to read.
+            L::prefetch(std::ptr::without_provenance::<Line>(address).wrapping_add(block));
+        }
+        // The sums are a value, not a reference: they must stay in registers from here to the end of the block.
+        sums = if end - first == LINE {
+            outer_products::<L, ROWS, PANELS>(LINE, &rows, &lines, sums)
+        } else {
+            outer_products::<L, ROWS, PANELS>(end - first, &rows, &lines, sums)
+        };
+    }
+    sums
+}
+
+/// sums + the first `count` columns of the rows times the lines of the panels.
+#[inline(always)]
+fn outer_products<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    count: usize,
+    rows: &[&[f32; LINE]; ROWS],
+    panels: &[&[Line]; PANELS],
+    mut sums: [[L; PANELS]; ROWS],
+) -> [[L; PANELS]; ROWS] {
+    for k in 0..count.min(LINE) {
+        let mut weights = [L::splat(0.0); PANELS];
+        for panel in 0..PANELS {
+            weights[panel] = L::load(&panels[panel][k]);
+        }
+        for row in 0..ROWS {
+            let x = L::splat(rows[row][k]);
+            for panel in 0..PANELS {
+                sums[row][panel] = x.mul_add(weights[panel], sums[row][panel]);
+            }
+        }
+    }
+    sums
+}

@@ -1,0 +1,376 @@
+//! G^T S over all nodes, S the gathered rows of X or X itself: the product of every weight's gradient.
+//! Two ways, chosen by the shapes alone; in both the order of every sum is fixed, so that the bits are the same on any number of threads.
+//!
+//! A small result (`by_nodes`): the nodes are cut into parts, each is summed tile by tile into a matrix of its own that stays in
+//! cache, and the parts are added in their order. Nothing of n rows is written.
+//!
+//! A wide one (`by_bands`) has no room for copies of itself: some nodes at a time are gathered and packed as the right factor of a product whose left
+//! factor is G^T, and bands of the result's rows are summed by the micro-kernel of the sweeps, all nodes in their order.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::product::product;
+use super::simd::{Isa, Kernel, Lanes};
+use super::{AdjacencyRef, PackedWeights, gather};
+use crate::dense::{LINE, Line, Matrix, MatrixRef};
+use crate::parallel::RowBlocks;
+
+/// Results from so many bytes on are wide: beyond a second cache with what else is there.
+const WIDE: usize = 1 << 20;
+/// Parts of the nodes at most; together they take at most this times [`WIDE`].
+const PARTS: usize = 64;
+/// Rows that are gathered, then multiplied.
+const TILE: usize = 48;
+/// Nodes that are packed together, in lines.
+const SLICE_LINES: usize = 4;
+const SLICE: usize = SLICE_LINES * LINE;
+/// Memory of the nodes that are packed at a time.
+const PACKED_BYTES: usize = 16 << 20;
+/// Rows of the result that a task works on.
+const BAND: usize = 8 * Isa::TILE;
+const ZERO: Line = Line([0.0; LINE]);
+
+/// G^T S.
+///
+/// # Panics
+/// Where shapes do not fit.
+pub(super) fn transposed_product(
+    isa: Isa,
+    adjacency: Option<AdjacencyRef<'_>>,
+    g: MatrixRef<'_>,
+    x: MatrixRef<'_>,
+) -> Matrix {
+    match adjacency {
+        Some(a) => assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits"),
+        None => assert_eq!(g.rows(), x.rows(), "as many rows on both sides"),
+    }
+    let factors = Factors { adjacency, g, x };
+    if factors.result_lines() * size_of::<Line>() < WIDE || x.cols() < LINE {
+        by_nodes(isa, factors)
+    } else {
+        by_bands(isa, factors)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Factors<'a> {
+    adjacency: Option<AdjacencyRef<'a>>,
+    g: MatrixRef<'a>,
+    x: MatrixRef<'a>,
+}
+
+impl Factors<'_> {
+    /// Lines of the result, whole tiles of rows.
+    fn result_lines(&self) -> usize {
+        self.g.cols().next_multiple_of(Isa::TILE) * gather::lines_per_row(self.x.cols())
+    }
+
+    /// Some rows of S.
+    #[inline(always)]
+    fn gather<L: Lanes>(&self, rows: Range<usize>, out: &mut [Line]) {
+        match &self.adjacency {
+            Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows, out),
+            None => gather::copy(self.x, rows, out),
+        }
+    }
+}
+
+fn by_nodes(isa: Isa, factors: Factors<'_>) -> Matrix {
+    let Factors { adjacency, g, x } = factors;
+    let offsets: Vec<_> = adjacency.iter().map(AdjacencyRef::offsets).collect();
+    let blocks = RowBlocks::parts(g.rows(), &offsets, g.cols() as u64 / 8 + 1, PARTS);
+    let sum = |_, rows: Range<usize>, ()| isa.run(Part { factors, rows });
+    let add = |mut a: Vec<Line>, b: Vec<Line>| {
+        let (a_floats, b): (&mut [f32], &[f32]) =
+            (bytemuck::cast_slice_mut(&mut a), bytemuck::cast_slice(&b));
+        a_floats.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let sum = blocks.run((), |(), _| ((), ()), sum, add).unwrap_or_default();
+    let sum: &[f32] = bytemuck::cast_slice(&sum);
+    let mut result = Matrix::zeros(g.cols(), x.cols());
+    let width = gather::lines_per_row(x.cols()) * LINE;
+    for (row, sum) in sum.chunks_exact(width.max(1)).take(g.cols()).enumerate() {
+        result.row_mut(row).copy_from_slice(&sum[..x.cols()]);
+    }
+    result
+}
+
+/// G^T S over some nodes.
+struct Part<'a> {
+    factors: Factors<'a>,
+    rows: Range<usize>,
+}
+
+impl Kernel for Part<'_> {
+    /// Rows of the result, whole lines each; more of them than G has columns, the others zero.
+    type Output = Vec<Line>;
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Vec<Line> {
+        let Factors { g, x, .. } = self.factors;
+        let per_row = gather::lines_per_row(x.cols());
+        let width = g.cols().next_multiple_of(Isa::TILE);
+        let mut sums = vec![ZERO; width * per_row];
+        let mut gathered = vec![ZERO; TILE * per_row];
+        let mut factors = vec![0.0; TILE * width];
+        let mut start = self.rows.start;
+        while start < self.rows.end {
+            let rows = start..self.rows.end.min(start + TILE);
+            self.factors.gather::<L>(rows.clone(), &mut gathered);
+            for (row, factors) in rows.clone().zip(factors.chunks_exact_mut(width)) {
+                factors[..g.cols()].copy_from_slice(g.row(row));
+            }
+            let tile = Outer { gathered: &gathered, factors: &factors, rows: rows.len(), per_row, width };
+            let mut line = 0;
+            while line + PANELS <= per_row {
+                tile.add_to::<L, ROWS, PANELS>(line, &mut sums);
+                line += PANELS;
+            }
+            while line < per_row {
+                tile.add_to::<L, ROWS, 1>(line, &mut sums);
+                line += 1;
+            }
+            start = rows.end;
+        }
+        sums
+    }
+}
+
+/// A tile of nodes: rows of S and of G.
+struct Outer<'a> {
+    gathered: &'a [Line],
+    factors: &'a [f32],
+    rows: usize,
+    per_row: usize,
+    width: usize,
+}
+
+impl Outer<'_> {
+    /// Adds its product to `PANELS` lines of all rows of the result.
+    #[inline(always)]
+    fn add_to<L: Lanes, const ROWS: usize, const PANELS: usize>(&self, line: usize, sums: &mut [Line]) {
+        for first in (0..self.width).step_by(ROWS) {
+            let mut sum = load::<L, ROWS, PANELS>(&sums[first * self.per_row..], self.per_row, line, ROWS);
+            let tile = self.gathered.chunks_exact(self.per_row).zip(self.factors.chunks_exact(self.width));
+            for (gathered, factors) in tile.take(self.rows) {
+                let lines = &gathered[line..line + PANELS];
+                let factors = &factors[first..first + ROWS];
+                for row in 0..ROWS {
+                    let g = L::splat(factors[row]);
+                    for panel in 0..PANELS {
+                        sum[row][panel] = g.mul_add(L::load(&lines[panel]), sum[row][panel]);
+                    }
+                }
+            }
+            store(sum, &mut sums[first * self.per_row..], self.per_row, line, ROWS);
+        }
+    }
+}
+
+fn by_bands(isa: Isa, factors: Factors<'_>) -> Matrix {
+    let Factors { g, x, .. } = factors;
+    let per_row = gather::lines_per_row(x.cols());
+    let mut result = Matrix::zeros(g.cols(), x.cols());
+    let slice = Slice {
+        left: vec![ZERO; g.cols().next_multiple_of(Isa::TILE) * SLICE_LINES],
+        right: PackedWeights::zeros(SLICE, x.cols()),
+        row: vec![ZERO; per_row],
+    };
+    let bytes = (slice.left.len() + SLICE * per_row) * size_of::<Line>();
+    let count = (PACKED_BYTES / bytes).clamp(1, g.rows().div_ceil(SLICE).max(1));
+    let mut slices = vec![slice; count];
+    for start in (0..g.rows()).step_by(count * SLICE) {
+        let end = g.rows().min(start + count * SLICE);
+        let slices = &mut slices[..(end - start).div_ceil(SLICE)];
+        slices.par_iter_mut().enumerate().for_each(|(at, slice)| {
+            let first = start + at * SLICE;
+            isa.run(Pack { factors, rows: first..end.min(first + SLICE), slice });
+        });
+        let slices = &*slices;
+        let bands = result.all_lines_mut().par_chunks_mut(BAND * per_row).enumerate();
+        bands.for_each(|(at, band)| isa.run(Band { slices, first: at * BAND, per_row, band }));
+    }
+    result
+}
+
+/// Some nodes: the columns of G^T and the rows of S, as the micro-kernel reads them.
+#[derive(Clone)]
+struct Slice {
+    left: Vec<Line>,
+    right: PackedWeights,
+    /// A row of S on its way.
+    row: Vec<Line>,
+}
+
+/// Fills a slice; nodes beyond the last are zero.
+struct Pack<'a> {
+    factors: Factors<'a>,
+    rows: Range<usize>,
+    slice: &'a mut Slice,
+}
+
+impl Kernel for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+        let Slice { left, right, row } = self.slice;
+        for at in 0..SLICE {
+            let node = self.rows.start + at;
+            match node < self.rows.end {
+                true => self.factors.gather::<L>(node..node + 1, row),
+                false => row.fill(ZERO),
+            }
+            right.set_row(at, row);
+        }
+        let g = self.factors.g;
+        for block in 0..SLICE_LINES {
+            let start = self.rows.start + block * LINE;
+            let nodes = start..self.rows.end.min(start + LINE);
+            for first in (0..g.cols()).step_by(LINE) {
+                let mut lines = [ZERO; LINE];
+                for (at, node) in nodes.clone().enumerate() {
+                    for (line, &value) in lines.iter_mut().zip(&g.row(node)[first..]) {
+                        line.0[at] = value;
+                    }
+                }
+                for (column, line) in (first..g.cols()).zip(lines) {
+                    left[column * SLICE_LINES + block] = line;
+                }
+            }
+        }
+    }
+}
+
+/// Some rows of the result, to which all nodes of the slices are added.
+struct Band<'a> {
+    slices: &'a [Slice],
+    first: usize,
+    per_row: usize,
+    band: &'a mut [Line],
+}
+
+impl Kernel for Band<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
+        let mut panel = 0;
+        while panel + PANELS <= self.per_row {
+            self.columns::<L, ROWS, PANELS>(panel);
+            panel += PANELS;
+        }
+        while panel < self.per_row {
+            self.columns::<L, ROWS, 1>(panel);
+            panel += 1;
+        }
+    }
+}
+
+impl Band<'_> {
+    #[inline(always)]
+    fn columns<L: Lanes, const ROWS: usize, const PANELS: usize>(&mut self, panel: usize) {
+        let rows = self.band.len() / self.per_row;
+        for first in (0..rows).step_by(ROWS) {
+            let count = ROWS.min(rows - first);
+            let band = &mut self.band[first * self.per_row..];
+            let mut sums = load::<L, ROWS, PANELS>(band, self.per_row, panel, count);
+            for slice in self.slices {
+                let left = &slice.left[(self.first + first) * SLICE_LINES..][..ROWS * SLICE_LINES];
+                sums = product::<L, ROWS, PANELS>(left, SLICE_LINES, &slice.right, panel, &[], sums);
+            }
+            store(sums, band, self.per_row, panel, count);
+        }
+    }
+}
+
+/// Lines `line..line + PANELS` of the first `count` rows, of `per_row` lines each.
+#[inline(always)]
+fn load<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    rows: &[Line],
+    per_row: usize,
+    line: usize,
+    count: usize,
+) -> [[L; PANELS]; ROWS] {
+    let mut sums = [[L::splat(0.0); PANELS]; ROWS];
+    for (row, sums) in sums.iter_mut().take(count).enumerate() {
+        for (sum, line) in sums.iter_mut().zip(&rows[row * per_row + line..]) {
+            *sum = L::load(line);
+        }
+    }
+    sums
+}
+
+/// The same back.
+#[inline(always)]
+fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    sums: [[L; PANELS]; ROWS],
+    rows: &mut [Line],
+    per_row: usize,
+    line: usize,
+    count: usize,
+) {
+    for (row, sums) in sums.iter().take(count).enumerate() {
+        for (sum, line) in sums.iter().zip(&mut rows[row * per_row + line..]) {
+            sum.store(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::naive::{self, Operator, Random};
+    use crate::parallel::with_threads;
+
+    fn outer(g: MatrixRef<'_>, s: &naive::Rows) -> naive::Rows {
+        let width = s.first().map_or(0, Vec::len);
+        let entry = |k: usize, l: usize| (0..g.rows()).map(|i| f64::from(g.row(i)[k]) * s[i][l]).sum();
+        (0..g.cols()).map(|k| (0..width).map(|l| entry(k, l)).collect()).collect()
+    }
+
+    #[test]
+    fn products_are_the_naive_loops_in_both_ways() {
+        for (seed, m, p) in [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 64, 7), (5, 133, 100)] {
+            let random = &mut Random(seed);
+            let operator = Operator::random(random, 150, 130, seed as usize);
+            let (g, x, u) = (random.matrix(150, m), random.matrix(130, p), random.matrix(150, p));
+            let gathered = outer(g.view(), &naive::gather(operator.view(), x.view()));
+            let rows = (0..150).map(|i| u.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
+            let plain = outer(g.view(), &rows);
+            for isa in Isa::available() {
+                let name = isa.name();
+                for (adjacency, x, expected) in
+                    [(Some(operator.view()), x.view(), &gathered), (None, u.view(), &plain)]
+                {
+                    let factors = Factors { adjacency, g: g.view(), x };
+                    naive::assert_close(by_nodes(isa, factors).view(), expected, &format!("{name} {m} {p}"));
+                    if p >= LINE {
+                        let found = by_bands(isa, factors);
+                        naive::assert_close(found.view(), expected, &format!("bands {name} {m} {p}"));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_on_any_number_of_threads() {
+        let random = &mut Random(7);
+        let operator = Operator::random(random, 3000, 3000, 2);
+        let (g, x) = (random.matrix(3000, 100), random.matrix(3000, 40));
+        let run = |way: fn(Isa, Factors<'_>) -> Matrix, threads| {
+            with_threads(threads, || {
+                let factors = Factors { adjacency: Some(operator.view()), g: g.view(), x: x.view() };
+                way(Isa::chosen(), factors).view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            })
+        };
+        for way in [by_nodes, by_bands] {
+            let one = run(way, 1);
+            assert!(one == run(way, 2) && one == run(way, 4));
+        }
+    }
+}
