@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
@@ -166,11 +166,11 @@ impl Job {
         let folds = Folds::stratified(graphs.as_ref(), self.folds, self.config.train.seed, &self.dataset)?;
         let Some(graphs) = graphs else { bail!("{}: one graph", self.dataset.display()) };
         let workers = self.workers(session, &folds)?;
+        if let Some(out) = self.out.as_ref().filter(|_| self.replaces) {
+            run::remove(out)?;
+        }
+        let _held = self.out.as_deref().map(run::hold).transpose()?;
         if let Some(out) = &self.out {
-            if self.replaces {
-                fs::remove_dir_all(out).with_context(|| out.display().to_string())?;
-            }
-            fs::create_dir_all(out).map_err(FormatError::io("create", out))?;
             run::write(&out.join(run::CONFIG), &self.config.to_toml())?;
             run::write(&out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
             let setup = Setup { folds: self.folds, readout: self.readout.word().into() };

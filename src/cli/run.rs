@@ -1,7 +1,7 @@
 //! The run directory as the command line shows it: names of its files, the curve of a run, its figures as text and JSON.
 //! It hears records and formats; it trains nothing.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +12,7 @@ pub use ignn::report::runs::{CONFIG, DATASET, METRICS, RUN};
 use ignn::report::sheet::Sheet;
 use ignn::solver::Stopped;
 use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
+use ignn_format::FormatError;
 use serde_json::{Value, json};
 
 use super::machine;
@@ -55,6 +56,26 @@ pub fn check(run: &Path) -> Result<()> {
         ),
         None => bail!("{}: not a run directory (expected {CONFIG} in it)", run.display()),
     }
+}
+
+/// Creates a directory where it is not there and holds it: as long as the result lives, no other process trains in it.
+pub fn hold(directory: &Path) -> Result<File> {
+    fs::create_dir_all(directory).map_err(FormatError::io("create", directory))?;
+    let held = File::open(directory).map_err(FormatError::io("open", directory))?;
+    match held.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            bail!("{}: another process is at work in it: wait for its end, or stop it first", directory.display())
+        }
+        // Some file systems have no locks: then nobody is kept out.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(held),
+    }
+}
+
+/// Removes an older run, or those of several seeds, unless somebody is at work in it.
+pub fn remove(directory: &Path) -> Result<()> {
+    let places = std::iter::once(directory.to_path_buf()).chain(seeds(directory));
+    let _held: Vec<File> = places.map(|place| hold(&place)).collect::<Result<_>>()?;
+    fs::remove_dir_all(directory).map_err(|error| FormatError::io("remove", directory)(error).into())
 }
 
 /// The dataset that a run was made with.

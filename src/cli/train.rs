@@ -1,11 +1,10 @@
 //! `ignn train`: a dataset and a configuration become a run directory with a model.
 //! Words become a configuration and calls of the library; what is shown of a run is in `run`.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
@@ -206,8 +205,9 @@ impl Job {
             trainer.model_mut().project()?;
         }
         if let Some(old) = &self.replaces {
-            fs::remove_dir_all(old).with_context(|| old.display().to_string())?;
+            run::remove(old)?;
         }
+        let _held = run::hold(&self.out)?;
         if self.resumes {
             if !place.exists() {
                 let out = self.out.display();
@@ -215,7 +215,6 @@ impl Job {
             }
             trainer.restore(&place)?;
         }
-        fs::create_dir_all(&self.out).map_err(FormatError::io("create", &self.out))?;
         run::write(&self.out.join(run::CONFIG), &self.config.to_toml())?;
         run::write(&self.out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
         let metrics = self.out.join(run::METRICS);

@@ -120,3 +120,20 @@ fn what_cannot_be_resumed_says_why() {
         "run: the run ended before its first checkpoint: train anew, with --force",
     );
 }
+
+#[test]
+fn a_run_at_work_is_left_alone() {
+    let sandbox = communities();
+    sandbox.ignn(&words("train s --out runs --seeds 0,1 --epochs 2 --set model.state=8 -q")).exits(0);
+    let held = fs::File::open(sandbox.path("runs/seed-1")).unwrap();
+    held.lock().unwrap();
+    let before = bytes(&sandbox, "runs/seed-1/metrics.jsonl");
+    let message = "runs/seed-1: another process is at work in it: wait for its end, or stop it first";
+    for line in ["train --resume runs/seed-1 --epochs 4 -q", "train s --out runs --force --epochs 2 -q"] {
+        sandbox.ignn(&words(line)).fails_with(message);
+    }
+    assert!(bytes(&sandbox, "runs/seed-1/metrics.jsonl") == before);
+    held.unlock().unwrap();
+    sandbox.ignn(&words("train --resume runs/seed-1 --epochs 4 -q")).exits(0);
+    sandbox.ignn(&words("train s --out runs --force --epochs 2 --set model.state=8 -q")).exits(0);
+}

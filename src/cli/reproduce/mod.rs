@@ -7,10 +7,9 @@ mod plan;
 mod runner;
 mod sources;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
 
@@ -110,7 +109,7 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let experiment = self.experiment.experiment();
         self.check_names(experiment)?;
-        fs::create_dir_all(&self.out).with_context(|| self.out.display().to_string())?;
+        let _held = run::hold(&self.out)?;
         let mut runner = Runner::new(session, &self.out)?;
         let mut study = self.study(experiment);
         let mut has_failed = false;
