@@ -64,7 +64,10 @@ pub fn hold(directory: &Path) -> Result<File> {
     let held = File::open(directory).map_err(FormatError::io("open", directory))?;
     match held.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            bail!("{}: another process is at work in it: wait for its end, or stop it first", directory.display())
+            bail!(
+                "{}: another process is at work in it: wait for its end, or stop it first",
+                directory.display()
+            )
         }
         // Some file systems have no locks: then nobody is kept out.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(held),

@@ -172,7 +172,7 @@ pub const FIELDS: &[Field] = &[
         "What a residual is relative to: the largest entry of the state, or of each row, which sees what fades along long paths; \"auto\" is \"row\" where rows are normalised."),
     word("solver.method", "auto", SolveMethod::WORDS,
         "How equilibria are found: sweeps alone (\"plain\"); with states proposed by what the last sweeps did (\"anderson\"); passing over rows whose inputs stay (\"active\"); row after row where no cycle passes through more than one node (\"ordered\"). \"auto\" takes the last where it can, passes over rows where a contraction is certified, takes proposals where the first sweeps are slow and most rows move, and tells so in the record."),
-    integer("solver.depth", DEPTH as u64, 1, MAX_DEPTH as u64, "Sweeps that acceleration looks back on; it keeps as many states, and a few more."),
+    integer("solver.depth", DEPTH as u64, 1, MAX_DEPTH as u64, "Sweeps that acceleration looks back on; of each it keeps what it moved, in 16 bits, and a few more of these."),
     number("solver.adjoint_tolerance", TOLERANCE, Above(0.0), "The tolerance of adjoint solves."),
     number("solver.follow", 0.0, Closed(0.0, 1.0), "Solves that serve a step alone may stop at this part of their first residual, where that is above the tolerance: loose while steps are large, tight when they are small. 0 for never; evaluations always reach the tolerance."),
     word("solver.gradient", "exact", GradientKind::WORDS,

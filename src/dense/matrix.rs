@@ -1,16 +1,10 @@
 //! The three matrices and their one layout.
 //! Shapes are checked by assertion: a wrong one is an error of the program, never of its input.
 
+use std::marker::PhantomData;
+
+use super::entry::{Entry, LINE, Line};
 use super::memory::Lines;
-use bytemuck::{Pod, Zeroable};
-
-/// Floats in a cache line.
-pub const LINE: usize = 16;
-
-/// A cache line of floats; its alignment is the matrix's.
-#[repr(C, align(64))]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub struct Line(pub [f32; LINE]);
 
 /// Floats from a row to the next.
 pub fn stride(cols: usize) -> usize {
@@ -19,24 +13,25 @@ pub fn stride(cols: usize) -> usize {
 
 /// A matrix that owns its memory.
 #[derive(Clone, Debug)]
-pub struct Matrix {
+pub struct Matrix<E = f32> {
     memory: Lines,
     rows: usize,
     cols: usize,
+    entry: PhantomData<E>,
 }
 
 /// A borrowed matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct MatrixRef<'a> {
-    data: &'a [f32],
+pub struct MatrixRef<'a, E = f32> {
+    data: &'a [E],
     rows: usize,
     cols: usize,
 }
 
 /// A mutably borrowed matrix, or a block of its rows.
 #[derive(Debug)]
-pub struct MatrixMut<'a> {
-    data: &'a mut [f32],
+pub struct MatrixMut<'a, E = f32> {
+    data: &'a mut [E],
     rows: usize,
     cols: usize,
 }
@@ -44,8 +39,7 @@ pub struct MatrixMut<'a> {
 impl Matrix {
     /// All zero.
     pub fn zeros(rows: usize, cols: usize) -> Self {
-        let floats = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
-        Self { memory: Lines::zeros(floats.div_ceil(LINE)), rows, cols }
+        Self::blank(rows, cols)
     }
 
     /// Entry by entry.
@@ -57,6 +51,15 @@ impl Matrix {
             }
         }
         matrix
+    }
+}
+
+impl<E: Entry> Matrix<E> {
+    /// All zero, of any entries.
+    pub fn blank(rows: usize, cols: usize) -> Self {
+        let entries = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
+        let lines = entries.div_ceil(size_of::<Line>() / size_of::<E>());
+        Self { memory: Lines::zeros(lines), rows, cols, entry: PhantomData }
     }
 
     /// Number of rows.
@@ -70,40 +73,40 @@ impl Matrix {
     }
 
     /// A row, without padding.
-    pub fn row(&self, row: usize) -> &[f32] {
+    pub fn row(&self, row: usize) -> &[E] {
         self.view().row(row)
     }
 
     /// A row to write, without padding.
-    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+    pub fn row_mut(&mut self, row: usize) -> &mut [E] {
         let (stride, cols) = (stride(self.cols), self.cols);
         &mut bytemuck::cast_slice_mut(self.memory.all_mut())[row * stride..][..cols]
     }
 
     /// The matrix, borrowed.
-    pub fn view(&self) -> MatrixRef<'_> {
+    pub fn view(&self) -> MatrixRef<'_, E> {
         let data = &bytemuck::cast_slice(self.memory.all())[..self.rows * stride(self.cols)];
         MatrixRef { data, rows: self.rows, cols: self.cols }
     }
 
     /// All of its memory, line by line: rows, their padding and what is left of the last line, which are zero.
-    pub fn all_lines(&self) -> &[Line] {
-        self.memory.all()
+    pub fn all_lines(&self) -> &[E::Line] {
+        bytemuck::cast_slice(self.memory.all())
     }
 
     /// The same to write; what is zero must stay so.
-    pub fn all_lines_mut(&mut self) -> &mut [Line] {
-        self.memory.all_mut()
+    pub fn all_lines_mut(&mut self) -> &mut [E::Line] {
+        bytemuck::cast_slice_mut(self.memory.all_mut())
     }
 
     /// The matrix, borrowed to write.
-    pub fn view_mut(&mut self) -> MatrixMut<'_> {
+    pub fn view_mut(&mut self) -> MatrixMut<'_, E> {
         let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
         MatrixMut { data, rows: self.rows, cols: self.cols }
     }
 }
 
-impl<'a> MatrixRef<'a> {
+impl<'a, E: Entry> MatrixRef<'a, E> {
     /// Number of rows.
     pub fn rows(self) -> usize {
         self.rows
@@ -120,23 +123,23 @@ impl<'a> MatrixRef<'a> {
     }
 
     /// A row, without padding.
-    pub fn row(self, row: usize) -> &'a [f32] {
+    pub fn row(self, row: usize) -> &'a [E] {
         &self.padded_row(row)[..self.cols]
     }
 
     /// A row with its padding.
-    pub fn padded_row(self, row: usize) -> &'a [f32] {
+    pub fn padded_row(self, row: usize) -> &'a [E] {
         let stride = self.stride();
         &self.data[row * stride..][..stride]
     }
 
     /// All floats, padding included: aligned to a line where the stride is at least one.
-    pub fn padded(self) -> &'a [f32] {
+    pub fn padded(self) -> &'a [E] {
         self.data
     }
 
     /// All lines; of matrices of at least 16 columns, whose rows are whole lines.
-    pub fn lines(self) -> &'a [Line] {
+    pub fn lines(self) -> &'a [E::Line] {
         bytemuck::cast_slice(self.data)
     }
 
@@ -147,7 +150,7 @@ impl<'a> MatrixRef<'a> {
     }
 }
 
-impl<'a> MatrixMut<'a> {
+impl<'a, E: Entry> MatrixMut<'a, E> {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -164,44 +167,44 @@ impl<'a> MatrixMut<'a> {
     }
 
     /// A row, without padding.
-    pub fn row(&self, row: usize) -> &[f32] {
+    pub fn row(&self, row: usize) -> &[E] {
         self.as_ref().row(row)
     }
 
     /// A row to write, without padding.
-    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+    pub fn row_mut(&mut self, row: usize) -> &mut [E] {
         let cols = self.cols;
         &mut self.padded_row_mut(row)[..cols]
     }
 
     /// A row to write with its padding, which must stay zero.
-    pub fn padded_row_mut(&mut self, row: usize) -> &mut [f32] {
+    pub fn padded_row_mut(&mut self, row: usize) -> &mut [E] {
         let stride = self.stride();
         &mut self.data[row * stride..][..stride]
     }
 
     /// All floats to write, padding included, which must stay zero.
-    pub fn padded_mut(&mut self) -> &mut [f32] {
+    pub fn padded_mut(&mut self) -> &mut [E] {
         self.data
     }
 
     /// All lines to write; of matrices of at least 16 columns, whose rows are whole lines.
-    pub fn lines_mut(&mut self) -> &mut [Line] {
+    pub fn lines_mut(&mut self) -> &mut [E::Line] {
         bytemuck::cast_slice_mut(self.data)
     }
 
     /// The matrix, borrowed.
-    pub fn as_ref(&self) -> MatrixRef<'_> {
+    pub fn as_ref(&self) -> MatrixRef<'_, E> {
         MatrixRef { data: self.data, rows: self.rows, cols: self.cols }
     }
 
     /// The same matrix for a shorter time.
-    pub fn reborrow(&mut self) -> MatrixMut<'_> {
+    pub fn reborrow(&mut self) -> MatrixMut<'_, E> {
         MatrixMut { data: self.data, rows: self.rows, cols: self.cols }
     }
 
     /// The first `rows` rows, and the rest.
-    pub fn split_at(self, rows: usize) -> (MatrixMut<'a>, MatrixMut<'a>) {
+    pub fn split_at(self, rows: usize) -> (Self, Self) {
         let cols = self.cols;
         let (first, second) = self.data.split_at_mut(rows * stride(cols));
         (MatrixMut { data: first, rows, cols }, MatrixMut { data: second, rows: self.rows - rows, cols })

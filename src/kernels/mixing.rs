@@ -1,14 +1,15 @@
-//! Sums over whole states that acceleration needs: products of steps with each other, and a mixture of states.
-//! Plain arithmetic over memory in its order; which states, and what the products are for, is for `solver`.
+//! Sums over whole states that acceleration needs: products of moves with each other, and a state plus a mixture of moves.
+//! Plain arithmetic over memory in its order; which moves, and what the products are for, is for `solver`.
 //!
-//! A step is a pair of states, before and after a sweep: f = after - before. Steps of a slow iteration differ little, so their
-//! differences are taken before they are multiplied: products of large, nearly equal numbers would leave nothing of them.
-//! Every state is read once for the mixture; for all products once, or of large states an eighth, in pieces of a page spread over all of it:
+//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Short`]): 11 bits of every entry are plenty for a mixture that the next
+//! sweep corrects, at half of the memory and of the traffic of the states themselves. Moves of a slow iteration differ little, so their
+//! differences are taken before they are multiplied: products of nearly equal numbers would leave nothing of them.
+//! Every move is read once for the mixture; for all products once, or of large states an eighth, in pieces spread over all of it:
 //! a few factors are told by a few million numbers as well as by all. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over blocks that depend
 //! on the shape alone: the same bits on any number of threads. Nothing is allocated in a call.
 
 use super::simd::{Isa, Kernel, Lanes};
-use crate::dense::{LINE, Line, Matrix};
+use crate::dense::{F16, HalfLine, LINE, Line, Matrix};
 use crate::parallel::RowBlocks;
 
 /// Steps at most.
@@ -37,7 +38,22 @@ pub struct Mixing {
     one_in: usize,
 }
 
-/// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of steps, and of the last step, which comes last: a
+/// A matrix in short floats: what it stands for is `unit` times as much.
+#[derive(Clone, Copy, Debug)]
+pub struct Short<'a> {
+    /// The short floats.
+    pub matrix: &'a Matrix<F16>,
+    /// A power of two.
+    pub unit: f32,
+}
+
+/// The unit for numbers of a size: the power of two above it.
+pub fn unit(size: f32) -> f32 {
+    let exponent = (size.to_bits() >> 23).clamp(27, 227) + 1;
+    f32::from_bits(exponent << 23)
+}
+
+/// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of moves, and of the last move, which comes last: a
 /// symmetric matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Products([f64; PRODUCTS]);
@@ -67,17 +83,15 @@ impl Mixing {
         }
     }
 
-    /// The products of steps, each a state before and a state after, in their order; of large states those of a part.
+    /// The products of moves in their order; of large states those of a part.
     ///
     /// # Panics
     /// Where there are more than [`STEPS`], or shapes differ.
-    pub fn products(&self, steps: &[(&Matrix, &Matrix)]) -> Products {
-        assert!(steps.len() <= STEPS, "at most {STEPS} steps");
-        for matrix in steps.iter().flat_map(|step| [step.0, step.1]) {
-            assert_eq!(matrix.all_lines().len(), self.blocks.rows(), "states of one shape");
-        }
+    pub fn products(&self, moves: &[Short<'_>]) -> Products {
+        assert!(moves.len() <= STEPS, "at most {STEPS} moves");
+        assert!(moves.iter().all(|short| self.fits(short.matrix)), "moves of one shape");
         let block = |_, lines: std::ops::Range<usize>, ()| {
-            self.isa.run(Dots { steps, start: lines.start, end: lines.end, one_in: self.one_in })
+            self.isa.run(Dots { moves, start: lines.start, end: lines.end, one_in: self.one_in })
         };
         let add = |mut a: [f64; PRODUCTS], b: [f64; PRODUCTS]| {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
@@ -87,27 +101,43 @@ impl Mixing {
         Products(sum.unwrap_or([0.0; PRODUCTS]))
     }
 
-    /// `to` = the sum of states, each with its factor.
+    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`, in a unit.
     ///
     /// # Panics
     /// Where shapes differ.
-    pub fn mix(&self, parts: &[(&Matrix, f32)], to: &mut Matrix) {
-        assert!(
-            parts.iter().all(|part| part.0.all_lines().len() == self.blocks.rows()),
-            "states of one shape"
-        );
-        assert_eq!(to.all_lines().len(), self.blocks.rows(), "a mixture of their shape");
+    pub fn mix(
+        &self,
+        from: &Matrix,
+        parts: &[(&Matrix<F16>, f32)],
+        to: &mut Matrix,
+        jump: &mut Matrix<F16>,
+        unit: f32,
+    ) {
+        let lines = self.blocks.rows();
+        assert!([from, to].iter().all(|state| state.all_lines().len() == lines), "states of one shape");
+        assert!(parts.iter().all(|part| self.fits(part.0)) && self.fits(jump), "moves of one shape");
         let is_large = size_of_val(to.all_lines()) > LARGE;
-        let block = |_, lines: std::ops::Range<usize>, to: &mut [Line]| {
-            self.isa.run(Sum { parts, start: lines.start, to, is_large });
+        let factor = 1.0 / unit;
+        let block = |_, lines: std::ops::Range<usize>, (to, jump): (&mut [Line], &mut [HalfLine])| {
+            let from = &from.all_lines()[lines.clone()];
+            self.isa.run(Sum { from, parts, start: lines.start, to, jump, factor, is_large });
         };
-        self.blocks.run(to.all_lines_mut(), |to, lines| to.split_at_mut(lines), block, |(), ()| ());
+        let split = |(to, jump): (_, _), lines| {
+            let ((to, rest), (jump, more)) =
+                (<[Line]>::split_at_mut(to, lines), <[HalfLine]>::split_at_mut(jump, lines));
+            ((to, jump), (rest, more))
+        };
+        self.blocks.run((to.all_lines_mut(), &mut jump.all_lines_mut()[..lines]), split, block, |(), ()| ());
+    }
+
+    fn fits(&self, short: &Matrix<F16>) -> bool {
+        short.all_lines().len() == self.blocks.rows().next_multiple_of(2)
     }
 }
 
 /// The products over some lines.
 struct Dots<'a> {
-    steps: &'a [(&'a Matrix, &'a Matrix)],
+    moves: &'a [Short<'a>],
     start: usize,
     end: usize,
     one_in: usize,
@@ -121,7 +151,7 @@ impl Kernel for Dots<'_> {
         let zero = Line([0.0; LINE]);
         let mut totals = [0.0; PRODUCTS];
         let mut moves = [[zero; STRIP]; STEPS];
-        let used = self.steps.len() * (self.steps.len() + 1) / 2;
+        let used = self.moves.len() * (self.moves.len() + 1) / 2;
         let mut first = self.start;
         while first < self.end {
             let last = self.end.min(first + STRIP * STRIPS);
@@ -129,22 +159,21 @@ impl Kernel for Dots<'_> {
             let mut at = first;
             while at < last {
                 let count = STRIP.min(last - at);
-                for (step, moves) in self.steps.iter().zip(&mut moves) {
-                    let before = &step.0.all_lines()[at..at + count];
-                    let after = &step.1.all_lines()[at..at + count];
-                    for ((to, before), after) in moves.iter_mut().zip(before).zip(after) {
-                        L::load(after).sub(L::load(before)).store(to);
+                for (short, moves) in self.moves.iter().zip(&mut moves) {
+                    let unit = L::splat(short.unit);
+                    for (to, short) in moves.iter_mut().zip(&short.matrix.all_lines()[at..at + count]) {
+                        L::load_short(short).mul(unit).store(to);
                     }
                     // Of an earlier strip, where this one is shorter.
                     moves[count..].fill(zero);
                 }
-                for i in 1..self.steps.len() {
+                for i in 1..self.moves.len() {
                     let (earlier, later) = moves.split_at_mut(i);
                     for (f, next) in earlier[i - 1].iter_mut().zip(&later[0]) {
                         L::load(next).sub(L::load(f)).store(f);
                     }
                 }
-                for i in 0..self.steps.len() {
+                for i in 0..self.moves.len() {
                     for j in 0..=i {
                         let sum = &mut sums[place(i, j)];
                         let mut lanes = L::load(sum);
@@ -167,9 +196,12 @@ impl Kernel for Dots<'_> {
 
 /// The mixture of some lines.
 struct Sum<'a> {
-    parts: &'a [(&'a Matrix, f32)],
+    from: &'a [Line],
+    parts: &'a [(&'a Matrix<F16>, f32)],
     start: usize,
     to: &'a mut [Line],
+    jump: &'a mut [HalfLine],
+    factor: f32,
     is_large: bool,
 }
 
@@ -178,12 +210,21 @@ impl Kernel for Sum<'_> {
 
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
-        for (at, to) in self.to.iter_mut().enumerate() {
+        let factor = L::splat(self.factor);
+        let lines = self.from.iter().zip(self.to.iter_mut()).zip(self.jump.iter_mut()).enumerate();
+        for (at, ((from, to), jump)) in lines {
             let mut sum = L::splat(0.0);
             for (part, factor) in self.parts {
-                sum = L::load(&part.all_lines()[self.start + at]).mul_add(L::splat(*factor), sum);
+                sum = L::load_short(&part.all_lines()[self.start + at]).mul_add(L::splat(*factor), sum);
             }
-            if self.is_large { sum.stream(to) } else { sum.store(to) }
+            let mixed = L::load(from).add(sum);
+            if self.is_large {
+                sum.mul(factor).stream_short(jump);
+                mixed.stream(to);
+            } else {
+                sum.mul(factor).store_short(jump);
+                mixed.store(to);
+            }
         }
         L::fence();
     }
@@ -195,32 +236,40 @@ mod tests {
     use crate::kernels::naive::Random;
     use crate::parallel::with_threads;
 
-    /// States of odd shapes: narrow rows, and lines that no strip fills.
-    fn states(rows: usize, cols: usize) -> Vec<Matrix> {
+    /// Moves of odd shapes: narrow rows, and lines that no strip fills.
+    fn moves(rows: usize, cols: usize) -> Vec<Matrix<F16>> {
         let random = &mut Random(3);
-        (0..8).map(|_| random.matrix(rows, cols)).collect()
+        let short = |_| {
+            let (matrix, mut short) = (random.matrix(rows, cols), Matrix::blank(rows, cols));
+            for i in 0..rows {
+                short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(*x));
+            }
+            short
+        };
+        (0..7).map(short).collect()
     }
 
-    fn steps(states: &[Matrix]) -> Vec<(&Matrix, &Matrix)> {
-        states.windows(2).map(|pair| (&pair[0], &pair[1])).collect()
+    fn shorts(moves: &[Matrix<F16>]) -> Vec<Short<'_>> {
+        moves.iter().zip(0i32..).map(|(matrix, at)| Short { matrix, unit: 2f32.powi(-at) }).collect()
     }
 
     #[test]
     fn products_and_mixtures_are_the_naive_loops() {
         for (rows, cols) in [(0, 3), (1, 1), (7, 3), (5, 16), (37, 20), (900, 64)] {
-            let states = states(rows, cols);
-            let steps = steps(&states);
+            let moves = moves(rows, cols);
+            let moves = shorts(&moves);
+            let from = Random(9).matrix(rows, cols);
             for isa in Isa::available() {
-                let mixing = Mixing { isa, ..Mixing::new(&states[0]) };
-                let found = mixing.products(&steps);
+                let mixing = Mixing { isa, ..Mixing::new(&from) };
+                let found = mixing.products(&moves);
                 let f = |at: usize, i: usize, k: usize| {
-                    f64::from(steps[at].1.row(i)[k]) - f64::from(steps[at].0.row(i)[k])
+                    f64::from(moves[at].matrix.row(i)[k].value()) * f64::from(moves[at].unit)
                 };
                 let step = |at: usize, i: usize, k: usize| {
-                    if at + 1 < steps.len() { f(at + 1, i, k) - f(at, i, k) } else { f(at, i, k) }
+                    if at + 1 < moves.len() { f(at + 1, i, k) - f(at, i, k) } else { f(at, i, k) }
                 };
-                for a in 0..steps.len() {
-                    for b in 0..steps.len() {
+                for a in 0..moves.len() {
+                    for b in 0..moves.len() {
                         let entries = (0..rows).flat_map(|i| (0..cols).map(move |k| (i, k)));
                         let expected: f64 = entries.map(|(i, k)| step(a, i, k) * step(b, i, k)).sum();
                         let bound = 1e-5 * (1.0 + (rows * cols) as f64);
@@ -228,24 +277,37 @@ mod tests {
                     }
                 }
                 let factors = [0.5f32, -2.0, 1.25];
-                let parts: Vec<_> = states.iter().zip(factors).collect();
+                let parts: Vec<_> = moves.iter().map(|short| short.matrix).zip(factors).collect();
                 let mut to = Matrix::from_fn(rows, cols, |_, _| f32::NAN);
-                mixing.mix(&parts, &mut to);
+                let mut jump = Matrix::blank(rows, cols);
+                mixing.mix(&from, &parts, &mut to, &mut jump, 4.0);
                 for i in 0..rows {
                     for k in 0..cols {
-                        let expected: f32 = parts.iter().map(|part| part.1 * part.0.row(i)[k]).sum();
-                        assert!((to.row(i)[k] - expected).abs() < 1e-5);
+                        let sum: f32 = parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();
+                        assert!((to.row(i)[k] - from.row(i)[k] - sum).abs() < 1e-5);
+                        assert!((4.0 * jump.row(i)[k].value() - sum).abs() <= sum.abs() / 1024.0 + 1e-6);
                     }
                     assert!(to.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
+                    assert!(jump.view().padded_row(i)[cols..].iter().all(|&x| x == F16(0)));
                 }
             }
         }
     }
 
     #[test]
+    fn units_are_powers_of_two_above_a_size() {
+        for (size, expected) in [(1.0, 2.0), (0.3, 0.5), (3.9, 4.0), (6e4, 65536.0)] {
+            assert_eq!(unit(size), expected);
+        }
+        for size in [0.0, 1e-40, 1e38, f32::INFINITY, f32::NAN] {
+            assert!(unit(size).is_normal() && (1.0 / unit(size)).is_normal(), "{size}");
+        }
+    }
+
+    #[test]
     fn products_have_the_same_bits_on_any_number_of_threads() {
-        let states = states(20_000, 16);
-        let run = |threads| with_threads(threads, || Mixing::new(&states[0]).products(&steps(&states)));
+        let (moves, state) = (moves(20_000, 16), Matrix::zeros(20_000, 16));
+        let run = |threads| with_threads(threads, || Mixing::new(&state).products(&shorts(&moves)));
         let one = run(1);
         assert!(one == run(2) && one == run(4));
     }

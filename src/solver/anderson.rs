@@ -5,14 +5,17 @@
 //! `f_n ~ sum_j c_j (f_{j+1} - f_j)` over the last sweeps, the proposal is `g_n - sum_j c_j (g_{j+1} - g_j)`: the secant
 //! method in as many directions as sweeps are kept (`depth` of them). For a linear equation with no more directions than that it is exact.
 //!
-//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain: states are then shared by neighbouring
-//! sweeps, which halves what is kept and cuts the bytes moved to a third, for about a tenth more sweeps.
+//! Only moves are kept, in 16 bits: where x_{j+1} is g_j, g_{j+1} - g_j is f_{j+1}, and where it is a proposal, the jump from g_j to it comes on top.
+//! So a solve has two states of 32 bits, as a plain one, and what rounding a move to 11 bits loses is a part of that move: it fades with them.
+//!
+//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain, which cuts the bytes moved to a third,
+//! for about a tenth more sweeps.
 //!
 //! The small system is solved in f64 by Cholesky, scaled to a unit diagonal with a ridge; directions that those before
 //! them nearly span, newest first, are left out. Products are summed in a fixed order: the same bits on any number of threads.
 
-use crate::dense::Matrix;
-use crate::kernels::mixing::{Mixing, Products, STEPS};
+use crate::dense::{F16, Matrix};
+use crate::kernels::mixing::{self, Mixing, Products, STEPS, Short};
 
 /// Default of [`super::SolveParams::depth`]: sweeps that are looked back on.
 pub const DEPTH: usize = 5;
@@ -27,16 +30,23 @@ const LEAST_PIVOT: f64 = 1e-7;
 /// Factors of a proposal larger than this together would turn rounding into noise.
 const LARGEST_FACTORS: f64 = 1e4;
 
-/// States that mixing of a depth keeps beside the two of a plain solve: the sweeps, an end for each run of them, and one to write to.
-pub(super) fn buffers(depth: usize) -> usize {
-    if depth == 0 { 0 } else { depth + depth.div_ceil(PERIOD) }
+/// Moves and jumps that mixing of a depth keeps, in 16 bits.
+pub(super) fn shorts(depth: usize) -> usize {
+    if depth == 0 { 0 } else { depth + 1 + (depth + 1).div_ceil(PERIOD) }
 }
 
-/// The last sweeps of a solve: which buffers they read and wrote, oldest first.
+/// A sweep: what it moved, and how far the next one began from where it ended; places among short matrices, with their units.
+#[derive(Debug)]
+struct Step {
+    moved: (usize, f32),
+    jump: Option<(usize, f32)>,
+}
+
+/// The last sweeps of a solve, oldest first.
 #[derive(Debug)]
 pub(super) struct History {
     depth: usize,
-    steps: Vec<(usize, usize)>,
+    steps: Vec<Step>,
     since: usize,
 }
 
@@ -46,9 +56,9 @@ impl History {
         Self { depth, steps: Vec::with_capacity(depth + 1), since: 0 }
     }
 
-    /// Whether a buffer is still needed.
-    pub fn uses(&self, buffer: usize) -> bool {
-        self.steps.iter().any(|step| step.0 == buffer || step.1 == buffer)
+    /// Whether a short matrix is still needed.
+    pub fn uses(&self, short: usize) -> bool {
+        self.steps.iter().any(|step| step.moved.0 == short || step.jump.is_some_and(|jump| jump.0 == short))
     }
 
     /// Forgets the oldest sweep where the next one would be too many.
@@ -58,9 +68,9 @@ impl History {
         }
     }
 
-    /// Notes a sweep.
-    pub fn note(&mut self, from: usize, to: usize) {
-        self.steps.push((from, to));
+    /// Notes a sweep by what it moved.
+    pub fn note(&mut self, short: usize, unit: f32) {
+        self.steps.push(Step { moved: (short, unit), jump: None });
         self.since += 1;
     }
 
@@ -75,40 +85,43 @@ impl History {
         self.since >= PERIOD && self.steps.len() > 1
     }
 
-    /// A proposal: the buffer that it is in; none where the small system gives none. A pinned buffer is not written to.
+    /// Writes a proposal, from the state that the last sweep wrote; `false` where the small system gives none. `jump` is the place of a short
+    /// matrix that is free.
     pub fn propose(
         &mut self,
-        buffers: &mut [Matrix],
         mixing: &Mixing,
-        pinned: Option<usize>,
-    ) -> Option<usize> {
+        from: &Matrix,
+        to: &mut Matrix,
+        shorts: &mut [Matrix<F16>],
+        jump: usize,
+    ) -> bool {
         self.since = 0;
-        // What the oldest sweep read is no part of the mixture: its memory takes the result.
-        if self.steps.len() > 2 && pinned == Some(self.steps[0].0) {
-            self.steps.remove(0);
+        let of = |place: (usize, f32)| Short { matrix: &shorts[place.0], unit: place.1 };
+        let moves: Vec<Short<'_>> = self.steps.iter().map(|step| of(step.moved)).collect();
+        let Some(factors) = factors(&mixing.products(&moves), moves.len()) else { return false };
+        // -c_j (f_{j+1} + jump_j)
+        let mut parts: Vec<((usize, f32), f64)> = Vec::with_capacity(2 * self.steps.len());
+        for (pair, c) in self.steps.windows(2).zip(&factors).filter(|(_, c)| **c != 0.0) {
+            parts.push((pair[1].moved, -c));
+            parts.extend(pair[0].jump.map(|jump| (jump, -c)));
         }
-        let target = self.steps[0].0;
-        if pinned == Some(target) {
-            return None;
-        }
-        let steps: Vec<(&Matrix, &Matrix)> =
-            self.steps.iter().map(|step| (&buffers[step.0], &buffers[step.1])).collect();
-        let factors = factors(&mixing.products(&steps), steps.len())?;
-        let mut to = std::mem::replace(&mut buffers[target], Matrix::zeros(0, 0));
-        let parts: Vec<(&Matrix, f32)> = self
-            .steps
+        let size: f64 = parts.iter().map(|(place, factor)| f64::from(place.1) * factor.abs()).sum();
+        let unit = mixing::unit(size as f32);
+        let mut made = std::mem::replace(&mut shorts[jump], Matrix::blank(0, 0));
+        let parts: Vec<(&Matrix<F16>, f32)> = parts
             .iter()
-            .zip(&factors)
-            .map(|(step, &factor)| (&buffers[step.1], factor as f32))
+            .map(|(place, factor)| (&shorts[place.0], (f64::from(place.1) * factor) as f32))
             .collect();
-        mixing.mix(&parts, &mut to);
-        buffers[target] = to;
-        self.steps.remove(0);
-        Some(target)
+        mixing.mix(from, &parts, to, &mut made, unit);
+        shorts[jump] = made;
+        if let Some(last) = self.steps.last_mut() {
+            last.jump = Some((jump, unit));
+        }
+        true
     }
 }
 
-/// The factors of g_0, g_1, ..., g_n in a proposal; they sum to 1.
+/// c_0, ..., c_{n-1}: the factors of the differences of moves.
 fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
     let last = steps - 1;
     // Newest directions first: `LEAST_PIVOT` leaves out the old.
@@ -143,14 +156,17 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
         let done: f64 = (at + 1..kept.len()).map(|below| lower[below][at] * solution[below]).sum();
         solution[at] = (forward[at] - done) / lower[at][at];
     }
-    let mut factors = vec![0.0; steps];
-    factors[last] = 1.0;
+    let mut factors = vec![0.0; last];
     for (&at, solution) in kept.iter().zip(solution) {
-        let c = solution / scale[at];
-        factors[direction(at) + 1] -= c;
-        factors[direction(at)] += c;
+        factors[direction(at)] = solution / scale[at];
     }
-    let size: f64 = factors.iter().map(|x| x.abs()).sum();
+    // What the states g_0, ..., g_n are multiplied by.
+    let of_state = |j: usize| {
+        let before = if j == 0 { 0.0 } else { factors[j - 1] };
+        let after = if j == last { 1.0 } else { factors[j] };
+        after - before
+    };
+    let size: f64 = (0..steps).map(|j| of_state(j).abs()).sum();
     (!kept.is_empty() && size <= LARGEST_FACTORS).then_some(factors)
 }
 
@@ -158,41 +174,67 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it.
+    fn short(matrix: &Matrix, unit: f32) -> Matrix<F16> {
+        let mut short = Matrix::blank(matrix.rows(), matrix.cols());
+        for i in 0..matrix.rows() {
+            short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(x / unit));
+        }
+        short
+    }
+
+    /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it, by a proposal after some sweeps
+    /// and then again, over its jump.
     #[test]
     fn a_linear_equation_of_few_directions_is_solved() {
         let diagonal = [0.9f32, 0.5, -0.3, 0.9];
         let sweep = |x: &Matrix| Matrix::from_fn(4, 1, |i, _| diagonal[i] * x.row(i)[0] + 1.0);
-        let mut buffers = vec![Matrix::zeros(4, 1)];
+        let mut state = Matrix::zeros(4, 1);
+        let mut shorts: Vec<Matrix<F16>> = Vec::new();
         let mut history = History::new(5);
-        for at in 0..4 {
-            buffers.push(sweep(&buffers[at]));
-            history.note(at, at + 1);
-        }
-        let mixing = Mixing::new(&buffers[0]);
-        let at = history.propose(&mut buffers, &mixing, None).unwrap();
-        for (i, d) in diagonal.iter().enumerate() {
-            assert!((buffers[at].row(i)[0] - 1.0 / (1.0 - d)).abs() < 1e-3, "{:?}", buffers[at].row(i));
+        let mixing = Mixing::new(&state);
+        let off = |state: &Matrix| {
+            let off = |(i, d): (usize, &f32)| (state.row(i)[0] - 1.0 / (1.0 - d)).abs();
+            diagonal.iter().enumerate().map(off).fold(0.0, f32::max)
+        };
+        for least in [0.02, 1e-4] {
+            for _ in 0..4 {
+                let next = sweep(&state);
+                let moved = Matrix::from_fn(4, 1, |i, _| next.row(i)[0] - state.row(i)[0]);
+                let unit = mixing::unit(moved.row(0)[0].abs());
+                history.make_room();
+                history.note(shorts.len(), unit);
+                shorts.push(short(&moved, unit));
+                state = next;
+            }
+            let mut to = Matrix::zeros(4, 1);
+            shorts.push(Matrix::blank(4, 1));
+            let jump = shorts.len() - 1;
+            assert!(history.is_due() && history.propose(&mixing, &state, &mut to, &mut shorts, jump));
+            state = to;
+            assert!(off(&state) < least, "{} {least}", off(&state));
         }
     }
 
     #[test]
     fn systems_without_a_solution_give_nothing_or_the_last_state() {
-        let still = [Matrix::zeros(3, 2), Matrix::zeros(3, 2), Matrix::zeros(3, 2)];
-        let mixing = Mixing::new(&still[0]);
-        let steps: Vec<_> = still.windows(2).map(|pair| (&pair[0], &pair[1])).collect();
-        assert_eq!(factors(&mixing.products(&steps), 2), None);
-        // Steps that are multiples of each other: one direction is used, the others left out.
-        let state = |x: f32| Matrix::from_fn(3, 2, |_, _| x);
-        let states: Vec<_> = [0.0, 1.0, 1.5, 1.75, 1.875].map(state).into();
-        let steps: Vec<_> = states.windows(2).map(|pair| (&pair[0], &pair[1])).collect();
-        let factors = factors(&mixing.products(&steps), 4).unwrap();
-        let limit: f64 = factors.iter().zip([1.0, 1.5, 1.75, 1.875]).map(|(f, x)| f * x).sum();
-        assert!((limit - 2.0).abs() < 1e-6 && (factors.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let still = Matrix::blank(3, 2);
+        let mixing = Mixing::new(&Matrix::zeros(3, 2));
+        let moves = [Short { matrix: &still, unit: 1.0 }; 2];
+        assert_eq!(factors(&mixing.products(&moves), 2), None);
+        // Moves that are multiples of each other: one direction is used, the others left out.
+        let states = [0.0f32, 1.0, 1.5, 1.75, 1.875];
+        let moves: Vec<_> =
+            states.windows(2).map(|pair| Matrix::from_fn(3, 2, |_, _| pair[1] - pair[0])).collect();
+        let mut shorts: Vec<_> = moves.iter().map(|moved| short(moved, 1.0)).collect();
+        let found = |shorts: &[Matrix<F16>]| {
+            let moves: Vec<_> = shorts.iter().map(|matrix| Short { matrix, unit: 1.0 }).collect();
+            factors(&mixing.products(&moves), 4)
+        };
+        let c = found(&shorts).unwrap();
+        let limit: f64 = 1.875 - c.iter().zip([0.5, 0.25, 0.125]).map(|(c, f)| c * f).sum::<f64>();
+        assert!((limit - 2.0).abs() < 1e-6, "{c:?}");
         // Not a number anywhere: nothing.
-        let mut wrong = states.clone();
-        wrong[2].row_mut(1)[0] = f32::NAN;
-        let steps: Vec<_> = wrong.windows(2).map(|pair| (&pair[0], &pair[1])).collect();
-        assert_eq!(super::factors(&mixing.products(&steps), 4), None);
+        shorts[3].row_mut(1)[0] = F16::new(f32::NAN);
+        assert_eq!(found(&shorts), None);
     }
 }

@@ -249,12 +249,12 @@ impl Solve<'_> {
         let mut since = 0;
         while walk.sweeps < self.params.max_sweeps {
             walk.propose(workspace);
-            let to = walk.target(workspace);
+            let (to, short) = walk.target(workspace);
             let is_last =
                 walk.sweeps + 1 == self.params.max_sweeps || (since + 1 >= self.params.patience && !by_row);
-            let (from, next) = workspace.read_and_write(walk.at, to);
-            let activity = walk.activity(to, is_last);
-            let change = self.sweep.step(self.direction, norm, activity, from.view(), next.view_mut());
+            let (from, next, moves) = workspace.for_sweep(walk.at, to, short);
+            let beside = walk.beside(to, moves, is_last);
+            let change = self.sweep.step(self.direction, norm, beside, from.view(), next.view_mut());
             walk.sweeps += 1;
             walk.rows += change.rows;
             if !change.finite {

@@ -5,8 +5,10 @@ use super::anderson::History;
 use super::fixed_point::{FADED, Measure, SolveParams};
 use super::method::{Choice, Method, Used, Why};
 use super::workspace::Workspace;
+use crate::dense::{F16, Matrix};
 use crate::kernels::Change;
-use crate::kernels::sweep::{Activity, Threshold};
+use crate::kernels::mixing::unit;
+use crate::kernels::sweep::{Activity, Beside, Moves, Threshold};
 
 /// At the rate of its sweeps a solve with more than so many to go is accelerated.
 const FEW: f64 = 8.0;
@@ -50,6 +52,10 @@ pub(super) struct Walk {
     measure: Measure,
     /// Largest entry of the state.
     size: f32,
+    /// Largest move of the last sweep.
+    largest: f32,
+    /// Where the moves of this sweep are kept, and in which unit.
+    kept: Option<(usize, f32)>,
     /// Of a solve that may pass over rows.
     activity: Option<Activity>,
     share: f64,
@@ -86,6 +92,8 @@ impl Walk {
             tolerance: params.tolerance,
             measure: params.measure,
             size: 0.0,
+            largest: 0.0,
+            kept: None,
             activity: passes_over.then(|| workspace.take_activity()),
             share: SHARE,
             skips: params.method == Method::Active,
@@ -108,36 +116,52 @@ impl Walk {
     /// Goes to a proposal, where it is time for one and there is one.
     pub fn propose(&mut self, workspace: &mut Workspace) {
         let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
-        let (buffers, mixing) = workspace.mixing();
-        // The best state stays: where the mixture would take its memory there is no proposal.
-        let pinned = self.best.map(|best| best.0);
-        match history.propose(buffers, mixing, pinned) {
-            Some(at) => {
-                self.at = at;
-                self.choice.proposals += 1;
-            }
-            None => history.clear(),
+        let best = self.best.map(|best| best.0);
+        let to = workspace.free(|buffer| buffer == self.at || Some(buffer) == best);
+        let jump = workspace.free_short(|short| history.uses(short));
+        let (mixing, from, proposal, shorts) = workspace.for_mixing(self.at, to);
+        if history.propose(mixing, from, proposal, shorts, jump) {
+            self.at = to;
+            self.choice.proposals += 1;
+        } else {
+            history.clear();
         }
     }
 
-    /// A buffer for the next sweep to write to: where nothing is remembered, the state before this one.
-    pub fn target(&mut self, workspace: &mut Workspace) -> usize {
-        if let Some(history) = &mut self.history {
+    /// A buffer for the next sweep to write to, the state before this one where that is free; and where to keep what it moves.
+    pub fn target(&mut self, workspace: &mut Workspace) -> (usize, Option<usize>) {
+        // How large moves will be is told by those before.
+        self.kept = self.history.as_mut().filter(|_| self.sweeps > 0).map(|history| {
             history.make_room();
-        }
+            (workspace.free_short(|short| history.uses(short)), unit(self.largest))
+        });
         let best = self.best.map(|best| best.0);
-        let is_used = |buffer: usize| {
-            let kept = self.history.as_ref().is_some_and(|history| history.uses(buffer));
-            buffer == self.at || Some(buffer) == best || kept
-        };
-        match self.last {
+        let is_used = |buffer: usize| buffer == self.at || Some(buffer) == best;
+        let to = match self.last {
             Some((before, _)) if !is_used(before) => before,
             _ => workspace.free(is_used),
+        };
+        (to, self.kept.map(|kept| kept.0))
+    }
+
+    /// What the next sweep keeps beside its result: its moves where there is a matrix for them, or which rows move. The last
+    /// sweep before an end takes all rows.
+    pub fn beside<'a>(
+        &'a mut self,
+        to: usize,
+        moves: Option<&'a mut Matrix<F16>>,
+        is_last: bool,
+    ) -> Beside<'a> {
+        match (moves, self.kept) {
+            (Some(moves), Some((_, unit))) => {
+                Beside::Moves(Moves { to: moves.view_mut(), factor: 1.0 / unit })
+            }
+            _ => self.activity(to, is_last).map_or(Beside::Nothing, Beside::Activity),
         }
     }
 
-    /// Which rows the next sweep computes; none for all. The last sweep before an end takes all.
-    pub fn activity(&mut self, to: usize, is_last: bool) -> Option<&mut Activity> {
+    /// Which rows the next sweep computes; none for all.
+    fn activity(&mut self, to: usize, is_last: bool) -> Option<&mut Activity> {
         let continues = self.last == Some((to, self.at));
         let activity = self.activity.as_mut().filter(|_| self.history.is_none())?;
         activity.takes_all |= !continues || !self.skips || self.verifies || is_last;
@@ -152,6 +176,7 @@ impl Walk {
     /// The change of a sweep with the largest entry of the whole state, though it may not have computed all rows.
     pub fn whole(&mut self, change: Change, is_full: bool) -> Change {
         self.size = if is_full { change.state } else { self.size.max(change.state) };
+        self.largest = change.largest;
         Change { state: self.size, ..change }
     }
 
@@ -189,7 +214,9 @@ impl Walk {
                     self.failures += 1;
                     self.least_since = measure;
                 } else {
-                    history.note(self.at, to);
+                    if let Some((short, unit)) = self.kept {
+                        history.note(short, unit);
+                    }
                     self.least_since = self.least_since.min(measure);
                     // Where an activation's kink moves, some proposals fail and the next ones do not.
                     self.failures = if is_falling { 0 } else { self.failures };

@@ -1,4 +1,4 @@
-//! 16 lanes in two AVX2 registers, with fused multiply-add.
+//! 16 lanes in two AVX2 registers, with fused multiply-add and short floats.
 //! Instructions only.
 
 #![allow(unsafe_code)]
@@ -6,22 +6,22 @@
 use std::arch::x86_64::*;
 
 use super::{Kernel, Lanes};
-use crate::dense::Line;
+use crate::dense::{HalfLine, Line};
 
 /// 6 rows of a line are 12 accumulators of the 16 registers; the others hold the line of the weight and a factor.
 const ROWS: usize = 6;
 
 pub fn is_available() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
 }
 
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,fma")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     fn enabled<K: Kernel>(kernel: K) -> K::Output {
         kernel.run::<Avx2, ROWS, 1>()
     }
     assert!(is_available());
-    // SAFETY: the processor was just asked for both features.
+    // SAFETY: the processor was just asked for all of them.
     unsafe { enabled(kernel) }
 }
 
@@ -34,7 +34,7 @@ macro_rules! enabled {
         #[inline(always)]
         fn $name($($argument: $type),*) $(-> $output)? {
             #[inline]
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = "avx2,fma,f16c")]
             fn enabled($($argument: $type),*) $(-> $output)? $body
             // SAFETY: `Avx2` is named by `run` alone, which asks the processor first.
             unsafe { enabled($($argument),*) }
@@ -44,7 +44,7 @@ macro_rules! enabled {
         #[inline(always)]
         fn $name(self $(, $argument: $type)*) $(-> $output)? {
             #[inline]
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = "avx2,fma,f16c")]
             fn enabled($this: Avx2 $(, $argument: $type)*) $(-> $output)? $body
             // SAFETY: as above.
             unsafe { enabled(self $(, $argument)*) }
@@ -66,6 +66,14 @@ impl Lanes for Avx2 {
             let high = unsafe { _mm256_load_ps(start.wrapping_add(8)) };
             Avx2(low, high)
         }
+        fn load_short(line: &HalfLine) -> Avx2 {
+            let start: *const __m128i = line.0.as_ptr().cast();
+            // SAFETY: the first half of a half line, aligned to 32 bytes.
+            let low = unsafe { _mm_load_si128(start) };
+            // SAFETY: the second half, aligned to 16 bytes.
+            let high = unsafe { _mm_load_si128(start.wrapping_add(1)) };
+            Avx2(_mm256_cvtph_ps(low), _mm256_cvtph_ps(high))
+        }
         fn fence() {
             _mm_sfence();
         }
@@ -85,6 +93,22 @@ impl Lanes for Avx2 {
     }
 
     enabled! {
+        method store_short(this, line: &mut HalfLine) {
+            let start: *mut __m128i = line.0.as_mut_ptr().cast();
+            // SAFETY: the first half of a half line that is ours, aligned to 32 bytes.
+            unsafe { _mm_store_si128(start, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.0)) };
+            let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.1);
+            // SAFETY: the second half, aligned to 16 bytes.
+            unsafe { _mm_store_si128(start.wrapping_add(1), high) };
+        }
+        method stream_short(this, line: &mut HalfLine) {
+            let start: *mut __m128i = line.0.as_mut_ptr().cast();
+            // SAFETY: the first half of a half line that is ours, aligned; nobody reads it before the caller's fence.
+            unsafe { _mm_stream_si128(start, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.0)) };
+            let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.1);
+            // SAFETY: the second half, likewise.
+            unsafe { _mm_stream_si128(start.wrapping_add(1), high) };
+        }
         method store(this, line: &mut Line) {
             let start = line.0.as_mut_ptr();
             // SAFETY: the first half of a line that is ours, aligned to 64 bytes.

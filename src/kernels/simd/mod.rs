@@ -16,7 +16,7 @@ pub(crate) use math::{elu, sigmoid, tanh};
 
 use std::sync::OnceLock;
 
-use crate::dense::Line;
+use crate::dense::{HalfLine, Line};
 
 /// Overrides the instruction set.
 pub const VARIABLE: &str = "IGNN_SIMD";
@@ -28,6 +28,11 @@ pub(crate) trait Lanes: Copy {
     fn store(self, line: &mut Line);
     /// Stores past the caches; visible to other threads after [`Lanes::fence`].
     fn stream(self, line: &mut Line);
+    /// 16 short floats.
+    fn load_short(line: &HalfLine) -> Self;
+    fn store_short(self, line: &mut HalfLine);
+    /// As [`Lanes::stream`] does.
+    fn stream_short(self, line: &mut HalfLine);
     fn fence();
     /// Asks for the line at an address, which need not be valid, to be brought near.
     fn prefetch(address: *const Line);

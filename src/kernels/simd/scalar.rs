@@ -3,7 +3,7 @@
 //! The reference of the other instruction sets.
 
 use super::Lanes;
-use crate::dense::Line;
+use crate::dense::{F16, HalfLine, Line};
 
 #[derive(Clone, Copy)]
 pub struct Scalar([f32; 16]);
@@ -36,6 +36,21 @@ impl Lanes for Scalar {
     #[inline(always)]
     fn stream(self, line: &mut Line) {
         self.store(line);
+    }
+
+    #[inline(always)]
+    fn load_short(line: &HalfLine) -> Self {
+        Self(line.0.map(F16::value))
+    }
+
+    #[inline(always)]
+    fn store_short(self, line: &mut HalfLine) {
+        line.0 = self.0.map(F16::new);
+    }
+
+    #[inline(always)]
+    fn stream_short(self, line: &mut HalfLine) {
+        self.store_short(line);
     }
 
     #[inline(always)]

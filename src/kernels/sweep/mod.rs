@@ -10,6 +10,7 @@
 
 mod active;
 mod finish;
+mod moves;
 mod ordered;
 mod pass;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::parallel::{self, RowBlocks};
 pub use active::{Activity, Threshold};
 use active::{Flags, Watch};
 use finish::{Activate, AddBias, Differentiate, Finish};
+pub use moves::Moves;
 use ordered::Ordered;
 pub use ordered::{InOrder, Settled};
 use pass::{Block, Gathered, Pass, Tile};
@@ -120,6 +122,17 @@ impl Direction<'_> {
     }
 }
 
+/// What a sweep keeps beside its result.
+#[derive(Debug)]
+pub enum Beside<'a> {
+    /// Nothing.
+    Nothing,
+    /// Which rows move: only those that an activity asks for are computed, and `to` holds the state before `from`.
+    Activity(&'a mut Activity),
+    /// What every entry moved by.
+    Moves(Moves<'a>),
+}
+
 /// What stays the same from sweep to sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
@@ -145,7 +158,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Forward(activation), norm, None, from, to)
+        self.step(Direction::Forward(activation), norm, Beside::Nothing, from, to)
     }
 
     /// G' from G.
@@ -159,11 +172,10 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Adjoint(derivative), norm, None, from, to)
+        self.step(Direction::Adjoint(derivative), norm, Beside::Nothing, from, to)
     }
 
-    /// A sweep in a direction, over the rows that an activity asks for, all where there is none; with one, `to` holds the state
-    /// before `from`.
+    /// A sweep in a direction.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -171,20 +183,20 @@ impl Sweep<'_> {
         &self,
         direction: Direction<'_>,
         norm: Norm<'_>,
-        activity: Option<&mut Activity>,
+        beside: Beside<'_>,
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
         let input = self.input;
         match direction {
             Direction::Forward(activation) => {
-                self.run(Activate { input, activation }, norm, activity, from, to)
+                self.run(Activate { input, activation }, norm, beside, from, to)
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
                     assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
                 }
-                self.run(Differentiate { input, derivative }, norm, activity, from, to)
+                self.run(Differentiate { input, derivative }, norm, beside, from, to)
             }
         }
     }
@@ -251,7 +263,7 @@ impl Sweep<'_> {
         &self,
         finish: impl Finish,
         norm: Norm<'_>,
-        activity: Option<&mut Activity>,
+        beside: Beside<'_>,
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
@@ -262,8 +274,13 @@ impl Sweep<'_> {
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
         let is_large = size_of_val(from.padded()) > LARGE;
         let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
-        let Some(activity) = activity else {
-            return run(pass, self.terms, self.blocks, self.scratch, to, None);
+        let activity = match beside {
+            Beside::Activity(activity) => activity,
+            Beside::Moves(moves) => {
+                assert_eq!((moves.to.rows(), moves.to.cols()), shape, "moves of the state's shape");
+                return run(pass, self.terms, self.blocks, self.scratch, (to, None, Some(moves)));
+            }
+            Beside::Nothing => return run(pass, self.terms, self.blocks, self.scratch, (to, None, None)),
         };
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
         activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
@@ -272,7 +289,7 @@ impl Sweep<'_> {
         let (before, flags) = activity.parts();
         assert_eq!(flags.moved.len(), to.rows(), "flags of the state's rows");
         let pass = Pass { watch: Some(Watch { before, threshold }), ..pass };
-        let change = run(pass, self.terms, self.blocks, self.scratch, to, Some(flags));
+        let change = run(pass, self.terms, self.blocks, self.scratch, (to, Some(flags), None));
         activity.turn();
         change
     }
@@ -295,7 +312,7 @@ pub fn product(
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
     let pass = Pass { terms: &[], plain, from, finish: AddBias { bias }, norm: None, is_large, watch: None };
-    run(pass, terms, blocks, scratch, to, None);
+    run(pass, terms, blocks, scratch, (to, None, None));
 }
 
 /// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from those that differ.
@@ -304,10 +321,9 @@ fn run<F: Finish>(
     terms: &[Term<'_>],
     blocks: &RowBlocks,
     scratch: &SweepScratch,
-    to: MatrixMut<'_>,
-    flags: Option<Flags<'_>>,
+    part: Part<'_>,
 ) -> Change {
-    check(terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (to.rows(), to.cols()));
+    check(terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (part.0.rows(), part.0.cols()));
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
     fill(terms, pass.from, &mut tables);
     let mut of_terms = tables.iter();
@@ -319,24 +335,25 @@ fn run<F: Finish>(
     let gathered: Vec<_> = gathered.collect();
     let pass = &Pass { terms: &gathered, ..pass };
     let change = blocks.run(
-        (to, flags),
+        part,
         split,
-        |_, rows, (to, flags)| {
+        |_, rows, (to, flags, moves)| {
             let mut tile = scratch.tile();
-            scratch.isa.run(Block { pass, rows, to, flags, scratch: &mut tile })
+            scratch.isa.run(Block { pass, rows, to, flags, moves, scratch: &mut tile })
         },
         Change::merge,
     );
     change.unwrap_or(Change::NONE)
 }
 
-/// Rows of the result, and their flags where they are watched.
-type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>);
+/// Rows of the result, their flags where they are watched, and what they moved by where that is kept.
+type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
 
-fn split<'a>((to, flags): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
+fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
     let (first, second) = to.split_at(rows);
     let (left, right) = flags.map(|flags| flags.split_at(rows)).unzip();
-    ((first, left), (second, right))
+    let (above, below) = moves.map(|moves| moves.split_at(rows)).unzip();
+    ((first, left, above), (second, right, below))
 }
 
 /// Gathers the rows that differ, of every term whose rows repeat.

@@ -6,11 +6,12 @@
 
 use std::ops::Range;
 
-use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::product::product;
+use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
 use super::active::{Flags, Watch};
 use super::finish::{Finish, Maxima, clear_padding, line_row};
+use super::moves::Moves;
 use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Rows of the largest tile.
@@ -59,6 +60,8 @@ pub(super) struct Block<'p, 'a, F> {
     pub to: MatrixMut<'p>,
     /// Of the block's rows, where the pass watches them.
     pub flags: Option<Flags<'p>>,
+    /// Where what they moved by is kept.
+    pub moves: Option<Moves<'p>>,
     pub scratch: &'p mut Tile,
 }
 
@@ -215,6 +218,9 @@ impl<F: Finish> Block<'_, '_, F> {
                 has_moved = watch.has_moved::<L>(old, new);
                 (flags.moved[row - self.rows.start], flags.differs[row - self.rows.start]) =
                     (has_moved.into(), 1);
+            }
+            if let Some(moves) = &mut self.moves {
+                moves.note::<L>(row - self.rows.start, old, new, pass.is_large);
             }
         }
         let row = row - self.rows.start;

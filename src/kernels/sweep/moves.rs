@@ -1,0 +1,41 @@
+//! What a sweep moved every entry by, kept in 16 bits.
+//! Written while old and new row are at hand; what the moves are for is for `solver`.
+
+use super::super::simd::Lanes;
+use crate::dense::{F16, LINE, Line, MatrixMut};
+
+/// Moves of some rows, each times a factor that brings them near 1.
+#[derive(Debug)]
+pub struct Moves<'a> {
+    /// Where they are kept.
+    pub to: MatrixMut<'a, F16>,
+    /// The factor.
+    pub factor: f32,
+}
+
+impl Moves<'_> {
+    pub(super) fn split_at(self, rows: usize) -> (Self, Self) {
+        let (first, second) = self.to.split_at(rows);
+        (Self { to: first, ..self }, Self { to: second, factor: self.factor })
+    }
+
+    /// Keeps what a row moved by.
+    #[inline(always)]
+    pub(super) fn note<L: Lanes>(&mut self, row: usize, old: &[Line], new: &[Line], is_large: bool) {
+        let stride = self.to.stride();
+        if stride < LINE {
+            let to = self.to.padded_row_mut(row);
+            for ((to, old), new) in to.iter_mut().zip(&old[0].0).zip(&new[0].0) {
+                *to = F16::new((new - old) * self.factor);
+            }
+            return;
+        }
+        let factor = L::splat(self.factor);
+        let per_row = stride / LINE;
+        let to = &mut self.to.lines_mut()[row * per_row..][..per_row];
+        for ((to, old), new) in to.iter_mut().zip(old).zip(new) {
+            let moved = L::load(new).sub(L::load(old)).mul(factor);
+            if is_large { moved.stream_short(to) } else { moved.store_short(to) }
+        }
+    }
+}
