@@ -138,7 +138,7 @@ fn mistakes_are_told_before_anything_is_run() {
     let run = sandbox.ignn(&["reproduce", "ppi", "--out", "out", "--only", "GNC", "-q"]).exits(2);
     assert_eq!(
         run.stderr,
-        "error: --only GNC: not in this experiment (it has: PPI, IGNN, GAT, SSE, GCN, MLP)\n"
+        "error: --only GNC: not in this experiment (it has: PPI, IGNN, linear IGNN, GAT, SSE, GCN, MLP)\n"
     );
     let run = sandbox
         .ignn(&["reproduce", "graphs", "--data", "none", "--out", "out", "--only", "MUTAG", "-q"])

@@ -121,6 +121,7 @@ impl Command {
     /// Trains every fold.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         if let Some(directory) = &self.resume {
+            session.refuse_seed()?;
             let Setup { folds, readout } = crossval_report::setup(directory)?;
             let Some(readout) = Readout::parse(&readout) else {
                 bail!(

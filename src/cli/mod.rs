@@ -36,7 +36,7 @@ mod training;
 
 use std::io::{self, Write};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use ignn_ingest::{Context, Observer};
 
@@ -88,9 +88,9 @@ struct Shared {
     #[arg(long, global = true, value_name = "SIZE", default_value_t = memory_size::DEFAULT)]
     memory: MemorySize,
 
-    /// Seed of everything drawn at random; the same seed gives the same bytes
-    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Seed of everything drawn at random; the same seed gives the same bytes [default: 0, or that of the settings]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
 
     /// Print the result as one JSON object
     #[arg(long, global = true)]
@@ -148,7 +148,9 @@ impl Cli {
 struct Session {
     threads: usize,
     memory: u64,
+    /// 0 where none was given.
     seed: u64,
+    has_seed: bool,
     json: bool,
     quiet: bool,
 }
@@ -160,7 +162,8 @@ impl Session {
         Self {
             threads,
             memory: shared.memory.resolve(machine::memory()),
-            seed: shared.seed,
+            seed: shared.seed.unwrap_or(0),
+            has_seed: shared.seed.is_some(),
             json: shared.json,
             quiet: shared.quiet,
         }
@@ -169,6 +172,14 @@ impl Session {
     /// What an ingest job is given.
     fn context<'a>(&self, observer: &'a dyn Observer) -> Context<'a> {
         Context { threads: self.threads, memory: self.memory, seed: self.seed, observer }
+    }
+
+    /// Refuses a seed for what was begun with one.
+    fn refuse_seed(&self) -> Result<()> {
+        if self.has_seed {
+            bail!("--seed: a run goes on with the seed that it has: leave it out");
+        }
+        Ok(())
     }
 
     /// Writes a result to standard output.

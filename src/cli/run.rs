@@ -19,10 +19,42 @@ use super::machine;
 
 /// Event files.
 pub const TENSORBOARD: &str = "tensorboard";
+/// The directory of the checkpoint.
+const CHECKPOINT: &str = "checkpoint";
+/// All that a run leaves in its directory, drafts included.
+const OF_A_RUN: &[&str] = &[
+    CONFIG,
+    DATASET,
+    METRICS,
+    RUN,
+    TENSORBOARD,
+    CHECKPOINT,
+    predict::MODEL,
+    "config.part",
+    "dataset.part",
+    "run.part",
+];
 
-/// Whether a directory is a run, or one of several seeds.
-pub fn is_run(directory: &Path) -> bool {
-    directory.join(CONFIG).is_file() || !seeds(directory).is_empty()
+/// Refuses a directory that holds anything but a run, or runs of several seeds: it must not be replaced.
+pub fn check_replaceable(directory: &Path) -> Result<()> {
+    let runs = match seeds(directory) {
+        none if none.is_empty() => vec![directory.to_path_buf()],
+        seeds => seeds,
+    };
+    for run in runs {
+        if [CONFIG, DATASET].iter().any(|file| !run.join(file).is_file()) {
+            bail!("{}: not a run directory: --force replaces only those", directory.display());
+        }
+        let entries = fs::read_dir(&run).map_err(FormatError::io("read", &run))?;
+        for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+            let is_draft = name.starts_with(&format!(".{}.ignn-", predict::MODEL));
+            if !(is_draft || OF_A_RUN.contains(&name.as_str())) {
+                let path = run.join(name);
+                bail!("{}: no file of a run: --force would remove it: move it away first", path.display());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether nothing is in a directory.
@@ -88,7 +120,10 @@ pub fn dataset_of(run: &Path) -> Result<PathBuf> {
         bail!("{}: not a run directory (expected {DATASET} in it)", run.display());
     }
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    Ok(PathBuf::from(text.trim_end_matches('\n')))
+    match text.trim_end_matches('\n') {
+        "" => bail!("{}: empty (expected the path of a dataset): give DATASET as well", file.display()),
+        path => Ok(PathBuf::from(path)),
+    }
 }
 
 /// A path that means the same from any directory.
@@ -109,9 +144,12 @@ pub struct Curve {
     /// Epoch, monitored value, test scores, of the epoch that is best on validation; and its validation loss.
     chosen: Option<(u64, f64, Option<PartRecord>)>,
     chosen_loss: f64,
+    /// Whether that epoch's solve converged.
+    chosen_converged: bool,
     /// The same of the epoch that is best on the test part: the published protocol.
     best_test: Option<(u64, f64, PartRecord)>,
-    last: Option<EpochRecord>,
+    /// The record of the last epoch, as its line in the file has it.
+    last: Value,
     sweeps: (u64, u64),
     epochs: u64,
     train_seconds: f64,
@@ -127,10 +165,10 @@ pub struct Figures {
     pub monitor: Metric,
     pub chosen: Option<(u64, f64, Option<PartRecord>)>,
     pub best_test: Option<(u64, f64, PartRecord)>,
-    pub last: Option<EpochRecord>,
+    pub last: Value,
     pub sweeps: (f64, f64),
     pub failures: u64,
-    /// Whether the last solve of the model converged.
+    /// Whether the solve of the model that is kept converged.
     pub converged: bool,
     pub estimated_bytes: u64,
 }
@@ -150,8 +188,9 @@ impl Curve {
             monitor,
             chosen: None,
             chosen_loss: f64::INFINITY,
+            chosen_converged: true,
             best_test: None,
-            last: None,
+            last: Value::Null,
             sweeps: (0, 0),
             epochs: 0,
             train_seconds: 0.0,
@@ -162,9 +201,11 @@ impl Curve {
                 let record: Value = serde_json::from_str(line)?;
                 let part = |name: &str| part_of(&record[name]);
                 let epoch = record["epoch"].as_u64().unwrap_or(0);
-                curve.judge(epoch, part("validation").as_ref(), part("test").as_ref());
+                let parts = (part("validation"), part("test"));
+                curve.judge(epoch, parts.0.as_ref(), parts.1.as_ref(), has_converged(&record));
                 let sweeps = |solve: &str| record[solve]["sweeps"].as_u64().unwrap_or(0);
                 curve.count(sweeps("forward"), sweeps("adjoint"), seconds_of(&record["seconds"]));
+                curve.last = record;
             }
         }
         Ok(curve)
@@ -177,7 +218,13 @@ impl Curve {
         self.train_seconds += seconds;
     }
 
-    fn judge(&mut self, epoch: u64, validation: Option<&PartRecord>, test: Option<&PartRecord>) {
+    fn judge(
+        &mut self,
+        epoch: u64,
+        validation: Option<&PartRecord>,
+        test: Option<&PartRecord>,
+        converged: bool,
+    ) {
         if let Some(test) = test {
             let new = value(self.monitor, test);
             if self.best_test.as_ref().is_none_or(|(_, old, _)| self.monitor.is_better(new, *old)) {
@@ -191,7 +238,7 @@ impl Curve {
                 self.monitor.is_better(new, *old) || (new == *old && validation.loss < self.chosen_loss)
             });
             if is_better {
-                self.chosen_loss = validation.loss;
+                (self.chosen_loss, self.chosen_converged) = (validation.loss, converged);
                 self.chosen = Some((epoch, new, test.cloned()));
             }
         }
@@ -200,8 +247,11 @@ impl Curve {
     /// The figures at the end.
     pub fn figures(self, trainer: &Trainer<'_>, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
-        let converged =
-            self.last.as_ref().is_none_or(|record| record.forward.is_none_or(|solve| solve.is_done()));
+        // Without validation nodes the last model is kept.
+        let converged = match &self.chosen {
+            Some(_) => self.chosen_converged,
+            None => has_converged(&self.last),
+        };
         Figures {
             seed: trainer.config().train.seed,
             ended,
@@ -222,13 +272,24 @@ impl Curve {
 
 impl Observer for &mut Curve {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
-        self.judge(record.epoch, record.validation.as_ref(), record.test.as_ref());
+        let told = serde_json::to_value(record).unwrap_or(Value::Null);
+        self.judge(record.epoch, record.validation.as_ref(), record.test.as_ref(), has_converged(&told));
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps as u64);
         let forward = record.forward.map_or(0, |solve| solve.sweeps as u64);
         self.count(forward, adjoint, record.seconds.total());
-        self.last = Some(record.clone());
+        self.last = told;
         Ok(())
     }
+}
+
+/// Whether the solve of a record did what was asked for; there may be none.
+fn has_converged(record: &Value) -> bool {
+    let solve = &record["forward"];
+    solve.is_null() || solve["converged"] == json!(true) || is_truncated(solve)
+}
+
+fn is_truncated(solve: &Value) -> bool {
+    serde_json::to_value(Stopped::Truncated).is_ok_and(|word| solve["stopped"] == word)
 }
 
 fn part_of(value: &Value) -> Option<PartRecord> {
@@ -413,17 +474,16 @@ pub fn one_run(figures: &Figures) -> String {
         sheet.row([format!("best test {}", figures.monitor.name()), what]);
     }
     let (forward, adjoint) = figures.sweeps;
-    if figures.last.as_ref().is_some_and(|record| record.forward.is_some()) {
+    let solve = &figures.last["forward"];
+    if !solve.is_null() {
         sheet.row(["sweeps an epoch".to_string(), format!("{forward:.1} forward, {adjoint:.1} adjoint")]);
-        let truncated = figures.last.as_ref().and_then(|record| record.forward);
-        let truncated = truncated.filter(|solve| solve.stopped == Stopped::Truncated);
-        let failures = match (figures.failures, truncated) {
+        let failures = match (figures.failures, is_truncated(solve)) {
             // Nothing bounds the weights of such a model: whether it has a steady state can only be seen.
-            (0, Some(solve)) => format!(
+            (0, true) => format!(
                 "a set number of steps each; the last one would move the state by {:.2} % of its size",
-                100.0 * solve.relative_residual
+                100.0 * solve["relative_residual"].as_f64().unwrap_or(f64::NAN)
             ),
-            (0, None) => "all converged".to_string(),
+            (0, false) => "all converged".to_string(),
             (failures, _) => format!("{failures} did not converge"),
         };
         sheet.row(["solves".to_string(), failures]);

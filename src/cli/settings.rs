@@ -33,7 +33,7 @@ impl Settings {
     pub fn resolve(&self, session: &Session) -> Result<IgnnConfig> {
         let mut sets = self.sets.clone();
         sets.extend(self.epochs());
-        if session.seed != 0 {
+        if session.has_seed {
             sets.push(format!("train.seed={}", session.seed));
         }
         Ok(IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?)

@@ -2,7 +2,7 @@
 //! Words become a configuration and calls of the library; what is shown of a run is in `run`.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -60,7 +60,7 @@ pub struct Command {
     init: Option<PathBuf>,
 
     /// Go on with an interrupted run from its checkpoint; DATASET is needed only if it has moved
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds", "force"])]
     resume: Option<PathBuf>,
 
     /// Train once for each seed, such as 0..9 (both ends) or 1,5,7, and report mean and deviation
@@ -76,6 +76,9 @@ pub struct Command {
     list: bool,
 }
 
+/// Seeds of one command at most.
+const MOST_SEEDS: u64 = 10_000;
+
 /// Seeds in the order of their runs.
 #[derive(Clone, Debug)]
 pub struct Seeds(pub Vec<u64>);
@@ -84,10 +87,22 @@ pub struct Seeds(pub Vec<u64>);
 pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |part: &str| {
         let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
-        part.trim().parse::<u64>().map_err(|_| wrong())
+        let seed = part.trim().parse::<u64>().map_err(|_| wrong())?;
+        // What a configuration can hold.
+        if seed > i64::MAX as u64 {
+            Err(format!("expected seeds up to {}, found {seed}", i64::MAX))
+        } else {
+            Ok(seed)
+        }
     };
     let seeds: Vec<u64> = match text.split_once("..") {
-        Some((first, last)) => (number(first)?..=number(last.trim_start_matches('='))?).collect(),
+        Some((first, last)) => {
+            let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
+            if last.saturating_sub(first) >= MOST_SEEDS {
+                return Err(format!("expected at most {MOST_SEEDS} seeds, found {text}"));
+            }
+            (first..=last).collect()
+        }
         None => text.split(',').map(number).collect::<Result<_, _>>()?,
     };
     if let Some(seed) = seeds.iter().enumerate().find_map(|(at, s)| seeds[..at].contains(s).then_some(s)) {
@@ -105,6 +120,7 @@ impl Command {
         }
         if let Some(run) = &self.resume {
             run::check(run)?;
+            session.refuse_seed()?;
             let config_file = run.join(run::CONFIG);
             let config = IgnnConfig::resolve(None, Some(&config_file), self.settings.epochs().as_slice())?;
             let dataset = match &self.dataset {
@@ -124,9 +140,7 @@ impl Command {
             if !self.force {
                 return Err(FormatError::Exists { path: out }.into());
             }
-            if !run::is_run(&out) {
-                bail!("{}: not a run directory: --force replaces only those", out.display());
-            }
+            run::check_replaceable(&out)?;
             replaces = Some(out.clone());
         }
         let init = self.init.as_deref().map(predict::model_file).transpose()?;
@@ -214,6 +228,10 @@ impl Job {
                 bail!("{out}: the run ended before its first checkpoint: train anew, with --force");
             }
             trainer.restore(&place)?;
+            if self.config.train.epochs < trainer.epoch() {
+                let (out, epochs, epoch) = (self.out.display(), self.config.train.epochs, trainer.epoch());
+                bail!("{out}: the run is at epoch {epoch}: found {epochs} epochs, expected {epoch} or more");
+            }
         }
         run::write(&self.out.join(run::CONFIG), &self.config.to_toml())?;
         run::write(&self.out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
@@ -242,17 +260,24 @@ impl Job {
         let stop = messages::ask_to_stop();
         let (every, minutes) = (self.config.train.checkpoint_epochs, self.config.train.checkpoint_minutes);
         let mut last = Instant::now();
+        // The last epoch only evaluates. The checkpoint is from before, so that a run that is given more epochs goes on as if it had had
+        // them from the start.
+        if trainer.is_at_last() {
+            trainer.save(&place)?;
+        }
         let ended = trainer.run(&mut observers, stop, |trainer| {
             let is_due = every > 0 && trainer.epoch() % every == 0;
-            let is_late = minutes > 0.0 && last.elapsed() > Duration::from_secs_f64(minutes * 60.0);
-            if is_due || is_late {
+            let is_late = minutes > 0.0 && last.elapsed().as_secs_f64() > minutes * 60.0;
+            if is_due || is_late || trainer.is_at_last() {
                 trainer.save(&place)?;
                 last = Instant::now();
             }
             Ok(())
         })?;
         drop(observers);
-        trainer.save(&place)?;
+        if ended != Ended::Epochs {
+            trainer.save(&place)?;
+        }
         trainer.finished().write(&self.out.join(predict::MODEL))?;
         let figures = curve.figures(&trainer, ended, started.elapsed().as_secs_f64(), needed);
         let facts = run::facts(&figures, &task, session.threads, machine::peak_memory());

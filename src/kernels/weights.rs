@@ -4,7 +4,14 @@
 //! Layout: panels of 16 columns; a panel holds, for each row of P, the 16 floats of its columns as one line; columns
 //! beyond the last are zero.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+
 use crate::dense::{LINE, Line, MatrixRef};
+
+/// Lines that one task packs: enough to pay for its start.
+const LINES_A_TASK: usize = 1 << 12;
 
 /// P (`inner` x `outer`) in panels.
 #[derive(Clone, Debug)]
@@ -17,12 +24,14 @@ pub struct PackedWeights {
 impl PackedWeights {
     /// P = W^T for W of `outer` rows: (S W^T).
     pub fn forward(w: MatrixRef<'_>) -> Self {
-        Self::pack(w.cols(), w.rows(), |inner, outer| w.row(outer)[inner])
+        let mut packed = Self::zeros(w.cols(), w.rows());
+        packed.repack_forward(w);
+        packed
     }
 
     /// P = 0, to be filled by [`PackedWeights::set_row`].
     pub(crate) fn zeros(inner: usize, outer: usize) -> Self {
-        Self::pack(inner, outer, |_, _| 0.0)
+        Self { lines: vec![Line([0.0; LINE]); inner * outer.div_ceil(LINE)], inner, outer }
     }
 
     /// A row of P: a line a panel.
@@ -34,40 +43,39 @@ impl PackedWeights {
 
     /// P = W for W of `inner` rows: (S W).
     pub fn adjoint(w: MatrixRef<'_>) -> Self {
-        Self::pack(w.rows(), w.cols(), |inner, outer| w.row(inner)[outer])
+        let mut packed = Self::zeros(w.rows(), w.cols());
+        packed.repack_adjoint(w);
+        packed
     }
 
     /// Packs W^T again into the same memory: after a step of the optimiser.
     pub fn repack_forward(&mut self, w: MatrixRef<'_>) {
         assert_eq!((self.inner, self.outer), (w.cols(), w.rows()), "weights of the same shape");
-        self.fill(|inner, outer| w.row(outer)[inner]);
+        self.fill(|columns, lines| {
+            for (lane, outer) in columns.enumerate() {
+                lines.iter_mut().zip(w.row(outer)).for_each(|(line, &x)| line.0[lane] = x);
+            }
+        });
     }
 
     /// Packs W again into the same memory.
     pub fn repack_adjoint(&mut self, w: MatrixRef<'_>) {
         assert_eq!((self.inner, self.outer), (w.rows(), w.cols()), "weights of the same shape");
-        self.fill(|inner, outer| w.row(inner)[outer]);
+        self.fill(|columns, lines| {
+            for (inner, line) in lines.iter_mut().enumerate() {
+                line.0[..columns.len()].copy_from_slice(&w.row(inner)[columns.clone()]);
+            }
+        });
     }
 
-    fn pack(inner: usize, outer: usize, entry: impl Fn(usize, usize) -> f32) -> Self {
-        let lines = vec![Line([0.0; LINE]); inner * outer.div_ceil(LINE)];
-        let mut packed = Self { lines, inner, outer };
-        packed.fill(entry);
-        packed
-    }
-
-    fn fill(&mut self, entry: impl Fn(usize, usize) -> f32) {
+    /// Fills every panel, given the columns of P that are its own.
+    fn fill(&mut self, panel: impl Fn(Range<usize>, &mut [Line]) + Sync) {
         if self.inner == 0 {
             return;
         }
-        for (panel, lines) in self.lines.chunks_exact_mut(self.inner).enumerate() {
-            let columns = panel * LINE..self.outer.min((panel + 1) * LINE);
-            for (inner, line) in lines.iter_mut().enumerate() {
-                for (value, outer) in line.0.iter_mut().zip(columns.clone()) {
-                    *value = entry(inner, outer);
-                }
-            }
-        }
+        let (inner, outer) = (self.inner, self.outer);
+        let panels = self.lines.par_chunks_mut(inner).enumerate().with_min_len(LINES_A_TASK / inner + 1);
+        panels.for_each(|(at, lines)| panel(at * LINE..outer.min((at + 1) * LINE), lines));
     }
 
     /// Rows of P: width of what is gathered.

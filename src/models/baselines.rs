@@ -187,7 +187,7 @@ fn widths(config: &ModelConfig, facts: &Facts, depth: usize, ends: bool) -> Resu
         each if each.len() == inner => each.to_vec(),
         // A single layer of logits has no use for a width.
         _ if inner == 0 => Vec::new(),
-        each => return Err(ModelError::Widths { found: each.len(), expected: inner, depth }),
+        each => return Err(ModelError::Widths { found: each.len(), expected: inner, depth: config.depth }),
     };
     widths.extend(ends.then_some(facts.outputs));
     Ok(widths)

@@ -49,7 +49,9 @@ pub enum ModelError {
     },
     /// As many widths as a baseline has layers, or one.
     #[error(
-        "model.state: one width for all layers or one a layer below the logits (found {found}, expected 1 or {expected} for model.depth={depth})"
+        "model.state: one width for all layers{} (found {found}, expected {})",
+        if *expected == 1 { "" } else { " or one a layer below the logits" },
+        if *expected == 1 { "1".to_string() } else { format!("1 or {expected} for model.depth={depth}") }
     )]
     Widths {
         /// How many there are.

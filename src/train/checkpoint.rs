@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use super::best::Best;
 use super::trainer::{Ground, all_values};
 use super::{TrainError, Trainer};
+use crate::config::IgnnConfig;
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
 use crate::nn::{Equilibrium, Slot, Vectors};
@@ -93,6 +94,10 @@ impl Trainer<'_> {
         if found != expected {
             return Err(unfit(format!("dataset: found {found}, expected {expected}: has it changed?")));
         }
+        let saved = IgnnConfig::from_toml(file.text(text::CONFIG)?, path);
+        if let Some(what) = self.other_setting(&saved.map_err(|error| unfit(error.to_string()))?) {
+            return Err(unfit(what));
+        }
         let number = |name: &str| -> Result<u64, TrainError> {
             let found = file.text(name)?;
             found.parse().map_err(|_| unfit(format!("{name}: found {found:?}, expected a number")))
@@ -123,8 +128,16 @@ impl Trainer<'_> {
             let mut kept = [None, None];
             for (side, names) in kept.iter_mut().zip(vector_names(at)) {
                 if file.shape(&names[0]).is_some() {
-                    let [u, v] = names.map(|name| vector(&file, &name));
-                    *side = Some(Vectors { u: u?, v: v? });
+                    let [u, v] = names.each_ref().map(|name| vector(&file, name));
+                    let (vectors, lengths) = ([u?, v?], [layer.state.rows(), layer.state.cols()]);
+                    for ((name, vector), expected) in names.iter().zip(&vectors).zip(lengths) {
+                        if let Some(found) = vector.as_ref().map(Vec::len).filter(|&found| found != expected)
+                        {
+                            return Err(unfit(format!("{name}: found {found} numbers, expected {expected}")));
+                        }
+                    }
+                    let [u, v] = vectors;
+                    *side = Some(Vectors { u, v });
                 }
             }
             states.push((state, adjoint, kept));
@@ -153,6 +166,19 @@ impl Trainer<'_> {
 }
 
 impl<'g> Trainer<'g> {
+    /// A setting that differs from that of a checkpoint, but for those that only tell when to end and what to save.
+    fn other_setting(&self, saved: &IgnnConfig) -> Option<String> {
+        let mut saved = saved.clone();
+        saved.train.epochs = self.config.train.epochs;
+        saved.train.stop_after = self.config.train.stop_after;
+        saved.train.checkpoint_epochs = self.config.train.checkpoint_epochs;
+        saved.train.checkpoint_minutes = self.config.train.checkpoint_minutes;
+        let (found, expected) = (self.config.to_toml(), saved.to_toml());
+        let (found, expected) =
+            found.lines().zip(expected.lines()).find(|(found, expected)| found != expected)?;
+        Some(format!("settings: found {found}, expected {expected}: a run goes on as it began"))
+    }
+
     /// Layers whose states the next solves start from: those of one graph.
     fn kept_layers(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
         let one = if let Ground::One(one) = &self.ground { Some(one) } else { None };

@@ -2,7 +2,7 @@
 //! An estimate from counts: the graph itself is mapped and not counted.
 
 use super::{Task, TrainError};
-use crate::config::{IgnnConfig, InputMap, Method, ModelConfig, ModelKind};
+use crate::config::{IgnnConfig, InputMap, Method, ModelConfig, ModelKind, Readout};
 use crate::dense::stride;
 use crate::models::{self, BodyShape};
 use crate::nn::{Equilibrium, Explicit, Features};
@@ -75,16 +75,36 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
         total = total.saturating_add(parameters.saturating_mul(copies));
         below = width;
     }
+    total.saturating_add(passes(task, below)).saturating_add(head(task, config, below, copies))
+}
+
+/// The read-out of rows of a width: its parameters, so many of each, and its hidden rows with their gradients.
+fn head(task: &Task, config: &IgnnConfig, width: u64, copies: u64) -> u64 {
     let classes = task.labels().classes().len() as u64;
-    let head = classes.saturating_mul(row(below)).saturating_mul(copies);
-    total.saturating_add(passes(task, below)).saturating_add(head)
+    let hidden: &[usize] = match config.model.readout {
+        Readout::None => return 0,
+        Readout::Linear => &[],
+        Readout::Mlp => &config.model.hidden,
+    };
+    let (mut total, mut below) = (0u64, width);
+    for &width in hidden {
+        let rows = read_rows(task).saturating_mul(2 * row(width as u64));
+        total = total.saturating_add((width as u64).saturating_mul(row(below)).saturating_mul(copies));
+        (total, below) = (total.saturating_add(rows), width as u64);
+    }
+    total.saturating_add(classes.saturating_mul(row(below)).saturating_mul(copies))
 }
 
 /// Rows that are read out, with their gradients.
 fn passes(task: &Task, width: u64) -> u64 {
-    let (classes, parts) = (task.labels().classes().len() as u64, task.parts());
-    let read = (2 * parts.train.len() + parts.validation.len() + parts.test.len()) as u64;
-    read.saturating_mul(3 * row(width) + 2 * row(classes))
+    let classes = task.labels().classes().len() as u64;
+    read_rows(task).saturating_mul(3 * row(width) + 2 * row(classes))
+}
+
+/// Rows of all parts, those of training twice.
+fn read_rows(task: &Task) -> u64 {
+    let parts = task.parts();
+    (2 * parts.train.len() + parts.validation.len() + parts.test.len()) as u64
 }
 
 fn row(columns: u64) -> u64 {
@@ -131,5 +151,8 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
         total = total.saturating_add(more.saturating_mul(rows).saturating_mul(row(width)));
         total = total.saturating_add(parameters.saturating_mul(copies));
     }
-    total.saturating_add(passes(task, layers.last().map_or(0, |layer| layer.input.width as u64)))
+    let width = layers.last().map_or(0, |layer| layer.input.width as u64);
+    let has_head = matches!(config.model.kind, ModelKind::Sse | ModelKind::Gcnii);
+    let head = if has_head { head(task, config, width, copies) } else { 0 };
+    total.saturating_add(passes(task, width)).saturating_add(head)
 }

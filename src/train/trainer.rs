@@ -207,6 +207,11 @@ impl<'g> Trainer<'g> {
         }
     }
 
+    /// Whether the model at hand is the last one: it is still to be evaluated.
+    pub fn is_at_last(&self) -> bool {
+        self.epoch >= self.epochs()
+    }
+
     /// Epochs to come, at most: a regression is done in one, and propagated labels are not learned.
     fn epochs(&self) -> u64 {
         match (self.config.model.kind, self.config.train.learn) {

@@ -189,7 +189,7 @@ fn shapes_that_make_no_model_are_refused() {
     );
     refused(
         "--set model.kind=gcn --set model.state=8,8,8",
-        "model.state: one width for all layers or one a layer below the logits (found 3, expected 1 or 1 for model.depth=2)",
+        "model.state: one width for all layers (found 3, expected 1)",
     );
     refused(
         "--set model.kind=gcn --set train.learn=readout",

@@ -108,12 +108,17 @@ fn what_cannot_be_resumed_says_why() {
     fs::write(sandbox.path("run/config.toml"), config.replace("state = [8]\n", "state = [9]\n")).unwrap();
     fails(
         "train --resume run -q",
-        "run/checkpoint/state.safetensors: tensor layer0.W: shape (found [8, 8], expected [9, 9])",
+        "run/checkpoint/state.safetensors: the checkpoint does not fit (settings: found state = [9], expected state = [8]: a run goes on as it began)",
     );
     // The refusals have changed nothing.
     fs::write(sandbox.path("run/config.toml"), config).unwrap();
     sandbox.ignn(&words("train --resume run -q --epochs 4")).exits(0).says("4: all epochs done");
     assert_eq!(metrics(&sandbox, "run").len(), 5);
+    fails(
+        "train --resume run -q --epochs 1",
+        "run: the run is at epoch 4: found 1 epochs, expected 4 or more",
+    );
+    fails("train --resume run -q --seed 3", "--seed: a run goes on with the seed that it has: leave it out");
     fs::remove_dir_all(sandbox.path("run/checkpoint")).unwrap();
     fails(
         "train --resume run -q",
@@ -136,4 +141,58 @@ fn a_run_at_work_is_left_alone() {
     held.unlock().unwrap();
     sandbox.ignn(&words("train --resume runs/seed-1 --epochs 4 -q")).exits(0);
     sandbox.ignn(&words("train s --out runs --force --epochs 2 --set model.state=8 -q")).exits(0);
+}
+
+#[test]
+fn a_finished_run_that_is_given_more_epochs_is_as_if_it_had_had_them() {
+    let sandbox = communities();
+    let line = "--set model.state=8 --set model.bias=true -q";
+    sandbox.ignn(&words(&format!("train s --out whole {line} --epochs 9"))).exits(0);
+    sandbox.ignn(&words(&format!("train s --out run {line} --epochs 4"))).exits(0);
+    // Nothing is left to do, and nothing changes.
+    sandbox.ignn(&words("train --resume run -q")).exits(0).says("4: all epochs done");
+    sandbox.ignn(&words("train --resume run --epochs 9 -q")).exits(0).says("9: all epochs done");
+    assert_same(&sandbox, "run", "whole");
+}
+
+#[test]
+fn what_a_run_out_of_patience_said_it_says_again() {
+    let sandbox = communities();
+    let line = "train s --out run --epochs 300 --set train.stop_after=3 --set model.state=8 --set solver.max_sweeps=2 -q";
+    let first = sandbox.ignn(&words(line)).exits(1);
+    let again = sandbox.ignn(&words("train --resume run -q")).exits(1);
+    let solves = |said: &str| said.lines().find(|line| line.contains("solves")).unwrap().to_string();
+    assert!(solves(&first.stdout).ends_with(" did not converge"), "{}", first.stdout);
+    assert_eq!(solves(&first.stdout), solves(&again.stdout));
+}
+
+#[test]
+fn only_runs_are_replaced() {
+    let sandbox = communities();
+    fs::create_dir(sandbox.path("mine")).unwrap();
+    fs::write(sandbox.path("mine/config.toml"), "title = \"mine\"\n").unwrap();
+    let line = "train s --force --epochs 1 --set model.state=8 -q --out";
+    sandbox
+        .ignn(&words(&format!("{line} mine")))
+        .fails_with("mine: not a run directory: --force replaces only those");
+    sandbox.ignn(&words(&format!("{line} run"))).exits(0);
+    fs::write(sandbox.path("run/notes.txt"), "precious").unwrap();
+    sandbox
+        .ignn(&words(&format!("{line} run")))
+        .fails_with("run/notes.txt: no file of a run: --force would remove it: move it away first");
+    assert_eq!(sandbox.read("run/notes.txt"), "precious");
+    fs::remove_file(sandbox.path("run/notes.txt")).unwrap();
+    sandbox.ignn(&words(&format!("{line} run"))).exits(0);
+}
+
+#[test]
+fn seeds_without_end_are_refused() {
+    let sandbox = communities();
+    for (seeds, message) in [
+        ("0..99999999999", "expected at most 10000 seeds, found 0..99999999999"),
+        ("18446744073709551615", "expected seeds up to 9223372036854775807, found 18446744073709551615"),
+    ] {
+        let run = sandbox.ignn(&words(&format!("train s --out run --seeds {seeds}"))).exits(2);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+    }
 }

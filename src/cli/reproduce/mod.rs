@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use ignn::config::IgnnConfig;
 use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
 
 use super::train::{Seeds, parse_seeds};
@@ -109,6 +110,7 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let experiment = self.experiment.experiment();
         self.check_names(experiment)?;
+        IgnnConfig::resolve(None, None, &self.sets)?;
         let _held = run::hold(&self.out)?;
         let mut runner = Runner::new(session, &self.out)?;
         let mut study = self.study(experiment);
