@@ -91,6 +91,13 @@ fn folds_are_judged_and_the_directory_tells_all() {
         assert_eq!(record["chosen"]["validation"].as_f64().unwrap(), best.fold(0.0, f64::max));
     }
     assert!(sandbox.read("run/config.toml").contains("state = [8, 8]"));
+    sandbox.ignn(&words("report run --out r.html")).fails_with(
+        "run: a cross-validation (expected runs of `ignn train`): its figures are in run/crossval.json",
+    );
+    // Nor does training replace it.
+    sandbox
+        .ignn(&words("train d --out run --force -q"))
+        .fails_with("run/crossval.json: no file of a run: --force would remove it: move it away first");
 }
 
 #[test]

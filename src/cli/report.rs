@@ -13,7 +13,7 @@ use ignn_ingest::Observer;
 use serde_json::json;
 
 use super::progress::Console;
-use super::{Outcome, Session, eval, run};
+use super::{Outcome, Session, crossval_report, eval, run};
 
 /// Show one or several runs as an HTML page
 ///
@@ -56,6 +56,13 @@ impl Command {
     /// Reads the runs and writes the page.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         check_target(&self.out, self.force)?;
+        if let Some(other) = self.runs.iter().find(|run| crossval_report::setup(run).is_ok()) {
+            let (other, figures) = (other.display(), other.join(crossval_report::FIGURES));
+            bail!(
+                "{other}: a cross-validation (expected runs of `ignn train`): its figures are in {}",
+                figures.display()
+            );
+        }
         let console = Console::new(session.quiet);
         let groups = read(&self.runs, !self.no_classes, &console);
         // Also after an error: the bar must be gone before the message.

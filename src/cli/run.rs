@@ -46,7 +46,10 @@ pub fn check_replaceable(directory: &Path) -> Result<()> {
             bail!("{}: not a run directory: --force replaces only those", directory.display());
         }
         let entries = fs::read_dir(&run).map_err(FormatError::io("read", &run))?;
-        for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let mut names: Vec<_> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        for name in names {
             let is_draft = name.starts_with(&format!(".{}.ignn-", predict::MODEL));
             if !(is_draft || OF_A_RUN.contains(&name.as_str())) {
                 let path = run.join(name);

@@ -6,6 +6,9 @@ use super::tables;
 use crate::report::page::{Axis, Chart, Page, Reference, Scale, Section, Series, StackedBars};
 use crate::report::quantity;
 
+/// Scores that are farther apart than this are drawn between 0 and 1.
+const WIDE: f64 = 0.3;
+
 /// What several seeds look like in every chart.
 const BAND: &str = "Lines are means over seeds, bands go from the least to the most.";
 
@@ -107,7 +110,10 @@ fn scores(groups: &[Group]) -> Section {
         let (id, title) = (format!("chart-{}", score.replace('_', "-")), tables::title(&score));
         let unit = format!("{title}, share of 1");
         let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
-        new.iter_mut().for_each(|chart| chart.y = chart.y.clone().including(&[0.0, 1.0]));
+        // A curve that hardly moves between 0 and 1 shows nothing there: it gets an axis of its own.
+        for chart in new.iter_mut().filter(|chart| !(f64::EPSILON..WIDE).contains(&spread(chart))) {
+            chart.y = chart.y.clone().including(&[0.0, 1.0]);
+        }
         // Of single labels micro F1 is the accuracy: the same curves are not drawn twice.
         let is_same = |old: &Chart, new: &Chart| {
             let points =
@@ -122,6 +128,14 @@ fn scores(groups: &[Group]) -> Section {
     }
     section.charts(&charts);
     section
+}
+
+/// How far the values of a chart are apart.
+fn spread(chart: &Chart) -> f64 {
+    let values = chart.series.iter().flat_map(|series| series.points.iter().map(|&(_, y)| y));
+    let ends =
+        values.filter(|y| y.is_finite()).fold((f64::INFINITY, 0.0f64), |(a, b), y| (a.min(y), b.max(y)));
+    (ends.1 - ends.0).max(0.0)
 }
 
 fn solves(groups: &[Group]) -> Section {
