@@ -57,3 +57,34 @@ fn outer_products<L: Lanes, const ROWS: usize, const PANELS: usize>(
     }
     sums
 }
+
+/// The first `PANELS` lines of `count` rows, which begin `per_row` lines apart.
+#[inline(always)]
+pub fn load<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    rows: &[Line],
+    per_row: usize,
+    count: usize,
+) -> [[L; PANELS]; ROWS] {
+    let mut sums = [[L::splat(0.0); PANELS]; ROWS];
+    for (row, sums) in sums.iter_mut().take(count).enumerate() {
+        for (sum, line) in sums.iter_mut().zip(&rows[row * per_row..][..PANELS]) {
+            *sum = L::load(line);
+        }
+    }
+    sums
+}
+
+/// The same back.
+#[inline(always)]
+pub fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
+    sums: [[L; PANELS]; ROWS],
+    rows: &mut [Line],
+    per_row: usize,
+    count: usize,
+) {
+    for (row, sums) in sums.iter().take(count).enumerate() {
+        for (sum, line) in sums.iter().zip(&mut rows[row * per_row..][..PANELS]) {
+            sum.store(line);
+        }
+    }
+}

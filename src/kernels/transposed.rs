@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::product::product;
+use super::product::{load, product, store};
 use super::simd::{Isa, Kernel, Lanes};
 use super::{AdjacencyRef, PackedWeights, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixRef};
@@ -153,7 +153,7 @@ impl Outer<'_> {
     #[inline(always)]
     fn add_to<L: Lanes, const ROWS: usize, const PANELS: usize>(&self, line: usize, sums: &mut [Line]) {
         for first in (0..self.width).step_by(ROWS) {
-            let mut sum = load::<L, ROWS, PANELS>(&sums[first * self.per_row..], self.per_row, line, ROWS);
+            let mut sum = load::<L, ROWS, PANELS>(&sums[first * self.per_row + line..], self.per_row, ROWS);
             let tile = self.gathered.chunks_exact(self.per_row).zip(self.factors.chunks_exact(self.width));
             for (gathered, factors) in tile.take(self.rows) {
                 let lines = &gathered[line..line + PANELS];
@@ -165,7 +165,7 @@ impl Outer<'_> {
                     }
                 }
             }
-            store(sum, &mut sums[first * self.per_row..], self.per_row, line, ROWS);
+            store(sum, &mut sums[first * self.per_row + line..], self.per_row, ROWS);
         }
     }
 }
@@ -276,46 +276,13 @@ impl Band<'_> {
         let rows = self.band.len() / self.per_row;
         for first in (0..rows).step_by(ROWS) {
             let count = ROWS.min(rows - first);
-            let band = &mut self.band[first * self.per_row..];
-            let mut sums = load::<L, ROWS, PANELS>(band, self.per_row, panel, count);
+            let band = &mut self.band[first * self.per_row + panel..];
+            let mut sums = load::<L, ROWS, PANELS>(band, self.per_row, count);
             for slice in self.slices {
                 let left = &slice.left[(self.first + first) * SLICE_LINES..][..ROWS * SLICE_LINES];
                 sums = product::<L, ROWS, PANELS>(left, SLICE_LINES, &slice.right, panel, &[], sums);
             }
-            store(sums, band, self.per_row, panel, count);
-        }
-    }
-}
-
-/// Lines `line..line + PANELS` of the first `count` rows, of `per_row` lines each.
-#[inline(always)]
-fn load<L: Lanes, const ROWS: usize, const PANELS: usize>(
-    rows: &[Line],
-    per_row: usize,
-    line: usize,
-    count: usize,
-) -> [[L; PANELS]; ROWS] {
-    let mut sums = [[L::splat(0.0); PANELS]; ROWS];
-    for (row, sums) in sums.iter_mut().take(count).enumerate() {
-        for (sum, line) in sums.iter_mut().zip(&rows[row * per_row + line..]) {
-            *sum = L::load(line);
-        }
-    }
-    sums
-}
-
-/// The same back.
-#[inline(always)]
-fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
-    sums: [[L; PANELS]; ROWS],
-    rows: &mut [Line],
-    per_row: usize,
-    line: usize,
-    count: usize,
-) {
-    for (row, sums) in sums.iter().take(count).enumerate() {
-        for (sum, line) in sums.iter().zip(&mut rows[row * per_row + line..]) {
-            sum.store(line);
+            store(sums, band, self.per_row, count);
         }
     }
 }

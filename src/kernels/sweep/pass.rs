@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::super::product::product;
+use super::super::product::{product, store};
 use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
 use super::active::{Flags, Watch};
@@ -194,7 +194,7 @@ impl<F: Finish> Block<'_, '_, F> {
                 let fetched = fetch.share(addresses);
                 sums = product::<L, ROWS, PANELS>(gathered, per_row, weights, panel, fetched, sums);
             }
-            store(sums, &mut products[first * panels + panel..], panels);
+            store(sums, &mut products[first * panels + panel..], panels, ROWS);
             first += ROWS;
         }
     }
@@ -239,20 +239,6 @@ impl<F: Finish> Block<'_, '_, F> {
             }
         }
         has_moved
-    }
-}
-
-/// The sums of a group of rows to their places among products of `panels` lines a row.
-#[inline(always)]
-pub(super) fn store<L: Lanes, const ROWS: usize, const PANELS: usize>(
-    sums: [[L; PANELS]; ROWS],
-    products: &mut [Line],
-    panels: usize,
-) {
-    for (offset, sums) in sums.iter().enumerate() {
-        for (sum, line) in sums.iter().zip(&mut products[offset * panels..][..PANELS]) {
-            sum.store(line);
-        }
     }
 }
 
