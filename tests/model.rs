@@ -153,6 +153,13 @@ impl Case {
             true => (values["layer0.E"].clone(), identity(self.config.state[0])),
             false => (self.u.clone(), values["layer0.Omega"].clone()),
         };
+        let u = match self.config.feature_dropout {
+            0.0 => u,
+            rate => {
+                let mask = Dropout::named(rate, SEED, "layer0.dropout").unwrap().mask(EPOCH);
+                Mat::new(u.rows, u.cols, |i, k| u.at(i, k) * f64::from(mask.at(i as u64, k)))
+            }
+        };
         let own = match map {
             InputMap::Gathered => None,
             InputMap::Own => Some(omega.clone()),
@@ -293,9 +300,9 @@ fn gradients_of_every_input_map_are_differences_of_the_loss() {
             if given == Given::Learned && input == InputMap::Both {
                 continue;
             }
-            for bias in [false, true] {
-                let config = ModelConfig { bias, ..plain(3, ActivationName::Tanh, input) };
-                let what = format!("{input:?} {given:?} bias {bias}");
+            for (bias, feature_dropout) in [(false, 0.0), (true, 0.0), (false, 0.4)] {
+                let config = ModelConfig { bias, feature_dropout, ..plain(3, ActivationName::Tanh, input) };
+                let what = format!("{input:?} {given:?} bias {bias} dropout {feature_dropout}");
                 Case::random(10 + seed as u64, config, given, false).check(&what);
             }
         }

@@ -158,6 +158,13 @@ choices! {
         /// Row after row where no cycle passes through more than one.
         Ordered = "ordered",
     }
+    /// How states on the way to an equilibrium are stored; see [`crate::solver::Storage`].
+    StorageName {
+        /// 32 bits.
+        F32 = "f32",
+        /// 16 bits, while these are enough.
+        F16 = "f16",
+    }
     /// How the gradient passes through the equilibrium.
     GradientKind {
         /// The adjoint equation, solved.

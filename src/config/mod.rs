@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use choices::{
     ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
     LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
-    SolveMethod,
+    SolveMethod, StorageName,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
@@ -71,6 +71,7 @@ pub struct ModelConfig {
     pub init_features: FeatureStart,
     pub features: FeatureSource,
     pub normalise_features: bool,
+    pub feature_dropout: f64,
     pub skip: bool,
     pub between: ActivationName,
     pub batch_norm: bool,
@@ -92,6 +93,7 @@ pub struct SolverConfig {
     pub patience: usize,
     pub measure: MeasureName,
     pub method: SolveMethod,
+    pub storage: StorageName,
     pub depth: usize,
     pub adjoint_tolerance: f64,
     pub follow: f64,
@@ -217,16 +219,6 @@ impl ModelConfig {
     }
 }
 
-impl SolverConfig {
-    /// Sweeps that solves may look back on: those of acceleration, none where it is not used.
-    pub fn history(&self) -> usize {
-        match self.method {
-            SolveMethod::Plain | SolveMethod::Active | SolveMethod::Ordered => 0,
-            SolveMethod::Auto | SolveMethod::Anderson => self.depth,
-        }
-    }
-}
-
 impl IgnnConfig {
     /// When forward solves stop.
     pub fn forward(&self) -> SolveParams {
@@ -242,8 +234,12 @@ impl IgnnConfig {
             SolveMethod::Active => solver::Method::Active,
             SolveMethod::Ordered => solver::Method::Ordered,
         };
+        let storage = match self.solver.storage {
+            StorageName::F32 => solver::Storage::F32,
+            StorageName::F16 => solver::Storage::F16,
+        };
         let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
-        SolveParams { tolerance, max_sweeps, patience, measure, method, depth, follow: 0.0 }
+        SolveParams { tolerance, max_sweeps, patience, measure, method, depth, storage, follow: 0.0 }
     }
 
     /// When forward solves stop that serve a step alone, and no evaluation.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::choices::{
     ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
     LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
-    SolveMethod,
+    SolveMethod, StorageName,
 };
 use crate::solver::anderson::{DEPTH, MAX_DEPTH};
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
@@ -147,6 +147,7 @@ pub const FIELDS: &[Field] = &[
     word("model.features", "auto", FeatureSource::WORDS,
         "Features of the dataset (\"given\"), a learned row a node (\"learned\"), or the first where there are any (\"auto\")."),
     flag("model.normalise_features", false, "Divides each row of the dataset's features by the sum of its entries' sizes, as is usual for bags of words."),
+    number("model.feature_dropout", 0.0, Below(0.0, 1.0), "Share of the features' entries that training sets to zero before they enter an equilibrium, drawn anew for each step: a node learns not to rest on single words. A step then has a forward solve of its own."),
     flag("model.skip", false, "Adds a linear map of each layer's input to its state, V x + v, before what comes next."),
     word("model.between", "identity", ActivationName::WORDS, "Activation after the skip of every layer but the last; of no use without skips."),
     flag("model.batch_norm", false, "Normalises each layer's result over the nodes of a step, column by column."),
@@ -172,6 +173,8 @@ pub const FIELDS: &[Field] = &[
         "What a residual is relative to: the largest entry of the state, or of each row, which sees what fades along long paths; \"auto\" is \"row\" where rows are normalised."),
     word("solver.method", "auto", SolveMethod::WORDS,
         "How equilibria are found: sweeps alone (\"plain\"); with states proposed by what the last sweeps did (\"anderson\"); passing over rows whose inputs stay (\"active\"); row after row where no cycle passes through more than one node (\"ordered\"). \"auto\" takes the last where it can, passes over rows where a contraction is certified, takes proposals where the first sweeps are slow and most rows move, and tells so in the record."),
+    word("solver.storage", "f32", StorageName::WORDS,
+        "How states on the way to an equilibrium are stored; arithmetic and result are always in 32 bits. \"f16\" halves the bytes that sweeps gather, write and keep until a residual of 1e-3 or the tolerance is reached, where a contraction is certified and residuals are relative to the whole state; 32 bits do the rest, so that residual and certified error are theirs. Pays where memory is slower than arithmetic: many cores, narrow states, loose tolerances."),
     integer("solver.depth", DEPTH as u64, 1, MAX_DEPTH as u64, "Sweeps that acceleration looks back on; of each it keeps what it moved, in 16 bits, and a few more of these."),
     number("solver.adjoint_tolerance", TOLERANCE, Above(0.0), "The tolerance of adjoint solves."),
     number("solver.follow", 0.0, Closed(0.0, 1.0), "Solves that serve a step alone may stop at this part of their first residual, where that is above the tolerance: loose while steps are large, tight when they are small. 0 for never; evaluations always reach the tolerance."),

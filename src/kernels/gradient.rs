@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::adjacency::Factors;
 use super::simd::{Isa, Kernel, Lanes};
 use super::transposed::transposed_product;
-use super::{AdjacencyRef, gather};
+use super::{AdjacencyRef, StateRef, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
@@ -59,27 +59,27 @@ pub fn adjacency_times(
     match adjacency.factors() {
         Some(factors) => {
             let table = table(&factors, from);
-            gather(blocks, factors.expand, table.view(), to);
+            gather(blocks, factors.expand, table.view().into(), to);
         }
-        None => gather(blocks, adjacency, from, to),
+        None => gather(blocks, adjacency, from.into(), to),
     }
 }
 
 /// The rows that differ, of an operator whose rows repeat.
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
     let mut tables = [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
-    fill_table(factors, from, &mut tables);
+    fill_table(factors, from.into(), &mut tables);
     let [_, table] = tables;
     table
 }
 
 /// The same into memory that is there: the first takes what is collected, the second the rows.
-pub(super) fn fill_table(factors: &Factors<'_>, from: MatrixRef<'_>, [collected, rows]: &mut [Matrix; 2]) {
+pub(super) fn fill_table(factors: &Factors<'_>, from: StateRef<'_>, [collected, rows]: &mut [Matrix; 2]) {
     gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
-    gather(factors.core.1, factors.core.0, collected.view(), rows.view_mut());
+    gather(factors.core.1, factors.core.0, collected.view().into(), rows.view_mut());
 }
 
-fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
+fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: StateRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
     blocks.run(
         to,
@@ -92,7 +92,7 @@ fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, 
 /// A^T X for a block of rows.
 struct Gather<'a> {
     adjacency: AdjacencyRef<'a>,
-    from: MatrixRef<'a>,
+    from: StateRef<'a>,
     rows: Range<usize>,
     to: MatrixMut<'a>,
 }
@@ -102,17 +102,17 @@ impl Kernel for Gather<'_> {
 
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
-        let stride = self.to.stride();
+        let (stride, end) = (self.to.stride(), self.adjacency.neighbours().len());
         for row in self.rows.clone() {
             let at = row - self.rows.start;
             if stride < LINE {
                 let mut line = [Line([0.0; LINE])];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, &mut line);
+                gather::rows_until::<L>(&self.adjacency, self.from, row..row + 1, end, &mut line);
                 self.to.padded_row_mut(at).copy_from_slice(&line[0].0[..stride]);
             } else {
                 let per_row = stride / LINE;
                 let out = &mut self.to.lines_mut()[at * per_row..][..per_row];
-                gather::rows::<L>(&self.adjacency, self.from, row..row + 1, out);
+                gather::rows_until::<L>(&self.adjacency, self.from, row..row + 1, end, out);
             }
         }
     }

@@ -9,7 +9,8 @@
 //! on the shape alone: the same bits on any number of threads. Nothing is allocated in a call.
 
 use super::simd::{Isa, Kernel, Lanes};
-use crate::dense::{F16, HalfLine, LINE, Line, Matrix};
+use super::state::Stored;
+use crate::dense::{F16, HalfLine, LINE, Line, Matrix, stride};
 use crate::parallel::RowBlocks;
 
 /// Steps at most.
@@ -73,13 +74,13 @@ fn place(i: usize, j: usize) -> usize {
 }
 
 impl Mixing {
-    /// For states that take so much memory as this one.
-    pub fn new(state: &Matrix) -> Self {
-        let lines = state.all_lines();
+    /// For states of this shape.
+    pub fn new(rows: usize, cols: usize) -> Self {
+        let lines = (rows * stride(cols)).div_ceil(LINE);
         Self {
-            blocks: RowBlocks::balanced(lines.len(), &[], LINE_WORK),
+            blocks: RowBlocks::balanced(lines, &[], LINE_WORK),
             isa: Isa::chosen(),
-            one_in: if size_of_val(lines) > SAMPLED_FROM { SAMPLED } else { 1 },
+            one_in: if lines * size_of::<Line>() > SAMPLED_FROM { SAMPLED } else { 1 },
         }
     }
 
@@ -101,33 +102,35 @@ impl Mixing {
         Products(sum.unwrap_or([0.0; PRODUCTS]))
     }
 
-    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`, in a unit.
+    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`. States and jump with their
+    /// units, 1 for floats of 32 bits.
     ///
     /// # Panics
     /// Where shapes differ.
-    pub fn mix(
+    pub(crate) fn mix<E: Stored>(
         &self,
-        from: &Matrix,
+        (from, from_unit): (&Matrix<E>, f32),
         parts: &[(&Matrix<F16>, f32)],
-        to: &mut Matrix,
-        jump: &mut Matrix<F16>,
-        unit: f32,
+        (to, to_unit): (&mut Matrix<E>, f32),
+        (jump, jump_unit): (&mut Matrix<F16>, f32),
     ) {
         let lines = self.blocks.rows();
-        assert!([from, to].iter().all(|state| state.all_lines().len() == lines), "states of one shape");
+        let has_lines = |found: usize| found == lines || found == lines.next_multiple_of(2);
+        assert!(has_lines(from.all_lines().len()) && has_lines(to.all_lines().len()), "states of one shape");
         assert!(parts.iter().all(|part| self.fits(part.0)) && self.fits(jump), "moves of one shape");
         let is_large = size_of_val(to.all_lines()) > LARGE;
-        let factor = 1.0 / unit;
-        let block = |_, lines: std::ops::Range<usize>, (to, jump): (&mut [Line], &mut [HalfLine])| {
+        let factors = [from_unit, 1.0 / to_unit, 1.0 / jump_unit];
+        let block = |_, lines: std::ops::Range<usize>, (to, jump): (&mut [E::Line], &mut [HalfLine])| {
             let from = &from.all_lines()[lines.clone()];
-            self.isa.run(Sum { from, parts, start: lines.start, to, jump, factor, is_large });
+            self.isa.run(Sum::<E> { from, parts, start: lines.start, to, jump, factors, is_large });
         };
         let split = |(to, jump): (_, _), lines| {
             let ((to, rest), (jump, more)) =
-                (<[Line]>::split_at_mut(to, lines), <[HalfLine]>::split_at_mut(jump, lines));
+                (<[E::Line]>::split_at_mut(to, lines), <[HalfLine]>::split_at_mut(jump, lines));
             ((to, jump), (rest, more))
         };
-        self.blocks.run((to.all_lines_mut(), &mut jump.all_lines_mut()[..lines]), split, block, |(), ()| ());
+        let whole = (&mut to.all_lines_mut()[..lines], &mut jump.all_lines_mut()[..lines]);
+        self.blocks.run(whole, split, block, |(), ()| ());
     }
 
     fn fits(&self, short: &Matrix<F16>) -> bool {
@@ -195,35 +198,36 @@ impl Kernel for Dots<'_> {
 }
 
 /// The mixture of some lines.
-struct Sum<'a> {
-    from: &'a [Line],
+struct Sum<'a, E: Stored> {
+    from: &'a [E::Line],
     parts: &'a [(&'a Matrix<F16>, f32)],
     start: usize,
-    to: &'a mut [Line],
+    to: &'a mut [E::Line],
     jump: &'a mut [HalfLine],
-    factor: f32,
+    /// Of what is read, of what is written, and of the jump.
+    factors: [f32; 3],
     is_large: bool,
 }
 
-impl Kernel for Sum<'_> {
+impl<E: Stored> Kernel for Sum<'_, E> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
-        let factor = L::splat(self.factor);
+        let [read, written, jumped] = self.factors.map(L::splat);
         let lines = self.from.iter().zip(self.to.iter_mut()).zip(self.jump.iter_mut()).enumerate();
         for (at, ((from, to), jump)) in lines {
             let mut sum = L::splat(0.0);
             for (part, factor) in self.parts {
                 sum = L::load_short(&part.all_lines()[self.start + at]).mul_add(L::splat(*factor), sum);
             }
-            let mixed = L::load(from).add(sum);
+            let mixed = E::load::<L>(from).mul(read).add(sum).mul(written);
             if self.is_large {
-                sum.mul(factor).stream_short(jump);
-                mixed.stream(to);
+                sum.mul(jumped).stream_short(jump);
+                E::stream(mixed, to);
             } else {
-                sum.mul(factor).store_short(jump);
-                mixed.store(to);
+                sum.mul(jumped).store_short(jump);
+                E::store(mixed, to);
             }
         }
         L::fence();
@@ -260,7 +264,7 @@ mod tests {
             let moves = shorts(&moves);
             let from = Random(9).matrix(rows, cols);
             for isa in Isa::available() {
-                let mixing = Mixing { isa, ..Mixing::new(&from) };
+                let mixing = Mixing { isa, ..Mixing::new(rows, cols) };
                 let found = mixing.products(&moves);
                 let f = |at: usize, i: usize, k: usize| {
                     f64::from(moves[at].matrix.row(i)[k].value()) * f64::from(moves[at].unit)
@@ -280,11 +284,21 @@ mod tests {
                 let parts: Vec<_> = moves.iter().map(|short| short.matrix).zip(factors).collect();
                 let mut to = Matrix::from_fn(rows, cols, |_, _| f32::NAN);
                 let mut jump = Matrix::blank(rows, cols);
-                mixing.mix(&from, &parts, &mut to, &mut jump, 4.0);
+                mixing.mix((&from, 1.0), &parts, (&mut to, 1.0), (&mut jump, 4.0));
+                // The same from and to states of 16 bits, each with its unit.
+                let mut short = [Matrix::<F16>::blank(rows, cols), Matrix::blank(rows, cols)];
+                for i in 0..rows {
+                    short[0].row_mut(i).iter_mut().zip(from.row(i)).for_each(|(s, x)| *s = F16::new(x / 8.0));
+                }
+                let [short_from, short_to] = &mut short;
+                mixing.mix((short_from, 8.0), &parts, (short_to, 16.0), (&mut jump, 4.0));
                 for i in 0..rows {
                     for k in 0..cols {
                         let sum: f32 = parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();
                         assert!((to.row(i)[k] - from.row(i)[k] - sum).abs() < 1e-5);
+                        let expected = 8.0 * short_from.row(i)[k].value() + sum;
+                        let found = 16.0 * short_to.row(i)[k].value();
+                        assert!((found - expected).abs() <= expected.abs() / 1024.0 + 1e-5);
                         assert!((4.0 * jump.row(i)[k].value() - sum).abs() <= sum.abs() / 1024.0 + 1e-6);
                     }
                     assert!(to.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
@@ -306,8 +320,8 @@ mod tests {
 
     #[test]
     fn products_have_the_same_bits_on_any_number_of_threads() {
-        let (moves, state) = (moves(20_000, 16), Matrix::zeros(20_000, 16));
-        let run = |threads| with_threads(threads, || Mixing::new(&state).products(&shorts(&moves)));
+        let moves = moves(20_000, 16);
+        let run = |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&shorts(&moves)));
         let one = run(1);
         assert!(one == run(2) && one == run(4));
     }

@@ -24,6 +24,7 @@ mod selection;
 mod shared_rows;
 mod simd;
 mod size;
+mod state;
 pub mod sweep;
 mod transposed;
 mod weights;
@@ -38,6 +39,8 @@ pub use selection::Selection;
 pub use shared_rows::SharedRows;
 pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
 pub use size::largest;
+pub(crate) use state::Stored;
+pub use state::{State, StateMut, StateRef};
 pub use weights::PackedWeights;
 
 #[cfg(test)]

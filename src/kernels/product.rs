@@ -5,14 +5,14 @@ use super::PackedWeights;
 use super::simd::Lanes;
 use crate::dense::{LINE, Line};
 
-/// Gathered rows times `PANELS` panels of the weights, added to `sums`.
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`. Meanwhile so many lines from some addresses on are fetched.
 #[inline(always)]
 pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
     gathered: &[Line],
     per_row: usize,
     weights: &PackedWeights,
     panel: usize,
-    fetched: &[usize],
+    (fetched, fetched_lines): (&[usize], usize),
     mut sums: [[L; PANELS]; ROWS],
 ) -> [[L; PANELS]; ROWS] {
     let panels: [&[Line]; PANELS] = std::array::from_fn(|offset| weights.panel(panel + offset));
@@ -21,7 +21,7 @@ pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
         let first = block * LINE;
         let end = weights.inner().min(first + LINE);
         let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);
-        for &address in fetched {
+        for &address in if block < fetched_lines { fetched } else { &[] } {
             // An address to fetch, never one to read.
             L::prefetch(std::ptr::without_provenance::<Line>(address).wrapping_add(block));
         }

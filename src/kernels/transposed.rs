@@ -280,7 +280,7 @@ impl Band<'_> {
             let mut sums = load::<L, ROWS, PANELS>(band, self.per_row, count);
             for slice in self.slices {
                 let left = &slice.left[(self.first + first) * SLICE_LINES..][..ROWS * SLICE_LINES];
-                sums = product::<L, ROWS, PANELS>(left, SLICE_LINES, &slice.right, panel, &[], sums);
+                sums = product::<L, ROWS, PANELS>(left, SLICE_LINES, &slice.right, panel, (&[], 0), sums);
             }
             store(sums, band, self.per_row, count);
         }

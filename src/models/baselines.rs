@@ -45,6 +45,7 @@ pub(super) fn label_propagation(config: &ModelConfig, facts: &Facts) -> ModelCon
         pooling: PoolingName::None,
         normalise_state: false,
         dropout: 0.0,
+        feature_dropout: 0.0,
         readout: config::Readout::None,
         ..config.clone()
     }
@@ -97,7 +98,8 @@ pub(super) fn layers(
             width,
             relations: facts.relations.clone(),
         };
-        let dropout = named_dropout(config, seed, &format!("layer{layer}.dropout")).filter(|_| !is_steady);
+        let dropout =
+            named_dropout(config.dropout, seed, &format!("layer{layer}.dropout")).filter(|_| !is_steady);
         let mut place = |more: Vec<Slot>| {
             let start = slots.len();
             slots.extend(more);
@@ -132,8 +134,9 @@ pub(super) fn layers(
     Ok(layers)
 }
 
-fn named_dropout(config: &ModelConfig, seed: u64, name: &str) -> Option<Dropout> {
-    Dropout::named(config.dropout, seed, name).ok().filter(|_| config.dropout > 0.0)
+/// None where nothing is dropped.
+pub(super) fn named_dropout(rate: f64, seed: u64, name: &str) -> Option<Dropout> {
+    Dropout::named(rate, seed, name).ok().filter(|_| rate > 0.0)
 }
 
 /// What a layer does with its input term.
@@ -156,7 +159,7 @@ fn body(
             if !width.is_multiple_of(heads) {
                 return Err(ModelError::Heads { width, heads });
             }
-            let dropout = named_dropout(config, seed, &format!("layer{layer}.attention"));
+            let dropout = named_dropout(config.dropout, seed, &format!("layer{layer}.attention"));
             ExplicitShape::Attention(Attention { heads, width, activation, dropout })
         }
         ModelKind::Sse => {
@@ -165,7 +168,8 @@ fn body(
         }
         ModelKind::Gcnii => {
             let name = |step: usize| format!("layer{layer}.step{step}.dropout");
-            let dropout = (1..=config.depth).filter_map(|step| named_dropout(config, seed, &name(step)));
+            let dropout =
+                (1..=config.depth).filter_map(|step| named_dropout(config.dropout, seed, &name(step)));
             ExplicitShape::Gcnii(Gcnii {
                 depth: config.depth,
                 alpha: config.gcnii_alpha,

@@ -205,7 +205,8 @@ impl Ignn {
         let layers: Vec<LayerShape> = match config.kind {
             ModelKind::Ignn => {
                 let each = 0..config.state.len();
-                each.map(|layer| layer_shape(config, facts, layer, &mut slots)).collect::<Result<_, _>>()?
+                each.map(|layer| layer_shape(config, facts, layer, seed, &mut slots))
+                    .collect::<Result<_, _>>()?
             }
             _ => baselines::layers(config, facts, pooling.is_some(), seed, &mut slots)?,
         };
@@ -394,6 +395,7 @@ fn layer_shape(
     config: &ModelConfig,
     facts: &Facts,
     layer: usize,
+    seed: u64,
     slots: &mut Vec<Slot>,
 ) -> Result<LayerShape, ModelError> {
     let (layers, width) = (config.state.len(), config.state[layer]);
@@ -446,13 +448,14 @@ fn layer_shape(
     let norm_place = skip.end..place(norm_slots);
     let at = Places { weights, input: input_place, skip, norm: norm_place };
     let activation = config.phi(activation);
+    let dropout = baselines::named_dropout(config.feature_dropout, seed, "layer0.dropout");
     Ok(LayerShape {
         input,
         activation,
         between,
         norm,
         body: BodyShape::Equilibrium,
-        dropout: None,
+        dropout: if layer == 0 { dropout } else { None },
         kappas,
         at,
     })

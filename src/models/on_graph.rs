@@ -100,7 +100,12 @@ impl<'g> OnGraph<'g> {
     /// On all nodes that the operators connect. With `trains`, memory for gradients.
     pub fn new(model: &Ignn, operators: &'g Operators<'g>, features: Features, trains: bool) -> Self {
         let first = &model.layers[0];
-        let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
+        let input = Input::new(
+            operators,
+            features,
+            first.input.clone(),
+            first.between.is_some() || first.dropout.is_some(),
+        );
         Self::with_input(model, operators, input, trains)
     }
 

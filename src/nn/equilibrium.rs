@@ -134,13 +134,13 @@ impl<'g> Equilibrium<'g> {
         (self.searches, self.falls_back) = (false, false);
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; acceleration of this depth
-    /// included, 0 for none.
-    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, depth: usize) -> u64 {
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; so many short matrices of solves
+    /// ([`SolveParams::shorts`]) included.
+    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, shorts: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
-        let workspace = Workspace::bytes(nodes as usize, width as usize, false, depth);
+        let workspace = Workspace::bytes(nodes as usize, width as usize, false, shorts);
         // And two vectors of the norm for each direction.
         let fixed =
             matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8));

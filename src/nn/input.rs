@@ -109,22 +109,21 @@ impl<'g> Input<'g> {
     /// entries count again. Skips see them all.
     ///
     /// # Panics
-    /// For maps that gather: what they gathered was summed before any entry could be dropped.
+    /// For dense features that are gathered and were not kept as they are.
     pub fn drop_entries(&mut self, mask: Option<(Mask, &[u32])>) {
-        self.dropped = mask.map(|(mask, ids)| {
-            assert_eq!(self.shape.gathered(), 0, "entries of a node's own features");
-            match &self.source {
-                Source::Dense { prepared, .. } => {
-                    let mut kept = prepared.clone();
-                    mask.apply(ids, kept.view_mut());
-                    Dropped::Dense(kept)
-                }
-                Source::Sparse { rows, transposed, .. } => Dropped::Sparse {
-                    rows: rows.masked(|node, column| mask.at(ids[node].into(), column)),
-                    transposed: transposed.masked(|column, node| mask.at(ids[node].into(), column)),
-                },
-                Source::Learned => Dropped::Learned(mask, ids.to_vec()),
+        self.dropped = mask.map(|(mask, ids)| match &self.source {
+            Source::Dense { prepared, own } => {
+                let is_own = self.shape.gathered() == 0;
+                let u = own.as_ref().or(is_own.then_some(prepared)).expect("features that were kept");
+                let mut kept = u.clone();
+                mask.apply(ids, kept.view_mut());
+                Dropped::Dense(prepare(self.operators, &kept, &self.shape).unwrap_or(kept))
             }
+            Source::Sparse { rows, transposed, .. } => Dropped::Sparse {
+                rows: rows.masked(|node, column| mask.at(ids[node].into(), column)),
+                transposed: transposed.masked(|column, node| mask.at(ids[node].into(), column)),
+            },
+            Source::Learned => Dropped::Learned(mask, ids.to_vec()),
         });
     }
 
@@ -168,10 +167,17 @@ impl<'g> Input<'g> {
                 }
             }
             Source::Learned => {
-                gather(0, values[0], b);
+                let mut kept = None;
+                if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
+                    let kept = kept.insert(Matrix::zeros(b.rows(), b.cols()));
+                    elementwise::copy(values[0], kept.view_mut());
+                    mask.apply(ids, kept.view_mut());
+                }
+                let table = kept.as_ref().map_or(values[0], Matrix::view);
+                gather(0, table, b);
                 for relation in 1..gathered {
                     let mut sum = Matrix::zeros(b.rows(), b.cols());
-                    gather(relation, values[0], &mut sum);
+                    gather(relation, table, &mut sum);
                     elementwise::add(sum.view(), b.view_mut());
                 }
             }
@@ -221,12 +227,7 @@ impl<'g> Input<'g> {
                     elementwise::copy(by_columns.gradient(table.view()).view(), gradient.reborrow());
                 }
             }
-            Source::Learned if gathered == 0 => {
-                elementwise::copy(g, gradients[0].reborrow());
-                if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
-                    mask.apply(ids, gradients[0].reborrow());
-                }
-            }
+            Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
             Source::Learned => {
                 gather(0, gradients[0].reborrow());
                 for relation in 1..gathered {
@@ -235,6 +236,9 @@ impl<'g> Input<'g> {
                     elementwise::add(sum.view(), gradients[0].reborrow());
                 }
             }
+        }
+        if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
+            mask.apply(ids, gradients[0].reborrow());
         }
     }
 

@@ -15,6 +15,7 @@
 //! them nearly span, newest first, are left out. Products are summed in a fixed order: the same bits on any number of threads.
 
 use crate::dense::{F16, Matrix};
+use crate::kernels::Stored;
 use crate::kernels::mixing::{self, Mixing, Products, STEPS, Short};
 
 /// Default of [`super::SolveParams::depth`]: sweeps that are looked back on.
@@ -85,15 +86,15 @@ impl History {
         self.since >= PERIOD && self.steps.len() > 1
     }
 
-    /// Writes a proposal, from the state that the last sweep wrote; `false` where the small system gives none. `jump` is the place of a short
-    /// matrix that is free.
-    pub fn propose(
+    /// Writes a proposal, from the state that the last sweep wrote, both with their units; `false` where the small system gives none.
+    /// Last a short matrix that is free, and its place.
+    pub fn propose<E: Stored>(
         &mut self,
         mixing: &Mixing,
-        from: &Matrix,
-        to: &mut Matrix,
-        shorts: &mut [Matrix<F16>],
-        jump: usize,
+        from: (&Matrix<E>, f32),
+        to: (&mut Matrix<E>, f32),
+        shorts: &[Matrix<F16>],
+        (jump, jumped): (usize, &mut Matrix<F16>),
     ) -> bool {
         self.since = 0;
         let of = |place: (usize, f32)| Short { matrix: &shorts[place.0], unit: place.1 };
@@ -107,13 +108,11 @@ impl History {
         }
         let size: f64 = parts.iter().map(|(place, factor)| f64::from(place.1) * factor.abs()).sum();
         let unit = mixing::unit(size as f32);
-        let mut made = std::mem::replace(&mut shorts[jump], Matrix::blank(0, 0));
         let parts: Vec<(&Matrix<F16>, f32)> = parts
             .iter()
             .map(|(place, factor)| (&shorts[place.0], (f64::from(place.1) * factor) as f32))
             .collect();
-        mixing.mix(from, &parts, to, &mut made, unit);
-        shorts[jump] = made;
+        mixing.mix(from, &parts, to, (jumped, unit));
         if let Some(last) = self.steps.last_mut() {
             last.jump = Some((jump, unit));
         }
@@ -191,7 +190,7 @@ mod tests {
         let mut state = Matrix::zeros(4, 1);
         let mut shorts: Vec<Matrix<F16>> = Vec::new();
         let mut history = History::new(5);
-        let mixing = Mixing::new(&state);
+        let mixing = Mixing::new(4, 1);
         let off = |state: &Matrix| {
             let off = |(i, d): (usize, &f32)| (state.row(i)[0] - 1.0 / (1.0 - d)).abs();
             diagonal.iter().enumerate().map(off).fold(0.0, f32::max)
@@ -207,9 +206,11 @@ mod tests {
                 state = next;
             }
             let mut to = Matrix::zeros(4, 1);
-            shorts.push(Matrix::blank(4, 1));
-            let jump = shorts.len() - 1;
-            assert!(history.is_due() && history.propose(&mixing, &state, &mut to, &mut shorts, jump));
+            let mut jump = Matrix::blank(4, 1);
+            let (from, made) = ((&state, 1.0), (&mut to, 1.0));
+            let place = (shorts.len(), &mut jump);
+            assert!(history.is_due() && history.propose(&mixing, from, made, &shorts, place));
+            shorts.push(jump);
             state = to;
             assert!(off(&state) < least, "{} {least}", off(&state));
         }
@@ -218,7 +219,7 @@ mod tests {
     #[test]
     fn systems_without_a_solution_give_nothing_or_the_last_state() {
         let still = Matrix::blank(3, 2);
-        let mixing = Mixing::new(&Matrix::zeros(3, 2));
+        let mixing = Mixing::new(3, 2);
         let moves = [Short { matrix: &still, unit: 1.0 }; 2];
         assert_eq!(factors(&mixing.products(&moves), 2), None);
         // Moves that are multiples of each other: one direction is used, the others left out.

@@ -23,12 +23,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::anderson::DEPTH;
+use super::anderson::{self, DEPTH};
 use super::certificate::{Certificate, ErrorBound};
 use super::error::{SolveError, blame};
 use super::method::{Choice, Method};
 use super::walk::Walk;
-use super::workspace::Workspace;
+use super::workspace::{Place, Workspace};
 use crate::dense::Matrix;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Sweep};
@@ -64,10 +64,24 @@ pub struct SolveParams {
     pub method: Method,
     /// Sweeps that acceleration looks back on, at most [`super::anderson::MAX_DEPTH`].
     pub depth: usize,
+    /// How states on the way are stored.
+    pub storage: Storage,
     /// Part of the first sweep's residual that is good enough, where that is more than the tolerance; 0 for none. From a warm
     /// start the first residual tells how far the solution has moved: what is left of it need not be smaller than what the next
     /// move will be.
     pub follow: f64,
+}
+
+/// How states on the way to an equilibrium are stored. Arithmetic is in 32 bits, and so is the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// In 32 bits.
+    #[default]
+    F32,
+    /// In 16 bits with a unit (binary16: 11 bits of precision), where a certificate holds, residuals are relative to the whole
+    /// state and no rows are passed over; from a residual of 1e-3 or the tolerance on in 32 bits. Half the bytes that sweeps gather, write and
+    /// keep. Residual and certificate are those of a last sweep in 32 bits: rounding on the way is no part of the error.
+    F16,
 }
 
 /// What a residual is relative to.
@@ -93,12 +107,22 @@ impl Default for SolveParams {
             measure: Measure::default(),
             method: Method::default(),
             depth: DEPTH,
+            storage: Storage::default(),
             follow: 0.0,
         }
     }
 }
 
 impl SolveParams {
+    /// Matrices of 16 bits that a solve may take, of the state's shape.
+    pub fn shorts(&self) -> usize {
+        let depth = match self.method {
+            Method::Plain | Method::Active | Method::Ordered => 0,
+            Method::Auto | Method::Anderson => self.depth,
+        };
+        anderson::shorts(depth) + if self.storage == Storage::F16 { 2 } else { 0 }
+    }
+
     /// The residual to reach, given that of the first sweep.
     fn target(&self, first: f64) -> f64 {
         self.tolerance.max((self.follow * first).min(LOOSEST))
@@ -213,7 +237,9 @@ impl Solve<'_> {
         let mut walk = Walk::new(workspace, certificate.is_some(), self.params);
         let ended = self.iterate(certificate, &mut walk, workspace);
         let choice = walk.end(workspace, self.sweep.input.rows());
-        *state = workspace.buffers.swap_remove(walk.at);
+        // One in 16 bits is left behind by a solve that failed only.
+        let at = if let Place::Full(at) = walk.at { at } else { workspace.buffers.len() - 1 };
+        *state = workspace.buffers.swap_remove(at);
         let stopped = ended?;
         let activation = match self.direction {
             Direction::Forward(activation) => Some(activation),
@@ -249,18 +275,25 @@ impl Solve<'_> {
         let mut since = 0;
         while walk.sweeps < self.params.max_sweeps {
             walk.propose(workspace);
-            let (to, short) = walk.target(workspace);
             let is_last =
                 walk.sweeps + 1 == self.params.max_sweeps || (since + 1 >= self.params.patience && !by_row);
-            let (from, next, moves) = workspace.for_sweep(walk.at, to, short);
-            let beside = walk.beside(to, moves, is_last);
-            let change = self.sweep.step(self.direction, norm, beside, from.view(), next.view_mut());
+            let (to, short) = walk.target(workspace, is_last);
+            let mut next = workspace.take(to);
+            let mut moves = short.map(|at| (at, workspace.take_short(at)));
+            let from = workspace.state(walk.at);
+            let rows = from.rows();
+            let beside = walk.beside(to, moves.as_mut().map(|moves| &mut moves.1), is_last);
+            let change = self.sweep.step(self.direction, norm, beside, from, next.view_mut());
+            workspace.put(to, next);
+            if let Some((at, moves)) = moves {
+                workspace.shorts[at] = moves;
+            }
             walk.sweeps += 1;
             walk.rows += change.rows;
             if !change.finite {
-                return Err(blame(self.sweep, self.direction.name(), walk.sweeps, Some(from.view())));
+                let read = workspace.state(walk.at).full();
+                return Err(blame(self.sweep, self.direction.name(), walk.sweeps, read));
             }
-            let rows = from.rows();
             let is_full = change.rows == rows as u64;
             let change = walk.whole(change, is_full);
             norm.rows = norm.rows.map(|_| walk.faded());
@@ -276,7 +309,7 @@ impl Solve<'_> {
             since = if better { 0 } else { since + 1 };
             if better && certificate.is_none() {
                 // It was read: the residual is that of this state, not of the one written.
-                walk.best = Some((walk.at, residual));
+                walk.best = walk.at_full().map(|at| (at, residual));
             }
             walk.took(to, residual, measure, change.moved as f64 / rows as f64);
             if walk.has_arrived(is_full) {

@@ -71,17 +71,24 @@ pub struct Choice {
     pub rate: f64,
     /// States that were proposed.
     pub proposals: usize,
+    /// Sweeps that left their result in 16 bits.
+    pub short_sweeps: usize,
 }
 
 impl Choice {
     /// One that was asked for.
     pub fn asked(method: Used) -> Self {
-        Self { method, why: Why::Asked, rate: 0.0, proposals: 0 }
+        Self { method, why: Why::Asked, rate: 0.0, proposals: 0, short_sweeps: 0 }
     }
 
     /// Of two solves: the one that did more than sweep, proposals of both.
     pub fn together(self, other: Self) -> Self {
         let first = if self.method == Used::Plain { other } else { self };
-        Self { proposals: self.proposals + other.proposals, rate: self.rate.max(other.rate), ..first }
+        Self {
+            proposals: self.proposals + other.proposals,
+            short_sweeps: self.short_sweeps + other.short_sweeps,
+            rate: self.rate.max(other.rate),
+            ..first
+        }
     }
 }

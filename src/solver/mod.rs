@@ -40,7 +40,7 @@ pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
 pub use error::SolveError;
-pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
+pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped, Storage};
 pub use graph_radii::graph_radii;
 pub use method::{Choice, Method, Used, Why};
 pub use posedness::{Condition, Posedness, Rescaling};

@@ -2,13 +2,13 @@
 //! It decides; sweeps, residuals and the end are `fixed_point`'s.
 
 use super::anderson::History;
-use super::fixed_point::{FADED, Measure, SolveParams};
+use super::fixed_point::{FADED, Measure, SolveParams, Storage};
 use super::method::{Choice, Method, Used, Why};
-use super::workspace::Workspace;
+use super::workspace::{Place, Workspace};
 use crate::dense::{F16, Matrix};
-use crate::kernels::Change;
 use crate::kernels::mixing::unit;
 use crate::kernels::sweep::{Activity, Beside, Moves, Threshold};
+use crate::kernels::{Change, State};
 
 /// At the rate of its sweeps a solve with more than so many to go is accelerated.
 const FEW: f64 = 8.0;
@@ -25,10 +25,17 @@ const SHARE: f64 = 0.1;
 /// Where that turns out to have been too much it is cut to this part of itself.
 const CUT: f64 = 0.25;
 
+/// Rounding to 11 bits moves a state by a part of 2^-12 at most: with residuals below some times that a solve goes on in 32 bits.
+const ROUGH: f64 = 1.0 / 1024.0;
+/// The same while proposals are made, which are differences of rounded states: at 2^-8 some solves took half as many sweeps more.
+const ROUGH_MIXED: f64 = 1.0 / 128.0;
+/// So it does after so many sweeps without a smaller residual.
+const STUCK: usize = 4;
+
 /// Which buffer holds the state, which rows still move, and what acceleration remembers.
 pub(super) struct Walk {
-    /// The buffer of the newest state that a sweep wrote, or that was proposed.
-    pub at: usize,
+    /// The newest state that a sweep wrote, or that was proposed.
+    pub at: Place,
     pub sweeps: usize,
     /// Rows that were computed.
     pub rows: u64,
@@ -62,7 +69,10 @@ pub(super) struct Walk {
     /// Whether it does.
     skips: bool,
     /// What the last sweep read and wrote.
-    last: Option<(usize, usize)>,
+    last: Option<(Place, Place)>,
+    /// Whether states are stored in 16 bits, and sweeps since the residual fell.
+    is_short: bool,
+    stuck: usize,
     /// Whether the next sweep tells if the rows that were passed over could be.
     verifies: bool,
 }
@@ -76,7 +86,7 @@ impl Walk {
         };
         let passes_over = is_certified && matches!(params.method, Method::Auto | Method::Active);
         Self {
-            at: workspace.buffers.len() - 1,
+            at: Place::Full(workspace.buffers.len() - 1),
             sweeps: 0,
             rows: 0,
             residual: f64::INFINITY,
@@ -98,6 +108,11 @@ impl Walk {
             share: SHARE,
             skips: params.method == Method::Active,
             last: None,
+            is_short: params.storage == Storage::F16
+                && is_certified
+                && params.measure == Measure::State
+                && params.method != Method::Active,
+            stuck: 0,
             verifies: false,
         }
     }
@@ -116,11 +131,34 @@ impl Walk {
     /// Goes to a proposal, where it is time for one and there is one.
     pub fn propose(&mut self, workspace: &mut Workspace) {
         let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
-        let best = self.best.map(|best| best.0);
-        let to = workspace.free(|buffer| buffer == self.at || Some(buffer) == best);
-        let jump = workspace.free_short(|short| history.uses(short));
-        let (mixing, from, proposal, shorts) = workspace.for_mixing(self.at, to);
-        if history.propose(mixing, from, proposal, shorts, jump) {
+        let (mixing, from, best) = (workspace.take_mixing(), self.at, self.best.map(|best| best.0));
+        let to = match from {
+            Place::Full(_) => {
+                Place::Full(workspace.free(|buffer| from.is_full(buffer) || Some(buffer) == best))
+            }
+            Place::Short(..) => {
+                let is_used = |short: usize| from.is_short(short) || history.uses(short);
+                Place::Short(workspace.free_short(is_used), unit(self.size))
+            }
+        };
+        let is_used = |short: usize| from.is_short(short) || to.is_short(short) || history.uses(short);
+        let jump = workspace.free_short(is_used);
+        let (mut proposal, mut jumped) = (workspace.take(to), workspace.take_short(jump));
+        let (shorts, jumped_to) = (&workspace.shorts, (jump, &mut jumped));
+        let is_made = match (from, &mut proposal) {
+            (Place::Full(at), State::Full(to)) => {
+                let from = (&workspace.buffers[at], 1.0);
+                history.propose(&mixing, from, (to, 1.0), shorts, jumped_to)
+            }
+            (Place::Short(at, unit), State::Short(to, to_unit)) => {
+                history.propose(&mixing, (&shorts[at], unit), (to, *to_unit), shorts, jumped_to)
+            }
+            _ => unreachable!("a proposal is stored as what it is made from"),
+        };
+        workspace.shorts[jump] = jumped;
+        workspace.put(to, proposal);
+        workspace.mixing = Some(mixing);
+        if is_made {
             self.at = to;
             self.choice.proposals += 1;
         } else {
@@ -128,27 +166,42 @@ impl Walk {
         }
     }
 
-    /// A buffer for the next sweep to write to, the state before this one where that is free; and where to keep what it moves.
-    pub fn target(&mut self, workspace: &mut Workspace) -> (usize, Option<usize>) {
-        // How large moves will be is told by those before.
-        self.kept = self.history.as_mut().filter(|_| self.sweeps > 0).map(|history| {
+    /// Where the next sweep is to write, the state before this one where that is free; and where to keep what it moves. The last sweep before
+    /// an end writes 32 bits, and so does the first, which tells the unit of others.
+    pub fn target(&mut self, workspace: &mut Workspace, is_last: bool) -> (Place, Option<usize>) {
+        if let Some(history) = &mut self.history {
             history.make_room();
-            (workspace.free_short(|short| history.uses(short)), unit(self.largest))
-        });
+        }
+        let (at, history) = (self.at, &self.history);
+        let is_kept = |short: usize| history.as_ref().is_some_and(|history| history.uses(short));
         let best = self.best.map(|best| best.0);
-        let is_used = |buffer: usize| buffer == self.at || Some(buffer) == best;
+        let is_used = |buffer: usize| at.is_full(buffer) || Some(buffer) == best;
         let to = match self.last {
-            Some((before, _)) if !is_used(before) => before,
-            _ => workspace.free(is_used),
+            _ if self.is_short && self.sweeps > 0 && !is_last => {
+                let free = workspace.free_short(|short| at.is_short(short) || is_kept(short));
+                Place::Short(free, unit(self.size))
+            }
+            Some((Place::Full(before), _)) if !is_used(before) => Place::Full(before),
+            _ => Place::Full(workspace.free(is_used)),
         };
+        // How large moves will be is told by those before.
+        self.kept = history.is_some().then_some(self.sweeps).filter(|sweeps| *sweeps > 0).map(|_| {
+            let is_used = |short: usize| at.is_short(short) || to.is_short(short) || is_kept(short);
+            (workspace.free_short(is_used), unit(self.largest))
+        });
         (to, self.kept.map(|kept| kept.0))
+    }
+
+    /// The buffer of a state in 32 bits.
+    pub fn at_full(&self) -> Option<usize> {
+        if let Place::Full(at) = self.at { Some(at) } else { None }
     }
 
     /// What the next sweep keeps beside its result: its moves where there is a matrix for them, or which rows move. The last
     /// sweep before an end takes all rows.
     pub fn beside<'a>(
         &'a mut self,
-        to: usize,
+        to: Place,
         moves: Option<&'a mut Matrix<F16>>,
         is_last: bool,
     ) -> Beside<'a> {
@@ -161,7 +214,10 @@ impl Walk {
     }
 
     /// Which rows the next sweep computes; none for all.
-    fn activity(&mut self, to: usize, is_last: bool) -> Option<&mut Activity> {
+    fn activity(&mut self, to: Place, is_last: bool) -> Option<&mut Activity> {
+        if !matches!((self.at, to), (Place::Full(_), Place::Full(_))) {
+            return None;
+        }
         let continues = self.last == Some((to, self.at));
         let activity = self.activity.as_mut().filter(|_| self.history.is_none())?;
         activity.takes_all |= !continues || !self.skips || self.verifies || is_last;
@@ -192,18 +248,23 @@ impl Walk {
             self.share *= CUT;
         }
         self.verifies = is_small && !is_full;
-        is_small && is_full
+        is_small && is_full && self.at_full().is_some()
     }
 
-    /// A sweep wrote a buffer, `moving` the part of the rows that count as moved: goes there, and decides how to go on.
-    pub fn took(&mut self, to: usize, residual: f64, measure: f32, moving: f64) {
+    /// A sweep wrote a state, `moving` the part of the rows that count as moved: goes there, and decides how to go on.
+    pub fn took(&mut self, to: Place, residual: f64, measure: f32, moving: f64) {
         let rate = residual / self.residual;
         // Of a wave that travels nobody knows how far.
         let to_go = if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
-        let can_skip = self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
+        let is_watched = matches!((self.at, to), (Place::Full(_), Place::Full(_)));
+        let can_skip = is_watched && self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
         let is_quiet = can_skip && moving < QUIET;
         self.skips |= self.sweeps > 1 && is_quiet && to_go > LEAST;
         let is_falling = measure < self.least;
+        self.choice.short_sweeps += usize::from(matches!(to, Place::Short(..)));
+        self.stuck = if is_falling { 0 } else { self.stuck + 1 };
+        let rough = if self.history.is_some() { ROUGH_MIXED } else { ROUGH };
+        self.is_short &= residual > self.tolerance.max(rough) && self.stuck < STUCK;
         self.least = self.least.min(measure);
         self.residual = residual;
         match &mut self.history {
@@ -260,7 +321,7 @@ impl Walk {
     /// Of a solve without certificate that did not converge, the best state is the result.
     pub fn back_to_best(&mut self) {
         if let Some((at, residual)) = self.best {
-            (self.at, self.residual) = (at, residual);
+            (self.at, self.residual) = (Place::Full(at), residual);
         }
     }
 }

@@ -4,10 +4,31 @@
 //!
 //! The first buffers are made at once, those of acceleration when a solve turns out to be slow; all are kept from then on.
 
-use super::anderson;
 use crate::dense::{F16, Matrix, stride};
 use crate::kernels::mixing::Mixing;
 use crate::kernels::sweep::Activity;
+use crate::kernels::{State, StateRef};
+
+/// Where a state is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    /// Among those of 32 bits.
+    Full(usize),
+    /// Among those of 16 bits, with its unit.
+    Short(usize, f32),
+}
+
+impl Place {
+    /// Whether it is this one of 32 bits.
+    pub fn is_full(self, at: usize) -> bool {
+        self == Self::Full(at)
+    }
+
+    /// Whether it is this one of 16 bits.
+    pub fn is_short(self, at: usize) -> bool {
+        matches!(self, Self::Short(own, _) if own == at)
+    }
+}
 
 /// Buffers of the state's shape.
 #[derive(Debug)]
@@ -17,9 +38,10 @@ pub struct Workspace {
     keeps_best: bool,
     /// While a solve runs its state is among them, the last at first.
     pub(super) buffers: Vec<Matrix>,
-    /// Moves and jumps of acceleration.
-    shorts: Vec<Matrix<F16>>,
-    mixing: Option<Mixing>,
+    /// Moves and jumps of acceleration, and states of 16 bits.
+    pub(super) shorts: Vec<Matrix<F16>>,
+    /// Lent to a proposal while it is made.
+    pub(super) mixing: Option<Mixing>,
     /// Lent to a solve while it runs.
     activity: Option<Activity>,
 }
@@ -39,12 +61,13 @@ impl Workspace {
         }
     }
 
-    /// Bytes that [`Workspace::new`] takes, and acceleration of a depth (0 for none); the state itself comes on top.
-    pub fn bytes(rows: usize, cols: usize, keep_best: bool, depth: usize) -> u64 {
+    /// Bytes that [`Workspace::new`] takes, and so many short matrices ([`super::SolveParams::shorts`]); the state itself comes on top.
+    pub fn bytes(rows: usize, cols: usize, keep_best: bool, shorts: usize) -> u64 {
         let entries = (rows as u64).saturating_mul(stride(cols) as u64);
         let states = (1 + usize::from(keep_best)) * size_of::<f32>();
-        let moves = anderson::shorts(depth) * size_of::<F16>();
-        entries.saturating_mul((states + moves) as u64).saturating_add(Activity::bytes(rows))
+        entries
+            .saturating_mul((states + shorts * size_of::<F16>()) as u64)
+            .saturating_add(Activity::bytes(rows))
     }
 
     /// A matrix of the state's shape that is free between solves.
@@ -99,25 +122,37 @@ impl Workspace {
         })
     }
 
-    /// A buffer to read, another one to write, and a short matrix where one is named.
-    pub(super) fn for_sweep(
-        &mut self,
-        from: usize,
-        to: usize,
-        short: Option<usize>,
-    ) -> (&Matrix, &mut Matrix, Option<&mut Matrix<F16>>) {
-        let [from, to] = self.buffers.get_disjoint_mut([from, to]).expect("two buffers");
-        (from, to, short.map(|at| &mut self.shorts[at]))
+    /// A state to read.
+    pub(super) fn state(&self, place: Place) -> StateRef<'_> {
+        match place {
+            Place::Full(at) => StateRef::Full(self.buffers[at].view()),
+            Place::Short(at, unit) => StateRef::Short(self.shorts[at].view(), unit),
+        }
     }
 
-    /// A buffer to read, another one to write, all short matrices, and the arithmetic over them.
-    pub(super) fn for_mixing(
-        &mut self,
-        from: usize,
-        to: usize,
-    ) -> (&Mixing, &Matrix, &mut Matrix, &mut [Matrix<F16>]) {
-        let mixing = self.mixing.get_or_insert_with(|| Mixing::new(&self.buffers[from]));
-        let [from, to] = self.buffers.get_disjoint_mut([from, to]).expect("two buffers");
-        (mixing, from, to, &mut self.shorts)
+    /// A state to write, out of its place until it is put back.
+    pub(super) fn take(&mut self, place: Place) -> State {
+        match place {
+            Place::Full(at) => State::Full(std::mem::replace(&mut self.buffers[at], Matrix::zeros(0, 0))),
+            Place::Short(at, unit) => State::Short(self.take_short(at), unit),
+        }
+    }
+
+    pub(super) fn put(&mut self, place: Place, state: State) {
+        match (place, state) {
+            (Place::Full(at), State::Full(matrix)) => self.buffers[at] = matrix,
+            (Place::Short(at, _), State::Short(matrix, _)) => self.shorts[at] = matrix,
+            _ => unreachable!("a state goes back to its place"),
+        }
+    }
+
+    /// A short matrix to write, out of its place until it is put back.
+    pub(super) fn take_short(&mut self, at: usize) -> Matrix<F16> {
+        std::mem::replace(&mut self.shorts[at], Matrix::blank(0, 0))
+    }
+
+    /// The arithmetic over states and moves, to be given back.
+    pub(super) fn take_mixing(&mut self) -> Mixing {
+        self.mixing.take().unwrap_or_else(|| Mixing::new(self.rows, self.cols))
     }
 }

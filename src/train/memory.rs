@@ -51,7 +51,7 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     let (mut total, mut below) = (0u64, 0);
     for (at, &width) in widths.iter().enumerate() {
         let more = u64::from(model.skip) + u64::from(model.batch_norm);
-        let layer = Equilibrium::bytes(rows, width, true, config.solver.history());
+        let layer = Equilibrium::bytes(rows, width, true, config.forward().shorts());
         let input = match &manifest.features {
             _ if at > 0 => maps.saturating_mul(width * row(below)),
             _ if task.learns_features() => manifest.nodes.saturating_mul(row(width)),
@@ -60,9 +60,14 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
                 let held = match entry.nonzeros {
                     // Both ways, and the tables between them.
                     Some(nonzeros) => {
-                        nonzeros.saturating_mul(16).saturating_add(2 * manifest.nodes * row(width))
+                        let ways = if model.feature_dropout > 0.0 { 2 } else { 1 };
+                        nonzeros.saturating_mul(16 * ways).saturating_add(2 * manifest.nodes * row(width))
                     }
-                    None => Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(1 + maps),
+                    None => {
+                        // Dropped anew for each step.
+                        let drawn = if model.feature_dropout > 0.0 { 1 + maps } else { 0 };
+                        Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(1 + maps + drawn)
+                    }
                 };
                 total = total.saturating_add(held);
                 below = entry.columns;
@@ -120,7 +125,7 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     if config.model.kind == ModelKind::LabelPropagation {
         let classes = task.labels().classes().len() as u64;
         let table = rows.saturating_mul(row(classes)).saturating_mul(copies);
-        return Equilibrium::bytes(rows, classes, true, config.solver.history())
+        return Equilibrium::bytes(rows, classes, true, config.forward().shorts())
             .saturating_add(table)
             .saturating_add(passes(task, classes));
     }

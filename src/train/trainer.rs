@@ -279,15 +279,16 @@ impl<'g> Trainer<'g> {
         solves: &mut Solves,
     ) -> Result<Vec<(&'static str, PartRecord)>, TrainError> {
         let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
+        let steps_apart = self.steps_apart();
         let Self { model, ground, judge, config, .. } = self;
         let (parts, forward) = match ground {
-            Ground::One(_) if !is_evaluated && config.train.hide > 0.0 => (Vec::new(), 0.0),
+            Ground::One(_) if !is_evaluated && steps_apart => (Vec::new(), 0.0),
             Ground::One(one) => {
                 let solved = one.solve(model, config, Mode::Evaluation);
                 let solved = solved.map_err(|source| TrainError::Solve { epoch, source })?;
                 let operators = one.on.operators();
                 seconds.forward = clock.elapsed().as_secs_f64();
-                if config.train.hide > 0.0 && !is_last {
+                if steps_apart && !is_last {
                     solves.evaluation.push(solved);
                 } else {
                     solves.step(solved, operators.nodes(), operators.nonzeros());
@@ -322,6 +323,11 @@ impl<'g> Trainer<'g> {
         Ok(steps)
     }
 
+    /// Whether a step on one graph has a forward solve of its own: it hides or drops what an evaluation sees.
+    fn steps_apart(&self) -> bool {
+        self.model.trains_apart() || self.config.train.hide > 0.0
+    }
+
     fn step_on_one_graph(
         &mut self,
         backward: Option<Backward>,
@@ -330,10 +336,11 @@ impl<'g> Trainer<'g> {
     ) -> Result<Steps, TrainError> {
         let epoch = self.epoch;
         let wrong = |source| TrainError::Solve { epoch, source };
+        let steps_apart = self.steps_apart();
         let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
-        if model.trains_apart() || config.train.hide > 0.0 {
+        if steps_apart {
             let clock = Instant::now();
             let solved = one.solve_for_step(model, config, epoch).map_err(wrong)?;
             solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());

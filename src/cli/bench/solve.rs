@@ -10,7 +10,7 @@ use ignn::models::Mode;
 use ignn::nn::{Backward, Equilibrium};
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
-use ignn::solver::{Method, SolveInfo, SolveParams, Used, Workspace};
+use ignn::solver::{Method, SolveInfo, SolveParams, Storage, Used, Workspace};
 use ignn_ingest::Observer;
 use serde_json::json;
 
@@ -21,13 +21,15 @@ use crate::cli::{Outcome, Session};
 /// Solves of each kind.
 const REPEAT: u32 = 3;
 
-/// The methods, the one that the others are compared with first.
-const METHODS: [(&str, Method); 5] = [
-    ("plain", Method::Plain),
-    ("auto", Method::Auto),
-    ("anderson", Method::Anderson),
-    ("active", Method::Active),
-    ("ordered", Method::Ordered),
+/// The methods and how they store states, the one that the others are compared with first.
+const METHODS: [(&str, Method, Storage); 7] = [
+    ("plain", Method::Plain, Storage::F32),
+    ("auto", Method::Auto, Storage::F32),
+    ("anderson", Method::Anderson, Storage::F32),
+    ("active", Method::Active, Storage::F32),
+    ("ordered", Method::Ordered, Storage::F32),
+    ("plain, f16", Method::Plain, Storage::F16),
+    ("auto, f16", Method::Auto, Storage::F16),
 ];
 
 /// Sweeps, time and certified error of every solver on a trained model
@@ -36,7 +38,8 @@ const METHODS: [(&str, Method); 5] = [
 /// a right-hand side of random signs), all to the same tolerance, and reports sweeps, rows computed, best time, memory beyond
 /// the state, and the certified error. Methods take turns, so that what disturbs the machine disturbs all. Any two results
 /// must agree within their certified errors; where they do not, the exit code is 1. "ordered" differs from "plain" only on
-/// graphs in which no cycle passes through more than one node.
+/// graphs in which no cycle passes through more than one node; "f16" stores states on the way in 16 bits while these are enough, and the column of that name
+/// tells for how many sweeps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -100,8 +103,8 @@ impl Solve {
             }
             fill_signs(session.seed, &mut equilibrium.right);
             for (direction, params) in [("forward", params), ("adjoint", adjoint)] {
-                let solve = |equilibrium: &mut Equilibrium<'_>, method| {
-                    let params = SolveParams { method, ..params };
+                let solve = |equilibrium: &mut Equilibrium<'_>, method, storage| {
+                    let params = SolveParams { method, storage, ..params };
                     let start = Instant::now();
                     let info = if direction == "forward" {
                         clear(&mut equilibrium.state);
@@ -119,8 +122,8 @@ impl Solve {
                 let first = lines.len();
                 let mut plain: Option<(Matrix, SolveInfo)> = None;
                 for round in 0..=self.repeat {
-                    for (at, (name, method)) in METHODS.into_iter().enumerate() {
-                        let (info, _) = solve(equilibrium, method)?;
+                    for (at, (name, method, storage)) in METHODS.into_iter().enumerate() {
+                        let (info, _) = solve(equilibrium, method, storage)?;
                         if round > 0 {
                             let line: &mut Line = &mut lines[first + at];
                             line.best = line.best.min(info.seconds);
@@ -136,8 +139,13 @@ impl Solve {
                             }
                         };
                         let (rows, cols) = (found.rows(), found.cols());
-                        let depth = if info.choice.method == Used::Anderson { params.depth } else { 0 };
-                        let memory = Workspace::bytes(rows, cols, info.contraction.is_none(), depth);
+                        let is_mixed = info.choice.method == Used::Anderson;
+                        let took = SolveParams {
+                            method: if is_mixed { Method::Anderson } else { Method::Plain },
+                            storage: if info.choice.short_sweeps > 0 { storage } else { Storage::F32 },
+                            ..params
+                        };
+                        let memory = Workspace::bytes(rows, cols, info.contraction.is_none(), took.shorts());
                         let best = f64::INFINITY;
                         lines.push(Line {
                             layer,
@@ -185,7 +193,8 @@ impl Line {
 
 fn as_text(lines: &[Line]) -> String {
     let mut sheet = Sheet::columns(&[
-        "layer", "solve", "method", "took", "sweeps", "rows", "best", "of plain", "memory", "error", "agrees",
+        "layer", "solve", "method", "took", "sweeps", "f16", "rows", "best", "of plain", "memory", "error",
+        "agrees",
     ]);
     let mut plain = f64::NAN;
     for line in lines {
@@ -207,6 +216,7 @@ fn as_text(lines: &[Line]) -> String {
             line.method.into(),
             took,
             sweeps,
+            info.choice.short_sweeps.to_string(),
             quantity::count(info.row_updates),
             quantity::seconds(line.best),
             format!("{:.2}", line.best / plain),

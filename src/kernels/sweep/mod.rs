@@ -20,7 +20,9 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
-use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather, gradient};
+use super::{
+    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, StateMut, StateRef, gather, gradient,
+};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::{self, RowBlocks};
 pub use active::{Activity, Threshold};
@@ -158,7 +160,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Forward(activation), norm, Beside::Nothing, from, to)
+        self.step(Direction::Forward(activation), norm, Beside::Nothing, from.into(), to.into())
     }
 
     /// G' from G.
@@ -172,20 +174,20 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Adjoint(derivative), norm, Beside::Nothing, from, to)
+        self.step(Direction::Adjoint(derivative), norm, Beside::Nothing, from.into(), to.into())
     }
 
-    /// A sweep in a direction.
+    /// A sweep in a direction. The change is that from the state as it is read to the result before it is stored.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// Where shapes do not fit, or rows would be passed over of states that are not both in 32 bits.
     pub fn step(
         &self,
         direction: Direction<'_>,
         norm: Norm<'_>,
         beside: Beside<'_>,
-        from: MatrixRef<'_>,
-        to: MatrixMut<'_>,
+        from: StateRef<'_>,
+        to: StateMut<'_>,
     ) -> Change {
         let input = self.input;
         match direction {
@@ -264,15 +266,15 @@ impl Sweep<'_> {
         finish: impl Finish,
         norm: Norm<'_>,
         beside: Beside<'_>,
-        from: MatrixRef<'_>,
-        to: MatrixMut<'_>,
+        from: StateRef<'_>,
+        to: StateMut<'_>,
     ) -> Change {
         let shape = (to.rows(), to.cols());
         assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
-        let is_large = size_of_val(from.padded()) > LARGE;
+        let is_large = from.bytes() > LARGE;
         let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
         let activity = match beside {
             Beside::Activity(activity) => activity,
@@ -282,6 +284,7 @@ impl Sweep<'_> {
             }
             Beside::Nothing => return run(pass, self.terms, self.blocks, self.scratch, (to, None, None)),
         };
+        assert!(matches!((from, &to), (StateRef::Full(_), StateMut::Full(_))), "rows that can be copied");
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
         activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
         activity.takes_all |= activity.never_skips;
@@ -311,8 +314,9 @@ pub fn product(
     assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
-    let pass = Pass { terms: &[], plain, from, finish: AddBias { bias }, norm: None, is_large, watch: None };
-    run(pass, terms, blocks, scratch, (to, None, None));
+    let (from, finish) = (from.into(), AddBias { bias });
+    let pass = Pass { terms: &[], plain, from, finish, norm: None, is_large, watch: None };
+    run(pass, terms, blocks, scratch, (to.into(), None, None));
 }
 
 /// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from those that differ.
@@ -329,7 +333,10 @@ fn run<F: Finish>(
     let mut of_terms = tables.iter();
     let gathered = terms.iter().map(|term| {
         let table = term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
-        let (adjacency, from) = table.map_or((term.adjacency, pass.from), |(a, [_, rows])| (a, rows.view()));
+        let (adjacency, from) = match table {
+            Some((expand, [_, rows])) => (expand, rows.view().into()),
+            None => (term.adjacency, pass.from),
+        };
         Gathered { adjacency, weights: term.weights, from }
     });
     let gathered: Vec<_> = gathered.collect();
@@ -347,7 +354,7 @@ fn run<F: Finish>(
 }
 
 /// Rows of the result, their flags where they are watched, and what they moved by where that is kept.
-type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
+type Part<'a> = (StateMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
 
 fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
     let (first, second) = to.split_at(rows);
@@ -357,7 +364,7 @@ fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) 
 }
 
 /// Gathers the rows that differ, of every term whose rows repeat.
-fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
+fn fill(terms: &[Term<'_>], from: StateRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
     for (at, factors) in terms.iter().filter_map(|term| term.adjacency.factors()).enumerate() {
         let shapes = [factors.collect.0, factors.core.0].map(|a| (a.rows(), from.cols()));
         let made = || shapes.map(|(rows, cols)| Matrix::zeros(rows, cols));

@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use super::super::product::{product, store};
 use super::super::simd::{Isa, Kernel, Lanes};
-use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
+use super::super::state::Stored;
+use super::super::{AdjacencyRef, Change, Norm, PackedWeights, StateMut, StateRef, gather};
 use super::active::{Flags, Watch};
-use super::finish::{Finish, Maxima, clear_padding, line_row};
+use super::finish::{Finish, Maxima, clear_padding, state_row};
 use super::moves::Moves;
-use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
+use crate::dense::{F16, LINE, Line, MatrixMut};
 
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 96;
@@ -34,7 +35,7 @@ pub(super) struct Gathered<'a> {
     pub adjacency: AdjacencyRef<'a>,
     pub weights: &'a PackedWeights,
     /// The old state; of a relation whose rows repeat, those that differ.
-    pub from: MatrixRef<'a>,
+    pub from: StateRef<'a>,
 }
 
 /// What all blocks of a pass share.
@@ -43,7 +44,7 @@ pub(super) struct Pass<'a, F> {
     pub terms: &'a [Gathered<'a>],
     /// Multiplied without gathering.
     pub plain: Option<&'a PackedWeights>,
-    pub from: MatrixRef<'a>,
+    pub from: StateRef<'a>,
     pub finish: F,
     /// The norm of the change from `from`; `None` where the result is no later state of it.
     pub norm: Option<Norm<'a>>,
@@ -57,7 +58,7 @@ pub(super) struct Pass<'a, F> {
 pub(super) struct Block<'p, 'a, F> {
     pub pass: &'p Pass<'a, F>,
     pub rows: Range<usize>,
-    pub to: MatrixMut<'p>,
+    pub to: StateMut<'p>,
     /// Of the block's rows, where the pass watches them.
     pub flags: Option<Flags<'p>>,
     /// Where what they moved by is kept.
@@ -97,7 +98,7 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
                 self.scratch.list::<L, F>(pass);
             }
             let steps = count.div_ceil(ROWS) * panels.div_ceil(PANELS) * segments;
-            let mut fetch = Fetch { steps, due: 0, next: 0 };
+            let mut fetch = Fetch { steps, due: 0, next: 0, lines: fetched_lines(pass.from) };
             let mut panel = 0;
             while panel + PANELS <= panels {
                 self.multiply::<L, ROWS, PANELS>(count, panel, tile, &mut fetch);
@@ -138,7 +139,9 @@ impl<F: Finish> Block<'_, '_, F> {
             }
             flags.moved[at] = 0;
             if flags.differs[at] != 0 {
-                self.to.padded_row_mut(at).copy_from_slice(self.pass.from.padded_row(row));
+                if let (StateMut::Full(to), StateRef::Full(from)) = (&mut self.to, self.pass.from) {
+                    to.padded_row_mut(at).copy_from_slice(from.padded_row(row));
+                }
                 flags.differs[at] = 0;
             }
         }
@@ -163,9 +166,9 @@ impl<F: Finish> Block<'_, '_, F> {
                 let out = &mut out[first * per_row..];
                 gather::rows_until::<L>(&term.adjacency, term.from, range.clone(), end, out);
             }
-            if pass.plain.is_some() {
+            if let (Some(_), StateRef::Full(from)) = (pass.plain, pass.from) {
                 let out = &mut gathered[(pass.terms.len() * tile + first) * per_row..];
-                gather::copy(pass.from, range, out);
+                gather::copy(from, range, out);
             }
             first += run;
         }
@@ -191,7 +194,7 @@ impl<F: Finish> Block<'_, '_, F> {
             let at = first * per_row;
             for (weights, gathered) in weights.clone().zip(gathered.chunks_exact(tile * per_row)) {
                 let gathered = &gathered[at..at + ROWS * per_row];
-                let fetched = fetch.share(addresses);
+                let fetched = (fetch.share(addresses), fetch.lines);
                 sums = product::<L, ROWS, PANELS>(gathered, per_row, weights, panel, fetched, sums);
             }
             store(sums, &mut products[first * panels + panel..], panels, ROWS);
@@ -203,16 +206,15 @@ impl<F: Finish> Block<'_, '_, F> {
     #[inline(always)]
     fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) -> bool {
         let pass = self.pass;
-        let (cols, stride) = (self.to.cols(), self.to.stride());
+        let cols = self.to.cols();
         let panels = cols.div_ceil(LINE);
-        let Tile { products, inverse_v, .. } = &mut *self.scratch;
+        let Tile { products, inverse_v, old, .. } = &mut *self.scratch;
         let new = &mut products[at * panels..][..panels];
         pass.finish.row::<L>(row, new);
         clear_padding::<L>(new, cols);
         let mut has_moved = false;
         if let Some(norm) = pass.norm {
-            let mut narrow = [Line([0.0; LINE])];
-            let old = line_row(pass.from, row, &mut narrow);
+            let old = state_row::<L>(pass.from, row, old);
             maxima.note_in(&norm, row, old, new, inverse_v);
             if let (Some(watch), Some(flags)) = (pass.watch, &mut self.flags) {
                 has_moved = watch.has_moved::<L>(old, new);
@@ -224,21 +226,36 @@ impl<F: Finish> Block<'_, '_, F> {
             }
         }
         let row = row - self.rows.start;
-        if stride < LINE {
-            self.to.padded_row_mut(row).copy_from_slice(&new[0].0[..stride]);
-            return has_moved;
-        }
-        let out = &mut self.to.lines_mut()[row * panels..][..panels];
-        if pass.is_large {
-            for (new, out) in new.iter().zip(out) {
-                L::load(new).stream(out);
+        match &mut self.to {
+            StateMut::Full(to) if to.stride() < LINE => {
+                let to = to.padded_row_mut(row);
+                to.copy_from_slice(&new[0].0[..to.len()]);
             }
-        } else {
-            for (new, out) in new.iter().zip(out) {
-                L::load(new).store(out);
+            StateMut::Short(to, unit) if to.stride() < LINE => {
+                let to = to.padded_row_mut(row);
+                to.iter_mut().zip(&new[0].0).for_each(|(to, x)| *to = F16::new(x / *unit));
             }
+            StateMut::Full(to) => put::<L, f32>(new, None, to, row, pass.is_large),
+            StateMut::Short(to, unit) => put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large),
         }
         has_moved
+    }
+}
+
+/// Stores a row of whole lines, times a factor where there is one.
+#[inline(always)]
+fn put<L: Lanes, E: Stored>(
+    new: &[Line],
+    factor: Option<f32>,
+    to: &mut MatrixMut<'_, E>,
+    row: usize,
+    is_large: bool,
+) {
+    let out = &mut to.lines_mut()[row * new.len()..][..new.len()];
+    for (new, out) in new.iter().zip(out) {
+        let lanes = L::load(new);
+        let lanes = factor.map_or(lanes, |factor| lanes.mul(L::splat(factor)));
+        if is_large { E::stream(lanes, out) } else { E::store(lanes, out) }
     }
 }
 
@@ -251,6 +268,8 @@ pub(super) struct Tile {
     pub products: Vec<Line>,
     /// 1 / v of the norm.
     pub inverse_v: Vec<Line>,
+    /// A row of the old state, where it has to be widened.
+    old: Vec<Line>,
     /// Where the rows begin that the next tile reads.
     addresses: Vec<usize>,
     /// The rows of the tile, and of the next one.
@@ -267,14 +286,15 @@ impl Tile {
             gathered: vec![zero; rows * lines],
             products: vec![zero; rows * panels],
             inverse_v: vec![zero; panels],
-            addresses: Vec::with_capacity(FETCHED_LINES + 2 * LARGEST_TILE),
+            old: vec![zero; panels.max(1)],
+            addresses: Vec::with_capacity(2 * FETCHED_LINES + 4 * LARGEST_TILE),
             rows: Vec::with_capacity(LARGEST_TILE),
             coming: Vec::with_capacity(LARGEST_TILE),
         }
     }
 
     pub fn bytes(&self) -> usize {
-        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len();
+        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len() + self.old.len();
         lines * size_of::<Line>() + self.addresses.capacity() * size_of::<usize>()
     }
 
@@ -283,7 +303,8 @@ impl Tile {
     pub fn check(&self, gathered: usize, products: usize, panels: usize) {
         let is_enough = self.gathered.len() >= gathered
             && self.products.len() >= products
-            && self.inverse_v.len() >= panels;
+            && self.inverse_v.len() >= panels
+            && self.old.len() >= panels;
         assert!(is_enough, "a scratch made for these widths");
     }
 
@@ -292,9 +313,13 @@ impl Tile {
     fn list<L: Lanes, F: Finish>(&mut self, pass: &Pass<'_, F>) {
         let Self { addresses, coming, .. } = self;
         addresses.clear();
-        let largest = FETCHED_LINES / gather::lines_per_row(pass.from.cols());
-        let address = |matrix: MatrixRef<'_>, row: usize| {
-            matrix.padded().as_ptr().wrapping_add(row * matrix.stride()).addr()
+        let lines = fetched_lines(pass.from);
+        let largest = FETCHED_LINES / lines;
+        // A row of 32 bits beside those of 16 has two places.
+        let list = |addresses: &mut Vec<usize>, state: StateRef<'_>, row: usize| {
+            let (start, bytes) = state.place(row);
+            let step = lines * size_of::<Line>();
+            addresses.extend((0..bytes.max(1)).step_by(step).map(|at| start.wrapping_add(at)));
         };
         for term in pass.terms {
             for &row in coming.iter() {
@@ -302,7 +327,7 @@ impl Tile {
                     (term.adjacency.range(row as usize), term.adjacency.shift(row as usize));
                 let room = largest - addresses.len().min(largest);
                 for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
-                    addresses.push(address(term.from, neighbour.wrapping_sub(shift) as usize));
+                    list(addresses, term.from, neighbour.wrapping_sub(shift) as usize);
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
                     }
@@ -310,10 +335,16 @@ impl Tile {
             }
         }
         let old = (pass.norm.is_some() || pass.plain.is_some()).then_some(pass.from);
-        for matrix in [pass.finish.input(), old].into_iter().flatten() {
-            addresses.extend(coming.iter().map(|&row| address(matrix, row as usize)));
+        for state in [pass.finish.input().map(StateRef::Full), old].into_iter().flatten() {
+            coming.iter().for_each(|&row| list(addresses, state, row as usize));
         }
     }
+}
+
+/// Lines of a row of a state: what is fetched from each address.
+#[inline(always)]
+fn fetched_lines(state: StateRef<'_>) -> usize {
+    state.place(0).1.div_ceil(size_of::<Line>()).max(1)
 }
 
 /// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group and a panel.
@@ -326,6 +357,8 @@ struct Fetch {
     due: usize,
     /// The next row of the list.
     next: usize,
+    /// Lines from each address of the list on.
+    lines: usize,
 }
 
 impl Fetch {

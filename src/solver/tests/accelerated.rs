@@ -100,7 +100,9 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
             0 => Equation::large(&mut random),
             _ => slow(&mut random, 2000, Activation::Relu),
         };
-        let solve = |threads| with_threads(threads, || equation.forward(&with(Method::Anderson, 4)));
+        let storage = [Storage::F32, Storage::F16][round / 2 % 2];
+        let params = SolveParams { storage, ..with(Method::Anderson, 4) };
+        let solve = |threads| with_threads(threads, || equation.forward(&params));
         let first = solve(1);
         assert!(first.info.choice.proposals > 0);
         for threads in [2, 4] {
@@ -110,6 +112,71 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
                 |matrix: &Matrix| matrix.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&other.state), bits(&first.state));
         }
+    }
+}
+
+#[test]
+fn states_of_16_bits_on_the_way_end_where_others_do() {
+    let mut random = Random::new(76);
+    let (mut compared, mut short_sweeps) = (0, 0);
+    for round in 0..120 {
+        let mut equation = match round % 10 {
+            0 => Equation::large(&mut random),
+            1 => slow(&mut random, 60, Activation::Relu),
+            _ => Equation::random(&mut random, [0.9, 0.99][round % 2]),
+        };
+        // Numbers that 16 bits do not have, large and small.
+        let scale = [1.0, 1e6, 1e-9][round % 3];
+        for i in 0..equation.b.rows() {
+            equation.b.row_mut(i).iter_mut().for_each(|b| *b *= scale);
+        }
+        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| scale * random.sign() as f32);
+        let plain = equation.forward(&with(Method::Plain, 1));
+        let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
+        for method in [Method::Plain, Method::Auto, Method::Anderson] {
+            let params = SolveParams { storage: Storage::F16, ..with(method, 5) };
+            let forward = equation.forward(&params);
+            let adjoint = equation.adjoint(&plain.state, &r, &params);
+            for (plain, found) in [(&plain, &forward), (&back, &adjoint)] {
+                assert!(found.info.converged || !plain.info.converged, "{:?} {:?}", found.info, plain.info);
+                let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error) else {
+                    assert_eq!(found.info.choice.short_sweeps, 0, "nothing is certified");
+                    continue;
+                };
+                let distance = to_mat(&plain.state).distance(&to_mat(&found.state));
+                assert!(distance <= a.largest + b.largest, "{distance} {:?}", found.info);
+                let longest = plain.info.sweeps + plain.info.sweeps / 5 + 12;
+                assert!(found.info.sweeps <= longest, "{:?} {:?}", found.info, plain.info);
+                // The first sweep is in 32 bits, and so is the last.
+                assert!(found.info.choice.short_sweeps + 2 <= found.info.sweeps.max(2), "{:?}", found.info);
+                (compared, short_sweeps) = (compared + 1, short_sweeps + found.info.choice.short_sweeps);
+            }
+        }
+    }
+    assert!(compared > 400 && short_sweeps > 1000, "{compared} {short_sweeps}");
+}
+
+#[test]
+fn a_loose_solve_is_short_but_for_its_ends_and_others_are_not() {
+    let mut random = Random::new(77);
+    let equation = slow(&mut random, 400, Activation::Relu);
+    let params = SolveParams { storage: Storage::F16, tolerance: 2e-3, ..with(Method::Plain, 5) };
+    let full = equation.forward(&SolveParams { storage: Storage::F32, ..params });
+    let short = equation.forward(&params);
+    assert!(
+        short.info.converged && short.info.choice.short_sweeps + 2 == short.info.sweeps,
+        "{:?}",
+        short.info
+    );
+    assert!(short.info.sweeps.abs_diff(full.info.sweeps) <= 10, "{:?} {:?}", short.info, full.info);
+    // Cut off in the middle: the result is what a sweep in 32 bits wrote.
+    let cut = equation.forward(&SolveParams { max_sweeps: 7, ..params });
+    assert_eq!((cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped), (7, 5, Stopped::MaxSweeps));
+    // Rows by themselves, and rows that are passed over, need all bits.
+    for other in
+        [SolveParams { measure: Measure::Row, ..params }, SolveParams { method: Method::Active, ..params }]
+    {
+        assert_eq!(equation.forward(&other).info.choice.short_sweeps, 0);
     }
 }
 
@@ -138,11 +205,11 @@ fn the_history_takes_no_more_memory_than_told() {
         let equation = slow(&mut random, 200, Activation::Relu);
         equation.with_sweep(false, &equation.b, |sweep, certificate| {
             let (n, m) = (equation.b.rows(), equation.b.cols());
-            for keeps in [false, true] {
+            for (keeps, storage) in [(false, Storage::F32), (true, Storage::F32), (false, Storage::F16)] {
                 let (mut state, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, keeps));
                 // Without its certificate the best state is pinned as well.
                 let certificate = (!keeps).then_some(&certificate);
-                let params = with(Method::Anderson, depth);
+                let params = SolveParams { storage, ..with(Method::Anderson, depth) };
                 let info = fixed_point::solve(
                     sweep,
                     Direction::Forward(Activation::Relu),
@@ -153,7 +220,7 @@ fn the_history_takes_no_more_memory_than_told() {
                 );
                 assert!(info.unwrap().converged);
                 assert_eq!((state.rows(), state.cols()), (n, m));
-                let told = Workspace::bytes(n, m, keeps, depth);
+                let told = Workspace::bytes(n, m, keeps, params.shorts());
                 assert!(
                     workspace.held() <= told + 64 * 20,
                     "depth {depth}: {} above {told}",
