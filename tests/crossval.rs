@@ -94,6 +94,9 @@ fn folds_are_judged_and_the_directory_tells_all() {
     sandbox.ignn(&words("report run --out r.html")).fails_with(
         "run: a cross-validation (expected runs of `ignn train`): its figures are in run/crossval.json",
     );
+    // Features that are dropped are gathered anew for every batch.
+    let dropped = format!("crossval d {SMALL} --set model.feature_dropout=0.3 --out dropped -q");
+    sandbox.ignn(&words(&dropped)).exits(0).says("4 of 4 folds in ");
     // Nor does training replace it.
     sandbox
         .ignn(&words("train d --out run --force -q"))
@@ -125,6 +128,10 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
     sandbox.ignn(&words("crossval d --out one -q")).fails_with(exists);
     let other = "d: not the directory of a cross-validation: --force replaces only those";
     sandbox.ignn(&words("crossval d --out d --force -q")).fails_with(other);
+    std::fs::write(sandbox.path("one/thesis.tex"), "").unwrap();
+    let mine = "one/thesis.tex: no file of a cross-validation: --force would remove it: move it away first";
+    sandbox.ignn(&words("crossval d --out one --force -q")).fails_with(mine);
+    assert!(sandbox.path("one/thesis.tex").exists());
     let other = "raw: not the directory of a cross-validation (expected setup.json in it)";
     sandbox.ignn(&words("crossval --resume raw -q")).fails_with(other);
 }

@@ -40,7 +40,7 @@ const FOLDS: u16 = 10;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ignn ingest tu MUTAG --out mutag.ignn
+  ignn ingest tu MUTAG --normalise none --out mutag.ignn
   ignn crossval mutag.ignn --preset graphs --out runs/mutag
   ignn crossval mutag.ignn --preset graphs --readout svm --epochs 0
   ignn crossval --resume runs/mutag")]
@@ -145,12 +145,7 @@ impl Command {
             if !self.force {
                 return Err(FormatError::Exists { path: out.clone() }.into());
             }
-            if crossval_report::setup(out).is_err() {
-                bail!(
-                    "{}: not the directory of a cross-validation: --force replaces only those",
-                    out.display()
-                );
-            }
+            crossval_report::check_replaceable(out)?;
             replaces = true;
         }
         let folds = usize::from(self.folds.unwrap_or(FOLDS));

@@ -46,6 +46,23 @@ pub fn setup(directory: &Path) -> Result<Setup> {
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
+/// Refuses a directory that holds anything but a cross-validation: it must not be replaced.
+pub fn check_replaceable(directory: &Path) -> Result<()> {
+    let Ok(setup) = setup(directory) else {
+        bail!(
+            "{}: not the directory of a cross-validation: --force replaces only those",
+            directory.display()
+        );
+    };
+    let files = [SETUP, FOLDS, FIGURES, run::CONFIG, run::DATASET].map(Path::new);
+    let is_file = |name: &str| {
+        files.iter().any(|file| file.with_extension("part") == Path::new(name) || *file == Path::new(name))
+    };
+    let is_fold =
+        |name: &str| (0..setup.folds).any(|fold| fold_place(Path::new(""), fold) == Path::new(name));
+    run::check_names(directory, "a cross-validation", |name| is_file(name) || is_fold(name))
+}
+
 /// Writes it, and the fold of each graph.
 pub fn write_setup(directory: &Path, setup: &Setup, ids: &[String], folds: &Folds) -> Result<()> {
     let quoted = |id: &str| match id.contains([',', '"', '\n', '\r']) {

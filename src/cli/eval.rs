@@ -79,7 +79,7 @@ impl Command {
         let (predictor, mut standing) = opened.predictor(&operators, console)?;
         let prediction = opened.solve(predictor, &mut standing, console)?;
         console.phase("score", None, Unit::Items("nodes"));
-        Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts), shown))
+        Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
     }
 
     /// Position of the part whose classes are shown.

@@ -260,7 +260,8 @@ impl Relations {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  ignn ingest tu MUTAG/ --out mutag.ignn")]
+  ignn ingest tu MUTAG/ --out mutag.ignn
+  ignn ingest tu MUTAG/ --normalise none --out mutag.ignn   (nodes count their neighbours: for `--preset graphs`)")]
 struct Tu {
     /// The directory with `NAME_A.txt` and the other files
     #[arg(value_name = "DIR")]
@@ -296,7 +297,7 @@ impl Tu {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  ignn ingest dgcnn PTC.txt --out ptc.ignn")]
+  ignn ingest dgcnn PTC.txt --normalise none --out ptc.ignn")]
 struct Dgcnn {
     /// The file
     file: PathBuf,

@@ -135,10 +135,11 @@ impl Command {
         };
         console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
         let written = self.write(&opened, &prediction, &items, console)?;
-        let evaluation = truth.map(|truth| {
+        let score = |truth| {
             console.phase("score", None, Unit::Items("rows"));
             Evaluation::of(&prediction, opened.item, &truth, &parts)
-        });
+        };
+        let evaluation = truth.map(score).transpose()?;
         Ok(Report { standing, written, evaluation, is_refused: false })
     }
 

@@ -45,17 +45,21 @@ pub fn check_replaceable(directory: &Path) -> Result<()> {
         if [CONFIG, DATASET].iter().any(|file| !run.join(file).is_file()) {
             bail!("{}: not a run directory: --force replaces only those", directory.display());
         }
-        let entries = fs::read_dir(&run).map_err(FormatError::io("read", &run))?;
-        let mut names: Vec<_> =
-            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort_unstable();
-        for name in names {
-            let is_draft = name.starts_with(&format!(".{}.ignn-", predict::MODEL));
-            if !(is_draft || OF_A_RUN.contains(&name.as_str())) {
-                let path = run.join(name);
-                bail!("{}: no file of a run: --force would remove it: move it away first", path.display());
-            }
-        }
+        let is_draft = |name: &str| name.starts_with(&format!(".{}.ignn-", predict::MODEL));
+        check_names(&run, "a run", |name| is_draft(name) || OF_A_RUN.contains(&name))?;
+    }
+    Ok(())
+}
+
+/// Refuses a directory in which something has a name that is none of `what`: it must not be replaced.
+pub fn check_names(directory: &Path, what: &str, is_own: impl Fn(&str) -> bool) -> Result<()> {
+    let entries = fs::read_dir(directory).map_err(FormatError::io("read", directory))?;
+    let mut names: Vec<_> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    if let Some(name) = names.iter().find(|name| !is_own(name)) {
+        let path = directory.join(name);
+        bail!("{}: no file of {what}: --force would remove it: move it away first", path.display());
     }
     Ok(())
 }

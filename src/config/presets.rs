@@ -106,19 +106,21 @@ monitor = "top-k-micro-f1"
     },
     Preset {
         name: "graphs",
-        doc: "Classes of whole graphs, small and many: one layer, its result summed over each graph.",
+        doc: "Classes of whole graphs, small and many: one layer, its result summed over each graph. Made for plain adjacency: ingest with --normalise none.",
         text: r#"
 [model]
-# The paper has three such layers with batch normalisation and a rate of 0.01. This was the best of 20 settings on the validation parts of
-# MUTAG and PTC together; other settings with one layer are as good, and on the test parts it is no better than the paper's, only faster.
-state = 32
+# The paper has three layers of 32 with batch normalisation and a rate of 0.01. One layer was the best of 20 settings on the validation parts of
+# MUTAG and PTC together. Plain adjacency, by which nodes count their neighbours, and a node's own features beside theirs came later: better
+# on the validation parts of all six sets that were tried.
+state = 64
 features = "given"
+input = "both"
 kappa = 0.98
 init = "scaled"
 pooling = "sum"
 dropout = 0.0
 readout = "mlp"
-hidden = [32]
+hidden = [64]
 
 [solver]
 tolerance = 1e-4

@@ -25,6 +25,9 @@ pub struct HalfLine(pub [F16; LINE]);
 pub struct F16(pub u16);
 
 impl F16 {
+    /// The largest number.
+    pub const LARGEST: f32 = 65504.0;
+
     /// Rounded to the nearest, to the even one of two; infinite from 65520 on.
     #[inline(always)]
     pub fn new(x: f32) -> Self {

@@ -56,16 +56,12 @@ impl<'a> StateRef<'a> {
         if let Self::Full(matrix) = self { Some(matrix) } else { None }
     }
 
-    /// Address of a row, to fetch it, and its bytes.
+    /// Address of the first row, to fetch rows from, and the bytes of each.
     #[inline(always)]
-    pub(super) fn place(self, row: usize) -> (usize, usize) {
-        fn of<E: Entry>(matrix: MatrixRef<'_, E>, row: usize) -> (usize, usize) {
-            let stride = matrix.stride();
-            (matrix.padded().as_ptr().wrapping_add(row * stride).addr(), stride * size_of::<E>())
-        }
+    pub(super) fn layout(self) -> (usize, usize) {
         match self {
-            Self::Full(matrix) => of(matrix, row),
-            Self::Short(matrix, _) => of(matrix, row),
+            Self::Full(matrix) => (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<f32>()),
+            Self::Short(matrix, _) => (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<F16>()),
         }
     }
 }
@@ -172,14 +168,15 @@ impl Stored for F16 {
         L::load_short(line)
     }
 
+    // A state that outgrew its unit stays finite: the next one has another.
     #[inline(always)]
     fn store<L: Lanes>(lanes: L, line: &mut HalfLine) {
-        lanes.store_short(line);
+        lanes.clamp(L::splat(F16::LARGEST)).store_short(line);
     }
 
     #[inline(always)]
     fn stream<L: Lanes>(lanes: L, line: &mut HalfLine) {
-        lanes.stream_short(line);
+        lanes.clamp(L::splat(F16::LARGEST)).stream_short(line);
     }
 
     #[inline(always)]

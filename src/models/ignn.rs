@@ -345,6 +345,12 @@ impl Ignn {
         self.layers.iter().any(apart)
     }
 
+    /// Whether the features are needed as they are, beside what the first layer gathers of them: for its skip, or to drop entries.
+    pub fn reads_own_features(&self) -> bool {
+        let first = &self.layers[0];
+        first.between.is_some() || first.dropout.is_some() && first.input.gathered() > 0
+    }
+
     /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where rho is 0.
     fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {
         let (kappa, rho) = (layer.kappas[relation], self.radii[relation]);

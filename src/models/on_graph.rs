@@ -99,13 +99,8 @@ pub struct OnGraph<'g> {
 impl<'g> OnGraph<'g> {
     /// On all nodes that the operators connect. With `trains`, memory for gradients.
     pub fn new(model: &Ignn, operators: &'g Operators<'g>, features: Features, trains: bool) -> Self {
-        let first = &model.layers[0];
-        let input = Input::new(
-            operators,
-            features,
-            first.input.clone(),
-            first.between.is_some() || first.dropout.is_some(),
-        );
+        let shape = model.layers[0].input.clone();
+        let input = Input::new(operators, features, shape, model.reads_own_features());
         Self::with_input(model, operators, input, trains)
     }
 

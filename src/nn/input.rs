@@ -111,6 +111,8 @@ impl<'g> Input<'g> {
     /// # Panics
     /// For dense features that are gathered and were not kept as they are.
     pub fn drop_entries(&mut self, mask: Option<(Mask, &[u32])>) {
+        // Before others are made.
+        self.dropped = None;
         self.dropped = mask.map(|(mask, ids)| match &self.source {
             Source::Dense { prepared, own } => {
                 let is_own = self.shape.gathered() == 0;

@@ -100,6 +100,18 @@ pub enum PredictError {
         /// The split that the model was trained on.
         expected: String,
     },
+    /// Scores that are no numbers, from parameters and states that are.
+    #[error(
+        "the model's scores overflowed (found {found} for {item} {number}, expected finite numbers): the weights of its read-out are too large: train it again with a smaller optim.learning_rate, or with optim.weight_decay"
+    )]
+    Overflow {
+        /// "node" or "graph".
+        item: &'static str,
+        /// Its number in the dataset, from 0.
+        number: u32,
+        /// The score.
+        found: f32,
+    },
     /// The equilibrium.
     #[error(transparent)]
     Solve(#[from] LayerError),

@@ -1,10 +1,9 @@
 //! Scores of a prediction, part by part: figures, a line a class, which class was taken for which.
 //! It reads out some nodes or graphs at a time and adds up counts; the rules are those of `metrics`.
 
-use std::convert::Infallible;
-
 use serde::Serialize;
 
+use super::error::PredictError;
 use super::parts::Parts;
 use super::prediction::{Item, Prediction};
 use super::truth::{Known, Truth};
@@ -65,13 +64,18 @@ impl PartScores {
 
 impl Evaluation {
     /// Reads out the labelled items of each part and counts.
-    pub fn of(prediction: &Prediction, item: Item, truth: &Truth, parts: &Parts) -> Self {
-        let score = |part: &super::Part| {
+    pub fn of(
+        prediction: &Prediction,
+        item: Item,
+        truth: &Truth,
+        parts: &Parts,
+    ) -> Result<Self, PredictError> {
+        let score = |part: &super::Part| -> Result<PartScores, PredictError> {
             let labelled: Vec<u32> =
                 part.items.iter().copied().filter(|&item| truth.is_labelled(item)).collect();
-            let (scores, counts, confusion) = count(prediction, truth, &labelled);
+            let (scores, counts, confusion) = count(prediction, truth, &labelled)?;
             let line = |scores: ClassScores| ClassLine { name: truth.classes[scores.class].clone(), scores };
-            PartScores {
+            Ok(PartScores {
                 part: part.name.clone(),
                 nodes: (item == Item::Node).then_some(part.items.len() as u64),
                 graphs: (item == Item::Graph).then_some(part.items.len() as u64),
@@ -79,26 +83,30 @@ impl Evaluation {
                 scores,
                 classes: counts.per_class().into_iter().map(line).collect(),
                 confusion,
-            }
+            })
         };
-        Self {
+        Ok(Self {
             split: parts.split.clone(),
-            parts: parts.parts.iter().map(score).collect(),
+            parts: parts.parts.iter().map(score).collect::<Result<_, _>>()?,
             unknown_classes: truth.unknown().to_vec(),
             left_out: truth.left_out(),
-        }
+        })
     }
 }
 
-fn count(prediction: &Prediction, truth: &Truth, nodes: &[u32]) -> (Scores, ClassCounts, Option<Confusion>) {
+fn count(
+    prediction: &Prediction,
+    truth: &Truth,
+    nodes: &[u32],
+) -> Result<(Scores, ClassCounts, Option<Confusion>), PredictError> {
     let classes = prediction.outputs();
     match &truth.labels {
         Known::Single(of) => {
             let mut predictions = Vec::with_capacity(nodes.len());
-            let Ok(()) = prediction.each_chunk(nodes, |_, logits| -> Result<(), Infallible> {
+            prediction.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
                 predictions.extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
                 Ok(())
-            });
+            })?;
             let confusion = Confusion::of_predictions(&predictions, nodes, of, classes);
             let counts = confusion.counts();
             let scores = Scores {
@@ -107,11 +115,11 @@ fn count(prediction: &Prediction, truth: &Truth, nodes: &[u32]) -> (Scores, Clas
                 macro_f1: counts.macro_f1(),
                 ..Scores::default()
             };
-            (scores, counts, Some(confusion))
+            Ok((scores, counts, Some(confusion)))
         }
         Known::Multi { offsets, of } => {
             let (mut threshold, mut top) = (ClassCounts::new(classes), ClassCounts::new(classes));
-            let Ok(()) = prediction.each_chunk(nodes, |nodes, logits| -> Result<(), Infallible> {
+            prediction.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
                 let add = |counts: &mut ClassCounts, rule| {
                     let more = label_counts(rule, logits, nodes, offsets, of);
                     *counts = std::mem::replace(counts, ClassCounts::new(0)).merge(more);
@@ -119,7 +127,7 @@ fn count(prediction: &Prediction, truth: &Truth, nodes: &[u32]) -> (Scores, Clas
                 add(&mut threshold, Rule::Threshold);
                 add(&mut top, Rule::TopK);
                 Ok(())
-            });
+            })?;
             let scores = Scores {
                 accuracy: None,
                 micro_f1: threshold.micro_f1(),
@@ -127,7 +135,7 @@ fn count(prediction: &Prediction, truth: &Truth, nodes: &[u32]) -> (Scores, Clas
                 top_k_micro_f1: Some(top.micro_f1()),
                 top_k_macro_f1: Some(top.macro_f1()),
             };
-            (scores, threshold, None)
+            Ok((scores, threshold, None))
         }
     }
 }

@@ -230,11 +230,11 @@ impl Prediction {
         self.model.outputs()
     }
 
-    /// Calls back with some items and their logits, one row each, until all of these items have been told.
+    /// Calls back with some items and their logits, one row each, until all of these items have been told, or one of the logits is no number.
     ///
     /// # Panics
     /// Where an item is none.
-    pub fn each_chunk<E>(
+    pub fn each_chunk<E: From<PredictError>>(
         &self,
         items: &[u32],
         mut found: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
@@ -242,7 +242,14 @@ impl Prediction {
         let width = self.states().cols() + self.outputs();
         let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_ITEMS);
         for chunk in items.chunks(at_once) {
-            found(chunk, self.model.logits(self.states(), chunk).view())?;
+            let logits = self.model.logits(self.states(), chunk);
+            for (row, &number) in chunk.iter().enumerate() {
+                if let Some(&found) = logits.row(row).iter().find(|logit| !logit.is_finite()) {
+                    let item = if self.model.pooling.is_some() { "graph" } else { "node" };
+                    return Err(PredictError::Overflow { item, number, found }.into());
+                }
+            }
+            found(chunk, logits.view())?;
         }
         Ok(())
     }

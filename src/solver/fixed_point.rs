@@ -79,8 +79,8 @@ pub enum Storage {
     #[default]
     F32,
     /// In 16 bits with a unit (binary16: 11 bits of precision), where a certificate holds, residuals are relative to the whole
-    /// state and no rows are passed over; from a residual of 1e-3 or the tolerance on in 32 bits. Half the bytes that sweeps gather, write and
-    /// keep. Residual and certificate are those of a last sweep in 32 bits: rounding on the way is no part of the error.
+    /// state and no rows are passed over; in 32 bits again near a residual of 1e-3, or 8e-3 while proposals are made, and at the end. Half the bytes that sweeps
+    /// gather and write, for two more buffers of 16 bits. Residual and certificate are those of a last sweep in 32 bits: rounding on the way is no part of the error.
     F16,
 }
 
@@ -120,7 +120,12 @@ impl SolveParams {
             Method::Plain | Method::Active | Method::Ordered => 0,
             Method::Auto | Method::Anderson => self.depth,
         };
-        anderson::shorts(depth) + if self.storage == Storage::F16 { 2 } else { 0 }
+        anderson::shorts(depth) + if self.may_shorten() { 2 } else { 0 }
+    }
+
+    /// Whether states may be stored in 16 bits, where a contraction is certified.
+    pub(super) fn may_shorten(&self) -> bool {
+        self.storage == Storage::F16 && self.measure == Measure::State && self.method != Method::Active
     }
 
     /// The residual to reach, given that of the first sweep.
@@ -237,9 +242,14 @@ impl Solve<'_> {
         let mut walk = Walk::new(workspace, certificate.is_some(), self.params);
         let ended = self.iterate(certificate, &mut walk, workspace);
         let choice = walk.end(workspace, self.sweep.input.rows());
-        // One in 16 bits is left behind by a solve that failed only.
-        let at = if let Place::Full(at) = walk.at { at } else { workspace.buffers.len() - 1 };
-        *state = workspace.buffers.swap_remove(at);
+        *state = match walk.at {
+            Place::Full(at) => workspace.buffers.swap_remove(at),
+            // Left behind by a solve that failed only.
+            Place::Short(..) => {
+                workspace.buffers.pop();
+                Matrix::zeros(self.sweep.input.rows(), self.sweep.input.cols())
+            }
+        };
         let stopped = ended?;
         let activation = match self.direction {
             Direction::Forward(activation) => Some(activation),

@@ -2,7 +2,7 @@
 //! It decides; sweeps, residuals and the end are `fixed_point`'s.
 
 use super::anderson::History;
-use super::fixed_point::{FADED, Measure, SolveParams, Storage};
+use super::fixed_point::{FADED, Measure, SolveParams};
 use super::method::{Choice, Method, Used, Why};
 use super::workspace::{Place, Workspace};
 use crate::dense::{F16, Matrix};
@@ -31,6 +31,8 @@ const ROUGH: f64 = 1.0 / 1024.0;
 const ROUGH_MIXED: f64 = 1.0 / 128.0;
 /// So it does after so many sweeps without a smaller residual.
 const STUCK: usize = 4;
+/// And with no more than so many to go: the last one must be in 32 bits.
+const LAST: f64 = 2.0;
 
 /// Which buffer holds the state, which rows still move, and what acceleration remembers.
 pub(super) struct Walk {
@@ -70,8 +72,9 @@ pub(super) struct Walk {
     skips: bool,
     /// What the last sweep read and wrote.
     last: Option<(Place, Place)>,
-    /// Whether states are stored in 16 bits, and sweeps since the residual fell.
-    is_short: bool,
+    /// Whether states may be stored in 16 bits, whether the next one is, and sweeps since the residual fell.
+    may_shorten: bool,
+    shortens: bool,
     stuck: usize,
     /// Whether the next sweep tells if the rows that were passed over could be.
     verifies: bool,
@@ -108,10 +111,8 @@ impl Walk {
             share: SHARE,
             skips: params.method == Method::Active,
             last: None,
-            is_short: params.storage == Storage::F16
-                && is_certified
-                && params.measure == Measure::State
-                && params.method != Method::Active,
+            may_shorten: is_certified && params.may_shorten(),
+            shortens: false,
             stuck: 0,
             verifies: false,
         }
@@ -167,7 +168,7 @@ impl Walk {
     }
 
     /// Where the next sweep is to write, the state before this one where that is free; and where to keep what it moves. The last sweep before
-    /// an end writes 32 bits, and so does the first, which tells the unit of others.
+    /// an end writes 32 bits, and so do the first two, which tell the unit of others and how many there will be.
     pub fn target(&mut self, workspace: &mut Workspace, is_last: bool) -> (Place, Option<usize>) {
         if let Some(history) = &mut self.history {
             history.make_room();
@@ -177,7 +178,7 @@ impl Walk {
         let best = self.best.map(|best| best.0);
         let is_used = |buffer: usize| at.is_full(buffer) || Some(buffer) == best;
         let to = match self.last {
-            _ if self.is_short && self.sweeps > 0 && !is_last => {
+            _ if self.shortens && !is_last => {
                 let free = workspace.free_short(|short| at.is_short(short) || is_kept(short));
                 Place::Short(free, unit(self.size))
             }
@@ -264,7 +265,11 @@ impl Walk {
         self.choice.short_sweeps += usize::from(matches!(to, Place::Short(..)));
         self.stuck = if is_falling { 0 } else { self.stuck + 1 };
         let rough = if self.history.is_some() { ROUGH_MIXED } else { ROUGH };
-        self.is_short &= residual > self.tolerance.max(rough) && self.stuck < STUCK;
+        // What the next sweep would find must still be larger than what rounding adds; after a proposal no rate tells.
+        let is_plain = self.sweeps > 1 && self.history.is_none();
+        let next = if is_plain { residual * rate.min(1.0) } else { residual };
+        self.may_shorten &= next > self.tolerance.max(rough) && self.stuck < STUCK && !self.skips;
+        self.shortens = self.may_shorten && self.sweeps > 1 && to_go > LAST;
         self.least = self.least.min(measure);
         self.residual = residual;
         match &mut self.history {

@@ -4,7 +4,7 @@
 //!
 //! The first buffers are made at once, those of acceleration when a solve turns out to be slow; all are kept from then on.
 
-use crate::dense::{F16, Matrix, stride};
+use crate::dense::{Entry, F16, Matrix, stride};
 use crate::kernels::mixing::Mixing;
 use crate::kernels::sweep::Activity;
 use crate::kernels::{State, StateRef};
@@ -106,20 +106,12 @@ impl Workspace {
 
     /// The first buffer that is not in use; a new one where all are.
     pub(super) fn free(&mut self, is_used: impl Fn(usize) -> bool) -> usize {
-        let free = (0..self.buffers.len()).find(|&at| !is_used(at));
-        free.unwrap_or_else(|| {
-            self.buffers.push(Matrix::zeros(self.rows, self.cols));
-            self.buffers.len() - 1
-        })
+        free(&mut self.buffers, (self.rows, self.cols), is_used)
     }
 
     /// The same of short matrices.
     pub(super) fn free_short(&mut self, is_used: impl Fn(usize) -> bool) -> usize {
-        let free = (0..self.shorts.len()).find(|&at| !is_used(at));
-        free.unwrap_or_else(|| {
-            self.shorts.push(Matrix::blank(self.rows, self.cols));
-            self.shorts.len() - 1
-        })
+        free(&mut self.shorts, (self.rows, self.cols), is_used)
     }
 
     /// A state to read.
@@ -155,4 +147,16 @@ impl Workspace {
     pub(super) fn take_mixing(&mut self) -> Mixing {
         self.mixing.take().unwrap_or_else(|| Mixing::new(self.rows, self.cols))
     }
+}
+
+fn free<E: Entry>(
+    buffers: &mut Vec<Matrix<E>>,
+    (rows, cols): (usize, usize),
+    is_used: impl Fn(usize) -> bool,
+) -> usize {
+    let free = (0..buffers.len()).find(|&at| !is_used(at));
+    free.unwrap_or_else(|| {
+        buffers.push(Matrix::blank(rows, cols));
+        buffers.len() - 1
+    })
 }

@@ -73,8 +73,8 @@ impl<'g> ManyGraphs<'g> {
         operators: &'g Operators<'g>,
         radii: Vec<Vec<f64>>,
     ) -> Result<Self, TrainError> {
-        let first = &model.layers[0];
-        let input = Input::new(operators, task.features()?, first.input.clone(), first.between.is_some());
+        let shape = model.layers[0].input.clone();
+        let input = Input::new(operators, task.features()?, shape, model.reads_own_features());
         Ok(Self { task, operators, input, graphs, parts, radii })
     }
 

@@ -64,8 +64,9 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
                         nonzeros.saturating_mul(16 * ways).saturating_add(2 * manifest.nodes * row(width))
                     }
                     None => {
-                        // Dropped anew for each step.
-                        let drawn = if model.feature_dropout > 0.0 { 1 + maps } else { 0 };
+                        // Made anew for each step: entries dropped, gathered by each map, side by side.
+                        let beside = if maps > 1 { maps } else { 0 };
+                        let drawn = if model.feature_dropout > 0.0 { 1 + maps + beside } else { 0 };
                         Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(1 + maps + drawn)
                     }
                 };

@@ -325,7 +325,8 @@ impl<'g> Trainer<'g> {
 
     /// Whether a step on one graph has a forward solve of its own: it hides or drops what an evaluation sees.
     fn steps_apart(&self) -> bool {
-        self.model.trains_apart() || self.config.train.hide > 0.0
+        let is_step = self.config.train.learn != Learn::Ridge;
+        is_step && (self.model.trains_apart() || self.config.train.hide > 0.0)
     }
 
     fn step_on_one_graph(

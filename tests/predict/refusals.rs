@@ -43,6 +43,21 @@ fn a_solve_that_did_not_converge_is_a_goal_missed() {
 }
 
 #[test]
+fn scores_that_overflow_are_no_predictions() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut large = model(LabelKind::Single);
+    let head = large.values.iter_mut().find(|(slot, _)| slot.name == "head.Theta").unwrap();
+    head.1 = Matrix::from_fn(head.1.rows(), head.1.cols(), |_, _| 3e38);
+    large.write(&sandbox.path("m.safetensors")).unwrap();
+    for command in ["predict d --model m.safetensors --out p.csv -q", "eval d --model m.safetensors -q"] {
+        let run = sandbox.ignn(&words(command)).exits(2);
+        assert!(run.stderr.contains("the model's scores overflowed (found "), "{}", run.stderr);
+    }
+    assert!(!sandbox.path("p.csv").exists());
+}
+
+#[test]
 fn learned_features_know_their_own_nodes_only() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);

@@ -55,8 +55,8 @@ pub struct Method {
     pub sets: &'static [&'static str],
     /// Whether points make no difference to it: run once, drawn everywhere.
     pub is_constant: bool,
-    /// Other data than the point's: the same set, prepared in another way.
-    pub data: Option<Source>,
+    /// Whether it takes the point's data renormalised, where these have plain adjacency.
+    pub is_renormalised: bool,
     /// What tells classes in a cross-validation.
     pub readout: Readout,
     /// Settings on top of the panel's in the quick form; none where it takes too long for that form, which leaves it out.
@@ -117,5 +117,5 @@ pub const fn reported(
 ) -> Method {
     const NOTHING: &[&str] = &[];
     let (readout, quick) = (Readout::Model, Some(NOTHING));
-    Method { name, sets, is_constant: false, data: None, readout, quick, published }
+    Method { name, sets, is_constant: false, is_renormalised: false, readout, quick, published }
 }

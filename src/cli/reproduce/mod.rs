@@ -138,7 +138,7 @@ impl Command {
                         );
                         continue;
                     }
-                    let source = method.data.unwrap_or(point.data);
+                    let source = if method.is_renormalised { point.data.renormalised() } else { point.data };
                     let Some(seeds) = self.seeds_with_data(source, point, &mut runner, &mut study)? else {
                         return self.stopped(session, study, &runner);
                     };

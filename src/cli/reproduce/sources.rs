@@ -13,12 +13,10 @@ pub enum Source {
     Chains(u64),
     /// SNAP com-Amazon; com-DBLP, or generated communities, where it is absent.
     Communities,
-    /// The published PPI set, or one of its shape, with plain adjacency.
-    Ppi,
-    /// The same, renormalised.
-    PpiRenormalised,
-    /// A set of graphs, of the TU collection or in DGCNN's form.
-    Collection(&'static str),
+    /// The published PPI set, or one of its shape, normalised in this way.
+    Ppi(&'static str),
+    /// A set of graphs, of the TU collection or in DGCNN's form, normalised in this way.
+    Collection(&'static str, &'static str),
     /// Several relations, as a specification of `examples/specs` says.
     Relations(&'static str),
 }
@@ -89,9 +87,8 @@ impl Source {
                 note: None,
             }),
             Self::Communities => Some(communities(data, work, is_quick)),
-            Self::Ppi => Some(ppi(data, is_quick, "none")),
-            Self::PpiRenormalised => Some(ppi(data, is_quick, "renorm")),
-            Self::Collection(name) => collection(data, name),
+            Self::Ppi(normalise) => Some(ppi(data, is_quick, normalise)),
+            Self::Collection(name, normalise) => collection(data, name, normalise),
             Self::Relations(name) => relations(data, work, name)?,
         })
     }
@@ -99,10 +96,19 @@ impl Source {
     /// What to look for, for messages.
     pub fn wanted(self) -> String {
         match self {
-            Self::Collection("PTC") => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
-            Self::Collection(name) => format!("tu/{name}/"),
+            Self::Collection("PTC", _) => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
+            Self::Collection(name, _) => format!("tu/{name}/"),
             Self::Relations(name) => format!("{name}/"),
-            Self::Chains(_) | Self::Communities | Self::Ppi | Self::PpiRenormalised => "nothing".into(),
+            Self::Chains(_) | Self::Communities | Self::Ppi(_) => "nothing".into(),
+        }
+    }
+
+    /// The same, renormalised; those that never come otherwise as they are.
+    pub fn renormalised(self) -> Self {
+        match self {
+            Self::Ppi(_) => Self::Ppi("renorm"),
+            Self::Collection(name, _) => Self::Collection(name, "renorm"),
+            other => other,
         }
     }
 }
@@ -185,10 +191,10 @@ fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
     Recipe { name: format!("ppi-generated-{normalise}"), commands: vec![command], note: Some(note.into()) }
 }
 
-fn collection(data: &Path, name: &str) -> Option<Recipe> {
+fn collection(data: &Path, name: &str, normalise: &str) -> Option<Recipe> {
     let recipe = |command: &[&str], note: Option<&str>| Recipe {
-        name: name.to_lowercase(),
-        commands: vec![words(command)],
+        name: format!("{}-{normalise}", name.to_lowercase()),
+        commands: vec![[words(command), words(&["--normalise", normalise])].concat()],
         note: note.map(Into::into),
     };
     if name == "PTC" {
@@ -233,8 +239,8 @@ mod tests {
         let generated = recipe(Source::Communities).unwrap();
         assert_eq!((generated.name.as_str(), generated.commands.len()), ("communities", 2));
         assert!(generated.note.unwrap().contains("generated communities of 4000 nodes stand in"));
-        assert!(recipe(Source::Ppi).unwrap().note.unwrap().contains("stands in"));
-        assert_eq!(recipe(Source::Collection("MUTAG")), None);
+        assert!(recipe(Source::Ppi("none")).unwrap().note.unwrap().contains("stands in"));
+        assert_eq!(recipe(Source::Collection("MUTAG", "none")), None);
         assert_eq!(recipe(Source::Relations("acm")), None);
         for name in [
             "com-dblp/com-dblp.ungraph.txt.gz",
@@ -251,8 +257,10 @@ mod tests {
         assert!(
             last(&dblp).contains("--communities-top 58") && dblp.note.unwrap().contains("com-dblp stands in")
         );
-        assert!(recipe(Source::Ppi).unwrap().note.is_none());
-        assert!(recipe(Source::Collection("PTC")).unwrap().note.is_some());
+        assert!(recipe(Source::Ppi("none")).unwrap().note.is_none());
+        assert!(recipe(Source::Collection("PTC", "none")).unwrap().note.is_some());
+        let renormalised = recipe(Source::Collection("PTC", "none").renormalised()).unwrap();
+        assert!(last(&renormalised).ends_with(" --normalise renorm") && renormalised.name == "ptc-renorm");
         assert!(last(&recipe(Source::Relations("acm")).unwrap()).contains("acm.toml --data"));
         for name in [
             "com-amazon/com-amazon.ungraph.txt",
@@ -266,7 +274,7 @@ mod tests {
         let amazon = recipe(Source::Communities).unwrap();
         assert!(last(&amazon).contains("--communities-larger-than 5000") && amazon.note.is_none());
         assert!(last(&amazon).contains("--split train9:train=0.09,val=0.02,test=0.10"));
-        assert_eq!(recipe(Source::Collection("PTC")).unwrap().note, None);
+        assert_eq!(recipe(Source::Collection("PTC", "none")).unwrap().note, None);
     }
 
     #[test]

@@ -233,7 +233,9 @@ impl<F: Finish> Block<'_, '_, F> {
             }
             StateMut::Short(to, unit) if to.stride() < LINE => {
                 let to = to.padded_row_mut(row);
-                to.iter_mut().zip(&new[0].0).for_each(|(to, x)| *to = F16::new(x / *unit));
+                to.iter_mut()
+                    .zip(&new[0].0)
+                    .for_each(|(to, x)| *to = F16::new((x / *unit).clamp(-F16::LARGEST, F16::LARGEST)));
             }
             StateMut::Full(to) => put::<L, f32>(new, None, to, row, pass.is_large),
             StateMut::Short(to, unit) => put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large),
@@ -315,19 +317,14 @@ impl Tile {
         addresses.clear();
         let lines = fetched_lines(pass.from);
         let largest = FETCHED_LINES / lines;
-        // A row of 32 bits beside those of 16 has two places.
-        let list = |addresses: &mut Vec<usize>, state: StateRef<'_>, row: usize| {
-            let (start, bytes) = state.place(row);
-            let step = lines * size_of::<Line>();
-            addresses.extend((0..bytes.max(1)).step_by(step).map(|at| start.wrapping_add(at)));
-        };
         for term in pass.terms {
+            let rows = Rows::of(term.from, lines);
             for &row in coming.iter() {
                 let (entries, shift) =
                     (term.adjacency.range(row as usize), term.adjacency.shift(row as usize));
                 let room = largest - addresses.len().min(largest);
                 for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
-                    list(addresses, term.from, neighbour.wrapping_sub(shift) as usize);
+                    rows.list(neighbour.wrapping_sub(shift) as usize, addresses);
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
                     }
@@ -336,7 +333,8 @@ impl Tile {
         }
         let old = (pass.norm.is_some() || pass.plain.is_some()).then_some(pass.from);
         for state in [pass.finish.input().map(StateRef::Full), old].into_iter().flatten() {
-            coming.iter().for_each(|&row| list(addresses, state, row as usize));
+            let rows = Rows::of(state, lines);
+            coming.iter().for_each(|&row| rows.list(row as usize, addresses));
         }
     }
 }
@@ -344,7 +342,34 @@ impl Tile {
 /// Lines of a row of a state: what is fetched from each address.
 #[inline(always)]
 fn fetched_lines(state: StateRef<'_>) -> usize {
-    state.place(0).1.div_ceil(size_of::<Line>()).max(1)
+    state.layout().1.div_ceil(size_of::<Line>()).max(1)
+}
+
+/// Where rows begin, to fetch them.
+#[derive(Clone, Copy)]
+struct Rows {
+    start: usize,
+    bytes: usize,
+    /// Of a row of 32 bits beside those of 16: where its second half begins.
+    half: Option<usize>,
+}
+
+impl Rows {
+    #[inline(always)]
+    fn of(state: StateRef<'_>, fetched_lines: usize) -> Self {
+        let (start, bytes) = state.layout();
+        let fetched = fetched_lines * size_of::<Line>();
+        Self { start, bytes, half: (bytes > fetched).then_some(fetched) }
+    }
+
+    #[inline(always)]
+    fn list(self, row: usize, addresses: &mut Vec<usize>) {
+        let address = self.start.wrapping_add(row * self.bytes);
+        addresses.push(address);
+        if let Some(half) = self.half {
+            addresses.push(address.wrapping_add(half));
+        }
+    }
 }
 
 /// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group and a panel.

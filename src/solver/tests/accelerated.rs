@@ -147,13 +147,33 @@ fn states_of_16_bits_on_the_way_end_where_others_do() {
                 assert!(distance <= a.largest + b.largest, "{distance} {:?}", found.info);
                 let longest = plain.info.sweeps + plain.info.sweeps / 5 + 12;
                 assert!(found.info.sweeps <= longest, "{:?} {:?}", found.info, plain.info);
-                // The first sweep is in 32 bits, and so is the last.
-                assert!(found.info.choice.short_sweeps + 2 <= found.info.sweeps.max(2), "{:?}", found.info);
+                // The first two sweeps are in 32 bits, and so is the last.
+                assert!(found.info.choice.short_sweeps + 3 <= found.info.sweeps.max(3), "{:?}", found.info);
                 (compared, short_sweeps) = (compared + 1, short_sweeps + found.info.choice.short_sweeps);
             }
         }
     }
     assert!(compared > 400 && short_sweeps > 1000, "{compared} {short_sweeps}");
+}
+
+#[test]
+fn a_state_that_outgrows_its_unit_is_stored_all_the_same() {
+    // The third sweep finds a row that is a million times the others, while a cycle elsewhere takes many.
+    let entries = vec![(0, 1, 1.0), (1, 2, 1e6), (3, 4, 1.0), (4, 5, 1.0), (5, 3, 1.0)];
+    let graph = Graph { nodes: 6, entries };
+    let b = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+    let (w, b) = (Matrix::from_fn(1, 1, |_, _| 0.9), Matrix::from_fn(6, 1, |i, _| b[i]));
+    let equation = Equation::one(&graph, w, b, Activation::Relu);
+    for method in [Method::Plain, Method::Auto, Method::Anderson] {
+        let params = SolveParams { tolerance: 1e-8, ..with(method, 3) };
+        let (full, short) =
+            (equation.forward(&params), equation.forward(&SolveParams { storage: Storage::F16, ..params }));
+        assert!(full.info.contraction.is_some() && full.info.converged, "{:?}", full.info);
+        assert!(short.info.converged && short.info.choice.short_sweeps > 0, "{:?}", short.info);
+        let distance = to_mat(&full.state).distance(&to_mat(&short.state));
+        let allowed = [full.info, short.info].map(|info| info.certified_error.unwrap().largest);
+        assert!(distance <= allowed[0] + allowed[1], "{distance} {allowed:?}");
+    }
 }
 
 #[test]
@@ -164,14 +184,14 @@ fn a_loose_solve_is_short_but_for_its_ends_and_others_are_not() {
     let full = equation.forward(&SolveParams { storage: Storage::F32, ..params });
     let short = equation.forward(&params);
     assert!(
-        short.info.converged && short.info.choice.short_sweeps + 2 == short.info.sweeps,
+        short.info.converged && short.info.choice.short_sweeps + 6 > short.info.sweeps,
         "{:?}",
         short.info
     );
     assert!(short.info.sweeps.abs_diff(full.info.sweeps) <= 10, "{:?} {:?}", short.info, full.info);
     // Cut off in the middle: the result is what a sweep in 32 bits wrote.
     let cut = equation.forward(&SolveParams { max_sweeps: 7, ..params });
-    assert_eq!((cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped), (7, 5, Stopped::MaxSweeps));
+    assert_eq!((cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped), (7, 4, Stopped::MaxSweeps));
     // Rows by themselves, and rows that are passed over, need all bits.
     for other in
         [SolveParams { measure: Measure::Row, ..params }, SolveParams { method: Method::Active, ..params }]
