@@ -268,8 +268,9 @@ impl Walk {
         // What the next sweep would find must still be larger than what rounding adds; after a proposal no rate tells.
         let is_plain = self.sweeps > 1 && self.history.is_none();
         let next = if is_plain { residual * rate.min(1.0) } else { residual };
-        self.may_shorten &= next > self.tolerance.max(rough) && self.stuck < STUCK && !self.skips;
-        self.shortens = self.may_shorten && self.sweeps > 1 && to_go > LAST;
+        self.may_shorten &= next > self.tolerance.max(rough) && self.stuck < STUCK;
+        let skips = self.skips && self.history.is_none();
+        self.shortens = self.may_shorten && self.sweeps > 1 && to_go > LAST && !skips;
         self.least = self.least.min(measure);
         self.residual = residual;
         match &mut self.history {
