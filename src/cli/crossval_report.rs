@@ -54,13 +54,11 @@ pub fn check_replaceable(directory: &Path) -> Result<()> {
             directory.display()
         );
     };
-    let files = [SETUP, FOLDS, FIGURES, run::CONFIG, run::DATASET].map(Path::new);
-    let is_file = |name: &str| {
-        files.iter().any(|file| file.with_extension("part") == Path::new(name) || *file == Path::new(name))
-    };
+    let files = [SETUP, FOLDS, FIGURES, run::CONFIG, run::DATASET];
     let is_fold =
         |name: &str| (0..setup.folds).any(|fold| fold_place(Path::new(""), fold) == Path::new(name));
-    run::check_names(directory, "a cross-validation", |name| is_file(name) || is_fold(name))
+    let is_own = |name: &str| run::is_written(&files, name) || is_fold(name);
+    run::check_names(directory, "a cross-validation", is_own)
 }
 
 /// Writes it, and the fold of each graph.

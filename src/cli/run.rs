@@ -21,19 +21,10 @@ use super::machine;
 pub const TENSORBOARD: &str = "tensorboard";
 /// The directory of the checkpoint.
 const CHECKPOINT: &str = "checkpoint";
-/// All that a run leaves in its directory, drafts included.
-const OF_A_RUN: &[&str] = &[
-    CONFIG,
-    DATASET,
-    METRICS,
-    RUN,
-    TENSORBOARD,
-    CHECKPOINT,
-    predict::MODEL,
-    "config.part",
-    "dataset.part",
-    "run.part",
-];
+/// The ending of a file that is not whole yet.
+const DRAFT: &str = "part";
+/// All that a run leaves in its directory beside what [`write`] writes there.
+const OF_A_RUN: &[&str] = &[METRICS, TENSORBOARD, CHECKPOINT, predict::MODEL];
 
 /// Refuses a directory that holds anything but a run, or runs of several seeds: it must not be replaced.
 pub fn check_replaceable(directory: &Path) -> Result<()> {
@@ -46,7 +37,10 @@ pub fn check_replaceable(directory: &Path) -> Result<()> {
             bail!("{}: not a run directory: --force replaces only those", directory.display());
         }
         let is_draft = |name: &str| name.starts_with(&format!(".{}.ignn-", predict::MODEL));
-        check_names(&run, "a run", |name| is_draft(name) || OF_A_RUN.contains(&name))?;
+        let is_own = |name: &str| {
+            is_draft(name) || OF_A_RUN.contains(&name) || is_written(&[CONFIG, DATASET, RUN], name)
+        };
+        check_names(&run, "a run", is_own)?;
     }
     Ok(())
 }
@@ -138,9 +132,15 @@ pub fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.into()).display().to_string()
 }
 
+/// Whether a name is that of one of these files, or of its draft, as [`write`] leaves them.
+pub fn is_written(files: &[&str], name: &str) -> bool {
+    let name = Path::new(name);
+    files.iter().map(Path::new).any(|file| file == name || file.with_extension(DRAFT) == name)
+}
+
 /// A small file, whole or not at all.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    let draft = path.with_extension("part");
+    let draft = path.with_extension(DRAFT);
     let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
     written.with_context(|| path.display().to_string())
 }

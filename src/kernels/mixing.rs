@@ -10,7 +10,7 @@
 
 use super::simd::{Isa, Kernel, Lanes};
 use super::state::Stored;
-use crate::dense::{F16, HalfLine, LINE, Line, Matrix, stride};
+use crate::dense::{Entry, F16, HalfLine, LINE, Line, Matrix, stride};
 use crate::parallel::RowBlocks;
 
 /// Steps at most.
@@ -115,8 +115,7 @@ impl Mixing {
         (jump, jump_unit): (&mut Matrix<F16>, f32),
     ) {
         let lines = self.blocks.rows();
-        let has_lines = |found: usize| found == lines || found == lines.next_multiple_of(2);
-        assert!(has_lines(from.all_lines().len()) && has_lines(to.all_lines().len()), "states of one shape");
+        assert!(self.fits(from) && self.fits(to), "states of one shape");
         assert!(parts.iter().all(|part| self.fits(part.0)) && self.fits(jump), "moves of one shape");
         let is_large = size_of_val(to.all_lines()) > LARGE;
         let factors = [from_unit, 1.0 / to_unit, 1.0 / jump_unit];
@@ -133,8 +132,10 @@ impl Mixing {
         self.blocks.run(whole, split, block, |(), ()| ());
     }
 
-    fn fits(&self, short: &Matrix<F16>) -> bool {
-        short.all_lines().len() == self.blocks.rows().next_multiple_of(2)
+    fn fits<E: Entry>(&self, matrix: &Matrix<E>) -> bool {
+        // Memory is whole lines of floats: two of short ones.
+        matrix.all_lines().len()
+            == self.blocks.rows().next_multiple_of(size_of::<Line>() / size_of::<E::Line>())
     }
 }
 
@@ -237,20 +238,13 @@ impl<E: Stored> Kernel for Sum<'_, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::naive::Random;
+    use crate::kernels::naive::{self, Random};
     use crate::parallel::with_threads;
 
     /// Moves of odd shapes: narrow rows, and lines that no strip fills.
     fn moves(rows: usize, cols: usize) -> Vec<Matrix<F16>> {
         let random = &mut Random(3);
-        let short = |_| {
-            let (matrix, mut short) = (random.matrix(rows, cols), Matrix::blank(rows, cols));
-            for i in 0..rows {
-                short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(*x));
-            }
-            short
-        };
-        (0..7).map(short).collect()
+        (0..7).map(|_| naive::shortened(&random.matrix(rows, cols), 1.0)).collect()
     }
 
     fn shorts(moves: &[Matrix<F16>]) -> Vec<Short<'_>> {
@@ -286,12 +280,8 @@ mod tests {
                 let mut jump = Matrix::blank(rows, cols);
                 mixing.mix((&from, 1.0), &parts, (&mut to, 1.0), (&mut jump, 4.0));
                 // The same from and to states of 16 bits, each with its unit.
-                let mut short = [Matrix::<F16>::blank(rows, cols), Matrix::blank(rows, cols)];
-                for i in 0..rows {
-                    short[0].row_mut(i).iter_mut().zip(from.row(i)).for_each(|(s, x)| *s = F16::new(x / 8.0));
-                }
-                let [short_from, short_to] = &mut short;
-                mixing.mix((short_from, 8.0), &parts, (short_to, 16.0), (&mut jump, 4.0));
+                let (short_from, mut short_to) = (naive::shortened(&from, 8.0), Matrix::blank(rows, cols));
+                mixing.mix((&short_from, 8.0), &parts, (&mut short_to, 16.0), (&mut jump, 4.0));
                 for i in 0..rows {
                     for k in 0..cols {
                         let sum: f32 = parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();

@@ -2,7 +2,7 @@
 //! Tests only.
 
 use super::{Activation, AdjacencyRef, Derivative};
-use crate::dense::{Matrix, MatrixRef};
+use crate::dense::{F16, Matrix, MatrixRef};
 
 /// A small generator of numbers, the same everywhere.
 pub struct Random(pub u64);
@@ -147,4 +147,13 @@ pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
         }
         assert!(found.padded_row(i)[found.cols()..].iter().all(|&x| x == 0.0), "{what}: padding of row {i}");
     }
+}
+
+/// A matrix in 16 bits, in a unit.
+pub fn shortened(matrix: &Matrix, unit: f32) -> Matrix<F16> {
+    let mut short = Matrix::blank(matrix.rows(), matrix.cols());
+    for i in 0..matrix.rows() {
+        short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(x / unit));
+    }
+    short
 }

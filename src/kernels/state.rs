@@ -138,6 +138,8 @@ pub(crate) trait Stored: Entry {
     /// Past the caches.
     fn stream<L: Lanes>(lanes: L, line: &mut Self::Line);
     fn value(self) -> f32;
+    /// The nearest one; what is too large becomes the largest.
+    fn of(x: f32) -> Self;
 }
 
 impl Stored for f32 {
@@ -159,6 +161,11 @@ impl Stored for f32 {
     #[inline(always)]
     fn value(self) -> f32 {
         self
+    }
+
+    #[inline(always)]
+    fn of(x: f32) -> Self {
+        x
     }
 }
 
@@ -182,5 +189,10 @@ impl Stored for F16 {
     #[inline(always)]
     fn value(self) -> f32 {
         self.value()
+    }
+
+    #[inline(always)]
+    fn of(x: f32) -> Self {
+        Self::new(x.clamp(-Self::LARGEST, Self::LARGEST))
     }
 }

@@ -172,14 +172,7 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn short(matrix: &Matrix, unit: f32) -> Matrix<F16> {
-        let mut short = Matrix::blank(matrix.rows(), matrix.cols());
-        for i in 0..matrix.rows() {
-            short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(x / unit));
-        }
-        short
-    }
+    use crate::kernels::naive::shortened;
 
     /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it, by a proposal after some sweeps
     /// and then again, over its jump.
@@ -202,7 +195,7 @@ mod tests {
                 let unit = mixing::unit(moved.row(0)[0].abs());
                 history.make_room();
                 history.note(shorts.len(), unit);
-                shorts.push(short(&moved, unit));
+                shorts.push(shortened(&moved, unit));
                 state = next;
             }
             let mut to = Matrix::zeros(4, 1);
@@ -226,7 +219,7 @@ mod tests {
         let states = [0.0f32, 1.0, 1.5, 1.75, 1.875];
         let moves: Vec<_> =
             states.windows(2).map(|pair| Matrix::from_fn(3, 2, |_, _| pair[1] - pair[0])).collect();
-        let mut shorts: Vec<_> = moves.iter().map(|moved| short(moved, 1.0)).collect();
+        let mut shorts: Vec<_> = moves.iter().map(|moved| shortened(moved, 1.0)).collect();
         let found = |shorts: &[Matrix<F16>]| {
             let moves: Vec<_> = shorts.iter().map(|matrix| Short { matrix, unit: 1.0 }).collect();
             factors(&mixing.products(&moves), 4)

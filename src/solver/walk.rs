@@ -186,11 +186,16 @@ impl Walk {
             _ => Place::Full(workspace.free(is_used)),
         };
         // How large moves will be is told by those before.
-        self.kept = history.is_some().then_some(self.sweeps).filter(|sweeps| *sweeps > 0).map(|_| {
+        self.kept = (history.is_some() && self.sweeps > 0).then(|| {
             let is_used = |short: usize| at.is_short(short) || to.is_short(short) || is_kept(short);
             (workspace.free_short(is_used), unit(self.largest))
         });
         (to, self.kept.map(|kept| kept.0))
+    }
+
+    /// Whether a sweep to this place reads and writes 32 bits: only then is it told which rows move.
+    fn is_full(&self, to: Place) -> bool {
+        matches!((self.at, to), (Place::Full(_), Place::Full(_)))
     }
 
     /// The buffer of a state in 32 bits.
@@ -216,7 +221,7 @@ impl Walk {
 
     /// Which rows the next sweep computes; none for all.
     fn activity(&mut self, to: Place, is_last: bool) -> Option<&mut Activity> {
-        if !matches!((self.at, to), (Place::Full(_), Place::Full(_))) {
+        if !self.is_full(to) {
             return None;
         }
         let continues = self.last == Some((to, self.at));
@@ -257,8 +262,8 @@ impl Walk {
         let rate = residual / self.residual;
         // Of a wave that travels nobody knows how far.
         let to_go = if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
-        let is_watched = matches!((self.at, to), (Place::Full(_), Place::Full(_)));
-        let can_skip = is_watched && self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
+        let can_skip =
+            self.is_full(to) && self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
         let is_quiet = can_skip && moving < QUIET;
         self.skips |= self.sweeps > 1 && is_quiet && to_go > LEAST;
         let is_falling = measure < self.least;

@@ -131,40 +131,33 @@ impl Finish for AddBias<'_> {
 
 /// The lines of a row; of a narrow matrix one line in `narrow`, the row followed by zeros.
 #[inline(always)]
-pub(super) fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [Line; 1]) -> &'a [Line] {
+pub(super) fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [Line]) -> &'a [Line] {
     let floats = matrix.padded_row(row);
     if floats.len() >= LINE {
         return bytemuck::cast_slice(floats);
     }
+    narrow[0] = Line([0.0; LINE]);
     narrow[0].0[..floats.len()].copy_from_slice(floats);
-    narrow
+    &narrow[..1]
 }
 
 /// The same of a state; one in 16 bits is widened into `wide`.
 #[inline(always)]
 pub(super) fn state_row<'a, L: Lanes>(state: StateRef<'a>, row: usize, wide: &'a mut [Line]) -> &'a [Line] {
-    match state {
-        StateRef::Full(matrix) => {
-            let floats = matrix.padded_row(row);
-            if floats.len() >= LINE {
-                return bytemuck::cast_slice(floats);
-            }
-            wide[0] = Line([0.0; LINE]);
-            wide[0].0[..floats.len()].copy_from_slice(floats);
+    let (matrix, unit) = match state {
+        StateRef::Full(matrix) => return line_row(matrix, row, wide),
+        StateRef::Short(matrix, unit) => (matrix, unit),
+    };
+    let short = matrix.padded_row(row);
+    if short.len() >= LINE {
+        let (short, unit): (&[HalfLine], _) = (bytemuck::cast_slice(short), L::splat(unit));
+        for (wide, short) in wide.iter_mut().zip(short) {
+            L::load_short(short).mul(unit).store(wide);
         }
-        StateRef::Short(matrix, unit) => {
-            let short = matrix.padded_row(row);
-            if short.len() >= LINE {
-                let (short, unit): (&[HalfLine], _) = (bytemuck::cast_slice(short), L::splat(unit));
-                for (wide, short) in wide.iter_mut().zip(short) {
-                    L::load_short(short).mul(unit).store(wide);
-                }
-            } else {
-                wide[0] = Line([0.0; LINE]);
-                for (wide, short) in wide[0].0.iter_mut().zip(short) {
-                    *wide = short.value() * unit;
-                }
-            }
+    } else {
+        wide[0] = Line([0.0; LINE]);
+        for (wide, short) in wide[0].0.iter_mut().zip(short) {
+            *wide = short.value() * unit;
         }
     }
     wide

@@ -227,16 +227,6 @@ impl<F: Finish> Block<'_, '_, F> {
         }
         let row = row - self.rows.start;
         match &mut self.to {
-            StateMut::Full(to) if to.stride() < LINE => {
-                let to = to.padded_row_mut(row);
-                to.copy_from_slice(&new[0].0[..to.len()]);
-            }
-            StateMut::Short(to, unit) if to.stride() < LINE => {
-                let to = to.padded_row_mut(row);
-                to.iter_mut()
-                    .zip(&new[0].0)
-                    .for_each(|(to, x)| *to = F16::new((x / *unit).clamp(-F16::LARGEST, F16::LARGEST)));
-            }
             StateMut::Full(to) => put::<L, f32>(new, None, to, row, pass.is_large),
             StateMut::Short(to, unit) => put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large),
         }
@@ -244,7 +234,7 @@ impl<F: Finish> Block<'_, '_, F> {
     }
 }
 
-/// Stores a row of whole lines, times a factor where there is one.
+/// Stores a row, times a factor where there is one.
 #[inline(always)]
 fn put<L: Lanes, E: Stored>(
     new: &[Line],
@@ -253,6 +243,12 @@ fn put<L: Lanes, E: Stored>(
     row: usize,
     is_large: bool,
 ) {
+    if to.stride() < LINE {
+        for (to, x) in to.padded_row_mut(row).iter_mut().zip(&new[0].0) {
+            *to = E::of(factor.map_or(*x, |factor| x * factor));
+        }
+        return;
+    }
     let out = &mut to.lines_mut()[row * new.len()..][..new.len()];
     for (new, out) in new.iter().zip(out) {
         let lanes = L::load(new);
