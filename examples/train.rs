@@ -49,7 +49,9 @@ fn train(path: &str) -> Result<f64, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1) {
         Some(path) => println!("test nodes told right: {:.1} %", 100.0 * train(&path)?),
-        None => println!("usage: train DATASET, one with labels and a split (see `ignn ingest --help`)"),
+        None => {
+            println!("usage: train DATASET, one with labels and a split (see `ignn ingest --help`)")
+        }
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
-//! Implicit graph neural networks on large graphs, on the cores of one machine: the engine's library.
-//! It reads dataset directories and never raw files: those are for `ignn-ingest`, which only the binary joins to it.
+//! Implicit graph neural networks on large graphs, on the cores of one machine: the engine's
+//! library. It reads dataset directories and never raw files: those are for `ignn-ingest`, which
+//! only the binary joins to it.
 //!
-//! Modules are rooms with numbers; a module names only rooms with lower numbers, or itself (`ARCHITECTURE.md`).
+//! Modules are rooms with numbers; a module names only rooms with lower numbers, or itself
+//! (`ARCHITECTURE.md`).
 //!
 //! | room | number | what |
 //! | --- | --- | --- |
@@ -21,9 +23,10 @@
 //!
 //! # A tour
 //!
-//! A dataset directory is opened and mapped ([`graph::Dataset`]); a configuration is resolved from a preset, a file and settings
-//! ([`config::IgnnConfig`]); a [`train::Task`] joins the two, and a [`train::Trainer`] runs epochs and tells an [`train::Observer`] of each.
-//! What comes out is a [`models::Model`], apart from any graph, that predicts on the same dataset or another.
+//! A dataset directory is opened and mapped ([`graph::Dataset`]); a configuration is resolved from
+//! a preset, a file and settings ([`config::IgnnConfig`]); a [`train::Task`] joins the two, and a
+//! [`train::Trainer`] runs epochs and tells an [`train::Observer`] of each. What comes out is a
+//! [`models::Model`], apart from any graph, that predicts on the same dataset or another.
 //!
 //! ```no_run
 //! use ignn::{config::IgnnConfig, graph::Dataset, train::{EpochRecord, Observer, Task, Trainer}};
@@ -46,7 +49,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Below that: a layer is solved by [`nn::Equilibrium`], whose sweeps are [`kernels::sweep`] and whose certificates are [`solver::Certificate`].
+//! Below that: a layer is solved by [`nn::Equilibrium`], whose sweeps are [`kernels::sweep`] and
+//! whose certificates are [`solver::Certificate`].
 
 pub mod config;
 pub mod dense;

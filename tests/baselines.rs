@@ -1,8 +1,8 @@
-//! Models without an equilibrium against their formulas in dense f64: losses, and gradients by central differences.
-//! The formulas here know nothing of gradients. `nilpotent` holds GCN against the equilibrium, `runs` the command line.
+//! Models without an equilibrium against their formulas in dense f64: losses, and gradients by
+//! central differences. The formulas here know nothing of gradients. `nilpotent` holds GCN against
+//! the equilibrium, `runs` the command line.
 
 mod nilpotent;
-mod runs;
 
 use std::collections::BTreeMap;
 
@@ -84,18 +84,19 @@ impl Case {
         let f32s = |mat: Mat| Mat::new(mat.rows, mat.cols, |i, k| f64::from(mat.at(i, k) as f32));
         let mut a = Vec::new();
         for _ in 0..relations {
-            a.push(f32s(Mat::new(
-                NODES,
-                NODES,
-                |_, _| if random.unit() < 0.35 { random.unit() } else { 0.0 },
-            )));
+            a.push(f32s(Mat::new(NODES, NODES, |_, _| {
+                if random.unit() < 0.35 { random.unit() } else { 0.0 }
+            })));
         }
-        let u = f32s(Mat::new(NODES, 4, |_, _| if random.unit() < 0.6 { random.sign() } else { 0.0 }));
+        let u =
+            f32s(Mat::new(NODES, 4, |_, _| if random.unit() < 0.6 { random.sign() } else { 0.0 }));
         let targets = Mat::new(NODES, 1, |_, _| random.below(CLASSES) as f64);
         let loss = reference::Loss { targets, binary: false, rows: vec![0, 1, 3, 4, 6, 8] };
         let mut case = Self { a, u, given, config, values: Values::new(), loss, start: None };
         for parameter in case.model().parameters {
-            let value = Mat::new(parameter.value.rows(), parameter.value.cols(), |_, _| 0.8 * random.sign());
+            let value = Mat::new(parameter.value.rows(), parameter.value.cols(), |_, _| {
+                0.8 * random.sign()
+            });
             case.values.insert(parameter.name, f32s(value));
         }
         case
@@ -118,7 +119,8 @@ impl Case {
             Given::Dense => Features::Dense(single(&self.u)),
             Given::Learned => Features::Learned,
             Given::Sparse => {
-                let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+                let mut rows =
+                    SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
                 for i in 0..NODES {
                     for k in (0..self.u.cols).filter(|&k| self.u.at(i, k) != 0.0) {
                         rows.columns.push(k as u32);
@@ -131,7 +133,8 @@ impl Case {
         }
     }
 
-    /// Loss, gradients by name, and the state that SSE's last steps began with, by the engine after so many passes.
+    /// Loss, gradients by name, and the state that SSE's last steps began with, by the engine after
+    /// so many passes.
     fn run(&self, passes: usize) -> (f64, Values, Mat) {
         let sides: Vec<_> = self.a.iter().map(|a| (Rows::of(&a.t()), Rows::of(a))).collect();
         let (incoming, outgoing) = sides.iter().map(|(a, b)| (a.view(), b.view())).unzip();
@@ -150,7 +153,11 @@ impl Case {
             start = double(on.kept_states()[0].1);
         }
         let solves = on.forward(&mut model, &params, Mode::Training(EPOCH)).unwrap();
-        assert_eq!(solves.len(), usize::from(self.config.kind == ModelKind::Sse), "nothing else is solved");
+        assert_eq!(
+            solves.len(),
+            usize::from(self.config.kind == ModelKind::Sse),
+            "nothing else is solved"
+        );
         let nodes: Vec<u32> = self.loss.rows.iter().map(|&row| row as u32).collect();
         let mut pass = on.pass(&model, nodes.clone(), nodes);
         on.read_out(&model, &mut pass, Some(EPOCH));
@@ -160,17 +167,23 @@ impl Case {
         let loss = loss.evaluate(logits, ids, Targets::Classes(&classes), Some(by_logits));
         // Twice: likewise.
         for _ in 0..2 {
-            let solves = on.backward(&mut model, &mut pass, EPOCH, Backward::Exact, &params).unwrap();
+            let solves =
+                on.backward(&mut model, &mut pass, EPOCH, Backward::Exact, &params).unwrap();
             assert!(solves.is_empty());
         }
-        let gradients = model.parameters.iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
+        let gradients =
+            model.parameters.iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
         (loss, gradients, start)
     }
 
     /// What training multiplies an entry by.
     fn mask(&self, stream: &str, row: usize, column: usize) -> f64 {
         let dropout = Dropout::named(self.config.dropout, SEED, stream).unwrap();
-        if self.config.dropout == 0.0 { 1.0 } else { dropout.mask(EPOCH).at(row as u64, column).into() }
+        if self.config.dropout == 0.0 {
+            1.0
+        } else {
+            dropout.mask(EPOCH).at(row as u64, column).into()
+        }
     }
 
     fn dropped(&self, x: &Mat, stream: &str) -> Mat {
@@ -233,7 +246,8 @@ impl Case {
                     };
                     let all: f64 = from.iter().map(weight).sum();
                     for j in &from {
-                        let mask = self.mask(&format!("layer{layer}.attention"), *j, i * heads + head);
+                        let mask =
+                            self.mask(&format!("layer{layer}.attention"), *j, i * heads + head);
                         let share = mask * weight(j) / all / self.a.len() as f64;
                         for k in head * f..(head + 1) * f {
                             sum.data[i * h.cols + k] += share * h.at(*j, k);
@@ -279,7 +293,8 @@ impl Case {
                 x
             }
             ModelKind::Gcnii => {
-                let start = self.activated(&plus_row(&self.input(values, 0, &x), &values["layer0.bias"]));
+                let start =
+                    self.activated(&plus_row(&self.input(values, 0, &x), &values["layer0.bias"]));
                 let mut h = start.clone();
                 for step in 1..=config.depth {
                     let beta = (config.gcnii_lambda / step as f64 + 1.0).ln();
@@ -310,10 +325,12 @@ impl Case {
                 };
                 let mut h = self.start.clone().unwrap_or_else(|| zeros(NODES, b.cols));
                 for _ in 0..config.depth {
-                    let z =
-                        self.activated(&self.gathered(&graphs, &h).times(&values["layer0.W2"].t()).plus(&b));
+                    let z = self.activated(
+                        &self.gathered(&graphs, &h).times(&values["layer0.W2"].t()).plus(&b),
+                    );
                     let new = z.times(&values["layer0.W1"].t());
-                    h = scaled(&h, 1.0 - config.sse_damping).plus(&scaled(&new, config.sse_damping));
+                    h = scaled(&h, 1.0 - config.sse_damping)
+                        .plus(&scaled(&new, config.sse_damping));
                 }
                 self.read_out(values, &h)
             }
@@ -354,7 +371,8 @@ impl Case {
         let mut compared = Vec::new();
         for (name, gradient) in &gradients {
             let expected = self.differences(name);
-            // Where all scores of a row have one sign, what is added to all of them changes no weight.
+            // Where all scores of a row have one sign, what is added to all of them changes no
+            // weight.
             if name.ends_with("target") && expected.largest() < 1e-5 {
                 assert!(gradient.largest() < 1e-6, "{what}: {name} is {}", gradient.largest());
                 continue;
@@ -368,8 +386,14 @@ impl Case {
     }
 }
 
-const KINDS: [ModelKind; 6] =
-    [ModelKind::Gcn, ModelKind::Sgc, ModelKind::Mlp, ModelKind::Gat, ModelKind::Gcnii, ModelKind::Sse];
+const KINDS: [ModelKind; 6] = [
+    ModelKind::Gcn,
+    ModelKind::Sgc,
+    ModelKind::Mlp,
+    ModelKind::Gat,
+    ModelKind::Gcnii,
+    ModelKind::Sse,
+];
 
 #[test]
 fn gradients_of_every_kind_are_differences_of_its_formula() {
@@ -383,7 +407,11 @@ fn gradients_of_every_kind_are_differences_of_its_formula() {
             }
         }
     }
-    assert!(["layer0.target", "layer1.target"].iter().all(|name| compared.iter().any(|other| other == name)));
+    assert!(
+        ["layer0.target", "layer1.target"]
+            .iter()
+            .all(|name| compared.iter().any(|other| other == name))
+    );
 }
 
 #[test]
@@ -392,7 +420,8 @@ fn gradients_of_any_depth_and_of_several_relations_are_differences() {
         for (depth, relations) in [(1, 1), (3, 2), (4, 1)] {
             // One step from zero has no use for W2.
             let depth = if kind == ModelKind::Sse { depth + 1 } else { depth };
-            let activation = if relations == 2 { ActivationName::Relu } else { ActivationName::Tanh };
+            let activation =
+                if relations == 2 { ActivationName::Relu } else { ActivationName::Tanh };
             let config = ModelConfig { activation: vec![activation], ..config(kind, depth) };
             let what = format!("{kind:?} depth {depth}, {relations} relations");
             Case::random(200 + at as u64, config, Given::Dense, relations).check(1, &what);
@@ -403,8 +432,12 @@ fn gradients_of_any_depth_and_of_several_relations_are_differences() {
 #[test]
 fn skips_go_around_computed_layers() {
     for (kind, given) in [(ModelKind::Gcn, Given::Dense), (ModelKind::Gat, Given::Sparse)] {
-        let config =
-            ModelConfig { skip: true, between: ActivationName::Tanh, dropout: 0.25, ..config(kind, 3) };
+        let config = ModelConfig {
+            skip: true,
+            between: ActivationName::Tanh,
+            dropout: 0.25,
+            ..config(kind, 3)
+        };
         Case::random(300, config, given, 1).check(1, &format!("{kind:?} with skips"));
     }
 }
@@ -414,7 +447,8 @@ fn edges_that_are_left_out_are_left_out_of_the_gradient() {
     for kind in [ModelKind::Gcn, ModelKind::Sgc] {
         let config = ModelConfig { drop_edge: 0.4, dropout: 0.25, ..config(kind, 3) };
         let mut case = Case::random(400, config, Given::Dense, 2);
-        let left = |graphs: &[Mat]| graphs.iter().flat_map(|a| &a.data).filter(|x| **x != 0.0).count();
+        let left =
+            |graphs: &[Mat]| graphs.iter().flat_map(|a| &a.data).filter(|x| **x != 0.0).count();
         let (left, all) = (left(&case.graphs()), left(&case.a));
         assert!(0 < left && left < all, "{left} of {all}");
         case.check(1, &format!("{kind:?}"));
@@ -447,7 +481,11 @@ fn sse_from_zero_goes_on_to_the_steady_state() {
     let params = SolveParams { tolerance: 1e-6, ..SolveParams::default() };
     let solve = on.forward(&mut model, &params, Mode::Evaluation).unwrap()[0];
     assert!(solve.converged && solve.sweeps > 5 && solve.relative_residual <= 1e-6, "{solve:?}");
-    assert_eq!((solve.contraction, solve.certified_error.is_some()), (None, false), "nothing is certified");
+    assert_eq!(
+        (solve.contraction, solve.certified_error.is_some()),
+        (None, false),
+        "nothing is certified"
+    );
     // As an equilibrium Z = phi(P Z W1^T W2^T + B), h = Z W1^T: the same state.
     let b = Mat::new(NODES, 6, |_, _| 0.0);
     let values = &case.values;
@@ -469,7 +507,8 @@ fn sse_from_zero_goes_on_to_the_steady_state() {
 
 #[test]
 fn the_input_map_of_baselines_does_not_follow_the_equilibriums() {
-    let config = ModelConfig { input: InputMap::Both, kappa: vec![0.1, 0.2], ..config(ModelKind::Gcn, 2) };
+    let config =
+        ModelConfig { input: InputMap::Both, kappa: vec![0.1, 0.2], ..config(ModelKind::Gcn, 2) };
     Case::random(600, config, Given::Learned, 1).check(1, "settings that gcn has no use for");
 }
 

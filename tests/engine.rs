@@ -1,5 +1,6 @@
-//! The engine as a backend of the reference model: every operation of the chain by kernels and solver, in f32.
-//! Tests hold it against dense f64 loops, here on random models and in `golden` on the golden ones.
+//! The engine as a backend of the reference model: every operation of the chain by kernels and
+//! solver, in f32. Tests hold it against dense f64 loops, here on random models and in `golden` on
+//! the golden ones.
 
 use ignn::dense::Matrix;
 use ignn::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks, product};
@@ -84,12 +85,18 @@ impl Engine {
         let terms: Vec<Term<'_>> =
             pairs.map(|(graph, weights)| Term { adjacency: graph.view(), weights }).collect();
         let (blocks, scratch, input) = (blocks(&terms), SweepScratch::new(&terms), single(input));
-        let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+        let sweep =
+            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
         let certificate = Certificate::of(&terms, lipschitz(activation), None);
-        let params =
-            SolveParams { tolerance: 2e-7, max_sweeps: 5000, patience: 50, ..SolveParams::default() };
+        let params = SolveParams {
+            tolerance: 2e-7,
+            max_sweeps: 5000,
+            patience: 50,
+            ..SolveParams::default()
+        };
         let (n, m) = (input.rows(), input.cols());
-        let (mut solution, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
+        let (mut solution, mut workspace) =
+            (Matrix::zeros(n, m), Workspace::new(n, m, !certificate.holds()));
         let info = match state {
             None => fixed_point::solve(
                 &sweep,
@@ -166,7 +173,14 @@ impl Backend for Engine {
 }
 
 /// A layer with every part a layer can have; a contraction.
-pub fn layer(random: &mut Random, n: usize, m: usize, p: usize, relations: usize, phi: Phi) -> Layer {
+pub fn layer(
+    random: &mut Random,
+    n: usize,
+    m: usize,
+    p: usize,
+    relations: usize,
+    phi: Phi,
+) -> Layer {
     let mut mat = |rows, cols, size: f64| Mat::new(rows, cols, |_, _| random.sign() * size);
     // Stored numbers are those of f32, so that both sides solve the same equation.
     let rounded = |mut mat: Mat| {
@@ -207,7 +221,8 @@ pub fn model(random: &mut Random, phi: Phi, relations: usize, stacked: bool) -> 
     }
     layers.push(layer(random, n, 2, m, 1, phi));
     for (at, (out, input)) in [(m, p), (2, m)].into_iter().enumerate() {
-        let skip = (Mat::new(out, input, |_, _| random.sign()), Mat::new(1, out, |_, _| random.sign()));
+        let skip =
+            (Mat::new(out, input, |_, _| random.sign()), Mat::new(1, out, |_, _| random.sign()));
         layers[at].skip = Some(skip);
     }
     let targets = Mat::new(n, 2, |_, _| random.below(2) as f64);
@@ -245,10 +260,9 @@ pub fn gradients(outcome: &Outcome) -> Vec<&Mat> {
 fn gradients_agree_with_differences_through_the_whole_chain() {
     const STEP: f64 = 1e-6;
     let mut random = Random::new(5);
-    for (phi, relations, stacked) in ALL
-        .into_iter()
-        .flat_map(|phi| [(phi, 1, false), (phi, 2, false), (phi, 3, false), (phi, 1, true), (phi, 2, true)])
-    {
+    for (phi, relations, stacked) in ALL.into_iter().flat_map(|phi| {
+        [(phi, 1, false), (phi, 2, false), (phi, 3, false), (phi, 1, true), (phi, 2, true)]
+    }) {
         let model = model(&mut random, phi, relations, stacked);
         let outcome = model.run(&Dense);
         for (which, gradient) in gradients(&outcome).into_iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Stacks, skips and several relations through the model itself, against dense f64: golden cases and random ones.
-//! The f64 chain and its gradients are `reference`'s; here is how they are named in a model.
+//! Stacks, skips and several relations through the model itself, against dense f64: golden cases
+//! and random ones. The f64 chain and its gradients are `reference`'s; here is how they are named
+//! in a model.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,8 @@ fn named(
         };
         let own = if through.is_empty() { "Omega" } else { "Omega2" };
         values.extend(w.into_iter().enumerate().map(|(r, w)| (called("W", r), w)));
-        values.extend(through.into_iter().enumerate().map(|(r, omega)| (called("Omega", r), omega)));
+        values
+            .extend(through.into_iter().enumerate().map(|(r, omega)| (called("Omega", r), omega)));
         values.extend(direct.map(|omega| (format!("layer{l}.{own}"), omega)));
         values.extend(bias.map(|bias| (format!("layer{l}.bias"), bias)));
         if let Some((v, shift)) = skip {
@@ -92,7 +94,8 @@ fn config_of(model: &Model) -> ModelConfig {
     }
 }
 
-/// Asserts that the engine's model computes what the reference does: every equilibrium, the loss, every gradient.
+/// Asserts that the engine's model computes what the reference does: every equilibrium, the loss,
+/// every gradient.
 pub fn compare(model: &Model, is_sparse: bool, what: &str) {
     let expected = model.run(&Dense);
     let relations = model.layers[0].a.len();
@@ -148,11 +151,18 @@ pub fn compare(model: &Model, is_sparse: bool, what: &str) {
     };
     let (logits, ids, by_logits) = pass.for_loss();
     let loss = Loss { kind, class_weights: None }.evaluate(logits, ids, targets, Some(by_logits));
-    assert!((loss - expected.loss).abs() <= 1e-5 * expected.loss, "{what}: loss {loss} {}", expected.loss);
+    assert!(
+        (loss - expected.loss).abs() <= 1e-5 * expected.loss,
+        "{what}: loss {loss} {}",
+        expected.loss
+    );
     // Twice: what a pass left must not shine through in the next.
     on.backward(&mut ignn, &mut pass, 0, Backward::Exact, &params).unwrap();
     let solves = on.backward(&mut ignn, &mut pass, 0, Backward::Exact, &params).unwrap();
-    assert!(solves.len() == model.layers.len() && solves.iter().all(|solve| solve.converged), "{what}");
+    assert!(
+        solves.len() == model.layers.len() && solves.iter().all(|solve| solve.converged),
+        "{what}"
+    );
     let gradients = named(&model.layers, expected.theta.as_ref(), |l| {
         let layer = expected.gradients[l].clone();
         (layer.w, layer.through, layer.direct, layer.bias, layer.skip)
@@ -170,7 +180,8 @@ fn random(seed: u64, widths: &[usize], relations: usize, input: InputMap, skip: 
     let f32s = |mat: Mat| Mat::new(mat.rows, mat.cols, |i, k| f64::from(mat.at(i, k) as f32));
     let mut a = Vec::new();
     for _ in 0..relations {
-        let mut one = Mat::new(nodes, nodes, |_, _| if random.unit() < 0.3 { random.unit() } else { 0.0 });
+        let mut one =
+            Mat::new(nodes, nodes, |_, _| if random.unit() < 0.3 { random.unit() } else { 0.0 });
         for k in 0..nodes {
             // Columns that sum to one at most bound the 1-norm by one.
             let sum: f64 = (0..nodes).map(|i| one.at(i, k)).sum();
@@ -182,7 +193,8 @@ fn random(seed: u64, widths: &[usize], relations: usize, input: InputMap, skip: 
     let mut below = p;
     let mut layers = Vec::new();
     for &m in widths {
-        let mut draw = |rows, cols, size: f64| f32s(Mat::new(rows, cols, |_, _| size * random.sign()));
+        let mut draw =
+            |rows, cols, size: f64| f32s(Mat::new(rows, cols, |_, _| size * random.sign()));
         let omega = if input == InputMap::Own { 0 } else { relations };
         layers.push(Layer {
             w: (0..relations).map(|_| draw(m, m, 0.7 / (m * relations) as f64)).collect(),
@@ -231,14 +243,16 @@ fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
     let mut layers = stack.layers.clone();
     layers.iter_mut().for_each(|layer| layer.bias = None);
     let (w, omega) = (|l: usize| &layers[l].w[0], |l: usize| &layers[l].through[0]);
-    // The upper layer's columns first: its weight and its map of the lower one's state, over zeros and the lower one's weight.
+    // The upper layer's columns first: its weight and its map of the lower one's state, over zeros
+    // and the lower one's weight.
     let wide = Mat::new(above + below, above + below, |k, l| match (k < above, l < above) {
         (true, true) => w(1).at(k, l),
         (true, false) => omega(1).at(k, l - above),
         (false, true) => 0.0,
         (false, false) => w(0).at(k - above, l - above),
     });
-    let input = Mat::new(above + below, p, |k, l| if k < above { 0.0 } else { omega(0).at(k - above, l) });
+    let input =
+        Mat::new(above + below, p, |k, l| if k < above { 0.0 } else { omega(0).at(k - above, l) });
     let a = stack.layers[0].a.clone();
     let [incoming, outgoing] = [Rows::of(&a[0].t()), Rows::of(&a[0])];
     let operators = Operators::new(vec![incoming.view()], vec![outgoing.view()]);
@@ -253,7 +267,9 @@ fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
         };
         let config = ModelConfig { state, ..plain(1, ActivationName::Tanh, InputMap::Gathered) };
         let mut model = Ignn::new(&config, &facts, 1, false).unwrap();
-        for parameter in model.parameters.iter_mut().filter(|parameter| parameter.name.starts_with("layer")) {
+        for parameter in
+            model.parameters.iter_mut().filter(|parameter| parameter.name.starts_with("layer"))
+        {
             parameter.value = single(&values[&parameter.name]);
         }
         let mut on = OnGraph::new(&model, &operators, Features::Dense(single(&stack.u)), false);
@@ -265,11 +281,16 @@ fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
     let named = |pairs: &[(&str, &Mat)]| -> BTreeMap<String, Mat> {
         pairs.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect()
     };
-    let each =
-        [("layer0.W", w(0)), ("layer0.Omega", omega(0)), ("layer1.W", w(1)), ("layer1.Omega", omega(1))];
+    let each = [
+        ("layer0.W", w(0)),
+        ("layer0.Omega", omega(0)),
+        ("layer1.W", w(1)),
+        ("layer1.Omega", omega(1)),
+    ];
     let stacked = states(vec![below, above], &named(&each));
     let one = states(vec![above + below], &named(&[("layer0.W", &wide), ("layer0.Omega", &input)]));
-    let columns = |from: usize, count: usize| Mat::new(stack.u.rows, count, |i, k| one[0].at(i, from + k));
+    let columns =
+        |from: usize, count: usize| Mat::new(stack.u.rows, count, |i, k| one[0].at(i, from + k));
     assert!(stacked[1].distance(&columns(0, above)) < 1e-5, "the upper layer");
     assert!(stacked[0].distance(&columns(above, below)) < 1e-5, "the lower layer");
     assert!(stacked[1].largest() > 0.05, "states that say something");

@@ -1,4 +1,5 @@
-//! The golden cases: equilibria, logits, losses, gradients, in f64 by dense loops and in f32 by the engine.
+//! The golden cases: equilibria, logits, losses, gradients, in f64 by dense loops and in f32 by the
+//! engine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,17 +9,18 @@ use ignn::nn::Backward;
 use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use serde_json::Value;
 
+use crate::architecture::project;
 use crate::engine::{Engine, Rows};
 use crate::model::{Case, Given, plain};
 use crate::reference::{Dense, Layer, Loss, Mat, Model, Outcome, Phi};
-use crate::util::project;
 
 /// Slope of the golden leaky relu.
 const LEAKY: f32 = 0.01;
 
 /// A golden file; `None`, with a printed reason, where it is not there.
 fn golden(name: &str) -> Option<Value> {
-    let shared = std::env::var_os("IGNN_SHARED").map_or_else(|| project().join("../shared"), PathBuf::from);
+    let shared =
+        std::env::var_os("IGNN_SHARED").map_or_else(|| project().join("../shared"), PathBuf::from);
     let path = shared.join("golden").join(name);
     match std::fs::read_to_string(&path) {
         Ok(text) => Some(serde_json::from_str(&text).unwrap()),
@@ -67,9 +69,9 @@ fn activation(name: &Value) -> Phi {
 fn loss(case: &Value, nodes: usize) -> Loss {
     let binary = case["loss"] == "binary_cross_entropy";
     let targets = mat(&case["targets"]);
-    let rows = case["train"]
-        .as_array()
-        .map_or((0..nodes).collect(), |rows| rows.iter().map(|row| row.as_u64().unwrap() as usize).collect());
+    let rows = case["train"].as_array().map_or((0..nodes).collect(), |rows| {
+        rows.iter().map(|row| row.as_u64().unwrap() as usize).collect()
+    });
     Loss { targets: if binary { targets } else { targets.t() }, binary, rows }
 }
 
@@ -81,7 +83,8 @@ fn one_layer(case: &Value) -> Model {
     let several = case["kind"] == "heterogeneous";
     let (a, w, through) = if several {
         let all = case["adjacency"].as_array().unwrap();
-        let named = |name: &str| (0..all.len()).map(|r| mat(&parameters[format!("{name}{r}")])).collect();
+        let named =
+            |name: &str| (0..all.len()).map(|r| mat(&parameters[format!("{name}{r}")])).collect();
         (all.iter().map(|a| adjacency(nodes, a)).collect(), named("W"), named("Omega"))
     } else {
         let direct = case["input_map"] == "OmegaU";
@@ -164,7 +167,11 @@ fn compare(name: &str, case: &Value, model: &Model, found: &Outcome, tolerance: 
     }
     close("logits", &found.logits, &mat(&case["logits"]));
     let expected = number(&case["loss_value"]);
-    assert!((found.loss - expected).abs() <= tolerance * expected, "{name}: loss {} {expected}", found.loss);
+    assert!(
+        (found.loss - expected).abs() <= tolerance * expected,
+        "{name}: loss {} {expected}",
+        found.loss
+    );
     for (parameter, expected) in case["gradients"].as_object().unwrap() {
         let what = format!("gradient of {parameter}");
         close(&what, gradient_of(model, found, parameter), &mat(expected));
@@ -195,7 +202,12 @@ fn every_case_in_f64_and_in_f32() {
 
 #[test]
 fn stacks_and_relations_through_the_model_itself() {
-    let names = ["hetero-two-relations", "hetero-three-relations", "stack-two-layers", "stack-three-layers"];
+    let names = [
+        "hetero-two-relations",
+        "hetero-three-relations",
+        "stack-two-layers",
+        "stack-three-layers",
+    ];
     for name in names {
         let Some(case) = golden(&format!("{name}.json")) else { return };
         let model = if case["kind"] == "stacked" { stack(&case) } else { one_layer(&case) };
@@ -206,7 +218,8 @@ fn stacks_and_relations_through_the_model_itself() {
     }
 }
 
-/// A `single-*` case as a model of the library takes it; learned features start where the given ones lead.
+/// A `single-*` case as a model of the library takes it; learned features start where the given
+/// ones lead.
 fn whole(case: &Value, given: Given) -> Case {
     let nodes = case["nodes"].as_u64().unwrap() as usize;
     let parameters = &case["parameters"];
@@ -241,7 +254,14 @@ fn whole(case: &Value, given: Given) -> Case {
         slope: f64::from(LEAKY),
         ..plain(state, activation, input)
     };
-    Case { a: adjacency(nodes, &case["adjacency"]), u, given, config, values, loss: loss(case, nodes) }
+    Case {
+        a: adjacency(nodes, &case["adjacency"]),
+        u,
+        given,
+        config,
+        values,
+        loss: loss(case, nodes),
+    }
 }
 
 /// What a file of a model calls a golden parameter.
@@ -267,9 +287,17 @@ fn every_single_case_through_the_model_itself() {
             close("equilibrium", &found.state, &mat(&golden["equilibrium"]));
             let logits = mat(&golden["logits"]);
             let rows = &case.loss.rows;
-            close("logits", &found.logits, &Mat::new(rows.len(), logits.cols, |i, k| logits.at(rows[i], k)));
+            close(
+                "logits",
+                &found.logits,
+                &Mat::new(rows.len(), logits.cols, |i, k| logits.at(rows[i], k)),
+            );
             let expected = number(&golden["loss_value"]);
-            assert!((found.loss - expected).abs() <= 1e-5 * expected, "{name}: {} {expected}", found.loss);
+            assert!(
+                (found.loss - expected).abs() <= 1e-5 * expected,
+                "{name}: {} {expected}",
+                found.loss
+            );
             let mut compared = 0;
             for (parameter, expected) in golden["gradients"].as_object().unwrap() {
                 let expected = mat(expected);

@@ -1,5 +1,6 @@
-//! The whole model, as `train` uses it, against dense f64: golden cases, and central differences of the chain.
-//! The f64 chain here knows nothing of gradients: what it says of them are differences of losses.
+//! The whole model, as `train` uses it, against dense f64: golden cases, and central differences of
+//! the chain. The f64 chain here knows nothing of gradients: what it says of them are differences
+//! of losses.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +81,8 @@ impl Case {
             Given::Dense => Features::Dense(single(&self.u)),
             Given::Learned => Features::Learned,
             Given::Sparse => {
-                let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+                let mut rows =
+                    SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
                 for i in 0..self.u.rows {
                     for k in (0..self.u.cols).filter(|&k| self.u.at(i, k) != 0.0) {
                         rows.columns.push(k as u32);
@@ -125,7 +127,9 @@ impl Case {
             classes.push(self.loss.targets.at(i, 0) as i32);
             if self.loss.binary {
                 of.extend(
-                    (0..self.outputs()).filter(|&k| self.loss.targets.at(i, k) == 1.0).map(|k| k as u32),
+                    (0..self.outputs())
+                        .filter(|&k| self.loss.targets.at(i, k) == 1.0)
+                        .map(|k| k as u32),
                 );
             }
             offsets.push(of.len() as u64);
@@ -140,7 +144,8 @@ impl Case {
         // Twice: what a pass left must not shine through in the next.
         on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap();
         let adjoint = on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap()[0];
-        let gradients = model.parameters.iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
+        let gradients =
+            model.parameters.iter().map(|p| (p.name.clone(), double(&p.gradient))).collect();
         let state = double(&on.equilibria().next().unwrap().state);
         Found { state, logits: double(&pass.logits), loss, gradients, adjoint }
     }
@@ -180,8 +185,9 @@ impl Case {
         let nodes: Vec<u32> = (0..state.rows as u32).collect();
         let mut mask = Matrix::from_fn(state.rows, state.cols, |_, _| 1.0);
         Dropout::new(self.config.dropout, SEED).unwrap().apply(EPOCH, &nodes, mask.view_mut());
-        let mut h =
-            Mat::new(state.rows, state.cols, |i, k| state.at(i, k) * scale(i) * f64::from(mask.row(i)[k]));
+        let mut h = Mat::new(state.rows, state.cols, |i, k| {
+            state.at(i, k) * scale(i) * f64::from(mask.row(i)[k])
+        });
         let hidden = if self.config.readout == Readout::Mlp { self.config.hidden.len() } else { 0 };
         for at in 0..=hidden {
             let name = if at < hidden { format!("head.hidden{at}") } else { "head".to_string() };
@@ -216,7 +222,8 @@ impl Case {
     fn random(seed: u64, config: ModelConfig, given: Given, binary: bool) -> Self {
         let (nodes, p, outputs, m) = (9, 4, 3, config.state[0]);
         let mut random = Random::new(seed);
-        let mut a = Mat::new(nodes, nodes, |_, _| if random.unit() < 0.3 { random.unit() } else { 0.0 });
+        let mut a =
+            Mat::new(nodes, nodes, |_, _| if random.unit() < 0.3 { random.unit() } else { 0.0 });
         // Rows that sum to one at most bound the radius by one.
         for i in 0..nodes {
             let sum: f64 = (0..nodes).map(|k| a.at(i, k)).sum();
@@ -225,7 +232,8 @@ impl Case {
         // As the engine will see it.
         let f32s = |mat: Mat| Mat::new(mat.rows, mat.cols, |i, k| f64::from(mat.at(i, k) as f32));
         let a = f32s(a);
-        let u = f32s(Mat::new(nodes, p, |_, _| if random.unit() < 0.6 { random.sign() } else { 0.0 }));
+        let u =
+            f32s(Mat::new(nodes, p, |_, _| if random.unit() < 0.6 { random.sign() } else { 0.0 }));
         let mut shapes = vec![("layer0.W".to_string(), m, m)];
         if given == Given::Learned {
             shapes.push(("layer0.E".into(), nodes, m));
@@ -241,7 +249,8 @@ impl Case {
         let hidden: &[usize] = if config.readout == Readout::Mlp { &config.hidden } else { &[] };
         let mut width = m;
         for (at, &next) in hidden.iter().chain([&outputs]).enumerate() {
-            let name = if at < hidden.len() { format!("head.hidden{at}") } else { "head".to_string() };
+            let name =
+                if at < hidden.len() { format!("head.hidden{at}") } else { "head".to_string() };
             shapes.push((format!("{name}.Theta"), next, width));
             if config.head_bias {
                 shapes.push((format!("{name}.bias"), 1, next));
@@ -301,7 +310,8 @@ fn gradients_of_every_input_map_are_differences_of_the_loss() {
                 continue;
             }
             for (bias, feature_dropout) in [(false, 0.0), (true, 0.0), (false, 0.4)] {
-                let config = ModelConfig { bias, feature_dropout, ..plain(3, ActivationName::Tanh, input) };
+                let config =
+                    ModelConfig { bias, feature_dropout, ..plain(3, ActivationName::Tanh, input) };
                 let what = format!("{input:?} {given:?} bias {bias} dropout {feature_dropout}");
                 Case::random(10 + seed as u64, config, given, false).check(&what);
             }
@@ -321,7 +331,8 @@ fn gradients_of_every_activation_are_differences_of_the_loss() {
     ];
     for (seed, activation) in names.into_iter().enumerate() {
         let config = plain(18, activation, InputMap::Gathered);
-        Case::random(30 + seed as u64, config, Given::Dense, false).check(&format!("{activation:?}"));
+        Case::random(30 + seed as u64, config, Given::Dense, false)
+            .check(&format!("{activation:?}"));
     }
 }
 
@@ -377,7 +388,8 @@ fn truncated_gradients_go_to_the_exact_one() {
 
 #[test]
 fn one_undamped_step_is_the_derivative_times_the_right_side() {
-    // Learned features as they are: dL/dE = G, and D * R is the gradient that a state without recurrence would have.
+    // Learned features as they are: dL/dE = G, and D * R is the gradient that a state without
+    // recurrence would have.
     let config = plain(3, ActivationName::Tanh, InputMap::Own);
     let case = Case::random(91, config, Given::Learned, false);
     let found = case.run(Backward::Truncated { steps: 1, damping: 1.0 });

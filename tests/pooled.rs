@@ -1,5 +1,6 @@
-//! Stacks with skips, batch normalisation and pooling, against the formula in f64 and its differences.
-//! The formula is written again here, from parameters by name; nothing of the engine is used for it.
+//! Stacks with skips, batch normalisation and pooling, against the formula in f64 and its
+//! differences. The formula is written again here, from parameters by name; nothing of the engine
+//! is used for it.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +60,11 @@ impl Case {
 
     /// The loss, by the statistics of the batch, or by those given.
     fn loss(&self, values: &BTreeMap<String, Mat>, running: Option<&BTreeMap<String, Mat>>) -> f64 {
-        let row = |mat: &Mat, bias: &Mat| Mat::new(mat.rows, mat.cols, |i, k| mat.at(i, k) + bias.at(0, k));
-        let map = |mat: Mat, phi: fn(f64) -> f64| Mat::new(mat.rows, mat.cols, |i, k| phi(mat.at(i, k)));
+        let row = |mat: &Mat, bias: &Mat| {
+            Mat::new(mat.rows, mat.cols, |i, k| mat.at(i, k) + bias.at(0, k))
+        };
+        let map =
+            |mat: Mat, phi: fn(f64) -> f64| Mat::new(mat.rows, mat.cols, |i, k| phi(mat.at(i, k)));
         let at = self.a.t();
         let mut x = self.u.clone();
         for layer in 0..self.layers {
@@ -81,7 +85,8 @@ impl Case {
                 let rows = mixed.rows as f64;
                 let moments = |k: usize| match running {
                     Some(running) => {
-                        let of = |what: &str| running[&format!("layer{layer}.norm.{what}")].at(0, k);
+                        let of =
+                            |what: &str| running[&format!("layer{layer}.norm.{what}")].at(0, k);
                         (of("mean"), of("variance"))
                     }
                     None => {
@@ -102,11 +107,14 @@ impl Case {
             let column = (GRAPHS[graph]..GRAPHS[graph + 1]).map(|i| x.at(i as usize, k));
             match self.pooling {
                 PoolingName::Sum => column.sum(),
-                PoolingName::Mean => column.sum::<f64>() / (GRAPHS[graph + 1] - GRAPHS[graph]) as f64,
+                PoolingName::Mean => {
+                    column.sum::<f64>() / (GRAPHS[graph + 1] - GRAPHS[graph]) as f64
+                }
                 _ => column.fold(f64::NEG_INFINITY, f64::max),
             }
         });
-        let hidden = row(&pooled.times(&values["head.hidden0.Theta"].t()), &values["head.hidden0.bias"]);
+        let hidden =
+            row(&pooled.times(&values["head.hidden0.Theta"].t()), &values["head.hidden0.bias"]);
         let hidden = map(hidden, |z| z.max(0.0));
         let logits = row(&hidden.times(&values["head.Theta"].t()), &values["head.bias"]);
         let term = |graph: usize| {
@@ -136,7 +144,12 @@ fn check(case: &Case, what: &str) {
     let mut model = Ignn::new(&case.config(), &facts, 7, true).unwrap();
     // Scales, shifts and biases that are not the first ones: no row of zeros at the kink of a relu.
     for parameter in model.parameters.iter_mut().filter(|p| p.value.rows() == 1) {
-        parameter.value.row_mut(0).iter_mut().enumerate().for_each(|(k, x)| *x += 0.1 * k as f32 - 0.2);
+        parameter
+            .value
+            .row_mut(0)
+            .iter_mut()
+            .enumerate()
+            .for_each(|(k, x)| *x += 0.1 * k as f32 - 0.2);
     }
     let features = Features::Dense(Matrix::from_fn(16, 3, |i, k| case.u.at(i, k) as f32));
     let mut on = OnGraph::new(&model, &operators, features, true).with_graphs(GRAPHS.to_vec());
@@ -157,7 +170,10 @@ fn check(case: &Case, what: &str) {
     let loss = loss_of.evaluate(logits, ids, Targets::Classes(&CLASSES), Some(by_logits));
     let mut given = values(&model);
     let expected = case.loss(&given, None);
-    assert!((loss - expected).abs() < 1e-4 * expected.max(1.0), "{what}: loss {loss}, expected {expected}");
+    assert!(
+        (loss - expected).abs() < 1e-4 * expected.max(1.0),
+        "{what}: loss {loss}, expected {expected}"
+    );
     // Twice: what a pass left must not shine through in the next.
     on.backward(&mut model, &mut pass, 0, Backward::Exact, &params).unwrap();
     on.backward(&mut model, &mut pass, 0, Backward::Exact, &params).unwrap();
@@ -188,7 +204,10 @@ fn check(case: &Case, what: &str) {
     let (logits, ids, _) = pass.for_loss();
     let loss = loss_of.evaluate(logits, ids, Targets::Classes(&CLASSES), None);
     let expected = case.loss(&given, Some(&kept).filter(|_| case.norm));
-    assert!((loss - expected).abs() < 1e-4 * expected.max(1.0), "{what}: {loss}, expected {expected}");
+    assert!(
+        (loss - expected).abs() < 1e-4 * expected.max(1.0),
+        "{what}: {loss}, expected {expected}"
+    );
     assert_eq!(statistics(&model), kept, "{what}: evaluation moves nothing");
     let again = model.logits(on.seen(&model).view(), &items);
     assert_eq!(again.view().padded(), pass.logits.view().padded(), "{what}: rows read out apart");
@@ -198,7 +217,9 @@ fn check(case: &Case, what: &str) {
 fn pooled_and_normalised_stacks_have_the_gradients_of_the_formula() {
     let mut seed = 40;
     for pooling in [PoolingName::Sum, PoolingName::Mean, PoolingName::Max] {
-        for (layers, skip, norm) in [(1, false, false), (1, false, true), (2, true, true), (3, false, true)] {
+        for (layers, skip, norm) in
+            [(1, false, false), (1, false, true), (2, true, true), (3, false, true)]
+        {
             seed += 1;
             let what = format!("{pooling}, {layers} layers, skip {skip}, norm {norm}");
             check(&Case::new(seed, pooling, layers, skip, norm), &what);

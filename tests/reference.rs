@@ -1,8 +1,10 @@
-//! The model in f64 with dense loops: equilibria, losses and every gradient, for tests of the engine.
-//! Slow, obvious, and free of the engine's types; the solver's unit tests include this file too.
+//! The model in f64 with dense loops: equilibria, losses and every gradient, for tests of the
+//! engine. Slow, obvious, and free of the engine's types; the solver's unit tests include this file
+//! too.
 //!
-//! The chain (input maps, skips, read-out, losses) is written once; the operations that the engine computes are a
-//! [`Backend`], so that the same golden cases run through [`Dense`] here and through the kernels and solver in f32.
+//! The chain (input maps, skips, read-out, losses) is written once; the operations that the engine
+//! computes are a [`Backend`], so that the same golden cases run through [`Dense`] here and through
+//! the kernels and solver in f32.
 
 /// SplitMix64: a test that fails fails again.
 pub struct Random(u64);
@@ -80,7 +82,9 @@ impl Mat {
     /// The product.
     pub fn times(&self, other: &Self) -> Self {
         assert_eq!(self.cols, other.rows, "shapes of a product");
-        Self::new(self.rows, other.cols, |i, k| (0..self.cols).map(|l| self.at(i, l) * other.at(l, k)).sum())
+        Self::new(self.rows, other.cols, |i, k| {
+            (0..self.cols).map(|l| self.at(i, l) * other.at(l, k)).sum()
+        })
     }
 
     /// Entries of two matrices combined.
@@ -142,7 +146,8 @@ pub fn slope(activation: Phi, x: f64) -> f64 {
     if x > 0.0 { 1.0 } else { below }
 }
 
-/// One equilibrium layer: `X = phi(sum_r A_r^T X W_r^T + sum_r (A_r^T U) through_r^T + U direct^T + bias)`.
+/// One equilibrium layer: `X = phi(sum_r A_r^T X W_r^T + sum_r (A_r^T U) through_r^T + U direct^T +
+/// bias)`.
 #[derive(Clone, Debug)]
 pub struct Layer {
     /// A_r, n x n.
@@ -209,7 +214,8 @@ fn iterate(start: Mat, step: impl Fn(&Mat) -> Mat) -> Mat {
         let moved = next.distance(&state);
         state = next;
         // Near the last bits the steps no longer fall.
-        if moved <= 1e-16 * state.largest() || (moved <= 1e-13 * state.largest() && moved >= before) {
+        if moved <= 1e-16 * state.largest() || (moved <= 1e-13 * state.largest() && moved >= before)
+        {
             break;
         }
         before = moved;
@@ -219,7 +225,9 @@ fn iterate(start: Mat, step: impl Fn(&Mat) -> Mat) -> Mat {
 
 impl Backend for Dense {
     fn input_term(&self, layer: &Layer, u: &Mat) -> Mat {
-        let mut b = Mat::new(u.rows, layer.w[0].rows, |_, k| layer.bias.as_ref().map_or(0.0, |b| b.at(0, k)));
+        let mut b = Mat::new(u.rows, layer.w[0].rows, |_, k| {
+            layer.bias.as_ref().map_or(0.0, |b| b.at(0, k))
+        });
         for (a, omega) in layer.a.iter().zip(&layer.through) {
             b = b.plus(&a.t().times(u).times(&omega.t()));
         }
@@ -276,7 +284,12 @@ impl Layer {
         }
         Gradients {
             w: self.a.iter().map(|a| backend.weight(a, &g, x)).collect(),
-            through: self.a.iter().zip(&self.through).map(|(a, _)| backend.weight(a, &g, u)).collect(),
+            through: self
+                .a
+                .iter()
+                .zip(&self.through)
+                .map(|(a, _)| backend.weight(a, &g, u))
+                .collect(),
             direct: self.direct.as_ref().map(|_| backend.input(&g, u)),
             bias: self.bias.as_ref().map(|_| backend.sums(&g)),
             skip: None,
@@ -361,7 +374,9 @@ impl Model {
             let mut out = x.clone();
             if let Some((v, bias)) = &layer.skip {
                 let skipped = backend.linear(u, v);
-                out = Mat::new(out.rows, out.cols, |i, k| out.at(i, k) + skipped.at(i, k) + bias.at(0, k));
+                out = Mat::new(out.rows, out.cols, |i, k| {
+                    out.at(i, k) + skipped.at(i, k) + bias.at(0, k)
+                });
                 if at + 1 < self.layers.len() {
                     out.data.iter_mut().for_each(|z| *z = value(Phi::Elu, *z));
                 }
@@ -370,7 +385,8 @@ impl Model {
             inputs.push(out);
         }
         let last = inputs.last().expect("the input is there");
-        let logits = self.theta.as_ref().map_or_else(|| last.clone(), |theta| backend.linear(last, theta));
+        let logits =
+            self.theta.as_ref().map_or_else(|| last.clone(), |theta| backend.linear(last, theta));
         let (loss, of_logits) = self.loss.of(&logits);
         let theta = self.theta.as_ref().map(|_| backend.input(&of_logits, last));
         let mut r = self

@@ -1,5 +1,5 @@
-//! From a spool of edges to the adjacency files of a relation: partition, sort, merge, write, bucket by bucket.
-//! It knows nodes by number only.
+//! From a spool of edges to the adjacency files of a relation: partition, sort, merge, write,
+//! bucket by bucket. It knows nodes by number only.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,8 @@ impl Relation<'_> {
             && spool.loops() > 0;
         // Whoever sums unweighted edges spools them with weight 1 (see `DatasetBuilder::spool`).
         let keep_values = E::WEIGHTED || doubled_diagonal;
-        let scale_path = (options.normalise != Normalisation::None).then(|| directory.join("scale.f32"));
+        let scale_path =
+            (options.normalise != Normalisation::None).then(|| directory.join("scale.f32"));
         let mut scale = match &scale_path {
             Some(path) => Some(ScaleWriter {
                 writer: ArrayWriter::create(path, "scale")?,
@@ -116,15 +117,22 @@ impl Relation<'_> {
             diagonal: incoming.diagonal,
         };
         // An undirected duplicate off the diagonal was counted once in each direction.
-        let off_diagonal = if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
+        let off_diagonal =
+            if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
         let mut built = Built {
             counts: EdgeCounts {
                 read: spool.len(),
                 merged: off_diagonal + incoming.merged[1],
                 dropped_loops: incoming.dropped,
-                spilled: spool.spilled() + incoming.spilled + outgoing.as_ref().map_or(0, |o| o.spilled),
+                spilled: spool.spilled()
+                    + incoming.spilled
+                    + outgoing.as_ref().map_or(0, |o| o.spilled),
             },
-            files: incoming.files.into_iter().chain(outgoing.into_iter().flat_map(|o| o.files)).collect(),
+            files: incoming
+                .files
+                .into_iter()
+                .chain(outgoing.into_iter().flat_map(|o| o.files))
+                .collect(),
             entry,
         };
         if keep_values && !built.entry.weighted {
@@ -158,7 +166,11 @@ impl Relation<'_> {
         };
         let partition = plan.run(spool, keep)?;
 
-        context.observer.phase(&format!("sort and write{name}"), Some(self.nodes), Unit::Items("nodes"));
+        context.observer.phase(
+            &format!("sort and write{name}"),
+            Some(self.nodes),
+            Unit::Items("nodes"),
+        );
         let mut out = Direction {
             files: Vec::new(),
             entries: 0,
@@ -172,35 +184,49 @@ impl Relation<'_> {
         let mut open = OpenRow::default();
         let buckets = if self.nodes == 0 { 0 } else { partition.buckets() };
         let spare = Spare::default();
-        let work = |bucket: usize| Ok((bucket, self.sort_bucket(&partition, bucket, keep_values, &spare)?));
-        pipeline::ordered(context.threads, (0..buckets).map(Ok), work, |(bucket, rows): (usize, Rows)| {
-            if let (Duplicates::Error, Some((row, column))) = (options.duplicates, rows.duplicate) {
-                let (source, target) = if side == Side::Outgoing { (row, column) } else { (column, row) };
-                let (source, target) = ((self.describe)(source), (self.describe)(target));
-                let what = match options.directed {
-                    true => format!("the edge from {source} to {target} is given more than once"),
-                    false => {
-                        format!("the edge between {target} and {source}, either way, is given more than once")
-                    }
-                };
-                let hint = "merge such edges with --duplicates sum, max or first";
-                return Err(IngestError::Usage(format!("{what}: {hint}")));
-            }
-            writer.extend(&rows.neighbours, &rows.values)?;
-            let complete = partition.bounds[bucket + 1] & 0xffff_ffff == 0;
-            let (degrees, sums) = open.close(&rows, complete);
-            if let Some(scale) = &mut scale {
-                scale.write(&degrees, &sums)?;
-            }
-            writer.end_rows(&degrees)?;
-            context.observer.advance(degrees.len() as u64);
-            out.diagonal += rows.diagonal;
-            out.merged[0] += rows.merged[0];
-            out.merged[1] += rows.merged[1];
-            out.dropped += rows.dropped;
-            out.all_one &= rows.all_one;
-            Ok(())
-        })?;
+        let work = |bucket: usize| {
+            Ok((bucket, self.sort_bucket(&partition, bucket, keep_values, &spare)?))
+        };
+        pipeline::ordered(
+            context.threads,
+            (0..buckets).map(Ok),
+            work,
+            |(bucket, rows): (usize, Rows)| {
+                if let (Duplicates::Error, Some((row, column))) =
+                    (options.duplicates, rows.duplicate)
+                {
+                    let (source, target) =
+                        if side == Side::Outgoing { (row, column) } else { (column, row) };
+                    let (source, target) = ((self.describe)(source), (self.describe)(target));
+                    let what = match options.directed {
+                        true => {
+                            format!("the edge from {source} to {target} is given more than once")
+                        }
+                        false => {
+                            format!(
+                                "the edge between {target} and {source}, either way, is given more than once"
+                            )
+                        }
+                    };
+                    let hint = "merge such edges with --duplicates sum, max or first";
+                    return Err(IngestError::Usage(format!("{what}: {hint}")));
+                }
+                writer.extend(&rows.neighbours, &rows.values)?;
+                let complete = partition.bounds[bucket + 1] & 0xffff_ffff == 0;
+                let (degrees, sums) = open.close(&rows, complete);
+                if let Some(scale) = &mut scale {
+                    scale.write(&degrees, &sums)?;
+                }
+                writer.end_rows(&degrees)?;
+                context.observer.advance(degrees.len() as u64);
+                out.diagonal += rows.diagonal;
+                out.merged[0] += rows.merged[0];
+                out.merged[1] += rows.merged[1];
+                out.dropped += rows.dropped;
+                out.all_one &= rows.all_one;
+                Ok(())
+            },
+        )?;
         out.entries = writer.entries();
         out.files = writer.finish()?;
         Ok(out)
@@ -216,7 +242,8 @@ impl Relation<'_> {
         let duplicates = self.options.duplicates;
         let space = partition.space(bucket);
         let count = partition.entries(bucket);
-        // A bucket that is much too full holds duplicates of few entries: they are merged while it is read.
+        // A bucket that is much too full holds duplicates of few entries: they are merged while it
+        // is read.
         let worker_bytes = self.context.memory / 8 / pipeline::alive(self.context.threads) as u64;
         let limit = ((worker_bytes / size_of::<E>() as u64) as usize).max(1 << 16);
         let (mut entries, mut scratch): (Vec<E>, Vec<E>) = (spare.take(), spare.take());
@@ -248,8 +275,8 @@ struct OpenRow {
 }
 
 impl OpenRow {
-    /// Degrees and sums of the rows that this bucket completes. `complete`: its last row ends with it; a row that does not
-    /// is the first of the next bucket.
+    /// Degrees and sums of the rows that this bucket completes. `complete`: its last row ends with
+    /// it; a row that does not is the first of the next bucket.
     fn close(&mut self, rows: &Rows, complete: bool) -> (Vec<u64>, Vec<f64>) {
         let mut degrees = rows.degrees.clone();
         let mut sums = if rows.sums.is_empty() {
@@ -293,7 +320,9 @@ impl ScaleWriter {
 impl Built {
     /// Every value turned out to be 1: they are implied.
     fn remove_values(&mut self) -> Result<()> {
-        for (path, _) in self.files.extract_if(.., |(path, _)| path.extension().is_some_and(|e| e == "f32")) {
+        for (path, _) in
+            self.files.extract_if(.., |(path, _)| path.extension().is_some_and(|e| e == "f32"))
+        {
             std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
         }
         Ok(())

@@ -31,8 +31,8 @@ pub struct RelationOptions {
     pub normalise: Normalisation,
     /// What becomes of an edge given more than once.
     pub duplicates: Duplicates,
-    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of weight 1; loops that
-    /// are kept add to it.
+    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of
+    /// weight 1; loops that are kept add to it.
     pub self_loops: SelfLoops,
 }
 
@@ -113,8 +113,9 @@ pub struct DatasetBuilder<'a> {
 }
 
 impl<'a> DatasetBuilder<'a> {
-    /// Refuses an existing target without `force`; creates the temporary directory. `command` is the subcommand
-    /// ("generate chains"), `options` what shaped the result; both go to the manifest.
+    /// Refuses an existing target without `force`; creates the temporary directory. `command` is
+    /// the subcommand ("generate chains"), `options` what shaped the result; both go to the
+    /// manifest.
     pub fn begin(
         context: &'a Context<'a>,
         out: &Path,
@@ -176,13 +177,14 @@ impl<'a> DatasetBuilder<'a> {
         self.manifest.order = order.into();
     }
 
-    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory. Where unweighted duplicates
-    /// are to be summed, `weighted` must be true and every weight 1.
+    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory. Where
+    /// unweighted duplicates are to be summed, `weighted` must be true and every weight 1.
     pub fn spool(&self, weighted: bool) -> EdgeSpool {
         EdgeSpool::new(&self.scratch(), &self.budget, weighted)
     }
 
-    /// Builds and writes the adjacency of a relation from edges whose node numbers are final (below `nodes`).
+    /// Builds and writes the adjacency of a relation from edges whose node numbers are final (below
+    /// `nodes`).
     pub fn add_relation(
         &mut self,
         name: &str,
@@ -293,8 +295,8 @@ impl<'a> DatasetBuilder<'a> {
         (SHARD_BYTES / row_bytes.max(1)).clamp(1, SHARD_ROWS)
     }
 
-    /// Writes dense features, shard by shard in parallel: `fill(first_row, rows)` fills whole rows from node
-    /// `first_row` on; it is called from several threads.
+    /// Writes dense features, shard by shard in parallel: `fill(first_row, rows)` fills whole rows
+    /// from node `first_row` on; it is called from several threads.
     pub fn add_dense_features(
         &mut self,
         columns: usize,
@@ -315,7 +317,8 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Writes sparse features, shard by shard in parallel: `rows(first_row, count)` returns those rows.
+    /// Writes sparse features, shard by shard in parallel: `rows(first_row, count)` returns those
+    /// rows.
     pub fn add_sparse_features(
         &mut self,
         columns: usize,
@@ -328,7 +331,8 @@ impl<'a> DatasetBuilder<'a> {
             Ok((features::write_sparse_shard(&dataset, shard, &rows)?, rows.columns.len() as u64))
         })?;
         let (kind, columns, nonzeros) = (FeatureKind::Sparse, columns as u64, Some(nonzeros));
-        self.manifest.features = Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros });
+        self.manifest.features =
+            Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros });
         Ok(())
     }
 
@@ -351,11 +355,16 @@ impl<'a> DatasetBuilder<'a> {
         };
         let mut total = 0;
         let dataset = self.staging.path().to_path_buf();
-        pipeline::ordered(self.context.threads, (0..shards).map(Ok), work, |(shard, file, nonzeros)| {
-            total += nonzeros;
-            self.add_files(vec![(features::shard_path(&dataset, shard), file)]);
-            Ok(())
-        })?;
+        pipeline::ordered(
+            self.context.threads,
+            (0..shards).map(Ok),
+            work,
+            |(shard, file, nonzeros)| {
+                total += nonzeros;
+                self.add_files(vec![(features::shard_path(&dataset, shard), file)]);
+                Ok(())
+            },
+        )?;
         Ok((shards, total))
     }
 
@@ -411,7 +420,8 @@ impl<'a> DatasetBuilder<'a> {
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {
         for (path, entry) in files {
-            let inside = path.strip_prefix(self.staging.path()).expect("files of a dataset lie in it");
+            let inside =
+                path.strip_prefix(self.staging.path()).expect("files of a dataset lie in it");
             let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
             self.manifest.files.insert(parts.join("/"), entry);
         }

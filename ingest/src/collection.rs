@@ -1,5 +1,5 @@
-//! A data set small enough to be held in memory whole, as the parsers of many-graph forms and some generators make it.
-//! It does not parse and does not write; [`crate::content`] does the latter.
+//! A data set small enough to be held in memory whole, as the parsers of many-graph forms and some
+//! generators make it. It does not parse and does not write; [`crate::content`] does the latter.
 
 use ignn_format::features::SparseRows;
 use ignn_format::graphs::Graphs;
@@ -11,8 +11,8 @@ use crate::content::{Content, Features};
 
 /// Edges of a chunk.
 const CHUNK: usize = 1 << 16;
-/// Features with at most this many columns are stored dense, those with more sparse: one-hot rows of many columns
-/// are nearly all zero.
+/// Features with at most this many columns are stored dense, those with more sparse: one-hot rows
+/// of many columns are nearly all zero.
 pub const MOST_DENSE_COLUMNS: usize = 1024;
 
 /// The parts of a dataset, in memory.
@@ -109,7 +109,8 @@ impl FeatureTable {
                 rows.columns.push(column);
                 rows.values.push(1.0);
             }
-            for (column, &value) in self.plain_of(node).iter().enumerate().filter(|&(_, &value)| value != 0.0)
+            for (column, &value) in
+                self.plain_of(node).iter().enumerate().filter(|&(_, &value)| value != 0.0)
             {
                 rows.columns.push((self.hot_columns + column) as u32);
                 rows.values.push(value);
@@ -120,8 +121,8 @@ impl FeatureTable {
     }
 }
 
-/// Degree of every node of an undirected graph whose edges may be listed once, both ways or repeatedly;
-/// a loop counts once.
+/// Degree of every node of an undirected graph whose edges may be listed once, both ways or
+/// repeatedly; a loop counts once.
 pub fn degrees(nodes: u64, edges: &[[u32; 2]]) -> Vec<f32> {
     let mut pairs: Vec<[u32; 2]> = edges.iter().map(|&[u, v]| [u.min(v), u.max(v)]).collect();
     pairs.sort_unstable();
@@ -141,7 +142,8 @@ pub fn classes_of(values: &[i64]) -> (Vec<i64>, Vec<u32>) {
     let mut classes = values.to_vec();
     classes.sort_unstable();
     classes.dedup();
-    let of = values.iter().map(|value| classes.partition_point(|class| class < value) as u32).collect();
+    let of =
+        values.iter().map(|value| classes.partition_point(|class| class < value) as u32).collect();
     (classes, of)
 }
 
@@ -221,7 +223,8 @@ mod tests {
     #[test]
     fn chunks_cover_all_edges_and_degrees_count_neighbours_once() {
         let edges: Vec<_> = (0..CHUNK as u32 + 5).map(|i| [i, i + 1]).collect();
-        let collection = Collection { nodes: CHUNK as u64 + 6, edges: edges.clone(), ..Default::default() };
+        let collection =
+            Collection { nodes: CHUNK as u64 + 6, edges: edges.clone(), ..Default::default() };
         let mut all = Vec::new();
         (0..collection.edge_chunks()).for_each(|chunk| collection.edge_chunk(chunk, &mut all));
         assert_eq!(all, edges);

@@ -18,8 +18,9 @@ use crate::pipeline;
 /// Name of the relation of a homogeneous graph.
 pub const RELATION: &str = "edges";
 
-/// The parts of a dataset. Edges come in chunks, each a function of its index alone, so that any thread can make any
-/// chunk and the result does not depend on the threads; features come in rows, likewise.
+/// The parts of a dataset. Edges come in chunks, each a function of its index alone, so that any
+/// thread can make any chunk and the result does not depend on the threads; features come in rows,
+/// likewise.
 pub trait Content: Sync {
     /// Number of nodes.
     fn nodes(&self) -> u64;
@@ -84,7 +85,8 @@ pub enum Features<'a> {
     },
 }
 
-/// Makes all chunks in parallel, hands each to `work` on the same thread and the results to `consume` in order.
+/// Makes all chunks in parallel, hands each to `work` on the same thread and the results to
+/// `consume` in order.
 pub fn for_each_chunk<U: Send>(
     content: &dyn Content,
     threads: usize,
@@ -124,10 +126,12 @@ pub fn write(
         None => builder.add_ids_counting()?,
     }
     match content.features() {
-        Some(Features::Dense { columns, fill }) => builder.add_dense_features(columns, |first, rows| {
-            fill(first, rows);
-            Ok(())
-        })?,
+        Some(Features::Dense { columns, fill }) => {
+            builder.add_dense_features(columns, |first, rows| {
+                fill(first, rows);
+                Ok(())
+            })?
+        }
         Some(Features::Sparse { columns, rows }) => {
             builder.add_sparse_features(columns, |first, count| Ok(rows(first, count)))?;
         }

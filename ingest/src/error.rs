@@ -24,7 +24,8 @@ pub enum IngestError {
         /// What is there.
         found: String,
     },
-    /// A row of a Parquet table is wrong: `edges.parquet: row 3 (counting from 0): expected an id, found null`.
+    /// A row of a Parquet table is wrong: `edges.parquet: row 3 (counting from 0): expected an id,
+    /// found null`.
     #[error("{}: row {row} (counting from 0): expected {expected}, found {found}", path.display())]
     Row {
         /// The file.
@@ -81,7 +82,12 @@ impl IngestError {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        Self::Line { path: path.as_ref().to_path_buf(), line, expected: expected.into(), found: found.into() }
+        Self::Line {
+            path: path.as_ref().to_path_buf(),
+            line,
+            expected: expected.into(),
+            found: found.into(),
+        }
     }
 
     /// An [`IngestError::Row`].
@@ -91,11 +97,17 @@ impl IngestError {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        Self::Row { path: path.as_ref().to_path_buf(), row, expected: expected.into(), found: found.into() }
+        Self::Row {
+            path: path.as_ref().to_path_buf(),
+            row,
+            expected: expected.into(),
+            found: found.into(),
+        }
     }
 }
 
-/// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no UTF-8 escaped.
+/// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no
+/// UTF-8 escaped.
 pub fn quoted(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
     let mut text = String::new();

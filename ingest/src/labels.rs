@@ -18,9 +18,9 @@ use crate::source::table::{ColumnKind, Table};
 /// Names of the label column, in lower case, for tables with more than two columns.
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 
-/// Reads a table with a row for each label of a node. A node with several labels makes all labels sets; a row that
-/// repeats another is ignored, an empty label too. Classes are ordered as numbers if all names are integers, else by
-/// their bytes.
+/// Reads a table with a row for each label of a node. A node with several labels makes all labels
+/// sets; a row that repeats another is ignored, an empty label too. Classes are ordered as numbers
+/// if all names are integers, else by their bytes.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
     context.observer.phase("labels", None, Unit::Items("rows"));
     let mut table = Table::open(path, nodes.kind(), false)?;
@@ -41,7 +41,11 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
                 None => {
                     let class = names.len() as u32;
                     if class > i32::MAX as u32 {
-                        return Err(table.error(batch.number(row), "at most 2^31 classes", "one more"));
+                        return Err(table.error(
+                            batch.number(row),
+                            "at most 2^31 classes",
+                            "one more",
+                        ));
                     }
                     names.push(name.clone().into_owned());
                     known.insert(name.into_owned(), class);
@@ -53,7 +57,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         context.observer.advance(batch.rows() as u64);
     }
     if pairs.is_empty() {
-        return Err(IngestError::file(path, format!("no labels: {} is empty", table.column_name(column))));
+        return Err(IngestError::file(
+            path,
+            format!("no labels: {} is empty", table.column_name(column)),
+        ));
     }
     drop(known);
 
@@ -78,10 +85,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
     Ok(Labels::Single { classes, of })
 }
 
-/// Reads a community file; the labels of a node are the communities that it is in, always as a set. Classes are
-/// ordered by size, the largest first, then by their place in the file. The name of a class is the number of its
-/// community in the file, from 0 (comments and blank lines do not count). Communities that were not chosen are
-/// counted, but their members are not looked up.
+/// Reads a community file; the labels of a node are the communities that it is in, always as a set.
+/// Classes are ordered by size, the largest first, then by their place in the file. The name of a
+/// class is the number of its community in the file, from 0 (comments and blank lines do not
+/// count). Communities that were not chosen are counted, but their members are not looked up.
 pub fn from_communities(
     context: &Context,
     nodes: &dyn NodeLookup,
@@ -123,7 +130,12 @@ pub fn from_communities(
 }
 
 /// Indices of the communities that become classes, in class order.
-fn choose(context: &Context, path: &Path, sizes: &[u64], choice: CommunityChoice) -> Result<Vec<u64>> {
+fn choose(
+    context: &Context,
+    path: &Path,
+    sizes: &[u64],
+    choice: CommunityChoice,
+) -> Result<Vec<u64>> {
     let mut order: Vec<u64> = (0..sizes.len() as u64).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(sizes[index as usize]));
     match choice {
@@ -142,13 +154,16 @@ fn choose(context: &Context, path: &Path, sizes: &[u64], choice: CommunityChoice
             let largest = order.first().map_or(0, |&index| sizes[index as usize]);
             order.retain(|&index| sizes[index as usize] > limit);
             if order.is_empty() {
-                let what = format!("no community has more than {limit} members (the largest has {largest})");
+                let what = format!(
+                    "no community has more than {limit} members (the largest has {largest})"
+                );
                 return Err(IngestError::file(path, what));
             }
         }
     }
     if order.len() > i32::MAX as usize {
-        let what = format!("{} communities (expected fewer than 2^31): choose the largest", order.len());
+        let what =
+            format!("{} communities (expected fewer than 2^31): choose the largest", order.len());
         return Err(IngestError::file(path, what));
     }
     Ok(order)
@@ -165,8 +180,9 @@ fn label_column(table: &Table) -> Result<usize> {
     });
     named.ok_or_else(|| {
         let found = columns.len() + usize::from(table.id_column().is_some());
-        let what =
-            format!("expected two columns, node and label, or one named \"label\"; found {found} columns");
+        let what = format!(
+            "expected two columns, node and label, or one named \"label\"; found {found} columns"
+        );
         IngestError::file(table.path(), what)
     })
 }
@@ -177,7 +193,9 @@ fn class_order(names: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..names.len()).collect();
     match numbers {
         // "7" and "07" are different names of the same number.
-        Some(numbers) => order.sort_by(|&a, &b| (numbers[a], &names[a]).cmp(&(numbers[b], &names[b]))),
+        Some(numbers) => {
+            order.sort_by(|&a, &b| (numbers[a], &names[a]).cmp(&(numbers[b], &names[b])))
+        }
         None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
     }
     order
@@ -229,14 +247,20 @@ mod tests {
         let labels = table("node,label\r\n3,10\r\n0,9\r\n1,\r\n0,9\r\n").unwrap();
         assert_eq!(labels, Labels::Single { classes: names(&["9", "10"]), of: vec![0, -1, -1, 1] });
         let labels = table("0 b\n1 a\n2 \"10\n").unwrap();
-        assert_eq!(labels, Labels::Single { classes: names(&["\"10", "a", "b"]), of: vec![2, 1, 0, -1] });
+        assert_eq!(
+            labels,
+            Labels::Single { classes: names(&["\"10", "a", "b"]), of: vec![2, 1, 0, -1] }
+        );
     }
 
     #[test]
     fn several_labels_of_a_node_make_sets() {
         let labels = table("label\tid\tnote\nx, y\t2\t\nb\t0\t.\nx, y\t0\t\nb\t0\t\n").unwrap();
-        let expected =
-            Labels::Multi { classes: names(&["b", "x, y"]), offsets: vec![0, 2, 2, 3, 3], of: vec![0, 1, 1] };
+        let expected = Labels::Multi {
+            classes: names(&["b", "x, y"]),
+            offsets: vec![0, 2, 2, 3, 3],
+            of: vec![0, 1, 1],
+        };
         assert_eq!(labels, expected);
     }
 
@@ -250,11 +274,14 @@ mod tests {
             of: vec![1, 0, 1, 0, 0],
         };
         assert_eq!(top, expected);
-        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::LargerThan(1)).unwrap() else {
+        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::LargerThan(1)).unwrap()
+        else {
             panic!()
         };
         assert_eq!(classes, ["1", "0", "3"]);
-        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::All).unwrap() else { panic!() };
+        let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::All).unwrap() else {
+            panic!()
+        };
         assert_eq!(classes, ["1", "0", "3", "2"]);
     }
 
@@ -282,15 +309,24 @@ mod tests {
                 "labels.csv: expected two columns, node and label, or one named \"label\"; found 1 columns",
             ),
             ("node,label\n0,\n", "labels.csv: no labels: column \"label\" is empty"),
-            ("0,\"a\n", "labels.csv:1: expected a closing quote on the same line, found \"0,\\\"a\""),
-            ("0,\"a\"b\n", "labels.csv:1: expected a comma after the closing quote, found \"0,\\\"a\\\"b\""),
+            (
+                "0,\"a\n",
+                "labels.csv:1: expected a closing quote on the same line, found \"0,\\\"a\"",
+            ),
+            (
+                "0,\"a\"b\n",
+                "labels.csv:1: expected a comma after the closing quote, found \"0,\\\"a\\\"b\"",
+            ),
             ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file, where text was expected"),
         ];
         for (text, message) in cases {
             assert_eq!(table(text).unwrap_err(), message, "{text:?}");
         }
         let unknown = cmty("0 1\n1 9\n", CommunityChoice::All).unwrap_err();
-        assert_eq!(unknown, "labels.csv:2: expected ids of nodes of the graph, found \"9\" (unknown)");
+        assert_eq!(
+            unknown,
+            "labels.csv:2: expected ids of nodes of the graph, found \"9\" (unknown)"
+        );
         let none = cmty("0 1\n1 2\n", CommunityChoice::LargerThan(2)).unwrap_err();
         assert_eq!(none, "labels.csv: no community has more than 2 members (the largest has 2)");
         let zero = cmty("0 1\n", CommunityChoice::Top(0)).unwrap_err();
@@ -315,7 +351,9 @@ mod tests {
         let Some(path) = shared("data/com-dblp/com-dblp.all.cmty.txt.gz") else { return };
         let observer = Recorder::default();
         let context = Context { threads: 1, memory: 1 << 30, seed: 0, observer: &observer };
-        let labels = from_communities(&context, &Counting(430_000), &path, CommunityChoice::Top(58)).unwrap();
+        let labels =
+            from_communities(&context, &Counting(430_000), &path, CommunityChoice::Top(58))
+                .unwrap();
         let Labels::Multi { classes, offsets, .. } = labels else { panic!("communities are sets") };
         assert_eq!(classes.len(), 58);
         assert_eq!(offsets.windows(2).filter(|pair| pair[0] < pair[1]).count(), 107_639);

@@ -1,10 +1,11 @@
 //! Products of bipartite lists: the number of paths between nodes, or whether there is one.
 //! It knows matrices of numbered things; names, files and types are for others.
 //!
-//! The matrices on the way are in memory, taken from the job's budget and refused beyond it; the last product is the
-//! relation itself, which goes row by row into a spool. A row is gathered in a dense accumulator, one a thread:
-//! `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of integers in f64, so they are exact below 2^53 in any
-//! order; as f32 weights they are exact up to 2^24.
+//! The matrices on the way are in memory, taken from the job's budget and refused beyond it; the
+//! last product is the relation itself, which goes row by row into a spool. A row is gathered in a
+//! dense accumulator, one a thread: `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of
+//! integers in f64, so they are exact below 2^53 in any order; as f32 weights they are exact up to
+//! 2^24.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -71,8 +72,8 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// The 0/1 matrix of a list of pairs. `entry` makes row and column of a pair; `both`: and the reverse.
-    /// Returns how many pairs repeated another.
+    /// The 0/1 matrix of a list of pairs. `entry` makes row and column of a pair; `both`: and the
+    /// reverse. Returns how many pairs repeated another.
     pub fn from_pairs(
         pairs: &Spool<Plain>,
         rows: u64,
@@ -95,7 +96,8 @@ impl Matrix {
                 }
             })
         };
-        // The start of a row runs to its end while the row is filled, and so becomes that of the next one.
+        // The start of a row runs to its end while the row is filled, and so becomes that of the
+        // next one.
         let mut offsets = vec![0usize; rows as usize + 1];
         let mut total = 0;
         visit(&mut |row, _| {
@@ -271,7 +273,8 @@ impl Row {
 }
 
 impl Product<'_> {
-    /// Puts the entries into a spool, row by row, the row as source; those on the diagonal only if asked for.
+    /// Puts the entries into a spool, row by row, the row as source; those on the diagonal only if
+    /// asked for.
     pub fn spool<E: Edge>(
         &self,
         context: &Context,
@@ -297,7 +300,8 @@ impl Product<'_> {
     ) -> Result<()> {
         let columns = self.right.unwrap_or(self.left).columns as usize;
         let mut charge = Charge::new(budget);
-        charge.grow((context.threads.max(1) * columns * if self.counted { 8 } else { 1 }) as u64)?;
+        charge
+            .grow((context.threads.max(1) * columns * if self.counted { 8 } else { 1 }) as u64)?;
         let fresh = || Row {
             sums: if self.counted { vec![0.0; columns] } else { Vec::new() },
             seen: if self.counted { Vec::new() } else { vec![false; columns] },
@@ -333,7 +337,10 @@ impl Product<'_> {
                 sum += match self.right {
                     Some(right) => {
                         let middle = &self.left.neighbours[self.left.range(next)];
-                        1 + middle.iter().map(|&k| right.range(k as usize).len() as u64).sum::<u64>()
+                        1 + middle
+                            .iter()
+                            .map(|&k| right.range(k as usize).len() as u64)
+                            .sum::<u64>()
                     }
                     None => 1 + self.left.range(next).len() as u64,
                 };
@@ -346,7 +353,11 @@ impl Product<'_> {
     /// Adds up one row.
     fn gather(&self, source: usize, row: &mut Row) {
         let below = |columns: &[u32]| {
-            if self.upper { columns.partition_point(|&column| (column as usize) < source) } else { 0 }
+            if self.upper {
+                columns.partition_point(|&column| (column as usize) < source)
+            } else {
+                0
+            }
         };
         let left = self.left;
         let Some(right) = self.right else {
@@ -365,7 +376,9 @@ impl Product<'_> {
             let count = left.count(at);
             match (self.counted, &right.counts) {
                 (false, _) => right.neighbours[range].iter().for_each(|&column| row.mark(column)),
-                (true, None) => right.neighbours[range].iter().for_each(|&column| row.add(column, count)),
+                (true, None) => {
+                    right.neighbours[range].iter().for_each(|&column| row.add(column, count))
+                }
                 (true, Some(counts)) => {
                     let entries = right.neighbours[range.clone()].iter().zip(&counts[range]);
                     entries.for_each(|(&column, more)| row.add(column, count * more));
@@ -400,7 +413,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(dir.path(), budget);
         for chunk in pairs.chunks(5) {
-            let chunk: Vec<_> = chunk.iter().map(|&(source, target)| Plain { source, target }).collect();
+            let chunk: Vec<_> =
+                chunk.iter().map(|&(source, target)| Plain { source, target }).collect();
             spool.push(&chunk).unwrap();
         }
         Matrix::from_pairs(&spool, SIZE as u64, SIZE as u64, both, budget, |a, b| (a, b)).unwrap()

@@ -1,4 +1,5 @@
-//! From the user's node ids to node numbers: what labels, features and splits need to find their node.
+//! From the user's node ids to node numbers: what labels, features and splits need to find their
+//! node.
 
 use ignn_format::ids::IdKind;
 
@@ -20,8 +21,8 @@ pub trait NodeLookup: Sync {
         false
     }
 
-    /// The node of row `row` of a file without ids: the one with that integer id, or the one on that place of the user's
-    /// own list of nodes.
+    /// The node of row `row` of a file without ids: the one with that integer id, or the one on
+    /// that place of the user's own list of nodes.
     fn find_row(&self, row: u64) -> Result<Option<u32>> {
         self.find_integer(row)
     }

@@ -1,5 +1,5 @@
-//! Orders of the nodes that keep neighbours near each other or hubs together: new positions from an adjacency.
-//! It needs the graph in memory (mapped), and says so when that does not fit.
+//! Orders of the nodes that keep neighbours near each other or hubs together: new positions from an
+//! adjacency. It needs the graph in memory (mapped), and says so when that does not fit.
 
 use ignn_format::csr::CsrFile;
 
@@ -25,8 +25,15 @@ impl Pattern<'_> {
     }
 }
 
-/// Refuses an order that needs more memory than the job has: before the graph is built a first time.
-pub fn check_memory(order: Order, nodes: u64, entries: u64, directed: bool, memory: u64) -> Result<()> {
+/// Refuses an order that needs more memory than the job has: before the graph is built a first
+/// time.
+pub fn check_memory(
+    order: Order,
+    nodes: u64,
+    entries: u64,
+    directed: bool,
+    memory: u64,
+) -> Result<()> {
     let graph = if directed { 2 * entries } else { entries } * 4;
     let need = match order {
         Order::None => 0,
@@ -62,7 +69,8 @@ fn by_degree(pattern: &Pattern) -> Vec<u32> {
     nodes
 }
 
-/// Breadth first from a node far out, neighbours by rising degree, component after component, then reversed.
+/// Breadth first from a node far out, neighbours by rising degree, component after component, then
+/// reversed.
 fn reverse_cuthill_mckee(pattern: &Pattern) -> Vec<u32> {
     let nodes = pattern.incoming.rows();
     let mut starts: Vec<u32> = (0..nodes as u32).collect();

@@ -1,5 +1,6 @@
-//! Work in order on several threads: items are produced one by one, worked on in parallel, consumed in order.
-//! At most a fixed number of items is alive at once, so memory is bounded; results never depend on the threads.
+//! Work in order on several threads: items are produced one by one, worked on in parallel, consumed
+//! in order. At most a fixed number of items is alive at once, so memory is bounded; results never
+//! depend on the threads.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,7 +17,8 @@ pub fn alive(threads: usize) -> usize {
     threads.max(1) * ALIVE_PER_WORKER
 }
 
-/// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a fault a page.
+/// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a
+/// fault a page.
 #[derive(Debug)]
 pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
 
@@ -41,8 +43,8 @@ impl<T> Spare<T> {
     }
 }
 
-/// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that failed decides,
-/// whatever thread failed first.
+/// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that
+/// failed decides, whatever thread failed first.
 pub fn ordered<T, U, E>(
     threads: usize,
     produce: impl Iterator<Item = Result<T, E>> + Send,
@@ -69,7 +71,8 @@ where
             scope.spawn(move || {
                 while permits.recv().is_ok() {
                     let (index, item) = {
-                        // Poisoned: another worker's producer panicked; the scope will pass that on.
+                        // Poisoned: another worker's producer panicked; the scope will pass that
+                        // on.
                         let Ok(mut source) = source.lock() else { return };
                         if stop.load(Ordering::Relaxed) {
                             return;
@@ -143,7 +146,11 @@ mod tests {
             let produce = (0..1000).map(|i| if i == 20 { Err(i) } else { Ok(i) });
             assert_eq!(ordered(threads, produce, Ok::<u64, u64>, |_| Ok(())), Err(20));
             assert_eq!(
-                ordered(threads, (0..1000).map(Ok), Ok::<u64, u64>, |i| if i == 3 { Err(i) } else { Ok(()) }),
+                ordered(threads, (0..1000).map(Ok), Ok::<u64, u64>, |i| if i == 3 {
+                    Err(i)
+                } else {
+                    Ok(())
+                }),
                 Err(3)
             );
         }

@@ -1,5 +1,6 @@
-//! Random numbers by position: the value at a counter depends on seed, stream and counter alone.
-//! So any thread can draw any part of a sequence, and the bytes are the same for any number of threads.
+//! Random numbers by position: the value at a counter depends on seed, stream and counter alone. So
+//! any thread can draw any part of a sequence, and the bytes are the same for any number of
+//! threads.
 
 /// A stream of random numbers; `at(i)` needs no state, `next` walks through it.
 #[derive(Clone, Debug)]
@@ -18,8 +19,9 @@ fn mix(mut z: u64) -> u64 {
 impl Stream {
     /// The stream named `name` of a seed; different names give unrelated numbers.
     pub fn new(seed: u64, name: &str) -> Self {
-        let key =
-            name.bytes().fold(mix(seed ^ 0x6a09_e667_f3bc_c909), |key, byte| mix(key ^ u64::from(byte)));
+        let key = name
+            .bytes()
+            .fold(mix(seed ^ 0x6a09_e667_f3bc_c909), |key, byte| mix(key ^ u64::from(byte)));
         Self { key, counter: 0 }
     }
 

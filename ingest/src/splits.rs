@@ -20,8 +20,8 @@ const DEFAULT: &str = "default";
 /// Parts that a split can have.
 const MOST_PARTS: usize = NO_PART as usize;
 
-/// Reads a table: `node,split` is one split named "default"; `node,a,b` with a header is a split for each further
-/// column, named by it. An empty cell is no part; each node comes at most once.
+/// Reads a table: `node,split` is one split named "default"; `node,a,b` with a header is a split
+/// for each further column, named by it. An empty cell is no part; each node comes at most once.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
     let mut table = Table::open(path, nodes.kind(), false)?;
@@ -30,7 +30,11 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
     let names = split_names(&table, &columns)?;
     use ColumnKind::{Boolean, Float, Integer, Text};
     for &column in &columns {
-        table.require(column, &[Text, Integer, Float, Boolean], "parts: text such as train, val, test")?;
+        table.require(
+            column,
+            &[Text, Integer, Float, Boolean],
+            "parts: text such as train, val, test",
+        )?;
     }
     let mut splits: Vec<Gathered> =
         names.into_iter().map(|name| Gathered::new(name, nodes.nodes())).collect();
@@ -61,9 +65,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
 
 fn split_names(table: &Table, columns: &[usize]) -> Result<Vec<String>> {
     match (columns, table.names()) {
-        ([], _) => {
-            Err(IngestError::file(table.path(), "expected at least two columns, node and split; found 1"))
-        }
+        ([], _) => Err(IngestError::file(
+            table.path(),
+            "expected at least two columns, node and split; found 1",
+        )),
         ([_], _) => Ok(vec![DEFAULT.into()]),
         (_, None) => {
             let what = format!(
@@ -76,11 +81,15 @@ fn split_names(table: &Table, columns: &[usize]) -> Result<Vec<String>> {
             let names: Vec<String> = columns.iter().map(|&column| names[column].clone()).collect();
             for (at, name) in names.iter().enumerate() {
                 if !valid_name(name) {
-                    let what = format!("split named {} (expected {NAME_RULE})", quoted(name.as_bytes()));
+                    let what =
+                        format!("split named {} (expected {NAME_RULE})", quoted(name.as_bytes()));
                     return Err(IngestError::file(table.path(), what));
                 }
                 if names[..at].contains(name) {
-                    return Err(IngestError::file(table.path(), format!("two splits named {name:?}")));
+                    return Err(IngestError::file(
+                        table.path(),
+                        format!("two splits named {name:?}"),
+                    ));
                 }
             }
             Ok(names)
@@ -171,7 +180,8 @@ struct Draw {
     parts: Vec<(String, Share)>,
 }
 
-/// Refuses splits that cannot be drawn, whatever the nodes: no `[NAME:]PART=SHARE,...`, or twice the same name.
+/// Refuses splits that cannot be drawn, whatever the nodes: no `[NAME:]PART=SHARE,...`, or twice
+/// the same name.
 pub fn check(specs: &[String]) -> Result<()> {
     parse(specs).map(drop)
 }
@@ -182,7 +192,9 @@ fn parse(specs: &[String]) -> Result<Vec<Draw>> {
         let draw = Draw::parse(spec).map_err(|what| usage(spec, &what))?;
         if draws.iter().any(|other| other.name == draw.name) {
             let name = &draw.name;
-            let what = format!("a second split named {name:?}: name them, as in a:train=0.05 b:train=0.06");
+            let what = format!(
+                "a second split named {name:?}: name them, as in a:train=0.05 b:train=0.06"
+            );
             return Err(usage(spec, &what));
         }
         draws.push(draw);
@@ -190,13 +202,14 @@ fn parse(specs: &[String]) -> Result<Vec<Draw>> {
     Ok(draws)
 }
 
-/// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes where there are no labels. A share
-/// is a fraction (`0.06`), a count (`140`) or `rest`.
+/// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes where there are
+/// no labels. A share is a fraction (`0.06`), a count (`140`) or `rest`.
 ///
-/// The nodes are shuffled once for all splits, and each takes them from the front: test first, then validation, then
-/// the other parts as written, `rest` last. So splits that differ only in their train share have the same test nodes,
-/// and their train sets lie in each other. The draw depends on the seed and on the order of the ids; a reordering of the
-/// nodes does not change it when `position` gives the new number of each.
+/// The nodes are shuffled once for all splits, and each takes them from the front: test first, then
+/// validation, then the other parts as written, `rest` last. So splits that differ only in their
+/// train share have the same test nodes, and their train sets lie in each other. The draw depends
+/// on the seed and on the order of the ids; a reordering of the nodes does not change it when
+/// `position` gives the new number of each.
 pub fn draw(
     specs: &[String],
     labels: Option<&Labels>,
@@ -210,7 +223,8 @@ pub fn draw(
         Some(Labels::Multi { offsets, .. }) => offsets[node as usize] < offsets[node as usize + 1],
     };
     let placed = |node: u32| position.map_or(node, |position| position[node as usize]);
-    let mut shuffled: Vec<u32> = (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
+    let mut shuffled: Vec<u32> =
+        (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
     let of_what = if labels.is_some() { "labelled nodes" } else { "nodes" };
     Stream::new(seed, "split").shuffle(&mut shuffled);
     let take = |(draw, spec): (&Draw, &String)| {
@@ -221,7 +235,10 @@ pub fn draw(
 
 fn usage(spec: &str, what: &str) -> IngestError {
     let example = "[NAME:]train=0.06,val=500,test=rest";
-    IngestError::Usage(format!("split {}: {what} (expected a split like {example})", quoted(spec.as_bytes())))
+    IngestError::Usage(format!(
+        "split {}: {what} (expected a split like {example})",
+        quoted(spec.as_bytes())
+    ))
 }
 
 impl Draw {
@@ -246,7 +263,10 @@ impl Draw {
                 return Err(format!("part {part:?} is there twice"));
             }
             let share = Share::parse(share.trim()).ok_or_else(|| {
-                format!("{:?} is not a fraction between 0.0 and 1.0, a count or \"rest\"", share.trim())
+                format!(
+                    "{:?} is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+                    share.trim()
+                )
             })?;
             if share == Share::Rest && parts.iter().any(|(_, known)| *known == Share::Rest) {
                 return Err("\"rest\" is there twice".into());
@@ -357,7 +377,8 @@ mod tests {
         assert_eq!(splits[0].parts, ["train", "dev", "test", "unused"]);
         assert_eq!(splits[0].of, [1, 0, 3, 2]);
         let splits = table(b"node\tfold0\tfold1\n0\ttrain\t\n1\t\ttest\n").unwrap();
-        let of: Vec<_> = splits.iter().map(|split| (split.name.as_str(), split.of.clone())).collect();
+        let of: Vec<_> =
+            splits.iter().map(|split| (split.name.as_str(), split.of.clone())).collect();
         assert_eq!(of, [("fold0", vec![0, 255, 255, 255]), ("fold1", vec![255, 0, 255, 255])]);
     }
 
@@ -392,11 +413,16 @@ mod tests {
 
     #[test]
     fn draws_share_their_test_nodes_and_nest() {
-        let specs = ["a:train=0.05,test=0.10", "b:train=0.09,test=0.10", "train=100,val=rest,test=0.1"];
+        let specs =
+            ["a:train=0.05,test=0.10", "b:train=0.09,test=0.10", "train=100,val=rest,test=0.1"];
         let splits = drawn(&specs, None, 1000).unwrap();
-        assert_eq!(splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["a", "b", "default"]);
+        assert_eq!(
+            splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+            ["a", "b", "default"]
+        );
         assert_eq!(splits[2].parts, ["train", "val", "test"]);
-        let sizes: Vec<_> = splits[2].parts.iter().map(|part| members(&splits[2], part).len()).collect();
+        let sizes: Vec<_> =
+            splits[2].parts.iter().map(|part| members(&splits[2], part).len()).collect();
         assert_eq!(sizes, [100, 800, 100]);
         assert_eq!(members(&splits[0], "test"), members(&splits[1], "test"));
         assert_eq!(members(&splits[0], "test"), members(&splits[2], "test"));
@@ -412,7 +438,8 @@ mod tests {
         let split = drawn(&["train=0.5,test=0.5"], Some(&labels), 6).unwrap().remove(0);
         assert!([0, 2, 5].iter().all(|&node| split.of[node] == NO_PART));
         assert_eq!(members(&split, "train").len() + members(&split, "test").len(), 3);
-        let labels = Labels::Multi { classes: vec!["x".into()], offsets: vec![0, 0, 1], of: vec![0] };
+        let labels =
+            Labels::Multi { classes: vec!["x".into()], offsets: vec![0, 0, 1], of: vec![0] };
         assert_eq!(drawn(&["train=rest"], Some(&labels), 2).unwrap()[0].of, [NO_PART, 0]);
     }
 
@@ -426,15 +453,27 @@ mod tests {
                 &["train=2.5"],
                 "split \"train=2.5\": \"2.5\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
             ),
-            (&["a=0"], "split \"a=0\": \"0\" is not a fraction between 0.0 and 1.0, a count or \"rest\""),
+            (
+                &["a=0"],
+                "split \"a=0\": \"0\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+            ),
             (
                 &["a=nan"],
                 "split \"a=nan\": \"nan\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
             ),
-            (&["a=0.6,b=0.5"], "split \"a=0.6,b=0.5\": the fractions add up to 1.1000, more than 1"),
-            (&["a=9,b=0.5"], "split \"a=9,b=0.5\": the parts take 14 nodes, but there are 10 nodes"),
+            (
+                &["a=0.6,b=0.5"],
+                "split \"a=0.6,b=0.5\": the fractions add up to 1.1000, more than 1",
+            ),
+            (
+                &["a=9,b=0.5"],
+                "split \"a=9,b=0.5\": the parts take 14 nodes, but there are 10 nodes",
+            ),
             (&["a=0.01"], "split \"a=0.01\": part \"a\" would be empty: there are 10 nodes"),
-            (&["a=10,b=rest"], "split \"a=10,b=rest\": part \"b\" would be empty: there are 10 nodes"),
+            (
+                &["a=10,b=rest"],
+                "split \"a=10,b=rest\": part \"b\" would be empty: there are 10 nodes",
+            ),
             (&["a=rest,b=rest"], "split \"a=rest,b=rest\": \"rest\" is there twice"),
             (&["a=1,a=1"], "split \"a=1,a=1\": part \"a\" is there twice"),
             (

@@ -1,4 +1,5 @@
-//! `ingest edges` against a naive model: every option, any memory, any number of threads, the same bytes.
+//! `ingest edges` against a naive model: every option, any memory, any number of threads, the same
+//! bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,10 @@ fn matrix(path: &Path) -> BTreeMap<(String, String), f32> {
 }
 
 /// The same by plain maps.
-fn model(edges: &[(String, String, f32)], options: &RelationOptions) -> BTreeMap<(String, String), f32> {
+fn model(
+    edges: &[(String, String, f32)],
+    options: &RelationOptions,
+) -> BTreeMap<(String, String), f32> {
     let mut raw: BTreeMap<(String, String), f32> = BTreeMap::new();
     let mut add = |s: &String, t: &String, w: f32| {
         let key = (s.clone(), t.clone());
@@ -91,10 +95,22 @@ fn model(edges: &[(String, String, f32)], options: &RelationOptions) -> BTreeMap
     raw.iter().map(|((s, t), w)| ((s.clone(), t.clone()), scaled(s, t, *w))).collect()
 }
 
-fn assert_close(found: &BTreeMap<(String, String), f32>, expected: &BTreeMap<(String, String), f32>) {
-    assert!(found.keys().eq(expected.keys()), "the same entries: {} and {}", found.len(), expected.len());
+fn assert_close(
+    found: &BTreeMap<(String, String), f32>,
+    expected: &BTreeMap<(String, String), f32>,
+) {
+    assert!(
+        found.keys().eq(expected.keys()),
+        "the same entries: {} and {}",
+        found.len(),
+        expected.len()
+    );
     for (key, value) in expected {
-        assert!((found[key] - value).abs() <= 1e-5 * value.abs(), "{key:?}: {} and {value}", found[key]);
+        assert!(
+            (found[key] - value).abs() <= 1e-5 * value.abs(),
+            "{key:?}: {} and {value}",
+            found[key]
+        );
     }
 }
 
@@ -121,14 +137,20 @@ enum IdStyle {
     Text,
 }
 
-fn random_edges(seed: u64, count: usize, nodes: u64, style: &IdStyle) -> Vec<(String, String, f32)> {
+fn random_edges(
+    seed: u64,
+    count: usize,
+    nodes: u64,
+    style: &IdStyle,
+) -> Vec<(String, String, f32)> {
     let mut stream = Stream::new(seed, "edges");
     let name = |node: u64| match style {
         IdStyle::Small => (node * 3).to_string(),
         IdStyle::Sparse => (Stream::new(5, "id").at(node)).to_string(),
         IdStyle::Text => format!("user-{:x}", Stream::new(6, "id").at(node)),
     };
-    let skewed = |stream: &mut Stream| stream.below(nodes).min(stream.below(nodes)).min(stream.below(nodes));
+    let skewed =
+        |stream: &mut Stream| stream.below(nodes).min(stream.below(nodes)).min(stream.below(nodes));
     (0..count)
         .map(|_| {
             let (s, t) = (skewed(&mut stream), stream.below(nodes));
@@ -161,15 +183,20 @@ fn every_option_agrees_with_the_naive_model() {
                 for normalise in [Normalisation::None, Normalisation::Renorm, Normalisation::Row] {
                     for duplicates in [Duplicates::Sum, Duplicates::Max, Duplicates::First] {
                         for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
-                            let options = RelationOptions { directed, normalise, duplicates, self_loops };
+                            let options =
+                                RelationOptions { directed, normalise, duplicates, self_loops };
                             number += 1;
                             let out = dir.path().join(number.to_string());
-                            let job = IngestEdges { relation: options.clone(), ..job(&[&path], out.clone()) };
+                            let job = IngestEdges {
+                                relation: options.clone(),
+                                ..job(&[&path], out.clone())
+                            };
                             let summary = run(&job, 2, AMPLE).unwrap();
                             assert_close(&matrix(&out), &model(&edges, &options));
                             assert_eq!(summary.counts.read, 3000);
                             let plain = !weighted && duplicates != Duplicates::Sum;
-                            let doubled = normalise == Normalisation::Renorm && self_loops == SelfLoops::Keep;
+                            let doubled =
+                                normalise == Normalisation::Renorm && self_loops == SelfLoops::Keep;
                             assert_eq!(summary.manifest.relations[0].weighted, !plain || doubled);
                         }
                     }
@@ -181,12 +208,16 @@ fn every_option_agrees_with_the_naive_model() {
 
 #[test]
 fn memory_and_threads_change_no_byte() {
-    for (style, spills) in [(IdStyle::Small, 1 << 20), (IdStyle::Sparse, 1 << 20), (IdStyle::Text, 1 << 20)] {
+    for (style, spills) in
+        [(IdStyle::Small, 1 << 20), (IdStyle::Sparse, 1 << 20), (IdStyle::Text, 1 << 20)]
+    {
         let dir = tempfile::tempdir().unwrap();
         let edges = random_edges(2, 200_000, 30_000, &style);
         let path = write(&dir, &edges, true);
         let mut first: Option<BTreeMap<PathBuf, Vec<u8>>> = None;
-        for (threads, memory) in [(1, AMPLE), (2, AMPLE), (4, AMPLE), (1, spills), (2, spills), (4, spills)] {
+        for (threads, memory) in
+            [(1, AMPLE), (2, AMPLE), (4, AMPLE), (1, spills), (2, spills), (4, spills)]
+        {
             let out = dir.path().join(format!("{threads}-{memory}"));
             let relation = RelationOptions {
                 directed: true,
@@ -194,7 +225,8 @@ fn memory_and_threads_change_no_byte() {
                 ..RelationOptions::default()
             };
             let summary =
-                run(&IngestEdges { relation, ..job(&[&path], out.clone()) }, threads, memory).unwrap();
+                run(&IngestEdges { relation, ..job(&[&path], out.clone()) }, threads, memory)
+                    .unwrap();
             assert_eq!(summary.counts.spilled > 0, memory == spills);
             let found = bytes(&out);
             match &first {
@@ -233,7 +265,11 @@ fn reordering_changes_numbers_and_nothing_else() {
             for order in [Order::None, Order::Degree, Order::Rcm] {
                 let out = dir.path().join(format!("{order:?}"));
                 run(
-                    &IngestEdges { order, relation: relation.clone(), ..job(&[&path], out.clone()) },
+                    &IngestEdges {
+                        order,
+                        relation: relation.clone(),
+                        ..job(&[&path], out.clone())
+                    },
                     2,
                     AMPLE,
                 )
@@ -259,7 +295,8 @@ fn a_dataset_with_integer_ids_knows_isolated_nodes() {
     let path = dir.path().join("e.csv");
     std::fs::write(&path, "source,target\n0,1\n1,4\n").unwrap();
     let out = dir.path().join("out");
-    let summary = run(&IngestEdges { node_count: Some(7), ..job(&[&path], out) }, 1, AMPLE).unwrap();
+    let summary =
+        run(&IngestEdges { node_count: Some(7), ..job(&[&path], out) }, 1, AMPLE).unwrap();
     assert_eq!((summary.manifest.nodes, summary.manifest.relations[0].nonzeros), (7, 4 + 7));
     let out = dir.path().join("out2");
     assert_eq!(run(&job(&[&path], out), 1, AMPLE).unwrap().manifest.nodes, 3);
@@ -269,8 +306,14 @@ fn a_dataset_with_integer_ids_knows_isolated_nodes() {
     std::fs::write(&path, lines).unwrap();
     let (nodes, out) = (1_600_000, dir.path().join("many"));
     let summary =
-        run(&IngestEdges { node_count: Some(nodes), ..job(&[&path], out.clone()) }, 2, 1 << 20).unwrap();
-    assert_eq!((summary.manifest.nodes, summary.manifest.relations[0].nonzeros), (nodes, 2000 + nodes));
-    let Ids::Integer(ids) = DatasetDir::open(&out).unwrap().ids().unwrap() else { panic!("integers") };
+        run(&IngestEdges { node_count: Some(nodes), ..job(&[&path], out.clone()) }, 2, 1 << 20)
+            .unwrap();
+    assert_eq!(
+        (summary.manifest.nodes, summary.manifest.relations[0].nonzeros),
+        (nodes, 2000 + nodes)
+    );
+    let Ids::Integer(ids) = DatasetDir::open(&out).unwrap().ids().unwrap() else {
+        panic!("integers")
+    };
     assert!(ids.into_iter().eq(0..nodes));
 }

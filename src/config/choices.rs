@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a list of words: the enum, its spelling in files, and the list for messages and documents.
+/// Declares a list of words: the enum, its spelling in files, and the list for messages and
+/// documents.
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
         $(#[$doc])*
@@ -82,11 +83,13 @@ choices! {
     InitName {
         /// Uniform within 1 / sqrt(m), brought within the bound.
         Uniform = "uniform",
-        /// The identity at the bound, kappa / rho: every column of the state travels as far as it may from the start.
+        /// The identity at the bound, kappa / rho: every column of the state travels as far as it
+        /// may from the start.
         Identity = "identity",
         /// Uniform, scaled by one factor so that the norm of W is at the bound.
         Scaled = "scaled",
-        /// The identity in banks of as many columns as there are classes, each bank after the first fed by the one before.
+        /// The identity in banks of as many columns as there are classes, each bank after the first
+        /// fed by the one before.
         Cascade = "cascade",
     }
     /// First values of learned features.

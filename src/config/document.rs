@@ -57,20 +57,33 @@ pub fn markdown() -> String {
         for field in schema::of_section(section) {
             let default = schema::literal(&field.default.value());
             let doc = field.doc.replace('|', "\\|");
-            let _ = writeln!(page, "| `{}` | `{default}` | {} | {doc} |", field.key(), values(&field.kind));
+            let _ = writeln!(
+                page,
+                "| `{}` | `{default}` | {} | {doc} |",
+                field.key(),
+                values(&field.kind)
+            );
         }
     }
     page.push_str(KINDS);
     page.push_str("\n## Presets\n");
     for preset in PRESETS {
-        let _ = write!(page, "\n`{}`: {}\n\n```toml\n{}\n```\n", preset.name, preset.doc, preset.text.trim());
+        let _ = write!(
+            page,
+            "\n`{}`: {}\n\n```toml\n{}\n```\n",
+            preset.name,
+            preset.doc,
+            preset.text.trim()
+        );
     }
     page
 }
 
 fn values(kind: &Kind) -> String {
     match kind {
-        Kind::Word(words) => words.iter().map(|word| format!("`{word:?}`")).collect::<Vec<_>>().join(", "),
+        Kind::Word(words) => {
+            words.iter().map(|word| format!("`{word:?}`")).collect::<Vec<_>>().join(", ")
+        }
         Kind::Text => "text".into(),
         other => other.to_string(),
     }

@@ -1,5 +1,6 @@
 //! Layers of values, each over the one before: defaults, TOML text, settings of the command line.
-//! Every value is checked where it is given, so that its message has a place; together they make an [`IgnnConfig`].
+//! Every value is checked where it is given, so that its message has a place; together they make an
+//! [`IgnnConfig`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +39,8 @@ impl Layers {
         for field in FIELDS {
             let value = sections[field.section()][field.key()].clone();
             // JSON has no word for them.
-            let found = if value.is_null() { "NaN or infinity".into() } else { schema::literal(&value) };
+            let found =
+                if value.is_null() { "NaN or infinity".into() } else { schema::literal(&value) };
             layers.put(field, Some(value), found, Place::Program)?;
         }
         Ok(layers)
@@ -59,7 +61,12 @@ impl Layers {
             let DeValue::Table(fields) = value.get_ref() else {
                 let found = shown(value.get_ref());
                 let expected = format!("a section [{name}]");
-                return Err(ConfigError::Value { place: place(at), key: name.into(), found, expected });
+                return Err(ConfigError::Value {
+                    place: place(at),
+                    key: name.into(),
+                    found,
+                    expected,
+                });
             };
             for (key, value) in in_order(fields) {
                 let (path, place) = (format!("{name}.{}", key.get_ref()), place(key.span().start));
@@ -78,7 +85,8 @@ impl Layers {
         let (path, given) = (path.trim(), given.trim());
         let place = Place::Setting(setting.into());
         let field = schema::find(path).ok_or_else(|| unknown_key(place.clone(), path))?;
-        let is_word = matches!(field.kind, Kind::Word(_) | Kind::Text) && !given.starts_with(['"', '\'']);
+        let is_word =
+            matches!(field.kind, Kind::Word(_) | Kind::Text) && !given.starts_with(['"', '\'']);
         let is_list = field.kind.is_list() && !given.starts_with('[');
         let value = match field.kind {
             _ if is_word => Some(Value::from(given)),
@@ -122,7 +130,9 @@ impl Layers {
                 let number = |value: Value| value.as_f64().map_or(value, Value::from);
                 let value = match (field.kind, value) {
                     (Kind::Number(_), value) => number(value),
-                    (Kind::Numbers(..), Value::Array(values)) => values.into_iter().map(number).collect(),
+                    (Kind::Numbers(..), Value::Array(values)) => {
+                        values.into_iter().map(number).collect()
+                    }
                     (_, value) => value,
                 };
                 self.0.insert(field.path, value);
@@ -130,7 +140,9 @@ impl Layers {
             }
             Some(Value::Array(kappas))
                 if field.path == "model.kappa"
-                    && kappas.iter().any(|kappa| kappa.as_f64().is_some_and(|kappa| kappa >= 1.0)) =>
+                    && kappas
+                        .iter()
+                        .any(|kappa| kappa.as_f64().is_some_and(|kappa| kappa >= 1.0)) =>
             {
                 Err(ConfigError::Kappa { place, found })
             }
@@ -185,7 +197,9 @@ fn unknown_key(place: Place, path: &str) -> ConfigError {
     let own: Vec<&str> = schema::of_section(section).map(Field::key).collect();
     let hint = if let Some(key) = nearest(key, own.iter().copied()) {
         format!("did you mean {section}.{key}?")
-    } else if let Some(field) = of_any().and_then(|key| FIELDS.iter().find(|field| field.key() == key)) {
+    } else if let Some(field) =
+        of_any().and_then(|key| FIELDS.iter().find(|field| field.key() == key))
+    {
         format!("did you mean {}?", field.path)
     } else if own.is_empty() {
         "expected SECTION.KEY, such as model.state".into()
@@ -205,8 +219,11 @@ fn plain(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::String(text) => Some(text.as_ref().into()),
         DeValue::Integer(digits) => {
-            let unsigned = u64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Value::from);
-            unsigned.or_else(|| i64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Value::from))
+            let unsigned =
+                u64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Value::from);
+            unsigned.or_else(|| {
+                i64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Value::from)
+            })
         }
         DeValue::Float(digits) => digits.as_str().parse::<f64>().ok().map(Value::from),
         DeValue::Boolean(value) => Some((*value).into()),
@@ -224,7 +241,10 @@ fn shown(value: &DeValue<'_>) -> String {
         DeValue::Boolean(value) => value.to_string(),
         DeValue::Datetime(_) => "a date".into(),
         DeValue::Array(items) => {
-            format!("[{}]", items.iter().map(|item| shown(item.get_ref())).collect::<Vec<_>>().join(", "))
+            format!(
+                "[{}]",
+                items.iter().map(|item| shown(item.get_ref())).collect::<Vec<_>>().join(", ")
+            )
         }
         DeValue::Table(_) => "a section".into(),
     }

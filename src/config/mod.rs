@@ -1,9 +1,9 @@
-//! What a run is asked to do: one schema, read from presets, TOML files and settings, checked value by value.
-//! It knows names, ranges and defaults; it builds no model and opens no dataset.
+//! What a run is asked to do: one schema, read from presets, TOML files and settings, checked value
+//! by value. It knows names, ranges and defaults; it builds no model and opens no dataset.
 //!
-//! Layers: `defaults < preset < file < settings`. The fields, with their ranges and defaults, are one table
-//! ([`schema::FIELDS`]); the types below have the same fields, and a test holds the two together. `docs/config.md` is
-//! written from the table.
+//! Layers: `defaults < preset < file < settings`. The fields, with their ranges and defaults, are
+//! one table ([`schema::FIELDS`]); the types below have the same fields, and a test holds the two
+//! together. `docs/config.md` is written from the table.
 
 mod choices;
 pub mod document;
@@ -22,9 +22,9 @@ use ignn_format::nearest::nearest;
 use serde::{Deserialize, Serialize};
 
 pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
-    LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
-    SolveMethod, StorageName,
+    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName,
+    InputMap, Learn, LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName,
+    Readout, Schedule, SolveMethod, StorageName,
 };
 pub use error::{ConfigError, Place};
 pub use parts::find_part;
@@ -159,8 +159,13 @@ impl Default for IgnnConfig {
 }
 
 impl IgnnConfig {
-    /// Puts the layers on top of each other: defaults, a preset, a file, settings `section.key=value` in their order.
-    pub fn resolve(preset: Option<&str>, file: Option<&Path>, sets: &[String]) -> Result<Self, ConfigError> {
+    /// Puts the layers on top of each other: defaults, a preset, a file, settings
+    /// `section.key=value` in their order.
+    pub fn resolve(
+        preset: Option<&str>,
+        file: Option<&Path>,
+        sets: &[String],
+    ) -> Result<Self, ConfigError> {
         let mut layers = Layers::defaults();
         if let Some(name) = preset {
             let preset = presets::find(name).ok_or_else(|| unknown_preset(name))?;
@@ -239,7 +244,16 @@ impl IgnnConfig {
             StorageName::F16 => solver::Storage::F16,
         };
         let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
-        SolveParams { tolerance, max_sweeps, patience, measure, method, depth, storage, follow: 0.0 }
+        SolveParams {
+            tolerance,
+            max_sweeps,
+            patience,
+            measure,
+            method,
+            depth,
+            storage,
+            follow: 0.0,
+        }
     }
 
     /// When forward solves stop that serve a step alone, and no evaluation.

@@ -1,13 +1,15 @@
-//! Which part of a split a configuration means.
-//! Datasets spell their parts as their files did: the usual spellings of one part stand for each other.
+//! Which part of a split a configuration means. Datasets spell their parts as their files did: the
+//! usual spellings of one part stand for each other.
 
 /// Spellings of the same part.
 const SPELLINGS: [&[&str]; 3] =
     [&["train", "training"], &["val", "valid", "validation", "dev"], &["test", "testing"]];
 
-/// Position of the part that is asked for: the one of this very name, or else of another usual spelling.
+/// Position of the part that is asked for: the one of this very name, or else of another usual
+/// spelling.
 pub fn find_part<S: AsRef<str>>(parts: &[S], wanted: &str) -> Option<usize> {
-    let position = |name: &str| parts.iter().position(|part| part.as_ref().eq_ignore_ascii_case(name));
+    let position =
+        |name: &str| parts.iter().position(|part| part.as_ref().eq_ignore_ascii_case(name));
     let exact = parts.iter().position(|part| part.as_ref() == wanted);
     exact.or_else(|| position(wanted)).or_else(|| {
         let wanted = wanted.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Configurations that come with the program, written as a user would write them.
-//! They hold what differs from the defaults; how layers are put on top of each other is for the module above.
+//! Configurations that come with the program, written as a user would write them. They hold what
+//! differs from the defaults; how layers are put on top of each other is for the module above.
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug)]

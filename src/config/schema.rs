@@ -1,14 +1,14 @@
-//! The fields of a configuration, one table: path, kind, default, a sentence.
-//! Reading, checking, writing and the documentation come from it; what the fields do is for those who take them.
+//! The fields of a configuration, one table: path, kind, default, a sentence. Reading, checking,
+//! writing and the documentation come from it; what the fields do is for those who take them.
 
 use std::fmt;
 
 use serde_json::Value;
 
 use super::choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName, InputMap, Learn,
-    LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName, Readout, Schedule,
-    SolveMethod, StorageName,
+    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName,
+    InputMap, Learn, LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName,
+    Readout, Schedule, SolveMethod, StorageName,
 };
 use crate::solver::anderson::{DEPTH, MAX_DEPTH};
 use crate::solver::fixed_point::{MAX_SWEEPS, PATIENCE, TOLERANCE};
@@ -47,7 +47,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// Any text but an empty one.
     Text,
-    /// A list of so many widths at most, each an integer, both ends included. One alone is a list of one; so below.
+    /// A list of so many widths at most, each an integer, both ends included. One alone is a list
+    /// of one; so below.
     Widths(usize, u64, u64),
     /// A list of so many numbers at most.
     Numbers(usize, Span),
@@ -101,7 +102,13 @@ const fn field(path: &'static str, kind: Kind, default: DefaultValue, doc: &'sta
     Field { path, kind, default, doc }
 }
 
-const fn integer(path: &'static str, default: u64, least: u64, most: u64, doc: &'static str) -> Field {
+const fn integer(
+    path: &'static str,
+    default: u64,
+    least: u64,
+    most: u64,
+    doc: &'static str,
+) -> Field {
     field(path, Integer(least, most), DefaultValue::Integer(default), doc)
 }
 
@@ -250,7 +257,9 @@ impl Field {
 impl Kind {
     /// Whether a value is one of these. Numbers may come as integers.
     pub fn accepts(&self, value: &Value) -> bool {
-        let within = |value: &Value, least, most| value.as_u64().is_some_and(|x| (least..=most).contains(&x));
+        let within = |value: &Value, least, most| {
+            value.as_u64().is_some_and(|x| (least..=most).contains(&x))
+        };
         match *self {
             Integer(least, most) => within(value, least, most),
             Number(span) => value.as_f64().is_some_and(|x| span.contains(x)),
@@ -258,10 +267,12 @@ impl Kind {
             Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             Text => value.as_str().is_some_and(|text| !text.is_empty()),
             Widths(count, least, most) => is_list(value, count, |width| within(width, least, most)),
-            Numbers(count, span) => is_list(value, count, |x| x.as_f64().is_some_and(|x| span.contains(x))),
-            Words(count, words) => {
-                is_list(value, count, |word| word.as_str().is_some_and(|word| words.contains(&word)))
+            Numbers(count, span) => {
+                is_list(value, count, |x| x.as_f64().is_some_and(|x| span.contains(x)))
             }
+            Words(count, words) => is_list(value, count, |word| {
+                word.as_str().is_some_and(|word| words.contains(&word))
+            }),
         }
     }
 
@@ -272,7 +283,9 @@ impl Kind {
 }
 
 fn is_list(value: &Value, most: usize, fits: impl Fn(&Value) -> bool) -> bool {
-    value.as_array().is_some_and(|items| (1..=most).contains(&items.len()) && items.iter().all(fits))
+    value
+        .as_array()
+        .is_some_and(|items| (1..=most).contains(&items.len()) && items.iter().all(fits))
 }
 
 impl Span {
@@ -305,7 +318,9 @@ impl fmt::Display for Kind {
             Widths(count, least, most) => {
                 write!(f, "{}, or a list of 1 to {count} such integers", Integer(least, most))
             }
-            Numbers(count, span) => write!(f, "a number {span}, or a list of 1 to {count} such numbers"),
+            Numbers(count, span) => {
+                write!(f, "a number {span}, or a list of 1 to {count} such numbers")
+            }
             Words(count, words) => write!(f, "{}, or a list of 1 to {count} of them", Word(words)),
         }
     }
@@ -341,9 +356,12 @@ impl DefaultValue {
 /// A value as TOML writes it.
 pub fn literal(value: &Value) -> String {
     match value {
-        // The shortest digits that read back to the same number; `{:?}` always has a point or an exponent.
+        // The shortest digits that read back to the same number; `{:?}` always has a point or an
+        // exponent.
         Value::Number(x) if x.is_f64() => format!("{:?}", x.as_f64().unwrap_or_default()),
-        Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", "))
+        }
         Value::String(text) => quoted(text),
         other => other.to_string(),
     }
@@ -371,7 +389,11 @@ mod tests {
     fn every_field_is_in_a_section_once_and_accepts_its_default() {
         for (at, field) in FIELDS.iter().enumerate() {
             assert!(SECTIONS.iter().any(|(name, _)| *name == field.section()), "{}", field.path);
-            assert!(!FIELDS[..at].iter().any(|other| other.path == field.path), "{} twice", field.path);
+            assert!(
+                !FIELDS[..at].iter().any(|other| other.path == field.path),
+                "{} twice",
+                field.path
+            );
             assert!(field.kind.accepts(&field.default.value()), "{}", field.path);
             assert!(field.doc.ends_with('.'), "{}", field.path);
         }
@@ -379,7 +401,8 @@ mod tests {
 
     #[test]
     fn intervals_end_where_they_say() {
-        let inside = |span: Span| [0.0, 0.5, 1.0, f64::NAN, f64::INFINITY].map(|x| span.contains(x));
+        let inside =
+            |span: Span| [0.0, 0.5, 1.0, f64::NAN, f64::INFINITY].map(|x| span.contains(x));
         assert_eq!(inside(Below(0.0, 1.0)), [true, true, false, false, false]);
         assert_eq!(inside(AboveTo(0.0, 1.0)), [false, true, true, false, false]);
         assert_eq!(inside(Closed(0.0, 1.0)), [true, true, true, false, false]);

@@ -18,7 +18,8 @@ fn message(text: &str) -> String {
 #[test]
 fn the_types_have_the_fields_of_the_schema() {
     let config = serde_json::to_value(IgnnConfig::default()).unwrap();
-    let fields: usize = config.as_object().unwrap().values().map(|s| s.as_object().unwrap().len()).sum();
+    let fields: usize =
+        config.as_object().unwrap().values().map(|s| s.as_object().unwrap().len()).sum();
     assert_eq!(fields, schema::FIELDS.len());
     for field in schema::FIELDS {
         assert_eq!(config[field.section()][field.key()], field.default.value(), "{}", field.path);
@@ -49,8 +50,14 @@ fn later_layers_win() {
     assert_ne!(preset.model.state, [32]);
     assert_ne!(preset.train.epochs, IgnnConfig::default().train.epochs, "the preset says how long");
     let from_preset = (preset.model.kappa, preset.train.epochs);
-    assert_eq!((config.model.state, (config.model.kappa, config.train.epochs)), (vec![32], from_preset));
-    assert_eq!((config.optim.clip_norm, config.optim.clip, config.train.seed), (2.0, Clip::Global, 8));
+    assert_eq!(
+        (config.model.state, (config.model.kappa, config.train.epochs)),
+        (vec![32], from_preset)
+    );
+    assert_eq!(
+        (config.optim.clip_norm, config.optim.clip, config.train.seed),
+        (2.0, Clip::Global, 8)
+    );
     assert_eq!((config.model.hidden, config.train.split), (vec![64, 32], "a=b".into()));
     assert_eq!(config.solver, preset.solver);
 }
@@ -70,16 +77,31 @@ fn what_is_written_reads_back() {
 #[test]
 fn unknown_keys_are_refused_with_the_nearest() {
     let expected = [
-        ("[model]\nstat = 3", "a.toml:2: key \"model.stat\" is not known (did you mean model.state?)"),
-        ("\n[modle]\nstate = 3", "a.toml:2: section \"modle\" is not known (did you mean [model]?)"),
+        (
+            "[model]\nstat = 3",
+            "a.toml:2: key \"model.stat\" is not known (did you mean model.state?)",
+        ),
+        (
+            "\n[modle]\nstate = 3",
+            "a.toml:2: section \"modle\" is not known (did you mean [model]?)",
+        ),
         ("state = 3", "a.toml:1: key \"state\" is not known (did you mean model.state?)"),
-        ("[optim]\nkappa = 0.5", "a.toml:2: key \"optim.kappa\" is not known (did you mean model.kappa?)"),
-        ("[train]\nepoch = 3", "a.toml:2: key \"train.epoch\" is not known (did you mean train.epochs?)"),
+        (
+            "[optim]\nkappa = 0.5",
+            "a.toml:2: key \"optim.kappa\" is not known (did you mean model.kappa?)",
+        ),
+        (
+            "[train]\nepoch = 3",
+            "a.toml:2: key \"train.epoch\" is not known (did you mean train.epochs?)",
+        ),
         (
             "[colours]",
             "a.toml:1: section \"colours\" is not known (expected one of [model], [solver], [optim], [train])",
         ),
-        ("colour = 1", "a.toml:1: key \"colour\" is not known (expected SECTION.KEY, such as model.state)"),
+        (
+            "colour = 1",
+            "a.toml:1: key \"colour\" is not known (expected SECTION.KEY, such as model.state)",
+        ),
         (
             "[model.state]\nx = 1",
             "a.toml:1: model.state: wrong value (found a section, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
@@ -157,7 +179,10 @@ fn wrong_values_name_key_found_and_expected() {
 #[test]
 fn wrong_settings_are_shown_as_they_were_given() {
     let expected = [
-        ("model.state", "--set model.state: not a setting (expected KEY=VALUE, such as model.state=64)"),
+        (
+            "model.state",
+            "--set model.state: not a setting (expected KEY=VALUE, such as model.state=64)",
+        ),
         (
             "model.state=",
             "--set model.state=: model.state: wrong value (found nothing, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
@@ -184,9 +209,11 @@ fn wrong_settings_are_shown_as_they_were_given() {
     }
     let error = IgnnConfig::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
     let known = presets::PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
-    let expected = format!("preset \"amazn\" is not known (expected {known}): did you mean amazon?");
+    let expected =
+        format!("preset \"amazn\" is not known (expected {known}): did you mean amazon?");
     assert_eq!(error, expected);
-    let error = IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
+    let error =
+        IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
     assert!(error.starts_with("none.toml: cannot read: "), "{error}");
 }
 

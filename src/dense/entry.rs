@@ -18,8 +18,8 @@ pub struct Line(pub [f32; LINE]);
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct HalfLine(pub [F16; LINE]);
 
-/// A float of 16 bits (IEEE binary16): 11 bits of precision, from 6e-8 to 65504. What is kept of the moves of a solve, each with a factor that
-/// brings it near 1.
+/// A float of 16 bits (IEEE binary16): 11 bits of precision, from 6e-8 to 65504. What is kept of
+/// the moves of a solve, each with a factor that brings it near 1.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct F16(pub u16);
@@ -87,7 +87,10 @@ mod tests {
                 assert_eq!(F16::new(middle), F16((bits + 1) & !1), "{bits:x}");
             }
         }
-        assert_eq!([65519.0, 65520.0, f32::INFINITY].map(|x| F16::new(x).0), [0x7bff, 0x7c00, 0x7c00]);
+        assert_eq!(
+            [65519.0, 65520.0, f32::INFINITY].map(|x| F16::new(x).0),
+            [0x7bff, 0x7c00, 0x7c00]
+        );
         assert!(F16::new(f32::NAN).value().is_nan() && F16::new(-f32::NAN).value().is_nan());
         assert_eq!(F16::new(f32::NEG_INFINITY).value(), f32::NEG_INFINITY);
     }

@@ -57,7 +57,8 @@ impl Matrix {
 impl<E: Entry> Matrix<E> {
     /// All zero, of any entries.
     pub fn blank(rows: usize, cols: usize) -> Self {
-        let entries = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
+        let entries =
+            rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
         let lines = entries.div_ceil(size_of::<Line>() / size_of::<E>());
         Self { memory: Lines::zeros(lines), rows, cols, entry: PhantomData }
     }
@@ -89,7 +90,8 @@ impl<E: Entry> Matrix<E> {
         MatrixRef { data, rows: self.rows, cols: self.cols }
     }
 
-    /// All of its memory, line by line: rows, their padding and what is left of the last line, which are zero.
+    /// All of its memory, line by line: rows, their padding and what is left of the last line,
+    /// which are zero.
     pub fn all_lines(&self) -> &[E::Line] {
         bytemuck::cast_slice(self.memory.all())
     }
@@ -101,7 +103,8 @@ impl<E: Entry> Matrix<E> {
 
     /// The matrix, borrowed to write.
     pub fn view_mut(&mut self) -> MatrixMut<'_, E> {
-        let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
+        let data =
+            &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
         MatrixMut { data, rows: self.rows, cols: self.cols }
     }
 }
@@ -146,7 +149,11 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
     /// Rows `start..end`.
     pub fn block(self, rows: std::ops::Range<usize>) -> Self {
         let stride = self.stride();
-        Self { data: &self.data[rows.start * stride..rows.end * stride], rows: rows.len(), cols: self.cols }
+        Self {
+            data: &self.data[rows.start * stride..rows.end * stride],
+            rows: rows.len(),
+            cols: self.cols,
+        }
     }
 }
 
@@ -207,7 +214,10 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
     pub fn split_at(self, rows: usize) -> (Self, Self) {
         let cols = self.cols;
         let (first, second) = self.data.split_at_mut(rows * stride(cols));
-        (MatrixMut { data: first, rows, cols }, MatrixMut { data: second, rows: self.rows - rows, cols })
+        (
+            MatrixMut { data: first, rows, cols },
+            MatrixMut { data: second, rows: self.rows - rows, cols },
+        )
     }
 }
 

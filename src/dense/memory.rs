@@ -1,7 +1,8 @@
 //! The memory of a matrix: small ones from the allocator, large ones on huge pages.
 //! Zeroed lines; the shape is the matrix's.
 //!
-//! A sweep gathers rows from anywhere in the state: on small pages nearly every row costs a walk through the page tables.
+//! A sweep gathers rows from anywhere in the state: on small pages nearly every row costs a walk
+//! through the page tables.
 
 use bytemuck::Zeroable;
 use ignn_format::mapped::AnonymousMemory;

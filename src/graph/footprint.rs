@@ -60,14 +60,17 @@ impl Footprint {
                 .saturating_add(product(&[nodes.saturating_add(1), size_of::<u64>() as u64])),
         });
         let state = product(&[nodes, width, FLOAT]);
-        let input_weights = manifest
-            .features
-            .as_ref()
-            .map_or(product(&[nodes, width]), |features| product(&[relations, width, features.columns]));
+        let input_weights =
+            manifest.features.as_ref().map_or(product(&[nodes, width]), |features| {
+                product(&[relations, width, features.columns])
+            });
         let classes = manifest.labels.as_ref().map_or(0, |labels| labels.classes);
-        let classes =
-            manifest.graphs.as_ref().map_or(classes, |graphs| classes.max(graphs.classes.len() as u64));
-        let weights = [product(&[relations, width, width]), input_weights, product(&[width, classes])];
+        let classes = manifest
+            .graphs
+            .as_ref()
+            .map_or(classes, |graphs| classes.max(graphs.classes.len() as u64));
+        let weights =
+            [product(&[relations, width, width]), input_weights, product(&[width, classes])];
         let weights = weights.into_iter().fold(0, u64::saturating_add);
         let mut footprint = Self {
             width,
@@ -126,7 +129,10 @@ mod tests {
     fn follows_the_formula() {
         let dense = json!({"kind": "dense", "columns": 50, "rows_per_shard": 1000, "shards": 1});
         let footprint = Footprint::of(&manifest(dense), 64);
-        assert_eq!((footprint.graph, footprint.features, footprint.states), (8072, 200_000, 512_000));
+        assert_eq!(
+            (footprint.graph, footprint.features, footprint.states),
+            (8072, 200_000, 512_000)
+        );
         assert_eq!((footprint.input, footprint.adjoint), (256_000, 256_000));
         assert_eq!(footprint.parameters, 4 * 4 * (64 * 64 + 64 * 50 + 64 * 7));
         assert_eq!(footprint.total, 8072 + 200_000 + 4 * 256_000 + footprint.parameters);

@@ -46,11 +46,12 @@ pub fn rows(direction: &CsrFile) -> Rows<'_> {
     Rows { offsets: direction.offsets(), neighbours: direction.neighbours() }
 }
 
-/// The weight of the user's own self-loop behind a stored diagonal entry; `None` where there was none.
+/// The weight of the user's own self-loop behind a stored diagonal entry; `None` where there was
+/// none.
 ///
-/// Renormalisation adds 1 to every diagonal entry. Unweighted, the stored diagonal is therefore the added one alone;
-/// weighted, what exceeds 1 is the user's (a loop lighter than f32 can tell from 1 is lost). Without
-/// renormalisation a stored diagonal entry is the user's as it stands.
+/// Renormalisation adds 1 to every diagonal entry. Unweighted, the stored diagonal is therefore the
+/// added one alone; weighted, what exceeds 1 is the user's (a loop lighter than f32 can tell from 1
+/// is lost). Without renormalisation a stored diagonal entry is the user's as it stands.
 pub fn own_loop(normalisation: Normalisation, value: Option<f32>) -> Option<f32> {
     match (normalisation, value) {
         (Normalisation::Renorm, None) => None,

@@ -1,11 +1,13 @@
 //! What can be counted on one adjacency: degrees, components, symmetry, cycles.
 //! It works on plain slices of a CSR and reads no file.
 //!
-//! The diagonal is left out of degrees, isolated nodes and components: renormalisation puts an entry there that no
-//! user gave. Self-loops of the user's own are told from it by [`crate::graph::own_loop`].
+//! The diagonal is left out of degrees, isolated nodes and components: renormalisation puts an
+//! entry there that no user gave. Self-loops of the user's own are told from it by
+//! [`crate::graph::own_loop`].
 //!
-//! Cost: a few passes over the neighbours, O(nonzeros) time (the union-find adds an inverse Ackermann factor), and
-//! at most 12 bytes a node. Serial; the result is a function of the graph alone.
+//! Cost: a few passes over the neighbours, O(nonzeros) time (the union-find adds an inverse
+//! Ackermann factor), and at most 12 bytes a node. Serial; the result is a function of the graph
+//! alone.
 
 /// One direction of an adjacency: row `i` is `neighbours[offsets[i] .. offsets[i + 1]]`, rising.
 #[derive(Clone, Copy, Debug)]
@@ -99,15 +101,16 @@ impl<'a> Rows<'a> {
 }
 
 impl Statistics {
-    /// Counts everything. `outgoing` is the transposed adjacency, absent where `incoming` is symmetric;
-    /// `self_loops` comes from the caller, who knows which diagonal entries were added.
+    /// Counts everything. `outgoing` is the transposed adjacency, absent where `incoming` is
+    /// symmetric; `self_loops` comes from the caller, who knows which diagonal entries were added.
     pub fn of(incoming: Rows, outgoing: Option<Rows>, self_loops: u64) -> Result<Self, OutOfRange> {
         incoming.check()?;
         if let Some(outgoing) = outgoing {
             outgoing.check()?;
         }
         let nodes = incoming.len();
-        let alone = |node| incoming.degree(node) == 0 && outgoing.is_none_or(|out| out.degree(node) == 0);
+        let alone =
+            |node| incoming.degree(node) == 0 && outgoing.is_none_or(|out| out.degree(node) == 0);
         let (components, largest_component) = components(incoming);
         Ok(Self {
             degrees: Degrees::of(incoming),
@@ -159,7 +162,8 @@ fn same(left: Rows, right: Rows) -> bool {
     left.offsets == right.offsets && left.neighbours == right.neighbours
 }
 
-/// Number of weakly connected components and the size of the largest: union-find, smaller root wins.
+/// Number of weakly connected components and the size of the largest: union-find, smaller root
+/// wins.
 fn components(rows: Rows) -> (u64, u64) {
     let mut parent: Vec<u32> = (0..rows.len() as u32).collect();
     for row in 0..rows.len() {
@@ -186,9 +190,11 @@ fn root(parent: &mut [u32], mut node: u32) -> u32 {
     node
 }
 
-/// Kahn's algorithm on the off-diagonal entries: nodes without an unseen source leave one after the other.
+/// Kahn's algorithm on the off-diagonal entries: nodes without an unseen source leave one after the
+/// other.
 fn acyclic(incoming: Rows, outgoing: Rows) -> bool {
-    let mut sources: Vec<u32> = (0..incoming.len()).map(|node| incoming.degree(node) as u32).collect();
+    let mut sources: Vec<u32> =
+        (0..incoming.len()).map(|node| incoming.degree(node) as u32).collect();
     let mut ready: Vec<u32> =
         (0..incoming.len() as u32).filter(|&node| sources[node as usize] == 0).collect();
     let mut gone = 0;
@@ -213,7 +219,8 @@ mod tests {
     /// Incoming and outgoing adjacency of directed edges.
     fn graph(nodes: usize, edges: &[(u32, u32)]) -> [(Vec<u64>, Vec<u32>); 2] {
         let direction = |flip: bool| {
-            let mut pairs: Vec<_> = edges.iter().map(|&(s, t)| if flip { (s, t) } else { (t, s) }).collect();
+            let mut pairs: Vec<_> =
+                edges.iter().map(|&(s, t)| if flip { (s, t) } else { (t, s) }).collect();
             pairs.sort_unstable();
             pairs.dedup();
             let offset = |row| pairs.iter().filter(|pair| (pair.0 as usize) < row).count() as u64;

@@ -63,7 +63,8 @@ impl Activation {
         if x > 0.0 { 1.0 } else { below }
     }
 
-    /// The derivative where x is not positive, for those that are 1 elsewhere: one bit an entry tells all.
+    /// The derivative where x is not positive, for those that are 1 elsewhere: one bit an entry
+    /// tells all.
     pub fn slope_below(self) -> Option<f32> {
         match self {
             Self::Relu => Some(0.0),

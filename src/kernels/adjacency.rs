@@ -1,17 +1,19 @@
-//! A sparse operator on states, in either direction: offsets, neighbours, and where its values come from.
-//! A checked view of a relation's mapped arrays; it owns nothing.
+//! A sparse operator on states, in either direction: offsets, neighbours, and where its values come
+//! from. A checked view of a relation's mapped arrays; it owns nothing.
 //!
-//! (A^T X)_i = row_scale_i * sum over entries j of row i of  value_ij * gather_scale_j * x_j,
-//! every factor 1 where it is not given. Symmetric relations store one direction: it serves both, with the sides of the
-//! scale swapped.
+//! (A^T X)_i = row_scale_i * sum over entries j of row i of  value_ij * gather_scale_j * x_j, every
+//! factor 1 where it is not given. Symmetric relations store one direction: it serves both, with
+//! the sides of the scale swapped.
 //!
-//! A selection of whole graphs ([`super::Selected`]) is an operator too, over the same arrays: its row i is the stored row
-//! `stored_row(i)`, and its columns are the stored ones less `shift(i)`. Neighbours, values and scales are always in stored
-//! numbers; rows, columns and offsets are the operator's own.
+//! A selection of whole graphs ([`super::Selected`]) is an operator too, over the same arrays: its
+//! row i is the stored row `stored_row(i)`, and its columns are the stored ones less `shift(i)`.
+//! Neighbours, values and scales are always in stored numbers; rows, columns and offsets are the
+//! operator's own.
 //!
-//! Invariant (checked by [`AdjacencyRef::new`], relied on by the kernels): offsets rise from 0 to the number of
-//! neighbours, every neighbour is below `columns`, and all arrays have the lengths that follow. In a selection no entry
-//! leaves its graph (checked by [`AdjacencyRef::select`]), so that shifted columns stay below `columns` as well.
+//! Invariant (checked by [`AdjacencyRef::new`], relied on by the kernels): offsets rise from 0 to
+//! the number of neighbours, every neighbour is below `columns`, and all arrays have the lengths
+//! that follow. In a selection no entry leaves its graph (checked by [`AdjacencyRef::select`]), so
+//! that shifted columns stay below `columns` as well.
 
 use std::ops::Range;
 
@@ -69,7 +71,11 @@ struct Chosen<'a> {
 
 impl<'a> AdjacencyRef<'a> {
     /// An operator of `offsets.len() - 1` rows and `columns` columns, values 1 and no scale.
-    pub fn new(columns: usize, offsets: &'a [u64], neighbours: &'a [u32]) -> Result<Self, AdjacencyError> {
+    pub fn new(
+        columns: usize,
+        offsets: &'a [u64],
+        neighbours: &'a [u32],
+    ) -> Result<Self, AdjacencyError> {
         let wrong = |what, found: u64, expected: String| {
             Err(AdjacencyError { relation: "adjacency".into(), what, found, expected })
         };
@@ -130,14 +136,19 @@ impl<'a> AdjacencyRef<'a> {
         Self { row_scale: Some(scale), ..self }
     }
 
-    /// With its rows that repeat, found by [`SharedRows::find`] in these very entries: kernels gather each of them once.
+    /// With its rows that repeat, found by [`SharedRows::find`] in these very entries: kernels
+    /// gather each of them once.
     ///
     /// # Panics
     /// Where they are another operator's, or this one is a selection.
     pub fn with_shared(self, shared: &'a SharedRows) -> Self {
         assert!(self.chosen.is_none(), "rows that repeat before a selection");
         let (rows, columns) = (shared.expand.offsets.len() - 1, shared.collect.columns);
-        assert_eq!((rows, columns), (self.rows(), self.columns), "rows that repeat of this operator");
+        assert_eq!(
+            (rows, columns),
+            (self.rows(), self.columns),
+            "rows that repeat of this operator"
+        );
         Self { shared: Some(shared), ..self }
     }
 
@@ -150,7 +161,8 @@ impl<'a> AdjacencyRef<'a> {
         Selected::new(self, selection)
     }
 
-    /// The rows of a selection, `offsets` counting their entries; what the module's text asks of it is for `Selected`.
+    /// The rows of a selection, `offsets` counting their entries; what the module's text asks of it
+    /// is for `Selected`.
     pub(super) fn with_rows(self, source: &'a [u32], offsets: &'a [u64]) -> Self {
         let chosen = Some(Chosen { source, stored: self.offsets });
         // Rows that repeat do so over all graphs.
@@ -179,7 +191,10 @@ impl<'a> AdjacencyRef<'a> {
         })
     }
 
-    fn of(relation: &'a Relation, direction: &'a ignn_format::csr::CsrFile) -> Result<Self, AdjacencyError> {
+    fn of(
+        relation: &'a Relation,
+        direction: &'a ignn_format::csr::CsrFile,
+    ) -> Result<Self, AdjacencyError> {
         let adjacency = Self::new(direction.rows(), direction.offsets(), direction.neighbours());
         let adjacency = adjacency.map_err(|error| AdjacencyError {
             relation: format!("relation {}", relation.entry.name),
@@ -238,7 +253,8 @@ impl<'a> AdjacencyRef<'a> {
         self.shared.map_or(self.nonzeros(), SharedRows::entries)
     }
 
-    /// Additions on the way of an entry into its sum, at most, whether rows that repeat are gathered once or each.
+    /// Additions on the way of an entry into its sum, at most, whether rows that repeat are
+    /// gathered once or each.
     pub fn longest_sum(&self) -> u64 {
         let longest = self.offsets.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         longest.max(self.shared.map_or(0, SharedRows::roundings))
@@ -249,7 +265,8 @@ impl<'a> AdjacencyRef<'a> {
         self.offsets[self.rows()] as usize
     }
 
-    /// Entries before each row, and all of them: `rows() + 1` numbers. Where the entries are is told by [`Self::range`].
+    /// Entries before each row, and all of them: `rows() + 1` numbers. Where the entries are is
+    /// told by [`Self::range`].
     pub fn offsets(&self) -> &'a [u64] {
         self.offsets
     }
@@ -321,13 +338,15 @@ impl<'a> AdjacencyRef<'a> {
         same.then_some(move |row| scale[this.stored_row(row)])
     }
 
-    /// Every entry of a row: column and full value, scales included; for bounds, statistics and tests.
+    /// Every entry of a row: column and full value, scales included; for bounds, statistics and
+    /// tests.
     pub fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + use<'a> {
         let this = *self;
         let row_factor = this.row_factor(row);
         this.range(row).map(move |entry| {
             let value = this.values.map_or(1.0, |values| values[entry]);
-            let scale = this.gather_scale.map_or(1.0, |scale| scale[this.neighbours[entry] as usize]);
+            let scale =
+                this.gather_scale.map_or(1.0, |scale| scale[this.neighbours[entry] as usize]);
             (this.column(row, entry), row_factor * value * scale)
         })
     }
@@ -339,14 +358,21 @@ mod tests {
 
     #[test]
     fn damaged_arrays_are_refused() {
-        let message = |result: Result<AdjacencyRef<'_>, AdjacencyError>| result.unwrap_err().to_string();
+        let message =
+            |result: Result<AdjacencyRef<'_>, AdjacencyError>| result.unwrap_err().to_string();
         assert!(AdjacencyRef::new(0, &[0], &[]).is_ok());
         assert!(AdjacencyRef::new(3, &[0, 2, 2], &[2, 0]).is_ok());
         assert!(
-            message(AdjacencyRef::new(2, &[0, 2, 2], &[2, 0])).contains("neighbour (found 2, expected less")
+            message(AdjacencyRef::new(2, &[0, 2, 2], &[2, 0]))
+                .contains("neighbour (found 2, expected less")
         );
-        assert!(message(AdjacencyRef::new(3, &[0, 2, 1], &[2])).contains("falling offset (found 1"));
-        assert!(message(AdjacencyRef::new(3, &[0, 2], &[2])).contains("last offset (found 2, expected 1)"));
+        assert!(
+            message(AdjacencyRef::new(3, &[0, 2, 1], &[2])).contains("falling offset (found 1")
+        );
+        assert!(
+            message(AdjacencyRef::new(3, &[0, 2], &[2]))
+                .contains("last offset (found 2, expected 1)")
+        );
         assert!(message(AdjacencyRef::new(3, &[1, 1], &[2])).contains("first offset (found 1"));
         assert!(message(AdjacencyRef::new(3, &[], &[])).contains("number of offsets"));
     }
@@ -355,7 +381,8 @@ mod tests {
     fn factors_multiply() {
         let adjacency = AdjacencyRef::new(3, &[0, 1, 3], &[2, 0, 1]).unwrap();
         let (values, gather, row) = ([2.0, 3.0, 5.0], [7.0, 11.0, 13.0], [0.5, 0.25]);
-        let adjacency = adjacency.with_values(&values).with_gather_scale(&gather).with_row_scale(&row);
+        let adjacency =
+            adjacency.with_values(&values).with_gather_scale(&gather).with_row_scale(&row);
         assert_eq!(adjacency.entries(0).collect::<Vec<_>>(), [(2, 13.0)]);
         assert_eq!(adjacency.entries(1).collect::<Vec<_>>(), [(0, 5.25), (1, 13.75)]);
     }

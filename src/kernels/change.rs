@@ -10,8 +10,8 @@ pub struct Norm<'a> {
     pub u: Option<&'a [f32]>,
     /// A positive weight a column.
     pub v: Option<&'a [f32]>,
-    /// Whether [`Change::row`] is wanted, which costs a few instructions a row, and of which rows: those with an entry above
-    /// this.
+    /// Whether [`Change::row`] is wanted, which costs a few instructions a row, and of which rows:
+    /// those with an entry above this.
     pub rows: Option<f32>,
 }
 
@@ -29,14 +29,16 @@ impl Norm<'_> {
 /// What a sweep did; exact maxima up to the rounding named.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// max |delta| / (u v), computed as |delta| * (1 / v) * (1 / u) in f32: at most four roundings off.
+    /// max |delta| / (u v), computed as |delta| * (1 / v) * (1 / u) in f32: at most four roundings
+    /// off.
     pub weighted: f32,
     /// max |delta|
     pub largest: f32,
     /// max |x| of the new state
     pub state: f32,
-    /// The largest change of a row relative to that row: max_i (max_k |delta_ik| / max_k (|x_ik|, |old_ik|)), where the norm
-    /// asked for it; 0 elsewhere. It sees what fades over many orders, where [`Change::largest`] sees only the large.
+    /// The largest change of a row relative to that row: max_i (max_k |delta_ik| / max_k (|x_ik|,
+    /// |old_ik|)), where the norm asked for it; 0 elsewhere. It sees what fades over many orders,
+    /// where [`Change::largest`] sees only the large.
     pub row: f32,
     /// Whether every entry of the new state, and of the change, is a finite number.
     pub finite: bool,

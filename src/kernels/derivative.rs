@@ -121,7 +121,9 @@ impl Derivative<'_> {
         match *self {
             Self::One => None,
             Self::Signs { signs, .. } => Some((signs.rows(), signs.cols())),
-            Self::State { state: matrix, .. } | Self::Matrix(matrix) => Some((matrix.rows(), matrix.cols())),
+            Self::State { state: matrix, .. } | Self::Matrix(matrix) => {
+                Some((matrix.rows(), matrix.cols()))
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Gathering: row i of A^T X for consecutive rows, into cache.
 //! Sums only; the product with the weights is in `sweep`.
 //!
-//! The entries of a row are added in their stored order, 64 columns at a time in registers. Rows are fetched some entries
-//! ahead: those that a sweep fetched earlier are near already and cost nothing more.
+//! The entries of a row are added in their stored order, 64 columns at a time in registers. Rows
+//! are fetched some entries ahead: those that a sweep fetched earlier are near already and cost
+//! nothing more.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ use super::simd::Lanes;
 use super::state::{StateRef, Stored};
 use crate::dense::{F16, LINE, Line, MatrixRef};
 
-/// Rows are asked for so many entries before they are summed, across the ends of rows: a few microseconds of memory's time.
+/// Rows are asked for so many entries before they are summed, across the ends of rows: a few
+/// microseconds of memory's time.
 const AHEAD: usize = 24;
 
 /// Lines that a gathered row takes; narrow rows take one.
@@ -140,10 +142,18 @@ fn some_rows<L: Lanes, E: Stored>(
         let scale = adjacency.row_factor(row) * unit;
         match (adjacency.values(), adjacency.gather_scale()) {
             (None, None) => one_row::<L, _, E>(entries, One, from, scale, out),
-            (Some(values), None) => one_row::<L, _, E>(entries, Values(&values[range]), from, scale, out),
+            (Some(values), None) => {
+                one_row::<L, _, E>(entries, Values(&values[range]), from, scale, out)
+            }
             (None, Some(scales)) => one_row::<L, _, E>(entries, Scales(scales), from, scale, out),
             (Some(values), Some(scales)) => {
-                one_row::<L, _, E>(entries, ValuesAndScales(&values[range], scales), from, scale, out);
+                one_row::<L, _, E>(
+                    entries,
+                    ValuesAndScales(&values[range], scales),
+                    from,
+                    scale,
+                    out,
+                );
             }
         }
     }
@@ -209,7 +219,8 @@ fn some_lines<L: Lanes, W: Weight, E: Stored, const LINES: usize>(
         if first == 0
             && let Some(&later) = entries.neighbours.get(entry + AHEAD)
         {
-            let start = source.as_ptr().wrapping_add(entries.column(later) * per_row).cast::<Line>();
+            let start =
+                source.as_ptr().wrapping_add(entries.column(later) * per_row).cast::<Line>();
             for line in 0..(per_row * size_of::<E::Line>()).div_ceil(size_of::<Line>()) {
                 L::prefetch(start.wrapping_add(line));
             }

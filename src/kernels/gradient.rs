@@ -1,5 +1,6 @@
-//! Products that the gradients need: G^T (A^T X), G^T U, column sums, A G; blocked, in a fixed order, with no n x m temporary.
-//! They add up; what is a gradient of what is for `solver` and `nn`.
+//! Products that the gradients need: G^T (A^T X), G^T U, column sums, A G; blocked, in a fixed
+//! order, with no n x m temporary. They add up; what is a gradient of what is for `solver` and
+//! `nn`.
 
 use std::ops::Range;
 
@@ -13,7 +14,8 @@ use crate::parallel::RowBlocks;
 /// Parts of the nodes whose column sums are added in their order.
 const PARTS: usize = 64;
 
-/// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X the features).
+/// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X
+/// the features).
 pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -> Matrix {
     if let Some(factors) = adjacency.factors() {
         let table = table(&factors, x);
@@ -44,7 +46,8 @@ pub fn bias(g: MatrixRef<'_>) -> Vec<f32> {
     blocks.run((), |(), _| ((), ()), sum, add).unwrap_or_else(|| vec![0.0; g.cols()])
 }
 
-/// A^T X or A G, by the adjacency given: the gradient of learned features, and the input A^T U computed once.
+/// A^T X or A G, by the adjacency given: the gradient of learned features, and the input A^T U
+/// computed once.
 ///
 /// # Panics
 /// Where shapes do not fit.
@@ -54,7 +57,11 @@ pub fn adjacency_times(
     from: MatrixRef<'_>,
     to: MatrixMut<'_>,
 ) {
-    assert_eq!((adjacency.rows(), adjacency.columns()), (to.rows(), from.rows()), "an operator that fits");
+    assert_eq!(
+        (adjacency.rows(), adjacency.columns()),
+        (to.rows(), from.rows()),
+        "an operator that fits"
+    );
     assert_eq!((blocks.rows(), from.cols()), (to.rows(), to.cols()), "rows in, rows out");
     match adjacency.factors() {
         Some(factors) => {
@@ -67,14 +74,19 @@ pub fn adjacency_times(
 
 /// The rows that differ, of an operator whose rows repeat.
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
-    let mut tables = [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
+    let mut tables =
+        [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
     fill_table(factors, from.into(), &mut tables);
     let [_, table] = tables;
     table
 }
 
 /// The same into memory that is there: the first takes what is collected, the second the rows.
-pub(super) fn fill_table(factors: &Factors<'_>, from: StateRef<'_>, [collected, rows]: &mut [Matrix; 2]) {
+pub(super) fn fill_table(
+    factors: &Factors<'_>,
+    from: StateRef<'_>,
+    [collected, rows]: &mut [Matrix; 2],
+) {
     gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
     gather(factors.core.1, factors.core.0, collected.view().into(), rows.view_mut());
 }
@@ -125,7 +137,9 @@ mod tests {
 
     #[test]
     fn column_sums_and_gathers_are_the_naive_loops() {
-        for (seed, m, p) in [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 64, 7), (5, 33, 100)] {
+        for (seed, m, p) in
+            [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 64, 7), (5, 33, 100)]
+        {
             let random = &mut Random(seed);
             let operator = Operator::random(random, 150, 130, seed as usize);
             let (g, x) = (random.matrix(150, m), random.matrix(130, p));

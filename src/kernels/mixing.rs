@@ -1,12 +1,16 @@
-//! Sums over whole states that acceleration needs: products of moves with each other, and a state plus a mixture of moves.
-//! Plain arithmetic over memory in its order; which moves, and what the products are for, is for `solver`.
+//! Sums over whole states that acceleration needs: products of moves with each other, and a state
+//! plus a mixture of moves. Plain arithmetic over memory in its order; which moves, and what the
+//! products are for, is for `solver`.
 //!
-//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Short`]): 11 bits of every entry are plenty for a mixture that the next
-//! sweep corrects, at half of the memory and of the traffic of the states themselves. Moves of a slow iteration differ little, so their
-//! differences are taken before they are multiplied: products of nearly equal numbers would leave nothing of them.
-//! Every move is read once for the mixture; for all products once, or of large states an eighth, in pieces spread over all of it:
-//! a few factors are told by a few million numbers as well as by all. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over blocks that depend
-//! on the shape alone: the same bits on any number of threads. Nothing is allocated in a call.
+//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Short`]): 11 bits of every
+//! entry are plenty for a mixture that the next sweep corrects, at half of the memory and of the
+//! traffic of the states themselves. Moves of a slow iteration differ little, so their differences
+//! are taken before they are multiplied: products of nearly equal numbers would leave nothing of
+//! them. Every move is read once for the mixture; for all products once, or of large states an
+//! eighth, in pieces spread over all of it: a few factors are told by a few million numbers as well
+//! as by all. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over
+//! blocks that depend on the shape alone: the same bits on any number of threads. Nothing is
+//! allocated in a call.
 
 use super::simd::{Isa, Kernel, Lanes};
 use super::state::Stored;
@@ -54,8 +58,8 @@ pub fn unit(size: f32) -> f32 {
     f32::from_bits(exponent << 23)
 }
 
-/// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of moves, and of the last move, which comes last: a
-/// symmetric matrix.
+/// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of moves, and of the last
+/// move, which comes last: a symmetric matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Products([f64; PRODUCTS]);
 
@@ -102,8 +106,8 @@ impl Mixing {
         Products(sum.unwrap_or([0.0; PRODUCTS]))
     }
 
-    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`. States and jump with their
-    /// units, 1 for floats of 32 bits.
+    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`.
+    /// States and jump with their units, 1 for floats of 32 bits.
     ///
     /// # Panics
     /// Where shapes differ.
@@ -116,10 +120,15 @@ impl Mixing {
     ) {
         let lines = self.blocks.rows();
         assert!(self.fits(from) && self.fits(to), "states of one shape");
-        assert!(parts.iter().all(|part| self.fits(part.0)) && self.fits(jump), "moves of one shape");
+        assert!(
+            parts.iter().all(|part| self.fits(part.0)) && self.fits(jump),
+            "moves of one shape"
+        );
         let is_large = size_of_val(to.all_lines()) > LARGE;
         let factors = [from_unit, 1.0 / to_unit, 1.0 / jump_unit];
-        let block = |_, lines: std::ops::Range<usize>, (to, jump): (&mut [E::Line], &mut [HalfLine])| {
+        let block = |_,
+                     lines: std::ops::Range<usize>,
+                     (to, jump): (&mut [E::Line], &mut [HalfLine])| {
             let from = &from.all_lines()[lines.clone()];
             self.isa.run(Sum::<E> { from, parts, start: lines.start, to, jump, factors, is_large });
         };
@@ -165,7 +174,9 @@ impl Kernel for Dots<'_> {
                 let count = STRIP.min(last - at);
                 for (short, moves) in self.moves.iter().zip(&mut moves) {
                     let unit = L::splat(short.unit);
-                    for (to, short) in moves.iter_mut().zip(&short.matrix.all_lines()[at..at + count]) {
+                    for (to, short) in
+                        moves.iter_mut().zip(&short.matrix.all_lines()[at..at + count])
+                    {
                         L::load_short(short).mul(unit).store(to);
                     }
                     // Of an earlier strip, where this one is shorter.
@@ -220,7 +231,8 @@ impl<E: Stored> Kernel for Sum<'_, E> {
         for (at, ((from, to), jump)) in lines {
             let mut sum = L::splat(0.0);
             for (part, factor) in self.parts {
-                sum = L::load_short(&part.all_lines()[self.start + at]).mul_add(L::splat(*factor), sum);
+                sum = L::load_short(&part.all_lines()[self.start + at])
+                    .mul_add(L::splat(*factor), sum);
             }
             let mixed = E::load::<L>(from).mul(read).add(sum).mul(written);
             if self.is_large {
@@ -248,7 +260,11 @@ mod tests {
     }
 
     fn shorts(moves: &[Matrix<F16>]) -> Vec<Short<'_>> {
-        moves.iter().zip(0i32..).map(|(matrix, at)| Short { matrix, unit: 2f32.powi(-at) }).collect()
+        moves
+            .iter()
+            .zip(0i32..)
+            .map(|(matrix, at)| Short { matrix, unit: 2f32.powi(-at) })
+            .collect()
     }
 
     #[test]
@@ -269,9 +285,14 @@ mod tests {
                 for a in 0..moves.len() {
                     for b in 0..moves.len() {
                         let entries = (0..rows).flat_map(|i| (0..cols).map(move |k| (i, k)));
-                        let expected: f64 = entries.map(|(i, k)| step(a, i, k) * step(b, i, k)).sum();
+                        let expected: f64 =
+                            entries.map(|(i, k)| step(a, i, k) * step(b, i, k)).sum();
                         let bound = 1e-5 * (1.0 + (rows * cols) as f64);
-                        assert!((found.at(a, b) - expected).abs() < bound, "{} {rows} {cols}", isa.name());
+                        assert!(
+                            (found.at(a, b) - expected).abs() < bound,
+                            "{} {rows} {cols}",
+                            isa.name()
+                        );
                     }
                 }
                 let factors = [0.5f32, -2.0, 1.25];
@@ -280,16 +301,20 @@ mod tests {
                 let mut jump = Matrix::blank(rows, cols);
                 mixing.mix((&from, 1.0), &parts, (&mut to, 1.0), (&mut jump, 4.0));
                 // The same from and to states of 16 bits, each with its unit.
-                let (short_from, mut short_to) = (naive::shortened(&from, 8.0), Matrix::blank(rows, cols));
+                let (short_from, mut short_to) =
+                    (naive::shortened(&from, 8.0), Matrix::blank(rows, cols));
                 mixing.mix((&short_from, 8.0), &parts, (&mut short_to, 16.0), (&mut jump, 4.0));
                 for i in 0..rows {
                     for k in 0..cols {
-                        let sum: f32 = parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();
+                        let sum: f32 =
+                            parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();
                         assert!((to.row(i)[k] - from.row(i)[k] - sum).abs() < 1e-5);
                         let expected = 8.0 * short_from.row(i)[k].value() + sum;
                         let found = 16.0 * short_to.row(i)[k].value();
                         assert!((found - expected).abs() <= expected.abs() / 1024.0 + 1e-5);
-                        assert!((4.0 * jump.row(i)[k].value() - sum).abs() <= sum.abs() / 1024.0 + 1e-6);
+                        assert!(
+                            (4.0 * jump.row(i)[k].value() - sum).abs() <= sum.abs() / 1024.0 + 1e-6
+                        );
                     }
                     assert!(to.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
                     assert!(jump.view().padded_row(i)[cols..].iter().all(|&x| x == F16(0)));
@@ -311,7 +336,8 @@ mod tests {
     #[test]
     fn products_have_the_same_bits_on_any_number_of_threads() {
         let moves = moves(20_000, 16);
-        let run = |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&shorts(&moves)));
+        let run =
+            |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&shorts(&moves)));
         let one = run(1);
         assert!(one == run(2) && one == run(4));
     }

@@ -88,7 +88,9 @@ pub fn gather(adjacency: AdjacencyRef<'_>, x: MatrixRef<'_>) -> Rows {
     let row = |i| {
         let mut sum = vec![0.0; x.cols()];
         for (j, value) in adjacency.entries(i) {
-            sum.iter_mut().zip(x.row(j)).for_each(|(sum, &x)| *sum += f64::from(value) * f64::from(x));
+            sum.iter_mut()
+                .zip(x.row(j))
+                .for_each(|(sum, &x)| *sum += f64::from(value) * f64::from(x));
         }
         sum
     };
@@ -103,7 +105,8 @@ pub fn times_transposed(s: &Rows, w: MatrixRef<'_>) -> Rows {
 
 /// S W
 pub fn times(s: &Rows, w: MatrixRef<'_>) -> Rows {
-    let column = |s: &[f64], l: usize| s.iter().enumerate().map(|(k, s)| s * f64::from(w.row(k)[l])).sum();
+    let column =
+        |s: &[f64], l: usize| s.iter().enumerate().map(|(k, s)| s * f64::from(w.row(k)[l])).sum();
     s.iter().map(|s| (0..w.cols()).map(|l| column(s, l)).collect()).collect()
 }
 
@@ -114,7 +117,8 @@ pub fn forward(
     activation: Activation,
     from: MatrixRef<'_>,
 ) -> Rows {
-    let parts: Vec<_> = terms.iter().map(|(a, w)| times_transposed(&gather(*a, from), *w)).collect();
+    let parts: Vec<_> =
+        terms.iter().map(|(a, w)| times_transposed(&gather(*a, from), *w)).collect();
     finish(&parts, input, |_, _, z| f64::from(activation.value(z as f32)))
 }
 
@@ -130,12 +134,14 @@ pub fn adjoint(
 }
 
 fn finish(parts: &[Rows], input: MatrixRef<'_>, phi: impl Fn(usize, usize, f64) -> f64) -> Rows {
-    let entry =
-        |i: usize, k: usize| f64::from(input.row(i)[k]) + parts.iter().map(|part| part[i][k]).sum::<f64>();
+    let entry = |i: usize, k: usize| {
+        f64::from(input.row(i)[k]) + parts.iter().map(|part| part[i][k]).sum::<f64>()
+    };
     (0..input.rows()).map(|i| (0..input.cols()).map(|k| phi(i, k, entry(i, k))).collect()).collect()
 }
 
-/// Asserts that a matrix is close to rows of f64, relative to the largest of them, and that its padding is zero.
+/// Asserts that a matrix is close to rows of f64, relative to the largest of them, and that its
+/// padding is zero.
 #[track_caller]
 pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
     assert_eq!(found.rows(), expected.len(), "{what}");
@@ -143,9 +149,15 @@ pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
     for (i, expected) in expected.iter().enumerate() {
         for (k, (&found, expected)) in found.row(i).iter().zip(expected).enumerate() {
             let error = (f64::from(found) - expected).abs();
-            assert!(error <= 3e-5 * largest, "{what}: ({i}, {k}): found {found}, expected {expected}");
+            assert!(
+                error <= 3e-5 * largest,
+                "{what}: ({i}, {k}): found {found}, expected {expected}"
+            );
         }
-        assert!(found.padded_row(i)[found.cols()..].iter().all(|&x| x == 0.0), "{what}: padding of row {i}");
+        assert!(
+            found.padded_row(i)[found.cols()..].iter().all(|&x| x == 0.0),
+            "{what}: padding of row {i}"
+        );
     }
 }
 

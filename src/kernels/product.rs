@@ -5,7 +5,8 @@ use super::PackedWeights;
 use super::simd::Lanes;
 use crate::dense::{LINE, Line};
 
-/// Gathered rows times `PANELS` panels of the weights, added to `sums`. Meanwhile so many lines from some addresses on are fetched.
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`. Meanwhile so many lines
+/// from some addresses on are fetched.
 #[inline(always)]
 pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
     gathered: &[Line],
@@ -17,7 +18,8 @@ pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
 ) -> [[L; PANELS]; ROWS] {
     let panels: [&[Line]; PANELS] = std::array::from_fn(|offset| weights.panel(panel + offset));
     for block in 0..per_row {
-        let rows: [&[f32; LINE]; ROWS] = std::array::from_fn(|row| &gathered[row * per_row + block].0);
+        let rows: [&[f32; LINE]; ROWS] =
+            std::array::from_fn(|row| &gathered[row * per_row + block].0);
         let first = block * LINE;
         let end = weights.inner().min(first + LINE);
         let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);
@@ -25,7 +27,8 @@ pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
             // An address to fetch, never one to read.
             L::prefetch(std::ptr::without_provenance::<Line>(address).wrapping_add(block));
         }
-        // The sums are a value, not a reference: they must stay in registers from here to the end of the block.
+        // The sums are a value, not a reference: they must stay in registers from here to the end
+        // of the block.
         sums = if end - first == LINE {
             outer_products::<L, ROWS, PANELS>(LINE, &rows, &lines, sums)
         } else {

@@ -38,9 +38,12 @@ impl Deref for Relations {
 }
 
 impl Relations {
-    /// A_r^T and A_r of every relation. The first call checks the arrays and looks for rows that repeat.
+    /// A_r^T and A_r of every relation. The first call checks the arrays and looks for rows that
+    /// repeat.
     #[allow(clippy::type_complexity)] // The two directions.
-    pub fn operators(&self) -> Result<(Vec<AdjacencyRef<'_>>, Vec<AdjacencyRef<'_>>), AdjacencyError> {
+    pub fn operators(
+        &self,
+    ) -> Result<(Vec<AdjacencyRef<'_>>, Vec<AdjacencyRef<'_>>), AdjacencyError> {
         let (mut incoming, mut outgoing) = self.unshared_operators()?;
         let sides = self.shared.get_or_init(|| {
             let directions = self.iter().zip(incoming.iter().zip(&outgoing));
@@ -51,7 +54,8 @@ impl Relations {
             sides.collect()
         });
         for (at, (relation, sides)) in self.iter().zip(sides).enumerate() {
-            let backward = if relation.outgoing.is_some() { &sides.outgoing } else { &sides.incoming };
+            let backward =
+                if relation.outgoing.is_some() { &sides.outgoing } else { &sides.incoming };
             if let Some(shared) = &sides.incoming {
                 incoming[at] = incoming[at].with_shared(shared);
             }

@@ -1,5 +1,5 @@
-//! The operator of some graphs of a block-diagonal one: the stored arrays, read through a [`Selection`].
-//! It copies no entry: what it owns is an offset a row.
+//! The operator of some graphs of a block-diagonal one: the stored arrays, read through a
+//! [`Selection`]. It copies no entry: what it owns is an offset a row.
 
 use super::{AdjacencyError, AdjacencyRef, Selection};
 
@@ -14,7 +14,10 @@ pub struct Selected<'a> {
 
 impl<'a> Selected<'a> {
     /// Checks that the entries of each graph stay inside it: a pass over its neighbours.
-    pub(super) fn new(stored: AdjacencyRef<'a>, selection: &'a Selection) -> Result<Self, AdjacencyError> {
+    pub(super) fn new(
+        stored: AdjacencyRef<'a>,
+        selection: &'a Selection,
+    ) -> Result<Self, AdjacencyError> {
         let wrong = |what, found: u64, expected| {
             Err(AdjacencyError { relation: "adjacency".into(), what, found, expected })
         };
@@ -99,7 +102,9 @@ mod tests {
             offsets.push(neighbours.len() as u64);
         }
         let scale = |scale: &Option<Vec<f32>>| {
-            let pick = |scale: &Vec<f32>| selection.source().iter().map(|&row| scale[row as usize]).collect();
+            let pick = |scale: &Vec<f32>| {
+                selection.source().iter().map(|&row| scale[row as usize]).collect()
+            };
             scale.as_ref().map(pick)
         };
         Operator {
@@ -113,7 +118,11 @@ mod tests {
     }
 
     /// Runs on each of two operators and compares.
-    fn assert_same<R: PartialEq>(of: [AdjacencyRef<'_>; 2], what: &str, run: impl Fn(AdjacencyRef<'_>) -> R) {
+    fn assert_same<R: PartialEq>(
+        of: [AdjacencyRef<'_>; 2],
+        what: &str,
+        run: impl Fn(AdjacencyRef<'_>) -> R,
+    ) {
         assert!(run(of[0]) == run(of[1]), "{what}");
     }
 
@@ -133,7 +142,9 @@ mod tests {
                 let copied = copied(&operator, &selection);
                 let both = [selected.view(), copied.view()];
                 let rows = selection.rows();
-                assert_same(both, "shape", |a| (a.rows(), a.columns(), a.nonzeros(), a.offsets().to_vec()));
+                assert_same(both, "shape", |a| {
+                    (a.rows(), a.columns(), a.nonzeros(), a.offsets().to_vec())
+                });
                 assert_same(both, "entries", |a| {
                     (0..rows).map(|row| a.entries(row).collect::<Vec<_>>()).collect::<Vec<_>>()
                 });
@@ -152,7 +163,8 @@ mod tests {
                             let blocks = sweep::blocks(&terms);
                             let scratch = SweepScratch::with_widths(&[width], width, isa);
                             let input = input.view();
-                            let sweep = Sweep { blocks: &blocks, terms: &terms, input, scratch: &scratch };
+                            let sweep =
+                                Sweep { blocks: &blocks, terms: &terms, input, scratch: &scratch };
                             let mut to = Matrix::zeros(rows, width);
                             run(&sweep, &mut to);
                             bits(&to)
@@ -197,6 +209,9 @@ mod tests {
             "adjacency: last row of a graph (found 3, expected less than 3)"
         );
         let whole = Selection::new([2..3, 0..3]).unwrap();
-        assert_eq!(adjacency.select(&whole).unwrap().view().entries(0).collect::<Vec<_>>(), [(0, 1.0)]);
+        assert_eq!(
+            adjacency.select(&whole).unwrap().view().entries(0).collect::<Vec<_>>(),
+            [(0, 1.0)]
+        );
     }
 }

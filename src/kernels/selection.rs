@@ -1,5 +1,5 @@
-//! A union of whole graphs of a block-diagonal operator: which stored rows there are, graph after graph.
-//! Rows alone; the operator over them is [`super::Selected`].
+//! A union of whole graphs of a block-diagonal operator: which stored rows there are, graph after
+//! graph. Rows alone; the operator over them is [`super::Selected`].
 //!
 //! Matrices of a selection are compact: row i is that of the stored row `source()[i]`.
 

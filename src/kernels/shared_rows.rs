@@ -1,9 +1,9 @@
-//! Equal rows of an operator, found once and gathered once: A = expand . core . collect.
-//! It finds and holds the three factors; they are ordinary operators, and kernels gather by them in turn.
+//! Equal rows of an operator, found once and gathered once: A = expand . core . collect. It finds
+//! and holds the three factors; they are ordinary operators, and kernels gather by them in turn.
 //!
-//! Relations that come from sharing something (papers of one subject, authors of one conference) are unions of cliques: many
-//! rows have the very same entries, and so have many columns. With n rows of which d differ, in c classes of columns that
-//! always occur together,
+//! Relations that come from sharing something (papers of one subject, authors of one conference)
+//! are unions of cliques: many rows have the very same entries, and so have many columns. With n
+//! rows of which d differ, in c classes of columns that always occur together,
 //!
 //! | factor | shape | entries | |
 //! | --- | --- | --- | --- |
@@ -11,11 +11,12 @@
 //! | core | d x c | few | the rows that differ |
 //! | expand | n x d | n | each row takes that of its kind, with its own scale |
 //!
-//! The result is that of the operator but for the order of sums. Rows are equal where entries and values are, compared one by
-//! one; a hash only proposes.
+//! The result is that of the operator but for the order of sums. Rows are equal where entries and
+//! values are, compared one by one; a hash only proposes.
 //!
-//! Cost of the search: a pass over the entries to hash rows, another to compare them; the rest is on rows that differ. It is
-//! not begun where rows are short, and its result is dropped unless it saves half of the entries.
+//! Cost of the search: a pass over the entries to hash rows, another to compare them; the rest is
+//! on rows that differ. It is not begun where rows are short, and its result is dropped unless it
+//! saves half of the entries.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -42,7 +43,12 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    fn new(columns: usize, offsets: Vec<u64>, neighbours: Vec<u32>, values: Option<Vec<f32>>) -> Self {
+    fn new(
+        columns: usize,
+        offsets: Vec<u64>,
+        neighbours: Vec<u32>,
+        values: Option<Vec<f32>>,
+    ) -> Self {
         let blocks = RowBlocks::balanced(offsets.len() - 1, &[&offsets], 2);
         Self { columns, offsets, neighbours, values, blocks }
     }
@@ -106,7 +112,9 @@ fn stored<'a>(a: &AdjacencyRef<'a>, row: usize) -> (&'a [u32], Option<&'a [f32]>
 }
 
 fn hash(a: &AdjacencyRef<'_>, row: usize) -> u64 {
-    let mix = |hash: u64, x: u32| (hash.rotate_left(23) ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mix = |hash: u64, x: u32| {
+        (hash.rotate_left(23) ^ u64::from(x)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
     let (neighbours, values) = stored(a, row);
     let hash = neighbours.iter().fold(neighbours.len() as u64, |hash, &x| mix(hash, x));
     values.unwrap_or(&[]).iter().fold(hash, |hash, x| mix(hash, x.to_bits()))
@@ -123,16 +131,20 @@ fn is_equal(a: &AdjacencyRef<'_>, one: usize, other: usize) -> bool {
             .all(|(x, y)| x.to_bits() == y.to_bits())
 }
 
-/// The kind of each row, and the first row of each kind; none where those have more entries than `most`.
+/// The kind of each row, and the first row of each kind; none where those have more entries than
+/// `most`.
 fn kinds(a: &AdjacencyRef<'_>, most: usize) -> Option<(Vec<u32>, Vec<usize>)> {
-    let hashes: Vec<u64> = (0..a.rows()).into_par_iter().with_min_len(256).map(|row| hash(a, row)).collect();
+    let hashes: Vec<u64> =
+        (0..a.rows()).into_par_iter().with_min_len(256).map(|row| hash(a, row)).collect();
     let mut by_hash: HashMap<u64, u32> = HashMap::new();
     let (mut of, mut first, mut entries) = (Vec::with_capacity(a.rows()), Vec::new(), 0);
     for (row, &hash) in hashes.iter().enumerate() {
         let next = first.len() as u32;
         let kind = match by_hash.entry(hash) {
             Entry::Vacant(vacant) => *vacant.insert(next),
-            Entry::Occupied(known) if is_equal(a, first[*known.get() as usize], row) => *known.get(),
+            Entry::Occupied(known) if is_equal(a, first[*known.get() as usize], row) => {
+                *known.get()
+            }
             // Another row of the same hash: a kind of its own, which no later row is compared with.
             Entry::Occupied(_) => next,
         };
@@ -165,7 +177,8 @@ impl Classes {
         let mut occurs = vec![false; a.columns()];
         for &row in rows {
             let (neighbours, values) = stored(a, row);
-            let key = |at: usize, class: u32| (class, values.map_or(0, |values| values[at].to_bits()));
+            let key =
+                |at: usize, class: u32| (class, values.map_or(0, |values| values[at].to_bits()));
             let mut parts: HashMap<(u32, u32), (usize, u32)> = HashMap::new();
             for (at, &column) in neighbours.iter().enumerate() {
                 occurs[column as usize] = true;
@@ -176,7 +189,8 @@ impl Classes {
                 let part = parts.get_mut(&key(at, class)).expect("counted");
                 if part.1 == Self::NONE {
                     // A part that is the whole class stays.
-                    part.1 = if part.0 == sizes[class as usize] { class } else { sizes.len() as u32 };
+                    part.1 =
+                        if part.0 == sizes[class as usize] { class } else { sizes.len() as u32 };
                     if part.1 != class {
                         sizes.push(0);
                     }
@@ -272,7 +286,8 @@ mod tests {
         fn view(&self) -> AdjacencyRef<'_> {
             let view = AdjacencyRef::new(self.columns, &self.offsets, &self.neighbours).unwrap();
             let view = self.values.as_ref().map_or(view, |values| view.with_values(values));
-            view.with_gather_scale(&self.scale[..self.columns]).with_row_scale(&self.scale[..view.rows()])
+            view.with_gather_scale(&self.scale[..self.columns])
+                .with_row_scale(&self.scale[..view.rows()])
         }
     }
 
@@ -295,7 +310,8 @@ mod tests {
 
     #[test]
     fn rows_that_differ_or_are_short_are_left_alone() {
-        let kinds: Vec<Vec<u32>> = (0..50).map(|row| (0..50).filter(|&j| j != row).collect()).collect();
+        let kinds: Vec<Vec<u32>> =
+            (0..50).map(|row| (0..50).filter(|&j| j != row).collect()).collect();
         let differ = Repeating::new(50, &kinds, &(0..50).collect::<Vec<_>>(), false);
         assert!(SharedRows::find(&differ.view()).is_none());
         let (kinds, of) = cliques(3, 10);
@@ -344,11 +360,14 @@ mod tests {
                 (random.matrix(width, width), random.matrix(100, width), random.matrix(100, width));
             let packed = PackedWeights::forward(w.view());
             let sweep = |adjacency: AdjacencyRef<'_>| {
-                let terms = [adjacency, other.view()].map(|adjacency| Term { adjacency, weights: &packed });
+                let terms =
+                    [adjacency, other.view()].map(|adjacency| Term { adjacency, weights: &packed });
                 let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
-                let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+                let sweep =
+                    Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
                 let mut to = Matrix::zeros(100, width);
-                let change = sweep.forward(Activation::Relu, Norm::default(), x.view(), to.view_mut());
+                let change =
+                    sweep.forward(Activation::Relu, Norm::default(), x.view(), to.view_mut());
                 (to, change.largest)
             };
             let ((plain, moved), (found, found_moved)) =

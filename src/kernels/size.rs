@@ -8,7 +8,8 @@ use super::simd::{Isa, Kernel, Lanes};
 use crate::dense::{LINE, Line, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// max |m_ik| / (u_i v_k), computed as |m| * (1 / v) * (1 / u) in f32, not a number where an entry is none.
+/// max |m_ik| / (u_i v_k), computed as |m| * (1 / v) * (1 / u) in f32, not a number where an entry
+/// is none.
 ///
 /// # Panics
 /// Where the norm has other lengths.
@@ -18,8 +19,9 @@ pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
     let mut inverse_v = vec![Line([1.0; LINE]); matrix.stride().div_ceil(LINE)];
     norm.invert_v(&mut inverse_v);
     let isa = Isa::chosen();
-    let block =
-        |_, rows: Range<usize>, ()| isa.run(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows });
+    let block = |_, rows: Range<usize>, ()| {
+        isa.run(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows })
+    };
     let blocks = RowBlocks::balanced(matrix.rows(), &[], 1 + matrix.cols() as u64 / 16);
     let found = blocks.run((), |(), _| ((), ()), block, u32::max);
     f32::from_bits(found.unwrap_or(0))
@@ -45,7 +47,8 @@ impl Kernel for Largest<'_> {
             let floats = self.matrix.padded_row(row);
             if floats.len() < LINE {
                 let entries = floats.iter().zip(&self.inverse_v[0].0);
-                rest = entries.fold(rest, |max, (x, v)| (x.abs() * v * inverse_u).abs().to_bits().max(max));
+                rest = entries
+                    .fold(rest, |max, (x, v)| (x.abs() * v * inverse_u).abs().to_bits().max(max));
                 continue;
             }
             let lines: &[Line] = bytemuck::cast_slice(floats);
@@ -70,9 +73,12 @@ mod tests {
             let mut matrix = random.matrix(rows, cols);
             let u: Vec<f32> = (0..rows).map(|i| 0.5 + (i % 7) as f32).collect();
             let v: Vec<f32> = (0..cols).map(|k| 0.25 + (k % 5) as f32).collect();
-            for (u, v) in
-                [(None, None), (Some(&u[..]), None), (None, Some(&v[..])), (Some(&u[..]), Some(&v[..]))]
-            {
+            for (u, v) in [
+                (None, None),
+                (Some(&u[..]), None),
+                (None, Some(&v[..])),
+                (Some(&u[..]), Some(&v[..])),
+            ] {
                 let norm = Norm { u, v, rows: None };
                 let weight = |i: usize, k: usize| u.map_or(1.0, |u| u[i]) * v.map_or(1.0, |v| v[k]);
                 let entries = (0..rows).flat_map(|i| (0..cols).map(move |k| (i, k)));

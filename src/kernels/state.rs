@@ -60,8 +60,12 @@ impl<'a> StateRef<'a> {
     #[inline(always)]
     pub(super) fn layout(self) -> (usize, usize) {
         match self {
-            Self::Full(matrix) => (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<f32>()),
-            Self::Short(matrix, _) => (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<F16>()),
+            Self::Full(matrix) => {
+                (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<f32>())
+            }
+            Self::Short(matrix, _) => {
+                (matrix.padded().as_ptr().addr(), matrix.stride() * size_of::<F16>())
+            }
         }
     }
 }

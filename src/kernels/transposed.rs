@@ -1,11 +1,14 @@
-//! G^T S over all nodes, S the gathered rows of X or X itself: the product of every weight's gradient.
-//! Two ways, chosen by the shapes alone; in both the order of every sum is fixed, so that the bits are the same on any number of threads.
+//! G^T S over all nodes, S the gathered rows of X or X itself: the product of every weight's
+//! gradient. Two ways, chosen by the shapes alone; in both the order of every sum is fixed, so that
+//! the bits are the same on any number of threads.
 //!
-//! A small result (`by_nodes`): the nodes are cut into parts, each is summed tile by tile into a matrix of its own that stays in
-//! cache, and the parts are added in their order. Nothing of n rows is written.
+//! A small result (`by_nodes`): the nodes are cut into parts, each is summed tile by tile into a
+//! matrix of its own that stays in cache, and the parts are added in their order. Nothing of n rows
+//! is written.
 //!
-//! A wide one (`by_bands`) has no room for copies of itself: some nodes at a time are gathered and packed as the right factor of a product whose left
-//! factor is G^T, and bands of the result's rows are summed by the micro-kernel of the sweeps, all nodes in their order.
+//! A wide one (`by_bands`) has no room for copies of itself: some nodes at a time are gathered and
+//! packed as the right factor of a product whose left factor is G^T, and bands of the result's rows
+//! are summed by the micro-kernel of the sweeps, all nodes in their order.
 
 use std::ops::Range;
 
@@ -43,7 +46,9 @@ pub(super) fn transposed_product(
     x: MatrixRef<'_>,
 ) -> Matrix {
     match adjacency {
-        Some(a) => assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits"),
+        Some(a) => {
+            assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits")
+        }
         None => assert_eq!(g.rows(), x.rows(), "as many rows on both sides"),
     }
     let factors = Factors { adjacency, g, x };
@@ -123,7 +128,8 @@ impl Kernel for Part<'_> {
             for (row, factors) in rows.clone().zip(factors.chunks_exact_mut(width)) {
                 factors[..g.cols()].copy_from_slice(g.row(row));
             }
-            let tile = Outer { gathered: &gathered, factors: &factors, rows: rows.len(), per_row, width };
+            let tile =
+                Outer { gathered: &gathered, factors: &factors, rows: rows.len(), per_row, width };
             let mut line = 0;
             while line + PANELS <= per_row {
                 tile.add_to::<L, ROWS, PANELS>(line, &mut sums);
@@ -151,10 +157,16 @@ struct Outer<'a> {
 impl Outer<'_> {
     /// Adds its product to `PANELS` lines of all rows of the result.
     #[inline(always)]
-    fn add_to<L: Lanes, const ROWS: usize, const PANELS: usize>(&self, line: usize, sums: &mut [Line]) {
+    fn add_to<L: Lanes, const ROWS: usize, const PANELS: usize>(
+        &self,
+        line: usize,
+        sums: &mut [Line],
+    ) {
         for first in (0..self.width).step_by(ROWS) {
-            let mut sum = load::<L, ROWS, PANELS>(&sums[first * self.per_row + line..], self.per_row, ROWS);
-            let tile = self.gathered.chunks_exact(self.per_row).zip(self.factors.chunks_exact(self.width));
+            let mut sum =
+                load::<L, ROWS, PANELS>(&sums[first * self.per_row + line..], self.per_row, ROWS);
+            let tile =
+                self.gathered.chunks_exact(self.per_row).zip(self.factors.chunks_exact(self.width));
             for (gathered, factors) in tile.take(self.rows) {
                 let lines = &gathered[line..line + PANELS];
                 let factors = &factors[first..first + ROWS];
@@ -280,7 +292,14 @@ impl Band<'_> {
             let mut sums = load::<L, ROWS, PANELS>(band, self.per_row, count);
             for slice in self.slices {
                 let left = &slice.left[(self.first + first) * SLICE_LINES..][..ROWS * SLICE_LINES];
-                sums = product::<L, ROWS, PANELS>(left, SLICE_LINES, &slice.right, panel, (&[], 0), sums);
+                sums = product::<L, ROWS, PANELS>(
+                    left,
+                    SLICE_LINES,
+                    &slice.right,
+                    panel,
+                    (&[], 0),
+                    sums,
+                );
             }
             store(sums, band, self.per_row, count);
         }
@@ -295,13 +314,16 @@ mod tests {
 
     fn outer(g: MatrixRef<'_>, s: &naive::Rows) -> naive::Rows {
         let width = s.first().map_or(0, Vec::len);
-        let entry = |k: usize, l: usize| (0..g.rows()).map(|i| f64::from(g.row(i)[k]) * s[i][l]).sum();
+        let entry =
+            |k: usize, l: usize| (0..g.rows()).map(|i| f64::from(g.row(i)[k]) * s[i][l]).sum();
         (0..g.cols()).map(|k| (0..width).map(|l| entry(k, l)).collect()).collect()
     }
 
     #[test]
     fn products_are_the_naive_loops_in_both_ways() {
-        for (seed, m, p) in [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 64, 7), (5, 133, 100)] {
+        for (seed, m, p) in
+            [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 64, 7), (5, 133, 100)]
+        {
             let random = &mut Random(seed);
             let operator = Operator::random(random, 150, 130, seed as usize);
             let (g, x, u) = (random.matrix(150, m), random.matrix(130, p), random.matrix(150, p));
@@ -314,10 +336,18 @@ mod tests {
                     [(Some(operator.view()), x.view(), &gathered), (None, u.view(), &plain)]
                 {
                     let factors = Factors { adjacency, g: g.view(), x };
-                    naive::assert_close(by_nodes(isa, factors).view(), expected, &format!("{name} {m} {p}"));
+                    naive::assert_close(
+                        by_nodes(isa, factors).view(),
+                        expected,
+                        &format!("{name} {m} {p}"),
+                    );
                     if p >= LINE {
                         let found = by_bands(isa, factors);
-                        naive::assert_close(found.view(), expected, &format!("bands {name} {m} {p}"));
+                        naive::assert_close(
+                            found.view(),
+                            expected,
+                            &format!("bands {name} {m} {p}"),
+                        );
                     }
                 }
             }
@@ -331,8 +361,14 @@ mod tests {
         let (g, x) = (random.matrix(3000, 100), random.matrix(3000, 40));
         let run = |way: fn(Isa, Factors<'_>) -> Matrix, threads| {
             with_threads(threads, || {
-                let factors = Factors { adjacency: Some(operator.view()), g: g.view(), x: x.view() };
-                way(Isa::chosen(), factors).view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+                let factors =
+                    Factors { adjacency: Some(operator.view()), g: g.view(), x: x.view() };
+                way(Isa::chosen(), factors)
+                    .view()
+                    .padded()
+                    .iter()
+                    .map(|x| x.to_bits())
+                    .collect::<Vec<_>>()
             })
         };
         for way in [by_nodes, by_bands] {

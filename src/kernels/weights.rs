@@ -1,8 +1,8 @@
 //! The right factor of a product S P, packed for the micro-kernel once and used for all rows.
 //! P is W^T in the forward sweep and W in the adjoint.
 //!
-//! Layout: panels of 16 columns; a panel holds, for each row of P, the 16 floats of its columns as one line; columns
-//! beyond the last are zero.
+//! Layout: panels of 16 columns; a panel holds, for each row of P, the 16 floats of its columns as
+//! one line; columns beyond the last are zero.
 
 use std::ops::Range;
 
@@ -74,7 +74,8 @@ impl PackedWeights {
             return;
         }
         let (inner, outer) = (self.inner, self.outer);
-        let panels = self.lines.par_chunks_mut(inner).enumerate().with_min_len(LINES_A_TASK / inner + 1);
+        let panels =
+            self.lines.par_chunks_mut(inner).enumerate().with_min_len(LINES_A_TASK / inner + 1);
         panels.for_each(|(at, lines)| panel(at * LINE..outer.min((at + 1) * LINE), lines));
     }
 
@@ -107,7 +108,8 @@ mod tests {
     #[test]
     fn both_orientations() {
         let w = Matrix::from_fn(19, 5, |k, l| (k * 100 + l) as f32);
-        let (mut forward, mut adjoint) = (PackedWeights::forward(w.view()), PackedWeights::adjoint(w.view()));
+        let (mut forward, mut adjoint) =
+            (PackedWeights::forward(w.view()), PackedWeights::adjoint(w.view()));
         for _ in 0..2 {
             for k in 0..19 {
                 for l in 0..5 {

@@ -64,12 +64,20 @@ impl Confusion {
     ///
     /// # Panics
     /// Where there is not one prediction a node, or a label or prediction is none of the classes.
-    pub fn of_predictions(predictions: &[u32], nodes: &[u32], truth: &[i32], classes: usize) -> Self {
+    pub fn of_predictions(
+        predictions: &[u32],
+        nodes: &[u32],
+        truth: &[i32],
+        classes: usize,
+    ) -> Self {
         assert_eq!(predictions.len(), nodes.len(), "a prediction a node");
         let mut counts = vec![0; classes * classes];
         for (&predicted, &node) in predictions.iter().zip(nodes) {
             if let Ok(class) = usize::try_from(truth[node as usize]) {
-                assert!(class < classes && (predicted as usize) < classes, "a class below {classes}");
+                assert!(
+                    class < classes && (predicted as usize) < classes,
+                    "a class below {classes}"
+                );
                 counts[class * classes + predicted as usize] += 1;
             }
         }
@@ -96,7 +104,8 @@ impl Confusion {
         ratio((0..self.classes).map(|class| self.row(class)[class]).sum(), self.nodes())
     }
 
-    /// Hits and misses by class, for F1 and the table of classes. Micro-F1 of single labels is the accuracy.
+    /// Hits and misses by class, for F1 and the table of classes. Micro-F1 of single labels is the
+    /// accuracy.
     pub fn counts(&self) -> ClassCounts {
         let mut counts = ClassCounts::new(self.classes);
         for class in 0..self.classes {
@@ -138,7 +147,10 @@ mod tests {
         assert_eq!((confusion.nodes(), confusion.accuracy()), (4, 0.5));
         assert_eq!(confusion.counts().macro_f1(), 0.5);
         let none = Confusion::of_scores(Matrix::zeros(0, 2).view(), &[], &truth);
-        assert_eq!((none.accuracy(), none.counts().micro_f1(), none.counts().macro_f1()), (0.0, 0.0, 0.0));
+        assert_eq!(
+            (none.accuracy(), none.counts().micro_f1(), none.counts().macro_f1()),
+            (0.0, 0.0, 0.0)
+        );
     }
 
     #[test]

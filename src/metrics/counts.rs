@@ -35,7 +35,11 @@ impl ClassCounts {
     /// Nothing counted yet.
     pub fn new(classes: usize) -> Self {
         let zeros = vec![0; classes];
-        Self { true_positives: zeros.clone(), false_positives: zeros.clone(), false_negatives: zeros }
+        Self {
+            true_positives: zeros.clone(),
+            false_positives: zeros.clone(),
+            false_negatives: zeros,
+        }
     }
 
     /// Number of classes.
@@ -45,7 +49,9 @@ impl ClassCounts {
 
     /// Both together.
     pub fn merge(mut self, other: Self) -> Self {
-        let add = |to: &mut [u64], from: Vec<u64>| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        let add = |to: &mut [u64], from: Vec<u64>| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from)
+        };
         add(&mut self.true_positives, other.true_positives);
         add(&mut self.false_positives, other.false_positives);
         add(&mut self.false_negatives, other.false_negatives);
@@ -106,8 +112,14 @@ mod tests {
         assert_eq!(counts.micro_f1(), 6.0 / 11.0);
         assert_eq!(counts.macro_f1(), (6.0 / 9.0) / 3.0, "absent classes count as 0");
         let table = counts.per_class();
-        let first =
-            ClassScores { class: 0, precision: 0.75, recall: 0.6, f1: 6.0 / 9.0, support: 5, predicted: 4 };
+        let first = ClassScores {
+            class: 0,
+            precision: 0.75,
+            recall: 0.6,
+            f1: 6.0 / 9.0,
+            support: 5,
+            predicted: 4,
+        };
         assert_eq!(table[0], first);
         assert_eq!((table[1].precision, table[1].recall, table[1].predicted), (0.0, 0.0, 2));
         assert_eq!((table[2].f1, table[2].support), (0.0, 0));

@@ -1,9 +1,9 @@
 //! Sets of labels: which classes a node is predicted to have, and how many of them it has.
 //! Single labels are for `confusion`.
 //!
-//! Two rules. Threshold: the classes of probability 0.5 or more, that is of a logit of 0 or more. Top-k: a node's k highest scores,
-//! k its true number of labels; of equal scores the lower class. The second is told the answer's size: figures by it are only
-//! to be compared with others by it.
+//! Two rules. Threshold: the classes of probability 0.5 or more, that is of a logit of 0 or more.
+//! Top-k: a node's k highest scores, k its true number of labels; of equal scores the lower class.
+//! The second is told the answer's size: figures by it are only to be compared with others by it.
 
 use std::ops::Range;
 
@@ -23,7 +23,8 @@ pub enum Rule {
     TopK,
 }
 
-/// Hits and misses over the nodes that have at least one label; node i has the classes `offsets[i] .. offsets[i + 1]` of `of`.
+/// Hits and misses over the nodes that have at least one label; node i has the classes `offsets[i]
+/// .. offsets[i + 1]` of `of`.
 ///
 /// # Panics
 /// Where shapes do not fit, or a label is none of the classes.
@@ -57,7 +58,9 @@ pub fn label_counts(
             };
             let scores = scores.row(row);
             match rule {
-                Rule::Threshold => (0..classes).filter(|&class| scores[class] >= 0.0).for_each(predict),
+                Rule::Threshold => {
+                    (0..classes).filter(|&class| scores[class] >= 0.0).for_each(predict)
+                }
                 Rule::TopK => {
                     let top = top_classes(scores, truth.len(), &mut order);
                     top.iter().for_each(|&class| predict(class as usize));
@@ -71,7 +74,8 @@ pub fn label_counts(
     counts.unwrap_or_else(|| ClassCounts::new(classes))
 }
 
-/// The classes of the k highest scores, in no order; of equal scores the lower class, NaN last. `order` is scratch.
+/// The classes of the k highest scores, in no order; of equal scores the lower class, NaN last.
+/// `order` is scratch.
 pub fn top_classes<'a>(scores: &[f32], k: usize, order: &'a mut Vec<u32>) -> &'a [u32] {
     order.clear();
     order.extend(0..scores.len() as u32);
@@ -144,7 +148,8 @@ mod tests {
         for rule in [Rule::Threshold, Rule::TopK] {
             let mut expected = ClassCounts::new(classes);
             for (row, &node) in nodes.iter().enumerate() {
-                let truth = &of[offsets[node as usize] as usize..offsets[node as usize + 1] as usize];
+                let truth =
+                    &of[offsets[node as usize] as usize..offsets[node as usize + 1] as usize];
                 let scores = scores.row(row);
                 for class in 0..classes {
                     let score = scores[class];
@@ -162,8 +167,9 @@ mod tests {
                 }
             }
             for threads in [1, 4] {
-                let found =
-                    with_threads(threads, || label_counts(rule, scores.view(), &nodes, &offsets, &of));
+                let found = with_threads(threads, || {
+                    label_counts(rule, scores.view(), &nodes, &offsets, &of)
+                });
                 assert_eq!(found, expected, "{rule:?}");
             }
         }

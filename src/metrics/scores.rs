@@ -78,8 +78,14 @@ pub struct MetricError {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 6] =
-        [Self::Accuracy, Self::MicroF1, Self::MacroF1, Self::TopKMicroF1, Self::TopKMacroF1, Self::Loss];
+    pub const ALL: [Self; 6] = [
+        Self::Accuracy,
+        Self::MicroF1,
+        Self::MacroF1,
+        Self::TopKMicroF1,
+        Self::TopKMacroF1,
+        Self::Loss,
+    ];
 
     /// Its name in configurations and records.
     pub fn name(self) -> &'static str {
@@ -98,13 +104,15 @@ impl Metric {
         self != Self::Loss
     }
 
-    /// Whether `new` is better than `old`. Equal is not, NaN never is, and anything else is better than NaN.
+    /// Whether `new` is better than `old`. Equal is not, NaN never is, and anything else is better
+    /// than NaN.
     pub fn is_better(self, new: f64, old: f64) -> bool {
         let is_better = if self.higher_is_better() { new > old } else { new < old };
         is_better || (old.is_nan() && !new.is_nan())
     }
 
-    /// Its value; `None` where labels are not of the kind that has it: accuracy of sets, top-k of single labels.
+    /// Its value; `None` where labels are not of the kind that has it: accuracy of sets, top-k of
+    /// single labels.
     pub fn of(self, scores: &Scores, loss: f64) -> Option<f64> {
         match self {
             Self::Accuracy => scores.accuracy,
@@ -177,7 +185,8 @@ mod tests {
 
     #[test]
     fn scores_are_written_without_what_they_lack() {
-        let single = Scores { accuracy: Some(0.5), micro_f1: 0.5, macro_f1: 0.25, ..Scores::default() };
+        let single =
+            Scores { accuracy: Some(0.5), micro_f1: 0.5, macro_f1: 0.25, ..Scores::default() };
         let text = serde_json::to_string(&single).unwrap();
         assert_eq!(text, r#"{"accuracy":0.5,"micro_f1":0.5,"macro_f1":0.25}"#);
         assert_eq!(serde_json::from_str::<Scores>(&text).unwrap(), single);

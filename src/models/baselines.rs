@@ -10,18 +10,20 @@
 //! | `gcnii` | 1 | own rows | bias, activation, depth convolutions; then the read-out |
 //! | `sse` | 1 | own and gathered rows | depth damped steps; then the read-out |
 //!
-//! Where nodes have the labels, the last layer of all but the last two is as wide as there are classes and its rows are the
-//! logits; where rows are pooled, layers are as wide as `model.state` says and a read-out follows the pooling, as everywhere.
-//! Dropout is before every layer but that of `sse`, and before the read-out where there is one.
+//! Where nodes have the labels, the last layer of all but the last two is as wide as there are
+//! classes and its rows are the logits; where rows are pooled, layers are as wide as `model.state`
+//! says and a read-out follows the pooling, as everywhere. Dropout is before every layer but that
+//! of `sse`, and before the read-out where there is one.
 //!
-//! `label-propagation` is an equilibrium: X = kappa / rho A^T X + E with the labels of the training nodes in E, read as it is.
+//! `label-propagation` is an equilibrium: X = kappa / rho A^T X + E with the labels of the training
+//! nodes in E, read as it is.
 
 use super::ignn::{BodyShape, Facts, LayerShape, ModelError, Places};
 use crate::config::{self, ActivationName, InitName, ModelConfig, ModelKind, PoolingName};
 use crate::kernels::Activation;
 use crate::nn::{
-    Attention, BatchNorm, Convolution, DropEdge, Dropout, ExplicitShape, Gcnii, InputMap, InputShape, Mapped,
-    Slot, Steady,
+    Attention, BatchNorm, Convolution, DropEdge, Dropout, ExplicitShape, Gcnii, InputMap,
+    InputShape, Mapped, Slot, Steady,
 };
 
 /// Whether the last layer's rows are the logits.
@@ -51,7 +53,8 @@ pub(super) fn label_propagation(config: &ModelConfig, facts: &Facts) -> ModelCon
     }
 }
 
-/// The layers of a configuration without an equilibrium, before any parameter is drawn: for estimates.
+/// The layers of a configuration without an equilibrium, before any parameter is drawn: for
+/// estimates.
 pub fn layer_shapes(config: &ModelConfig, facts: &Facts) -> Result<Vec<LayerShape>, ModelError> {
     let pools = match config.pooling {
         PoolingName::Auto => facts.pools,
@@ -89,7 +92,8 @@ pub(super) fn layers(
             false => config.phi(activation(config, layer, depth)?),
         };
         let body = body(config, (layer, is_logits), width, activation, seed)?;
-        let (is_steady, is_learned) = (config.kind == ModelKind::Sse, matches!(mapped, Mapped::Learned(_)));
+        let (is_steady, is_learned) =
+            (config.kind == ModelKind::Sse, matches!(mapped, Mapped::Learned(_)));
         let input = InputShape {
             layer,
             map: if is_steady && !is_learned { InputMap::Both } else { InputMap::Own },
@@ -98,8 +102,8 @@ pub(super) fn layers(
             width,
             relations: facts.relations.clone(),
         };
-        let dropout =
-            named_dropout(config.dropout, seed, &format!("layer{layer}.dropout")).filter(|_| !is_steady);
+        let dropout = named_dropout(config.dropout, seed, &format!("layer{layer}.dropout"))
+            .filter(|_| !is_steady);
         let mut place = |more: Vec<Slot>| {
             let start = slots.len();
             slots.extend(more);
@@ -119,7 +123,8 @@ pub(super) fn layers(
             false => config.phi(config.between),
         });
         let norm = (config.batch_norm && !is_logits).then(|| BatchNorm::new(width));
-        let norm_place = place(norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{layer}"))));
+        let norm_place =
+            place(norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{layer}"))));
         layers.push(LayerShape {
             input,
             activation,
@@ -168,8 +173,8 @@ fn body(
         }
         ModelKind::Gcnii => {
             let name = |step: usize| format!("layer{layer}.step{step}.dropout");
-            let dropout =
-                (1..=config.depth).filter_map(|step| named_dropout(config.dropout, seed, &name(step)));
+            let dropout = (1..=config.depth)
+                .filter_map(|step| named_dropout(config.dropout, seed, &name(step)));
             ExplicitShape::Gcnii(Gcnii {
                 depth: config.depth,
                 alpha: config.gcnii_alpha,
@@ -184,20 +189,35 @@ fn body(
 }
 
 /// Widths of the layers: one for all, or one for each that does not give the logits.
-fn widths(config: &ModelConfig, facts: &Facts, depth: usize, ends: bool) -> Result<Vec<usize>, ModelError> {
+fn widths(
+    config: &ModelConfig,
+    facts: &Facts,
+    depth: usize,
+    ends: bool,
+) -> Result<Vec<usize>, ModelError> {
     let inner = depth - usize::from(ends);
     let mut widths = match &config.state[..] {
         [one] => vec![*one; inner],
         each if each.len() == inner => each.to_vec(),
         // A single layer of logits has no use for a width.
         _ if inner == 0 => Vec::new(),
-        each => return Err(ModelError::Widths { found: each.len(), expected: inner, depth: config.depth }),
+        each => {
+            return Err(ModelError::Widths {
+                found: each.len(),
+                expected: inner,
+                depth: config.depth,
+            });
+        }
     };
     widths.extend(ends.then_some(facts.outputs));
     Ok(widths)
 }
 
-fn activation(config: &ModelConfig, layer: usize, layers: usize) -> Result<ActivationName, ModelError> {
+fn activation(
+    config: &ModelConfig,
+    layer: usize,
+    layers: usize,
+) -> Result<ActivationName, ModelError> {
     match &config.activation[..] {
         [one] => Ok(*one),
         each if each.len() == layers => Ok(each[layer]),

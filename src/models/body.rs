@@ -1,5 +1,5 @@
-//! The middle of a layer on a graph: from its input term B to its state X, solved or computed, and back.
-//! It chooses between the two; how B is made, and what follows X, is for [`super::OnGraph`].
+//! The middle of a layer on a graph: from its input term B to its state X, solved or computed, and
+//! back. It chooses between the two; how B is made, and what follows X, is for [`super::OnGraph`].
 
 use super::ignn::{BodyShape, LayerShape};
 use crate::dense::{Matrix, MatrixRef};
@@ -77,7 +77,8 @@ impl<'g> Body<'g> {
         }
     }
 
-    /// X, R to be written before a backward pass, and a matrix of their shape that is free and may take the place of R.
+    /// X, R to be written before a backward pass, and a matrix of their shape that is free and may
+    /// take the place of R.
     pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
         match self {
             Self::Equilibrium(layer) => layer.state_right_spare(),
@@ -101,7 +102,8 @@ impl<'g> Body<'g> {
         }
     }
 
-    /// G from R, and the gradients of the layer's own parameters; how the adjoint was solved, where it was.
+    /// G from R, and the gradients of the layer's own parameters; how the adjoint was solved, where
+    /// it was.
     pub fn backward(
         &mut self,
         parameters: &mut [Parameter],
@@ -110,7 +112,8 @@ impl<'g> Body<'g> {
     ) -> Result<Option<SolveInfo>, SolveError> {
         match self {
             Self::Equilibrium(layer) => {
-                let weights: Vec<_> = parameters.iter().map(|parameter| parameter.value.view()).collect();
+                let weights: Vec<_> =
+                    parameters.iter().map(|parameter| parameter.value.view()).collect();
                 let info = layer.solve_adjoint(&weights, backward, params)?;
                 for (relation, parameter) in parameters.iter_mut().enumerate() {
                     parameter.gradient = layer.weight_gradient(relation);

@@ -6,7 +6,8 @@
 //! header      JSON: "__metadata__" {text: text}, and for each tensor "dtype", "shape", "data_offsets"; padded to 8
 //! data        the tensors one after another, rows without padding
 //! ```
-//! Tensors are in the paper's orientation: an output a row. `m` state width, `p` features, `c` outputs, `n` nodes.
+//! Tensors are in the paper's orientation: an output a row. `m` state width, `p` features, `c`
+//! outputs, `n` nodes.
 //!
 //! | name | shape | |
 //! | --- | --- | --- |
@@ -25,7 +26,8 @@
 //!
 //! Texts: see [`text`]. The same content gives the same bytes.
 //!
-//! Cost: tensors are written and read row by row, never copied as a whole. The file appears whole or not at all.
+//! Cost: tensors are written and read row by row, never copied as a whole. The file appears whole
+//! or not at all.
 
 #[cfg(test)]
 mod tests;
@@ -124,7 +126,8 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
     let draft = staging.path().join("model");
     let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
     write_all(&file, tensors, texts).map_err(FormatError::io("write", path))?;
-    // On the disk before it takes the place of the old one: after a loss of power one of them is whole.
+    // On the disk before it takes the place of the old one: after a loss of power one of them is
+    // whole.
     file.sync_data().map_err(FormatError::io("write", path))?;
     fs::rename(&draft, path).map_err(FormatError::io("rename", &draft))
 }
@@ -147,12 +150,14 @@ fn write_all(file: &File, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Res
 fn header(tensors: &[Tensor<'_>], texts: &Texts) -> Vec<u8> {
     let mut texts = texts.clone();
     texts.insert(text::FORMAT_VERSION.into(), VERSION.into());
-    let mut header = serde_json::Map::from_iter([("__metadata__".to_string(), serde_json::json!(texts))]);
+    let mut header =
+        serde_json::Map::from_iter([("__metadata__".to_string(), serde_json::json!(texts))]);
     let mut end = 0;
     for Tensor { name, shape, .. } in tensors {
         let start = end;
         end += shape.iter().product::<usize>() * size_of::<f32>();
-        let info = TensorInfo { dtype: Dtype::F32, shape: shape.clone(), data_offsets: (start, end) };
+        let info =
+            TensorInfo { dtype: Dtype::F32, shape: shape.clone(), data_offsets: (start, end) };
         let info = serde_json::to_value(info).expect("plain data");
         assert!(header.insert(name.clone(), info).is_none(), "two tensors named {name}");
     }
@@ -177,10 +182,16 @@ impl ModelFile {
         let mut file = File::open(path).map_err(FormatError::io("open", path))?;
         let metadata = file.metadata().map_err(FormatError::io("read", path))?;
         if !metadata.is_file() {
-            return Err(FormatError::invalid(path, "model", "a directory or device", "a safetensors file"));
+            return Err(FormatError::invalid(
+                path,
+                "model",
+                "a directory or device",
+                "a safetensors file",
+            ));
         }
         let length = metadata.len();
-        let damaged = |found: String| FormatError::invalid(path, "damaged model file", found, "safetensors");
+        let damaged =
+            |found: String| FormatError::invalid(path, "damaged model file", found, "safetensors");
         let mut bytes = [0; 8];
         if length < 8 {
             return Err(damaged(format!("{length} bytes")));
@@ -188,7 +199,9 @@ impl ModelFile {
         file.read_exact(&mut bytes).map_err(FormatError::io("read", path))?;
         let header_length = u64::from_le_bytes(bytes);
         if header_length > length - 8 {
-            return Err(damaged(format!("a header of {header_length} bytes in a file of {length}")));
+            return Err(damaged(format!(
+                "a header of {header_length} bytes in a file of {length}"
+            )));
         }
         let mut bytes = vec![0; header_length as usize];
         file.read_exact(&mut bytes).map_err(FormatError::io("read", path))?;
@@ -200,12 +213,18 @@ impl ModelFile {
                 (format!("{found} bytes"), format!("{expected} bytes as its header says"));
             return Err(FormatError::invalid(path, "damaged model file: data", found, expected));
         }
-        let texts: Texts = header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let texts: Texts =
+            header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
         // Other programs write no version; their names are what counts.
         match texts.get(text::FORMAT_VERSION) {
             Some(found) if found != VERSION => {
                 let what = "version of the model file";
-                return Err(FormatError::invalid(path, what, format!("{found:?}"), format!("{VERSION:?}")));
+                return Err(FormatError::invalid(
+                    path,
+                    what,
+                    format!("{found:?}"),
+                    format!("{VERSION:?}"),
+                ));
             }
             _ => {}
         }
@@ -224,8 +243,9 @@ impl ModelFile {
 
     /// A text that must be there.
     pub fn text(&self, name: &str) -> Result<&str> {
-        let missing =
-            || FormatError::invalid(&self.path, format!("text {name}"), "none", "one in the metadata");
+        let missing = || {
+            FormatError::invalid(&self.path, format!("text {name}"), "none", "one in the metadata")
+        };
         self.texts.get(name).map(String::as_str).ok_or_else(missing)
     }
 

@@ -1,14 +1,16 @@
-//! The implicit model apart from any graph: what its layers are, its parameters by name, and their constraint.
-//! It holds values; on a graph they are solved, read out and differentiated by [`super::OnGraph`].
+//! The implicit model apart from any graph: what its layers are, its parameters by name, and their
+//! constraint. It holds values; on a graph they are solved, read out and differentiated by
+//! [`super::OnGraph`].
 //!
 //! ```text
 //! x_0 = U,   X_l = phi(sum_r A_r^T X_l W_lr^T + b_l(x_{l-1})),   x_l = norm(between(X_l + V_l x_{l-1} + v_l))
 //! Y = read-out(dropout(normalise(pool(x_L))))
 //! ```
 //!
-//! Parameters in order, layer by layer: `layerN.W` (one a relation), those of the input map, `layerN.V` and `layerN.v` of a
-//! skip, `layerN.norm.scale` and `layerN.norm.shift`; then those of the read-out. Names are as in [`super::file`].
-//! The running statistics of a normalisation are values too, but no step of an optimiser moves them: [`Ignn::statistics`].
+//! Parameters in order, layer by layer: `layerN.W` (one a relation), those of the input map,
+//! `layerN.V` and `layerN.v` of a skip, `layerN.norm.scale` and `layerN.norm.shift`; then those of
+//! the read-out. Names are as in [`super::file`]. The running statistics of a normalisation are
+//! values too, but no step of an optimiser moves them: [`Ignn::statistics`].
 
 use std::ops::Range;
 
@@ -18,8 +20,8 @@ use crate::config::{self, ModelConfig, ModelKind};
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::Activation;
 use crate::nn::{
-    BatchNorm, Dropout, ExplicitShape, InputMap, InputShape, Mapped, Pooling, Readout, RunningStatistics,
-    Slot, random,
+    BatchNorm, Dropout, ExplicitShape, InputMap, InputShape, Mapped, Pooling, Readout,
+    RunningStatistics, Slot, random,
 };
 use crate::optim::Parameter;
 use crate::solver::Posedness;
@@ -34,13 +36,17 @@ pub enum ModelError {
     )]
     NoFeatures,
     /// Learned features mapped twice.
-    #[error("model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")")]
+    #[error(
+        "model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")"
+    )]
     LearnedTwice,
     /// Learned features with a skip.
     #[error("model.skip: learned features have no skip (found true, expected false)")]
     LearnedSkip,
     /// As many activations as layers, or one.
-    #[error("model.activation: one for all layers or one a layer (found {found} for {layers} layers)")]
+    #[error(
+        "model.activation: one for all layers or one a layer (found {found} for {layers} layers)"
+    )]
     Activations {
         /// How many there are.
         found: usize,
@@ -183,9 +189,14 @@ pub struct Ignn {
 }
 
 impl Ignn {
-    /// A model with first values drawn by the seed, W within its constraint. Without `trains` there is no memory for
-    /// gradients.
-    pub fn new(config: &ModelConfig, facts: &Facts, seed: u64, trains: bool) -> Result<Self, ModelError> {
+    /// A model with first values drawn by the seed, W within its constraint. Without `trains` there
+    /// is no memory for gradients.
+    pub fn new(
+        config: &ModelConfig,
+        facts: &Facts,
+        seed: u64,
+        trains: bool,
+    ) -> Result<Self, ModelError> {
         let resolved;
         let config = match config.kind {
             ModelKind::LabelPropagation => {
@@ -218,7 +229,9 @@ impl Ignn {
         let readout = match config.readout {
             _ if is_logits => Readout::none(last),
             config::Readout::Linear => Readout::new(last, &[], facts.outputs, config.head_bias),
-            config::Readout::Mlp => Readout::new(last, &config.hidden, facts.outputs, config.head_bias),
+            config::Readout::Mlp => {
+                Readout::new(last, &config.hidden, facts.outputs, config.head_bias)
+            }
             config::Readout::None if last == facts.outputs => Readout::none(last),
             config::Readout::None => {
                 return Err(ModelError::LastWidth { found: last, expected: facts.outputs });
@@ -254,20 +267,34 @@ impl Ignn {
                     for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
                         // Without a cycle any radius is allowed.
                         let radius = self.radius(layer, relation).min(1.0);
-                        values.push(initial_weight(config.init, slot, radius, self.readout.outputs(), seed));
+                        values.push(initial_weight(
+                            config.init,
+                            slot,
+                            radius,
+                            self.readout.outputs(),
+                            seed,
+                        ));
                     }
                     values.extend(layer.input.initial(seed, config.init_input));
                 }
                 BodyShape::Explicit(body) => {
                     values.extend(body.initial(at, seed));
-                    values.extend(layer.input.initial(seed, config.init_input * glorot(&layer.input)));
+                    values.extend(
+                        layer.input.initial(seed, config.init_input * glorot(&layer.input)),
+                    );
                 }
             }
             for slot in &slots[layer.at.skip.clone()] {
                 let (rows, cols) = slot.shape;
                 values.push(match slot.is_bias {
                     true => Matrix::zeros(rows, cols),
-                    false => random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt()),
+                    false => random::uniform(
+                        seed,
+                        &slot.name,
+                        rows,
+                        cols,
+                        1.0 / (cols.max(1) as f64).sqrt(),
+                    ),
                 });
             }
             values.extend(layer.norm.iter().flat_map(BatchNorm::initial));
@@ -289,15 +316,18 @@ impl Ignn {
     pub fn statistics_by_name(&self) -> Vec<(String, &Matrix)> {
         let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
         let each = self.statistics.iter().enumerate();
-        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&kept.mean, &kept.variance])).collect()
+        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&kept.mean, &kept.variance]))
+            .collect()
     }
 
     /// The same, to change.
     pub fn statistics_by_name_mut(&mut self) -> Vec<(String, &mut Matrix)> {
         let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
         let each = self.statistics.iter_mut().enumerate();
-        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&mut kept.mean, &mut kept.variance]))
-            .collect()
+        each.flat_map(|(layer, kept)| {
+            names(layer).into_iter().zip([&mut kept.mean, &mut kept.variance])
+        })
+        .collect()
     }
 
     /// Takes over values, in the order of parameters, then statistics.
@@ -340,24 +370,28 @@ impl Ignn {
     /// Whether a forward pass for training differs from one for evaluation below the read-out.
     pub fn trains_apart(&self) -> bool {
         let draws = |body: &BodyShape| matches!(body, BodyShape::Explicit(body) if body.draws());
-        let apart =
-            |layer: &LayerShape| layer.norm.is_some() || layer.dropout.is_some() || draws(&layer.body);
+        let apart = |layer: &LayerShape| {
+            layer.norm.is_some() || layer.dropout.is_some() || draws(&layer.body)
+        };
         self.layers.iter().any(apart)
     }
 
-    /// Whether the features are needed as they are, beside what the first layer gathers of them: for its skip, or to drop entries.
+    /// Whether the features are needed as they are, beside what the first layer gathers of them:
+    /// for its skip, or to drop entries.
     pub fn reads_own_features(&self) -> bool {
         let first = &self.layers[0];
         first.between.is_some() || first.dropout.is_some() && first.input.gathered() > 0
     }
 
-    /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where rho is 0.
+    /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where
+    /// rho is 0.
     fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {
         let (kappa, rho) = (layer.kappas[relation], self.radii[relation]);
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
     }
 
-    /// Which condition for one equilibrium holds, by layer that has one, where relations have these bounds.
+    /// Which condition for one equilibrium holds, by layer that has one, where relations have these
+    /// bounds.
     pub fn posedness(&self, radii: &[f64]) -> Vec<Posedness> {
         let of = |shape: &LayerShape| {
             let weights = self.values(&shape.at.weights);
@@ -378,10 +412,12 @@ impl Ignn {
         &self.radii
     }
 
-    /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation. Returns how many moved.
+    /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation.
+    /// Returns how many moved.
     pub fn project(&mut self) -> Result<usize, ProjectionError> {
         let mut moved = 0;
-        for layer in self.layers.iter().filter(|layer| matches!(layer.body, BodyShape::Equilibrium)) {
+        for layer in self.layers.iter().filter(|layer| matches!(layer.body, BodyShape::Equilibrium))
+        {
             for (relation, at) in layer.at.weights.clone().enumerate() {
                 let radius = self.radius(layer, relation);
                 if radius.is_finite() {
@@ -468,13 +504,19 @@ fn layer_shape(
 }
 
 /// kappa of each relation in a layer.
-fn kappas(config: &ModelConfig, layer: usize, relations: &[String]) -> Result<Vec<f64>, ModelError> {
+fn kappas(
+    config: &ModelConfig,
+    layer: usize,
+    relations: &[String],
+) -> Result<Vec<f64>, ModelError> {
     let (layers, count) = (config.state.len(), relations.len());
     match (&config.kappa[..], count) {
         ([kappa], _) => Ok(vec![kappa / count as f64; count]),
         (each, 1) if each.len() == layers => Ok(vec![each[layer]]),
         (each, 1) => Err(ModelError::LayerKappas { found: each.len(), layers }),
         (each, _) if each.len() == count => Ok(each.to_vec()),
-        (each, _) => Err(ModelError::RelationKappas { found: each.len(), relations: relations.to_vec() }),
+        (each, _) => {
+            Err(ModelError::RelationKappas { found: each.len(), relations: relations.to_vec() })
+        }
     }
 }

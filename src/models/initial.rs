@@ -6,12 +6,13 @@ use crate::dense::Matrix;
 use crate::nn::{InputShape, Mapped, Slot, random};
 use crate::solver::posedness::infinity_norm;
 
-/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little that the two are about as
-/// large where kappa is 0.95, and so much that the second reaches farther.
+/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little
+/// that the two are about as large where kappa is 0.95, and so much that the second reaches
+/// farther.
 const CASCADE_SHARE: f64 = 0.1;
 
-/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m)); tables of learned
-/// features stay within 1 / sqrt(m).
+/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m));
+/// tables of learned features stay within 1 / sqrt(m).
 pub(super) fn glorot(input: &InputShape) -> f64 {
     match input.mapped {
         Mapped::Columns(p) => (6.0 * input.width as f64 / (p + input.width).max(1) as f64).sqrt(),
@@ -20,14 +21,23 @@ pub(super) fn glorot(input: &InputShape) -> f64 {
 }
 
 /// The first W of a layer; `bank`: columns of a bank of the cascade.
-pub(super) fn initial_weight(init: InitName, slot: &Slot, radius: f64, bank: usize, seed: u64) -> Matrix {
+pub(super) fn initial_weight(
+    init: InitName,
+    slot: &Slot,
+    radius: f64,
+    bank: usize,
+    seed: u64,
+) -> Matrix {
     let m = slot.shape.0;
     let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
     match init {
         InitName::Uniform => uniform(),
-        InitName::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
+        InitName::Identity => {
+            Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 })
+        }
         InitName::Cascade => Matrix::from_fn(m, m, |k, l| {
-            // Columns that make no whole bank hear nothing: some classes would have more columns than others.
+            // Columns that make no whole bank hear nothing: some classes would have more columns
+            // than others.
             let is_fed = k >= bank && k < m / bank.max(1) * bank;
             let heard = if is_fed { CASCADE_SHARE } else { 0.0 };
             let share = if k == l { 1.0 - heard } else { heard };

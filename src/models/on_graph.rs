@@ -1,9 +1,9 @@
-//! A model on a graph: the memory in which its layers are solved, read out and differentiated.
-//! The graph is a dataset's, or some of its graphs side by side; the values are [`Ignn`]'s, and which nodes count, which
-//! loss and which step are for `train`.
+//! A model on a graph: the memory in which its layers are solved, read out and differentiated. The
+//! graph is a dataset's, or some of its graphs side by side; the values are [`Ignn`]'s, and which
+//! nodes count, which loss and which step are for `train`.
 //!
-//! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows ([`Pass`]); states are those of
-//! all nodes.
+//! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows
+//! ([`Pass`]); states are those of all nodes.
 
 use super::body::Body;
 use super::ignn::{Ignn, LayerShape};
@@ -32,7 +32,8 @@ pub struct LayerError {
 pub enum Mode {
     /// Normalisations use what they kept.
     Evaluation,
-    /// Normalisations use the statistics of the pass, and keep them; what layers drop is drawn for this epoch.
+    /// Normalisations use the statistics of the pass, and keep them; what layers drop is drawn for
+    /// this epoch.
     Training(u64),
 }
 
@@ -45,7 +46,8 @@ enum Fed<'g> {
 
 struct Layer<'g> {
     fed: Fed<'g>,
-    /// The rows of the layer below that it is fed by, where entries of them were dropped, and in which epoch.
+    /// The rows of the layer below that it is fed by, where entries of them were dropped, and in
+    /// which epoch.
     dropped: Option<(Matrix, u64)>,
     body: Body<'g>,
     /// State and skip, where there is one.
@@ -56,11 +58,18 @@ struct Layer<'g> {
 
 impl Layer<'_> {
     /// Drops entries of what it is fed by, where it has a dropout and the pass is one of training.
-    fn drop_entries(&mut self, shape: &LayerShape, x: Option<MatrixRef<'_>>, draw: Option<Draw<'_>>) {
+    fn drop_entries(
+        &mut self,
+        shape: &LayerShape,
+        x: Option<MatrixRef<'_>>,
+        draw: Option<Draw<'_>>,
+    ) {
         let drawn = shape.dropout.zip(draw);
         match (&mut self.fed, x) {
             (Fed::Features(input), _) => {
-                input.drop_entries(drawn.map(|(dropout, draw)| (dropout.mask(draw.epoch), draw.ids)));
+                input.drop_entries(
+                    drawn.map(|(dropout, draw)| (dropout.mask(draw.epoch), draw.ids)),
+                );
             }
             (Fed::Below(_), Some(x)) => {
                 let memory = self.dropped.take().map(|(kept, _)| kept);
@@ -98,14 +107,24 @@ pub struct OnGraph<'g> {
 
 impl<'g> OnGraph<'g> {
     /// On all nodes that the operators connect. With `trains`, memory for gradients.
-    pub fn new(model: &Ignn, operators: &'g Operators<'g>, features: Features, trains: bool) -> Self {
+    pub fn new(
+        model: &Ignn,
+        operators: &'g Operators<'g>,
+        features: Features,
+        trains: bool,
+    ) -> Self {
         let shape = model.layers[0].input.clone();
         let input = Input::new(operators, features, shape, model.reads_own_features());
         Self::with_input(model, operators, input, trains)
     }
 
     /// The same with features that were prepared before.
-    pub fn with_input(model: &Ignn, operators: &'g Operators<'g>, input: Input<'g>, trains: bool) -> Self {
+    pub fn with_input(
+        model: &Ignn,
+        operators: &'g Operators<'g>,
+        input: Input<'g>,
+        trains: bool,
+    ) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
             let (nodes, width) = (operators.nodes(), shape.input.width);
@@ -117,7 +136,9 @@ impl<'g> OnGraph<'g> {
                 dropped: None,
                 body: Body::new(operators, shape, trains),
                 mixed: shape.between.map(|_| Matrix::zeros(nodes, width)),
-                normed: shape.norm.map(|_| (Matrix::zeros(nodes, width), BatchNormMemory::default())),
+                normed: shape
+                    .norm
+                    .map(|_| (Matrix::zeros(nodes, width), BatchNormMemory::default())),
             }
         };
         let layers = model.layers.iter().map(layer).collect();
@@ -150,7 +171,8 @@ impl<'g> OnGraph<'g> {
         self.operators
     }
 
-    /// The equilibria of the layers that have one: states, adjoints, what is kept from solve to solve.
+    /// The equilibria of the layers that have one: states, adjoints, what is kept from solve to
+    /// solve.
     pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
         self.layers.iter().filter_map(|layer| match &layer.body {
             Body::Equilibrium(layer) => Some(&**layer),
@@ -204,7 +226,8 @@ impl<'g> OnGraph<'g> {
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
     }
 
-    /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a graph.
+    /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a
+    /// graph.
     pub fn seen(self, model: &Ignn) -> Matrix {
         let Some(pooling) = model.pooling else { return self.into_result() };
         let result = self.result();
@@ -222,7 +245,8 @@ impl<'g> OnGraph<'g> {
         model.posedness(self.operators.radii())
     }
 
-    /// Solves or computes every layer from the state at hand, from the features up; how, by layer that was solved.
+    /// Solves or computes every layer from the state at hand, from the features up; how, by layer
+    /// that was solved.
     pub fn forward(
         &mut self,
         model: &mut Ignn,
@@ -252,29 +276,37 @@ impl<'g> OnGraph<'g> {
                 let skip = model.values(&places.skip);
                 match (&layer.fed, x) {
                     (Fed::Features(input), _) => input.own_times(skip[0], skip[1].row(0), mixed),
-                    (_, Some(x)) => linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut()),
+                    (_, Some(x)) => {
+                        linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut())
+                    }
                     (_, None) => unreachable!("the first layer is fed by features"),
                 }
                 elementwise::add_and_activate(between, layer.body.state().view(), mixed.view_mut());
             }
             if let Some(norm) = model.layers[at].norm {
                 let Layer { body, mixed, normed, .. } = layer;
-                let (normed, memory) = normed.as_mut().expect("memory of a layer that is normalised");
+                let (normed, memory) =
+                    normed.as_mut().expect("memory of a layer that is normalised");
                 let mixed = mixed.as_ref().unwrap_or(body.state()).view();
                 let parameters = &model.parameters[places.norm];
-                let values: Vec<_> = parameters.iter().map(|parameter| parameter.value.view()).collect();
+                let values: Vec<_> =
+                    parameters.iter().map(|parameter| parameter.value.view()).collect();
                 let kept = &mut model.statistics[at];
                 match mode {
-                    Mode::Training(_) => norm.train(&values, mixed, kept, memory, normed.view_mut()),
-                    Mode::Evaluation => norm.evaluate(&values, mixed, kept, memory, normed.view_mut()),
+                    Mode::Training(_) => {
+                        norm.train(&values, mixed, kept, memory, normed.view_mut())
+                    }
+                    Mode::Evaluation => {
+                        norm.evaluate(&values, mixed, kept, memory, normed.view_mut())
+                    }
                 }
             }
         }
         Ok(solves)
     }
 
-    /// Memory for passes over these nodes or, where the model pools, graphs, by their numbers here; `ids` are their numbers
-    /// in the dataset, in the same order.
+    /// Memory for passes over these nodes or, where the model pools, graphs, by their numbers here;
+    /// `ids` are their numbers in the dataset, in the same order.
     ///
     /// # Panics
     /// Where they do not rise.
@@ -311,11 +343,18 @@ impl<'g> OnGraph<'g> {
         let (values, mut gradients) = values_and_gradients(&mut model.parameters[head..]);
         let Pass { rows, by_logits, memory, by_rows, .. } = pass;
         let (rows, by_logits) = (rows.view(), by_logits.view());
-        model.readout.backward(&values, rows, memory, by_logits, &mut gradients, by_rows.view_mut());
+        model.readout.backward(
+            &values,
+            rows,
+            memory,
+            by_logits,
+            &mut gradients,
+            by_rows.view_mut(),
+        );
     }
 
-    /// Gradients of all parameters from dL/dlogits of a pass that was read out with dropout in this epoch, after a forward
-    /// pass for training; how each layer's adjoint was solved.
+    /// Gradients of all parameters from dL/dlogits of a pass that was read out with dropout in this
+    /// epoch, after a forward pass for training; how each layer's adjoint was solved.
     pub fn backward(
         &mut self,
         model: &mut Ignn,
@@ -346,7 +385,12 @@ impl<'g> OnGraph<'g> {
         if let Some(pooling) = model.pooling {
             // Rows of other graphs are zero and stay so.
             scatter_rows(pass.by_rows.view(), &pass.items, pass.by_pooled.view_mut());
-            return pooling.backward(&self.graphs, &pass.pooling, pass.by_pooled.view(), right.view_mut());
+            return pooling.backward(
+                &self.graphs,
+                &pass.pooling,
+                pass.by_pooled.view(),
+                right.view_mut(),
+            );
         }
         if top.normed.is_some() {
             // The normalisation's backward reaches every row.
@@ -356,7 +400,8 @@ impl<'g> OnGraph<'g> {
         scatter_rows(pass.by_rows.view(), &pass.items, right.view_mut());
     }
 
-    /// From dL/dresult of a layer, in its R: its adjoint, its gradients, and dL/dresult of the layer below.
+    /// From dL/dresult of a layer, in its R: its adjoint, its gradients, and dL/dresult of the
+    /// layer below.
     fn backward_layer(
         &mut self,
         model: &mut Ignn,

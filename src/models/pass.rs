@@ -38,7 +38,12 @@ impl Ignn {
         }
         let mut logits = Matrix::zeros(items.len(), self.outputs());
         let head = self.values(&(self.head()..self.parameters.len()));
-        self.readout.forward(&head, rows.view(), &mut self.readout.memory(items.len()), logits.view_mut());
+        self.readout.forward(
+            &head,
+            rows.view(),
+            &mut self.readout.memory(items.len()),
+            logits.view_mut(),
+        );
         logits
     }
 }

@@ -101,10 +101,14 @@ impl Model {
 
     /// Several relations go by their names; a single one may have any.
     fn check_relations(&self, facts: &Facts, origin: &Path) -> Result<(), FormatError> {
-        let own: Vec<&str> =
-            self.values.iter().filter_map(|(slot, _)| slot.name.strip_prefix("layer0.W.")).collect();
+        let own: Vec<&str> = self
+            .values
+            .iter()
+            .filter_map(|(slot, _)| slot.name.strip_prefix("layer0.W."))
+            .collect();
         let found: Vec<&str> = facts.relations.iter().map(String::as_str).collect();
-        let sorted = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let sorted =
+            |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         let fits = if own.is_empty() { found.len() == 1 } else { sorted(&own) == sorted(&found) };
         if fits {
             return Ok(());
@@ -114,13 +118,16 @@ impl Model {
         Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }
 
-    /// Gives a model these values, which must be of its names and shapes; `origin` is what messages name.
+    /// Gives a model these values, which must be of its names and shapes; `origin` is what messages
+    /// name.
     pub fn copy_into(&self, model: &mut Ignn, origin: &Path) -> Result<(), FormatError> {
         let what = "the model does not fit the dataset and configuration";
         let mut wanted: Vec<(String, (usize, usize))> =
             model.slots().into_iter().map(|slot| (slot.name, slot.shape)).collect();
         let statistics = model.statistics_by_name();
-        wanted.extend(statistics.into_iter().map(|(name, value)| (name, (value.rows(), value.cols()))));
+        wanted.extend(
+            statistics.into_iter().map(|(name, value)| (name, (value.rows(), value.cols()))),
+        );
         let is_wanted = |slot: &Slot| wanted.iter().any(|(name, _)| *name == slot.name);
         if let Some((extra, _)) = self.values.iter().find(|(own, _)| !is_wanted(own)) {
             let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,20 +1,24 @@
-//! Graph attention: X_i = phi(sum_j alpha_ij H_j + bias), a softmax over the edges that come in, head by head, and back.
-//! H = B = x Omega^T comes from the caller; of the adjacency only the pattern counts, never its values.
+//! Graph attention: X_i = phi(sum_j alpha_ij H_j + bias), a softmax over the edges that come in,
+//! head by head, and back. H = B = x Omega^T comes from the caller; of the adjacency only the
+//! pattern counts, never its values.
 //!
 //! ```text
 //! s_j = a_source . H_j    d_i = a_target . H_i    e_ij = lrelu(s_j + d_i)    alpha_ij = exp(e_ij) / sum_l exp(e_il)
 //! ```
-//! Head k has columns `k f .. (k + 1) f` of H and X, and row k of `source` and `target`. Several relations attend each for
-//! itself and are averaged. In training, weights are dropped by edge and head (`mask` below) after the softmax.
+//! Head k has columns `k f .. (k + 1) f` of H and X, and row k of `source` and `target`. Several
+//! relations attend each for itself and are averaged. In training, weights are dropped by edge and
+//! head (`mask` below) after the softmax.
 //!
-//! Nothing is kept an edge: the weights follow from s, d and two numbers a row and head (the largest s, and the sum).
-//! Backward, with g = R * phi'(X) and p_ij = g_i . H_j of a head, l' the slope of lrelu:
+//! Nothing is kept an edge: the weights follow from s, d and two numbers a row and head (the
+//! largest s, and the sum). Backward, with g = R * phi'(X) and p_ij = g_i . H_j of a head, l' the
+//! slope of lrelu:
 //!
 //! ```text
 //! c_i = sum_j alpha mask p      de_ij = alpha (mask p - c_i)      by d_i: sum_j de l'      by s_j: sum_i de l'
 //! G_j = sum_i alpha mask g_i + a_source (by s_j) + a_target (by d_j)
 //! ```
-//! Sums over i run over outgoing edges. Every row is summed in its stored order: the same bits on any number of threads.
+//! Sums over i run over outgoing edges. Every row is summed in its stored order: the same bits on
+//! any number of threads.
 
 use rayon::prelude::*;
 
@@ -49,15 +53,25 @@ impl Attention {
     /// a_source, a_target, bias.
     pub fn slots(&self, layer: usize) -> Vec<Slot> {
         let shape = (self.heads, self.width / self.heads);
-        let slot = |name: &str, shape, is_bias| Slot { name: format!("layer{layer}.{name}"), shape, is_bias };
-        vec![slot("source", shape, false), slot("target", shape, false), slot("bias", (1, self.width), true)]
+        let slot = |name: &str, shape, is_bias| Slot {
+            name: format!("layer{layer}.{name}"),
+            shape,
+            is_bias,
+        };
+        vec![
+            slot("source", shape, false),
+            slot("target", shape, false),
+            slot("bias", (1, self.width), true),
+        ]
     }
 
     /// Uniform within sqrt(6 / (f + 1)), a bias of zero.
     pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
         let value = |slot: &Slot| match slot.shape {
             (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, (6.0 / (cols + 1) as f64).sqrt()),
+            (rows, cols) => {
+                random::uniform(seed, &slot.name, rows, cols, (6.0 / (cols + 1) as f64).sqrt())
+            }
         };
         self.slots(layer).iter().map(value).collect()
     }
@@ -70,7 +84,8 @@ pub struct AttentionOnGraph<'g> {
     /// s and d, a column a head.
     source: Matrix,
     target: Matrix,
-    /// Of each relation: the largest s of a row's entries, then the sum of its exponentials, a column a head each.
+    /// Of each relation: the largest s of a row's entries, then the sum of its exponentials, a
+    /// column a head each.
     softmax: Vec<Matrix>,
     mask: Option<Mask>,
 }
@@ -103,7 +118,8 @@ impl<'g> AttentionOnGraph<'g> {
     /// On a graph.
     pub fn new(operators: &'g Operators<'g>, shape: Attention) -> Self {
         let (nodes, heads) = (operators.nodes(), shape.heads);
-        let softmax = operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
+        let softmax =
+            operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
         let [source, target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
         Self { operators, shape, source, target, softmax, mask: None }
     }
@@ -134,11 +150,20 @@ impl Map for AttentionOnGraph<'_> {
         if relations.len() > 1 {
             elementwise::scale(1.0 / relations.len() as f32, memory.state.view_mut());
         }
-        elementwise::add_row_and_activate(self.shape.activation, values[2].row(0), memory.state.view_mut());
+        elementwise::add_row_and_activate(
+            self.shape.activation,
+            values[2].row(0),
+            memory.state.view_mut(),
+        );
         None
     }
 
-    fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]) {
+    fn backward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    ) {
         let Memory { input, state, right, adjoint, .. } = memory;
         elementwise::differentiate(self.shape.activation, state.view(), right.view_mut());
         gradients[2].row_mut(0).copy_from_slice(&gradient::bias(right.view()));
@@ -157,7 +182,13 @@ impl Map for AttentionOnGraph<'_> {
                 let by_d = &sums.row(row)[heads..];
                 by_target.row_mut(row).iter_mut().zip(by_d).for_each(|(to, x)| *to += x);
             }
-            back.by_source(self.operators, outgoing, sums.view(), adjoint.view_mut(), by_source.view_mut());
+            back.by_source(
+                self.operators,
+                outgoing,
+                sums.view(),
+                adjoint.view_mut(),
+                by_source.view_mut(),
+            );
         }
         add_outer(by_source.view(), values[0], adjoint.view_mut());
         add_outer(by_target.view(), values[1], adjoint.view_mut());
@@ -231,41 +262,42 @@ fn attend(
 ) {
     let heads = weights.heads;
     let f = h.cols() / heads;
-    let work = |_, rows: std::ops::Range<usize>, (mut to, mut softmax): (MatrixMut<'_>, MatrixMut<'_>)| {
-        for i in rows.clone() {
-            let (to, softmax) = (to.row_mut(i - rows.start), softmax.row_mut(i - rows.start));
-            to.fill(0.0);
-            let (largest, sums) = softmax.split_at_mut(heads);
-            largest.fill(f32::NEG_INFINITY);
-            sums.fill(0.0);
-            for at in adjacency.range(i) {
-                let s = weights.source.row(adjacency.column(i, at));
-                largest.iter_mut().zip(s).for_each(|(largest, &s)| *largest = largest.max(s));
-            }
-            // lrelu rises: the largest s gives the largest e.
-            for (largest, &d) in largest.iter_mut().zip(weights.target.row(i)) {
-                let z = *largest + d;
-                *largest = if z > 0.0 { z } else { SLOPE * z };
-            }
-            let own = adjacency.stored_row(i) as u32;
-            for at in adjacency.range(i) {
-                let j = adjacency.column(i, at);
-                let row = h.row(j);
-                for head in 0..heads {
-                    let weight = (weights.score(j, i, head).0 - largest[head]).exp();
-                    sums[head] += weight;
-                    let weight = weight * weights.factor(adjacency.neighbours()[at], own, head);
-                    add_times(weight, &row[head * f..][..f], &mut to[head * f..][..f]);
+    let work =
+        |_, rows: std::ops::Range<usize>, (mut to, mut softmax): (MatrixMut<'_>, MatrixMut<'_>)| {
+            for i in rows.clone() {
+                let (to, softmax) = (to.row_mut(i - rows.start), softmax.row_mut(i - rows.start));
+                to.fill(0.0);
+                let (largest, sums) = softmax.split_at_mut(heads);
+                largest.fill(f32::NEG_INFINITY);
+                sums.fill(0.0);
+                for at in adjacency.range(i) {
+                    let s = weights.source.row(adjacency.column(i, at));
+                    largest.iter_mut().zip(s).for_each(|(largest, &s)| *largest = largest.max(s));
+                }
+                // lrelu rises: the largest s gives the largest e.
+                for (largest, &d) in largest.iter_mut().zip(weights.target.row(i)) {
+                    let z = *largest + d;
+                    *largest = if z > 0.0 { z } else { SLOPE * z };
+                }
+                let own = adjacency.stored_row(i) as u32;
+                for at in adjacency.range(i) {
+                    let j = adjacency.column(i, at);
+                    let row = h.row(j);
+                    for head in 0..heads {
+                        let weight = (weights.score(j, i, head).0 - largest[head]).exp();
+                        sums[head] += weight;
+                        let weight = weight * weights.factor(adjacency.neighbours()[at], own, head);
+                        add_times(weight, &row[head * f..][..f], &mut to[head * f..][..f]);
+                    }
+                }
+                for (to, sum) in to.chunks_exact_mut(f).zip(sums) {
+                    // A node that nothing comes to has no weights.
+                    let scale = if *sum > 0.0 { 1.0 / *sum } else { 0.0 };
+                    *sum = scale;
+                    to.iter_mut().for_each(|x| *x *= scale);
                 }
             }
-            for (to, sum) in to.chunks_exact_mut(f).zip(sums) {
-                // A node that nothing comes to has no weights.
-                let scale = if *sum > 0.0 { 1.0 / *sum } else { 0.0 };
-                *sum = scale;
-                to.iter_mut().for_each(|x| *x *= scale);
-            }
-        }
-    };
+        };
     let blocks = operators.incoming_blocks();
     blocks.run((to, softmax.view_mut()), split_both, work, |(), ()| ());
 }
@@ -282,7 +314,8 @@ struct Back<'a> {
 }
 
 impl Back<'_> {
-    /// alpha, the slope of lrelu, and mask of the edge from j to i; ends also by their stored numbers.
+    /// alpha, the slope of lrelu, and mask of the edge from j to i; ends also by their stored
+    /// numbers.
     #[inline(always)]
     fn edge(&self, (j, from): (usize, u32), (i, to): (usize, u32), head: usize) -> (f32, f32, f32) {
         let (e, slope) = self.weights.score(j, i, head);
@@ -299,7 +332,12 @@ impl Back<'_> {
     }
 
     /// c and the gradient by d of every row, a column a head each.
-    fn by_target(&self, operators: &Operators<'_>, adjacency: &AdjacencyRef<'_>, sums: MatrixMut<'_>) {
+    fn by_target(
+        &self,
+        operators: &Operators<'_>,
+        adjacency: &AdjacencyRef<'_>,
+        sums: MatrixMut<'_>,
+    ) {
         let heads = self.weights.heads;
         let work = |_, rows: std::ops::Range<usize>, mut sums: MatrixMut<'_>| {
             // sum_j alpha l', which c is to be multiplied by.
@@ -311,7 +349,8 @@ impl Back<'_> {
                 for at in adjacency.range(i) {
                     let j = adjacency.column(i, at);
                     for head in 0..heads {
-                        let (alpha, slope, mask) = self.edge((j, adjacency.neighbours()[at]), (i, own), head);
+                        let (alpha, slope, mask) =
+                            self.edge((j, adjacency.neighbours()[at]), (i, own), head);
                         let term = alpha * mask * self.product(j, i, head);
                         c[head] += term;
                         by_d[head] += term * slope;
@@ -326,7 +365,8 @@ impl Back<'_> {
         operators.incoming_blocks().run(sums, MatrixMut::split_at, work, |(), ()| ());
     }
 
-    /// Adds sum_i alpha mask g_i to G, and the gradient by s, of every row j of outgoing edges; `sums` has c.
+    /// Adds sum_i alpha mask g_i to G, and the gradient by s, of every row j of outgoing edges;
+    /// `sums` has c.
     fn by_source(
         &self,
         operators: &Operators<'_>,
@@ -337,22 +377,24 @@ impl Back<'_> {
     ) {
         let heads = self.weights.heads;
         let f = self.h.cols() / heads;
-        let work = |_, rows: std::ops::Range<usize>, (mut to, mut by): (MatrixMut<'_>, MatrixMut<'_>)| {
-            for j in rows.clone() {
-                let own = adjacency.stored_row(j) as u32;
-                let (to, by) = (to.row_mut(j - rows.start), by.row_mut(j - rows.start));
-                for at in adjacency.range(j) {
-                    let i = adjacency.column(j, at);
-                    let (g, c) = (self.g.row(i), sums.row(i));
-                    for head in 0..heads {
-                        let (alpha, slope, mask) = self.edge((j, own), (i, adjacency.neighbours()[at]), head);
-                        by[head] += alpha * (mask * self.product(j, i, head) - c[head]) * slope;
-                        let part = head * f..(head + 1) * f;
-                        add_times(self.share * alpha * mask, &g[part.clone()], &mut to[part]);
+        let work =
+            |_, rows: std::ops::Range<usize>, (mut to, mut by): (MatrixMut<'_>, MatrixMut<'_>)| {
+                for j in rows.clone() {
+                    let own = adjacency.stored_row(j) as u32;
+                    let (to, by) = (to.row_mut(j - rows.start), by.row_mut(j - rows.start));
+                    for at in adjacency.range(j) {
+                        let i = adjacency.column(j, at);
+                        let (g, c) = (self.g.row(i), sums.row(i));
+                        for head in 0..heads {
+                            let (alpha, slope, mask) =
+                                self.edge((j, own), (i, adjacency.neighbours()[at]), head);
+                            by[head] += alpha * (mask * self.product(j, i, head) - c[head]) * slope;
+                            let part = head * f..(head + 1) * f;
+                            add_times(self.share * alpha * mask, &g[part.clone()], &mut to[part]);
+                        }
                     }
                 }
-            }
-        };
+            };
         operators.outgoing_blocks().run((to, by_source), split_both, work, |(), ()| ());
     }
 }

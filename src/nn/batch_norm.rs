@@ -1,5 +1,6 @@
-//! Batch normalisation: each column scaled to mean 0 and variance 1 over the rows, then by a learned scale and shift.
-//! It knows rows, not what they are (nodes, or graphs after pooling); rows scaled each by itself are `normalise`.
+//! Batch normalisation: each column scaled to mean 0 and variance 1 over the rows, then by a
+//! learned scale and shift. It knows rows, not what they are (nodes, or graphs after pooling); rows
+//! scaled each by itself are `normalise`.
 //!
 //! ```text
 //! training     mean, variance over the rows (the variance over n, not n - 1)
@@ -9,13 +10,14 @@
 //! backward     dscale = sum z g, dshift = sum g, dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
 //! ```
 //!
-//! Constants and the two variances are PyTorch's, so that figures compare, but for the first batch, which takes the place of what
-//! statistics begin with: states far smaller than 1 would be normalised by a variance of 1 for dozens of steps. A single row has no variance: in training it is
-//! normalised as in evaluation, by the running statistics, which are constants of its backward and stay as they are. Without
-//! rows nothing changes and gradients are zero.
+//! Constants and the two variances are PyTorch's, so that figures compare, but for the first batch,
+//! which takes the place of what statistics begin with: states far smaller than 1 would be
+//! normalised by a variance of 1 for dozens of steps. A single row has no variance: in training it
+//! is normalised as in evaluation, by the running statistics, which are constants of its backward
+//! and stay as they are. Without rows nothing changes and gradients are zero.
 //!
-//! Sums are f64 over parts of the rows that depend on their number alone, added in their order: the same bits for any number of
-//! threads.
+//! Sums are f64 over parts of the rows that depend on their number alone, added in their order: the
+//! same bits for any number of threads.
 
 use rayon::prelude::*;
 
@@ -48,7 +50,8 @@ pub struct RunningStatistics {
     pub variance: Matrix,
 }
 
-/// Sums of a pass, kept from forward to backward; grows to the largest shape seen and is then reused.
+/// Sums of a pass, kept from forward to backward; grows to the largest shape seen and is then
+/// reused.
 #[derive(Clone, Debug)]
 pub struct BatchNormMemory {
     blocks: RowBlocks,
@@ -102,10 +105,14 @@ impl BatchNorm {
         Self { width }
     }
 
-    /// The parameters in the order in which passes take them: scale, shift, both 1 x m. Weight decay leaves both alone: a
-    /// scale that is pulled to zero says nothing simpler than another.
+    /// The parameters in the order in which passes take them: scale, shift, both 1 x m. Weight
+    /// decay leaves both alone: a scale that is pulled to zero says nothing simpler than another.
     pub fn slots(&self, part: &str) -> Vec<Slot> {
-        let slot = |what| Slot { name: format!("{part}.norm.{what}"), shape: (1, self.width), is_bias: true };
+        let slot = |what| Slot {
+            name: format!("{part}.norm.{what}"),
+            shape: (1, self.width),
+            is_bias: true,
+        };
         ["scale", "shift"].map(slot).into()
     }
 
@@ -137,16 +144,19 @@ impl BatchNorm {
             sums.iter_mut().zip(x.row(row)).for_each(|(sum, &x)| *sum += f64::from(x));
         });
         mean.iter_mut().for_each(|mean| *mean /= rows);
-        // From the mean, in a second pass: the difference of two large sums would lose a small variance.
+        // From the mean, in a second pass: the difference of two large sums would lose a small
+        // variance.
         sum(blocks, partial, inverse, |row, sums| {
             for ((sum, &x), &mean) in sums.iter_mut().zip(x.row(row)).zip(&*mean) {
                 *sum += (f64::from(x) - mean).powi(2);
             }
         });
         let share = if running.is_first() { 1.0 } else { MOMENTUM };
-        let keep = |old: &mut f32, new: f64| *old = ((1.0 - share) * f64::from(*old) + share * new) as f32;
+        let keep =
+            |old: &mut f32, new: f64| *old = ((1.0 - share) * f64::from(*old) + share * new) as f32;
         let (means, variances) = (running.mean.row_mut(0), running.variance.row_mut(0));
-        for (((mean, inverse), old_mean), old) in mean.iter().zip(inverse).zip(means).zip(variances) {
+        for (((mean, inverse), old_mean), old) in mean.iter().zip(inverse).zip(means).zip(variances)
+        {
             keep(old_mean, *mean);
             keep(old, *inverse / (rows - 1.0));
             *inverse = 1.0 / (*inverse / rows + EPSILON).sqrt();
@@ -177,8 +187,8 @@ impl BatchNorm {
         self.apply(values, x, memory, y);
     }
 
-    /// From dL/dY the gradients of X and of the parameters, in the order of the slots; after a forward pass of the same X. Both
-    /// are replaced, not added to.
+    /// From dL/dY the gradients of X and of the parameters, in the order of the slots; after a
+    /// forward pass of the same X. Both are replaced, not added to.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -192,9 +202,18 @@ impl BatchNorm {
         mut by_x: MatrixMut<'_>,
     ) {
         self.check(values, x, by_x.as_ref());
-        assert_eq!((by_y.rows(), by_y.cols()), (x.rows(), x.cols()), "a gradient of the same shape");
-        assert_eq!((memory.blocks.rows(), memory.mean.len()), (x.rows(), self.width), "memory of this pass");
-        let BatchNormMemory { blocks, partial, mean, inverse, by_shift, by_scale, is_batch } = memory;
+        assert_eq!(
+            (by_y.rows(), by_y.cols()),
+            (x.rows(), x.cols()),
+            "a gradient of the same shape"
+        );
+        assert_eq!(
+            (memory.blocks.rows(), memory.mean.len()),
+            (x.rows(), self.width),
+            "memory of this pass"
+        );
+        let BatchNormMemory { blocks, partial, mean, inverse, by_shift, by_scale, is_batch } =
+            memory;
         sum(blocks, partial, by_shift, |row, sums| {
             sums.iter_mut().zip(by_y.row(row)).for_each(|(sum, &g)| *sum += f64::from(g));
         });
@@ -248,7 +267,10 @@ impl BatchNorm {
 
     fn check(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, y: MatrixRef<'_>) {
         let is_row = |value: &MatrixRef<'_>| (value.rows(), value.cols()) == (1, self.width);
-        assert!(values.len() == 2 && values.iter().all(is_row), "the parameters that the slots list");
+        assert!(
+            values.len() == 2 && values.iter().all(is_row),
+            "the parameters that the slots list"
+        );
         assert_eq!(x.cols(), self.width, "rows of the normalisation's width");
         assert_eq!((y.rows(), y.cols()), (x.rows(), x.cols()), "as many rows out as in");
     }
@@ -267,7 +289,12 @@ impl BatchNormMemory {
 }
 
 /// Column sums of what `add` adds for each row.
-fn sum(blocks: &RowBlocks, partial: &mut [f64], total: &mut [f64], add: impl Fn(usize, &mut [f64]) + Sync) {
+fn sum(
+    blocks: &RowBlocks,
+    partial: &mut [f64],
+    total: &mut [f64],
+    add: impl Fn(usize, &mut [f64]) + Sync,
+) {
     total.fill(0.0);
     let width = total.len().max(1);
     partial.par_chunks_mut(width).enumerate().for_each(|(block, sums)| {
@@ -361,7 +388,10 @@ mod tests {
         let (mut memory, mut y) = (BatchNormMemory::default(), Matrix::zeros(20, 3));
         norm.train(&views, x.view(), &mut running, &mut memory, y.view_mut());
         for ((mean, variance), expected) in pairs(&running).into_iter().zip(moments(&wide(&x))) {
-            assert!((mean - expected.0).abs() < 1e-6 && (variance - expected.1 * 20.0 / 19.0).abs() < 1e-6);
+            assert!(
+                (mean - expected.0).abs() < 1e-6
+                    && (variance - expected.1 * 20.0 / 19.0).abs() < 1e-6
+            );
         }
         let before = pairs(&running);
         let other = Matrix::from_fn(20, 3, |i, k| 5.0 + x.row(i)[k]);
@@ -402,7 +432,11 @@ mod tests {
                             differences[i][k] = (moved(1e-6) - moved(-1e-6)) / 2e-6;
                         }
                     }
-                    naive::assert_close(gradient.view(), &differences, &format!("{what}: slot {at}"));
+                    naive::assert_close(
+                        gradient.view(),
+                        &differences,
+                        &format!("{what}: slot {at}"),
+                    );
                 }
                 let after = pairs(&found.running);
                 if given.is_some() {
@@ -413,7 +447,9 @@ mod tests {
                 for ((after, before), batch) in after.iter().zip(&before).zip(moments(&all[2])) {
                     let expected =
                         (0.9 * before.0 + 0.1 * batch.0, 0.9 * before.1 + 0.1 * batch.1 * unbiased);
-                    assert!((after.0 - expected.0).abs() < 1e-6 && (after.1 - expected.1).abs() < 1e-6);
+                    assert!(
+                        (after.0 - expected.0).abs() < 1e-6 && (after.1 - expected.1).abs() < 1e-6
+                    );
                 }
             }
         }
@@ -465,7 +501,10 @@ mod tests {
         let norm = BatchNorm::new(3);
         let names: Vec<_> = norm.slots("layer2").into_iter().map(|slot| slot.name).collect();
         assert_eq!(names, ["layer2.norm.scale", "layer2.norm.shift"]);
-        assert_eq!(RunningStatistics::names("layer0"), ["layer0.norm.mean", "layer0.norm.variance"]);
+        assert_eq!(
+            RunningStatistics::names("layer0"),
+            ["layer0.norm.mean", "layer0.norm.variance"]
+        );
         let initial = norm.initial();
         assert_eq!((initial[0].row(0), initial[1].row(0)), (&[1.0; 3][..], &[0.0; 3][..]));
         assert_eq!(pairs(&RunningStatistics::new(2)), [(0.0, 1.0); 2]);

@@ -1,5 +1,6 @@
-//! The graph convolution: X = phi(P^k B + bias), P the mean of the relations' A^T, and back.
-//! With k = 1 a layer of GCN (B = x Omega^T), with more SGC, with none a layer of a perceptron, which sees no edge.
+//! The graph convolution: X = phi(P^k B + bias), P the mean of the relations' A^T, and back. With k
+//! = 1 a layer of GCN (B = x Omega^T), with more SGC, with none a layer of a perceptron, which sees
+//! no edge.
 //!
 //! ```text
 //! H = R * phi'(X)      dL/dbias = column sums of H      G = (P^T)^k H
@@ -59,8 +60,12 @@ impl<'g> ConvolutionOnGraph<'g> {
         match (&self.kept, is_forward) {
             (Some(kept), true) => propagate::mean(kept.blocks(true), &kept.incoming(), from, to),
             (Some(kept), false) => propagate::mean(kept.blocks(false), &kept.outgoing(), from, to),
-            (None, true) => propagate::mean(operators.incoming_blocks(), operators.incoming(), from, to),
-            (None, false) => propagate::mean(operators.outgoing_blocks(), operators.outgoing(), from, to),
+            (None, true) => {
+                propagate::mean(operators.incoming_blocks(), operators.incoming(), from, to)
+            }
+            (None, false) => {
+                propagate::mean(operators.outgoing_blocks(), operators.outgoing(), from, to)
+            }
         }
     }
 
@@ -84,11 +89,20 @@ impl Map for ConvolutionOnGraph<'_> {
         self.kept = drop_edge.map(|(drop_edge, draw)| drop_edge.draw(self.operators, draw.epoch));
         let Memory { input, state, spare, .. } = memory;
         self.steps(true, input.view(), state, spare);
-        elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), state.view_mut());
+        elementwise::add_row_and_activate(
+            self.shape.activation,
+            values[0].row(0),
+            state.view_mut(),
+        );
         None
     }
 
-    fn backward(&mut self, _values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]) {
+    fn backward(
+        &mut self,
+        _values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    ) {
         let Memory { state, right, adjoint, spare, .. } = memory;
         elementwise::differentiate(self.shape.activation, state.view(), right.view_mut());
         gradients[0].row_mut(0).copy_from_slice(&gradient::bias(right.view()));

@@ -1,10 +1,12 @@
-//! DropEdge: in a pass of training every edge is left out with some probability, and what is left is normalised anew.
-//! It draws and normalises; which layer gathers over the edges that are left is for others.
+//! DropEdge: in a pass of training every edge is left out with some probability, and what is left
+//! is normalised anew. It draws and normalises; which layer gathers over the edges that are left is
+//! for others.
 //!
-//! An edge is told by the numbers of its two ends in the dataset, whichever comes first: both directions lose the same
-//! edges, and so do two opposite ones. Draws follow from seed, epoch and edge: the same on any number of threads. Loops stay.
-//! Relations with a factor on both sides (renormalised ones) get factors 1 / sqrt(d) with d the row sums of what is left, as
-//! the published method does; other values are divided by 1 - rate, which keeps their mean.
+//! An edge is told by the numbers of its two ends in the dataset, whichever comes first: both
+//! directions lose the same edges, and so do two opposite ones. Draws follow from seed, epoch and
+//! edge: the same on any number of threads. Loops stay. Relations with a factor on both sides
+//! (renormalised ones) get factors 1 / sqrt(d) with d the row sums of what is left, as the
+//! published method does; other values are divided by 1 - rate, which keeps their mean.
 
 use rayon::prelude::*;
 
@@ -51,16 +53,20 @@ impl DropEdge {
         let stream = self.stream.narrowed(epoch);
         // Compared with the upper half of the bits: exact to 2^-32.
         let threshold = (self.rate * 2f64.powi(32)).round() as u64;
-        let stays =
-            |a: u32, b: u32| a == b || stream.row(a.min(b).into()).bits(a.max(b) as usize) >> 32 >= threshold;
+        let stays = |a: u32, b: u32| {
+            a == b || stream.row(a.min(b).into()).bits(a.max(b) as usize) >> 32 >= threshold
+        };
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
         for (&to, &from) in operators.incoming().iter().zip(operators.outgoing()) {
             let (mut to, mut from) = match (from.row_scale(), from.gather_scale()) {
                 (Some(_), Some(_)) => {
-                    let [mut to, mut from] = [to, from].map(|side| Entries::kept(side, &stays, stored));
+                    let [mut to, mut from] =
+                        [to, from].map(|side| Entries::kept(side, &stays, stored));
                     let sums = from.row_sums();
-                    let scale: Vec<f32> =
-                        sums.iter().map(|&d| if d > 0.0 { (1.0 / d.sqrt()) as f32 } else { 0.0 }).collect();
+                    let scale: Vec<f32> = sums
+                        .iter()
+                        .map(|&d| if d > 0.0 { (1.0 / d.sqrt()) as f32 } else { 0.0 })
+                        .collect();
                     to.scale(&scale);
                     from.scale(&scale);
                     (to, from)
@@ -137,8 +143,12 @@ impl Entries {
         };
         let starts: Vec<usize> = (0..rows).step_by(ROWS).collect();
         let parts: Vec<_> = starts.into_par_iter().map(part).collect();
-        let mut all =
-            Self { columns: side.columns(), offsets: vec![0], neighbours: Vec::new(), values: Vec::new() };
+        let mut all = Self {
+            columns: side.columns(),
+            offsets: vec![0],
+            neighbours: Vec::new(),
+            values: Vec::new(),
+        };
         for (counts, neighbours, values) in parts {
             for count in counts {
                 all.offsets.push(all.offsets[all.offsets.len() - 1] + count);
@@ -213,7 +223,8 @@ mod tests {
                 let j = j as usize;
                 assert_eq!(a[i][j], b[j][i], "the transpose");
                 assert_eq!(a[i][j], a[j][i], "an edge goes both ways");
-                let expected = if a[i][j] == 0.0 { 0.0 } else { 1.0 / (degree(i) * degree(j)).sqrt() };
+                let expected =
+                    if a[i][j] == 0.0 { 0.0 } else { 1.0 / (degree(i) * degree(j)).sqrt() };
                 assert!((f64::from(a[i][j]) - expected).abs() < 1e-6);
             }
         }
@@ -222,7 +233,10 @@ mod tests {
         assert!((share - 0.7).abs() < 4.5 * (0.21f64 / 9000.0).sqrt(), "{share}");
         let again = with_threads(4, || drop_edge.draw(&operators, 4));
         assert_eq!(kept.incoming[0].values, again.incoming[0].values);
-        assert_ne!(kept.incoming[0].neighbours, drop_edge.draw(&operators, 5).incoming[0].neighbours);
+        assert_ne!(
+            kept.incoming[0].neighbours,
+            drop_edge.draw(&operators, 5).incoming[0].neighbours
+        );
         assert!(DropEdge::new(0.0, 7).is_none());
     }
 }

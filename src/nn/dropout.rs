@@ -1,8 +1,10 @@
-//! Inverted dropout, in place: entries become zero with probability `rate`, the others are scaled by 1 / (1 - rate).
-//! Nothing is stored: which entries are dropped follows from seed, epoch, node and column, so the backward draws it again.
+//! Inverted dropout, in place: entries become zero with probability `rate`, the others are scaled
+//! by 1 / (1 - rate). Nothing is stored: which entries are dropped follows from seed, epoch, node
+//! and column, so the backward draws it again.
 //!
-//! The map is diagonal: forward and backward are the same function, of the state and of its gradient. By node, not by place
-//! in the matrix: a node's mask does not depend on which other nodes are read out, nor on the number of threads.
+//! The map is diagonal: forward and backward are the same function, of the state and of its
+//! gradient. By node, not by place in the matrix: a node's mask does not depend on which other
+//! nodes are read out, nor on the number of threads.
 
 use rayon::prelude::*;
 
@@ -56,7 +58,8 @@ impl Dropout {
         }
     }
 
-    /// Drops entries of a compact state in an epoch, or, called on a gradient, takes the same ones out of it.
+    /// Drops entries of a compact state in an epoch, or, called on a gradient, takes the same ones
+    /// out of it.
     ///
     /// Row r is that of node `nodes[r]`.
     ///

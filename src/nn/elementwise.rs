@@ -30,7 +30,9 @@ pub fn add_row(row: &[f32], mut to: MatrixMut<'_>) {
 pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixMut<'_>) {
     let (stride, cols) = (to.stride(), to.cols());
     let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
-    rows.for_each(|to| to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x)));
+    rows.for_each(|to| {
+        to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x))
+    });
 }
 
 /// x = phi(x)
@@ -52,7 +54,9 @@ pub fn clear(mut to: MatrixMut<'_>) {
 
 /// to *= factor
 pub fn scale(factor: f32, mut to: MatrixMut<'_>) {
-    to.padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.iter_mut().for_each(|x| *x *= factor));
+    to.padded_mut()
+        .par_chunks_mut(CHUNK)
+        .for_each(|chunk| chunk.iter_mut().for_each(|x| *x *= factor));
 }
 
 /// x = phi(x + y): a layer's result from its skip and its state.

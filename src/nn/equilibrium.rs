@@ -1,5 +1,5 @@
-//! The equilibrium layer: X = phi(sum_r A_r^T X W_r^T + B) and, backward, G = D * (sum_r A_r G W_r + R).
-//! It solves and differentiates; where B comes from, and what reads X, is for others.
+//! The equilibrium layer: X = phi(sum_r A_r^T X W_r^T + B) and, backward, G = D * (sum_r A_r G W_r
+//! + R). It solves and differentiates; where B comes from, and what reads X, is for others.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -8,9 +8,9 @@
 //! | R | n x m | dL/dX, written by the caller before an adjoint solve |
 //! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
 //!
-//! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the vectors of two
-//! certificates; a second buffer only where no contraction is certified, and those of acceleration where a solve is slow. All
-//! of it is allocated once.
+//! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the
+//! vectors of two certificates; a second buffer only where no contraction is certified, and those
+//! of acceleration where a solve is slow. All of it is allocated once.
 
 use rayon::prelude::*;
 
@@ -54,7 +54,8 @@ struct Side<'g> {
     kept: Option<Vectors>,
 }
 
-/// The vectors of a certificate's norm: a weight a row and a weight a column; missing ones are all ones.
+/// The vectors of a certificate's norm: a weight a row and a weight a column; missing ones are all
+/// ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vectors {
     /// A weight a node.
@@ -91,9 +92,17 @@ impl<'g> Equilibrium<'g> {
         let nodes = operators.nodes();
         let zero = Matrix::zeros(width, width);
         let side = |adjacency: &'g [AdjacencyRef<'g>]| {
-            let weights: Vec<_> = adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
+            let weights: Vec<_> =
+                adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
-            Side { adjacency, weights, blocks, order: Order::of(adjacency), certificate: None, kept: None }
+            Side {
+                adjacency,
+                weights,
+                blocks,
+                order: Order::of(adjacency),
+                certificate: None,
+                kept: None,
+            }
         };
         let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
         Self {
@@ -122,28 +131,30 @@ impl<'g> Equilibrium<'g> {
         self
     }
 
-    /// The same, content with any certificate that holds: for batches of small graphs, where a search for a better one takes
-    /// longer than the solve.
+    /// The same, content with any certificate that holds: for batches of small graphs, where a
+    /// search for a better one takes longer than the solve.
     pub fn certify_quickly(&mut self) {
         self.searches = false;
     }
 
-    /// The same, content with whatever closed forms say: for the steps of training on many graphs. Their solves are watched by
-    /// their residuals; what is evaluated is certified.
+    /// The same, content with whatever closed forms say: for the steps of training on many graphs.
+    /// Their solves are watched by their residuals; what is evaluated is certified.
     pub fn certify_closed_forms(&mut self) {
         (self.searches, self.falls_back) = (false, false);
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; so many short matrices of solves
-    /// ([`SolveParams::shorts`]) included.
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; so many
+    /// short matrices of solves ([`SolveParams::shorts`]) included.
     pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, shorts: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
         let workspace = Workspace::bytes(nodes as usize, width as usize, false, shorts);
         // And two vectors of the norm for each direction.
-        let fixed =
-            matrix.saturating_mul(matrices).saturating_add(signs).saturating_add(nodes.saturating_mul(8));
+        let fixed = matrix
+            .saturating_mul(matrices)
+            .saturating_add(signs)
+            .saturating_add(nodes.saturating_mul(8));
         fixed.saturating_add(workspace)
     }
 
@@ -164,7 +175,8 @@ impl<'g> Equilibrium<'g> {
         }
     }
 
-    /// What is kept from solve to solve beside X and G: the vectors of the forward and of the adjoint certificate.
+    /// What is kept from solve to solve beside X and G: the vectors of the forward and of the
+    /// adjoint certificate.
     pub fn kept(&self) -> [Option<&Vectors>; 2] {
         [self.forward.kept.as_ref(), self.backward.kept.as_ref()]
     }
@@ -175,7 +187,11 @@ impl<'g> Equilibrium<'g> {
     }
 
     /// Solves for X with these weights, one for each relation, from the X at hand.
-    pub fn solve(&mut self, w: &[MatrixRef<'_>], params: &SolveParams) -> Result<SolveInfo, SolveError> {
+    pub fn solve(
+        &mut self,
+        w: &[MatrixRef<'_>],
+        params: &SolveParams,
+    ) -> Result<SolveInfo, SolveError> {
         for (packed, w) in self.forward.weights.iter_mut().zip(w) {
             packed.repack_forward(*w);
         }
@@ -203,7 +219,11 @@ impl<'g> Equilibrium<'g> {
         backward: Backward,
         params: &SolveParams,
     ) -> Result<SolveInfo, SolveError> {
-        assert_eq!(self.adjoint.rows(), self.state.rows(), "a layer with the memory of its adjoint");
+        assert_eq!(
+            self.adjoint.rows(),
+            self.state.rows(),
+            "a layer with the memory of its adjoint"
+        );
         for (packed, w) in self.backward.weights.iter_mut().zip(w) {
             packed.repack_adjoint(*w);
         }
@@ -230,16 +250,21 @@ impl<'g> Equilibrium<'g> {
         };
         let (adjoint, workspace) = (&mut self.adjoint, &mut self.workspace);
         match backward {
-            Backward::Exact => {
-                self.backward.solve(&sweep, Direction::Adjoint(derivative), params, adjoint, workspace)
-            }
+            Backward::Exact => self.backward.solve(
+                &sweep,
+                Direction::Adjoint(derivative),
+                params,
+                adjoint,
+                workspace,
+            ),
             Backward::Truncated { steps, damping } => {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
             }
         }
     }
 
-    /// X, R, and a matrix of their shape in which nothing is kept between two solves: it may take the place of R.
+    /// X, R, and a matrix of their shape in which nothing is kept between two solves: it may take
+    /// the place of R.
     pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
         (&self.state, &mut self.right, self.workspace.spare())
     }
@@ -274,13 +299,15 @@ impl Side<'_> {
     ) -> Result<SolveInfo, SolveError> {
         let certificate = self.certificate.as_ref();
         match self.order.as_ref().filter(|_| params.method.takes_order()) {
-            Some(order) => ordered::solve(sweep, direction, order, certificate, params, state, workspace),
+            Some(order) => {
+                ordered::solve(sweep, direction, order, certificate, params, state, workspace)
+            }
             None => fixed_point::solve(sweep, direction, certificate, params, state, workspace),
         }
     }
 
-    /// The certificate for the weights at hand: with the vectors of the last one where these still do. `hint` is a u that did
-    /// for the other direction.
+    /// The certificate for the weights at hand: with the vectors of the last one where these still
+    /// do. `hint` is a u that did for the other direction.
     fn certify(
         &mut self,
         activation: Activation,
@@ -290,11 +317,15 @@ impl Side<'_> {
     ) {
         let terms = sweep::terms(self.adjacency, &self.weights);
         let slope = lipschitz(activation);
-        let kept = self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
+        let kept =
+            self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= tightening::GOOD);
-        let closed = || Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds());
+        let closed = || {
+            Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds())
+        };
         let kept = kept.or_else(|| if searches { None } else { closed() });
-        let certificate = kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
+        let certificate =
+            kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
         if certificate.holds() {
             let norm = certificate.norm();
             let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);

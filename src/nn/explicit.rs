@@ -1,5 +1,6 @@
-//! A layer that is computed, not solved: X = f(B) by one of several maps, and back.
-//! Here is the memory that all maps share; what each does is in its own file, and where B comes from is for others.
+//! A layer that is computed, not solved: X = f(B) by one of several maps, and back. Here is the
+//! memory that all maps share; what each does is in its own file, and where B comes from is for
+//! others.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -76,8 +77,14 @@ pub trait Map {
     /// X from B. How it was solved, where something was.
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo>;
 
-    /// G and the gradients of the parameters, which are replaced, from R, after a forward pass of training.
-    fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]);
+    /// G and the gradients of the parameters, which are replaced, from R, after a forward pass of
+    /// training.
+    fn backward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    );
 
     /// Whether the next pass starts from the state of the last one.
     fn keeps_state(&self) -> bool {
@@ -142,8 +149,12 @@ impl<'g> Explicit<'g> {
     /// A layer for forward passes.
     pub fn new(operators: &'g Operators<'g>, shape: &ExplicitShape, width: usize) -> Self {
         let map: Box<dyn Map + 'g> = match shape {
-            ExplicitShape::Convolution(shape) => Box::new(ConvolutionOnGraph::new(operators, shape.clone())),
-            ExplicitShape::Attention(shape) => Box::new(AttentionOnGraph::new(operators, shape.clone())),
+            ExplicitShape::Convolution(shape) => {
+                Box::new(ConvolutionOnGraph::new(operators, shape.clone()))
+            }
+            ExplicitShape::Attention(shape) => {
+                Box::new(AttentionOnGraph::new(operators, shape.clone()))
+            }
             ExplicitShape::Steady(shape) => Box::new(SteadyOnGraph::new(operators, shape.clone())),
             ExplicitShape::Gcnii(shape) => Box::new(GcniiOnGraph::new(operators, shape.clone())),
         };
@@ -183,7 +194,8 @@ impl<'g> Explicit<'g> {
         if state.padded().par_chunks(CHUNK).all(|chunk| chunk.iter().all(|x| x.is_finite())) {
             return Ok(info);
         }
-        let wrong = |row: usize| state.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
+        let wrong =
+            |row: usize| state.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
         match (0..state.rows()).find_map(wrong) {
             Some((row, found)) => Err(SolveError::State { row, found }),
             None => Ok(info),

@@ -39,7 +39,8 @@ impl Features {
         Ok(Self::Dense(matrix))
     }
 
-    /// The same with every row divided by the sum of its entries' sizes; rows of zeros and learned features stay.
+    /// The same with every row divided by the sum of its entries' sizes; rows of zeros and learned
+    /// features stay.
     pub fn normalised(mut self) -> Self {
         let scale = |row: &mut [f32]| {
             let sum: f32 = row.iter().map(|x| x.abs()).sum();
@@ -50,7 +51,9 @@ impl Features {
         match &mut self {
             Self::Dense(matrix) => (0..matrix.rows()).for_each(|row| scale(matrix.row_mut(row))),
             Self::Sparse { rows: SparseRows { offsets, values, .. }, .. } => {
-                offsets.windows(2).for_each(|ends| scale(&mut values[ends[0] as usize..ends[1] as usize]));
+                offsets
+                    .windows(2)
+                    .for_each(|ends| scale(&mut values[ends[0] as usize..ends[1] as usize]));
             }
             Self::Learned => {}
         }
@@ -78,12 +81,21 @@ mod tests {
 
     #[test]
     fn rows_are_divided_by_the_sum_of_their_sizes() {
-        let dense = Features::Dense(Matrix::from_fn(2, 3, |i, k| if i == 0 { k as f32 - 1.0 } else { 0.0 }));
+        let dense =
+            Features::Dense(Matrix::from_fn(
+                2,
+                3,
+                |i, k| if i == 0 { k as f32 - 1.0 } else { 0.0 },
+            ));
         let Features::Dense(dense) = dense.normalised() else { panic!("still dense") };
         assert_eq!((dense.row(0), dense.row(1)), (&[-0.5, 0.0, 0.5][..], &[0.0; 3][..]));
-        let rows =
-            SparseRows { offsets: vec![0, 2, 2, 3], columns: vec![0, 2, 1], values: vec![1.0, -3.0, 8.0] };
-        let Features::Sparse { rows, .. } = (Features::Sparse { rows, columns: 3 }).normalised() else {
+        let rows = SparseRows {
+            offsets: vec![0, 2, 2, 3],
+            columns: vec![0, 2, 1],
+            values: vec![1.0, -3.0, 8.0],
+        };
+        let Features::Sparse { rows, .. } = (Features::Sparse { rows, columns: 3 }).normalised()
+        else {
             panic!("still sparse")
         };
         assert_eq!(rows.values, [0.25, -0.75, 1.0]);

@@ -1,5 +1,5 @@
-//! The input map of a layer that is fed by the one below: rows x that change from pass to pass, gathered and multiplied at once.
-//! Features, which stay, are for `input`.
+//! The input map of a layer that is fed by the one below: rows x that change from pass to pass,
+//! gathered and multiplied at once. Features, which stay, are for `input`.
 //!
 //! ```text
 //! B          = sum_r (A_r^T x) Omega_r^T + x Omega2^T + bias
@@ -34,7 +34,8 @@ impl<'g> Feed<'g> {
         self.multiply(self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
     }
 
-    /// Gradients of the parameters, in the order of the slots, and of x, from G = dL/dB; all are replaced.
+    /// Gradients of the parameters, in the order of the slots, and of x, from G = dL/dB; all are
+    /// replaced.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -47,7 +48,9 @@ impl<'g> Feed<'g> {
         by_x: MatrixMut<'_>,
     ) {
         let gathered = self.shape.gathered();
-        for (&adjacency, gradient) in self.operators.incoming().iter().zip(&mut gradients[..gathered]) {
+        for (&adjacency, gradient) in
+            self.operators.incoming().iter().zip(&mut gradients[..gathered])
+        {
             let sum = gradient::weight(adjacency, g, x);
             gradient.padded_mut().copy_from_slice(sum.view().padded());
         }
@@ -61,7 +64,8 @@ impl<'g> Feed<'g> {
         self.multiply(self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
     }
 
-    /// Both directions: rows gathered by every relation, and the rows themselves, each times its map.
+    /// Both directions: rows gathered by every relation, and the rows themselves, each times its
+    /// map.
     fn multiply(
         &self,
         adjacency: &[AdjacencyRef<'_>],

@@ -1,5 +1,6 @@
-//! GCNII (Chen et al. 2020): deep convolutions that keep a share of their start and of the identity, and back.
-//! All its layers in one: H_0 and the depth's steps; the input map and the read-out are around it.
+//! GCNII (Chen et al. 2020): deep convolutions that keep a share of their start and of the
+//! identity, and back. All its layers in one: H_0 and the depth's steps; the input map and the
+//! read-out are around it.
 //!
 //! ```text
 //! H_0 = phi(B + bias)      S_l = (1 - alpha) P H~_{l-1} + alpha H_0      H_l = phi(S_l M_l^T),  l = 1 .. T
@@ -51,7 +52,9 @@ impl Gcnii {
     pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
         let value = |slot: &Slot| match slot.shape {
             (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt()),
+            (rows, cols) => {
+                random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt())
+            }
         };
         self.slots(layer).iter().map(value).collect()
     }
@@ -118,8 +121,11 @@ impl Map for GcniiOnGraph<'_> {
         elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), start);
         let mut sum = Matrix::zeros(nodes, width);
         for (step, &w) in values.iter().enumerate().skip(1) {
-            let before =
-                if step == 1 || trains { self.kept[step.min(count) - 1].view() } else { state.view() };
+            let before = if step == 1 || trains {
+                self.kept[step.min(count) - 1].view()
+            } else {
+                state.view()
+            };
             self.mix(step, before, spare, &mut sum);
             let mixed = self.shape.mixed(step, w);
             linear::forward(mixed.view(), None, sum.view(), state.view_mut());
@@ -131,7 +137,12 @@ impl Map for GcniiOnGraph<'_> {
         None
     }
 
-    fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]) {
+    fn backward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    ) {
         let Memory { state, right, adjoint, spare, .. } = memory;
         let (nodes, width, depth) = (state.rows(), state.cols(), self.shape.depth);
         let alpha = self.shape.alpha as f32;
@@ -150,9 +161,16 @@ impl Map for GcniiOnGraph<'_> {
             let mixed = self.shape.mixed(step, values[step]);
             linear::backward(mixed.view(), g.view(), by_sum.view_mut());
             elementwise::mix(1.0, alpha, by_sum.view(), adjoint.view_mut());
-            propagate::mean(operators.outgoing_blocks(), operators.outgoing(), by_sum.view(), g.view_mut());
+            propagate::mean(
+                operators.outgoing_blocks(),
+                operators.outgoing(),
+                by_sum.view(),
+                g.view_mut(),
+            );
             elementwise::scale(1.0 - alpha, g.view_mut());
-            if let (Some((epoch, ids)), Some(dropout)) = (&self.drawn, self.shape.dropout.get(step - 1)) {
+            if let (Some((epoch, ids)), Some(dropout)) =
+                (&self.drawn, self.shape.dropout.get(step - 1))
+            {
                 dropout.apply(*epoch, ids, g.view_mut());
             }
         }

@@ -1,5 +1,5 @@
-//! The input map b(U): features to the layer's input term B, and back to the gradients of its parameters.
-//! It knows features and Omega; the equilibrium that B drives is elsewhere.
+//! The input map b(U): features to the layer's input term B, and back to the gradients of its
+//! parameters. It knows features and Omega; the equilibrium that B drives is elsewhere.
 //!
 //! | map | B | gradient |
 //! | --- | --- | --- |
@@ -9,12 +9,13 @@
 //! | learned, gathered | sum_r A_r^T E | sum_r A_r G |
 //! | learned, own | E | G |
 //!
-//! each plus a bias row where there is one, whose gradient is the sum of G's rows. U is n x p, Omega m x p, E n x m.
+//! each plus a bias row where there is one, whose gradient is the sum of G's rows. U is n x p,
+//! Omega m x p, E n x m.
 //!
-//! **Dense** features: A^T U does not change during training and is computed once; what is gathered by each relation, and
-//! U with `both`, stand side by side in one matrix, and so do their maps. **Sparse** features stay sparse: B = A^T (U Omega^T), where U is an
-//! operator like the adjacency, and its transpose serves the gradient (U^T (A G)). **Learned** features: U is the
-//! identity.
+//! **Dense** features: A^T U does not change during training and is computed once; what is gathered
+//! by each relation, and U with `both`, stand side by side in one matrix, and so do their maps.
+//! **Sparse** features stay sparse: B = A^T (U Omega^T), where U is an operator like the adjacency,
+//! and its transpose serves the gradient (U^T (A G)). **Learned** features: U is the identity.
 
 use ignn_format::features::SparseRows;
 use rayon::prelude::*;
@@ -62,11 +63,18 @@ enum Dropped {
 }
 
 impl<'g> Input<'g> {
-    /// Prepares the features: A^T U is computed here. `keeps_own`: [`Input::own_times`] will be asked for.
+    /// Prepares the features: A^T U is computed here. `keeps_own`: [`Input::own_times`] will be
+    /// asked for.
     ///
     /// # Panics
-    /// Where there are not as many rows of features as nodes, or for learned features with both maps.
-    pub fn new(operators: &'g Operators<'g>, features: Features, shape: InputShape, keeps_own: bool) -> Self {
+    /// Where there are not as many rows of features as nodes, or for learned features with both
+    /// maps.
+    pub fn new(
+        operators: &'g Operators<'g>,
+        features: Features,
+        shape: InputShape,
+        keeps_own: bool,
+    ) -> Self {
         let nodes = operators.nodes();
         let source = match features {
             Features::Dense(u) => {
@@ -76,7 +84,9 @@ impl<'g> Input<'g> {
                     None => Source::Dense { own: keeps_own.then(|| u.clone()), prepared: u },
                 }
             }
-            Features::Sparse { rows, columns } => Source::sparse(Sparse::new(rows, columns), nodes, &shape),
+            Features::Sparse { rows, columns } => {
+                Source::sparse(Sparse::new(rows, columns), nodes, &shape)
+            }
             Features::Learned => {
                 assert_ne!(shape.map, InputMap::Both, "learned features are mapped once");
                 Source::Learned
@@ -85,7 +95,8 @@ impl<'g> Input<'g> {
         Self { operators, shape, source, dropped: None }
     }
 
-    /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their order.
+    /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their
+    /// order.
     ///
     /// # Panics
     /// For learned features, which belong to the nodes of one graph.
@@ -99,14 +110,16 @@ impl<'g> Input<'g> {
             Source::Dense { prepared, own } => {
                 Source::Dense { prepared: selected(prepared), own: own.as_ref().map(selected) }
             }
-            Source::Sparse { rows, .. } => Source::sparse(rows.select(nodes), nodes.len(), &self.shape),
+            Source::Sparse { rows, .. } => {
+                Source::sparse(rows.select(nodes), nodes.len(), &self.shape)
+            }
             Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
         Input { operators, shape: self.shape.clone(), source, dropped: None }
     }
 
-    /// Drops entries of the features by a mask, row r being that of node `ids[r]`, for the passes that follow; none: all
-    /// entries count again. Skips see them all.
+    /// Drops entries of the features by a mask, row r being that of node `ids[r]`, for the passes
+    /// that follow; none: all entries count again. Skips see them all.
     ///
     /// # Panics
     /// For dense features that are gathered and were not kept as they are.
@@ -116,7 +129,8 @@ impl<'g> Input<'g> {
         self.dropped = mask.map(|(mask, ids)| match &self.source {
             Source::Dense { prepared, own } => {
                 let is_own = self.shape.gathered() == 0;
-                let u = own.as_ref().or(is_own.then_some(prepared)).expect("features that were kept");
+                let u =
+                    own.as_ref().or(is_own.then_some(prepared)).expect("features that were kept");
                 let mut kept = u.clone();
                 mask.apply(ids, kept.view_mut());
                 Dropped::Dense(prepare(self.operators, &kept, &self.shape).unwrap_or(kept))
@@ -143,12 +157,17 @@ impl<'g> Input<'g> {
         match &mut self.source {
             Source::Dense { prepared, .. } => {
                 let omega = side_by_side(&values[..gathered + usize::from(own.is_some())]);
-                let prepared = if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
+                let prepared =
+                    if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
                 linear::forward(omega.view(), bias, prepared.view(), b.view_mut());
                 return;
             }
             Source::Sparse { rows, tables: [table, sum], .. } => {
-                let rows = if let Some(Dropped::Sparse { rows, .. }) = &self.dropped { rows } else { rows };
+                let rows = if let Some(Dropped::Sparse { rows, .. }) = &self.dropped {
+                    rows
+                } else {
+                    rows
+                };
                 if let Some(own) = own {
                     rows.times(&transposed(values[own]), b);
                 }
@@ -205,7 +224,8 @@ impl<'g> Input<'g> {
         };
         match &mut self.source {
             Source::Dense { prepared, .. } => {
-                let prepared = if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
+                let prepared =
+                    if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
                 let sum = gradient::input(g, prepared.view());
                 let parts = gathered + usize::from(own.is_some());
                 let columns = sum.cols() / parts;
@@ -226,7 +246,10 @@ impl<'g> Input<'g> {
                 }
                 for (relation, gradient) in gradients[..gathered].iter_mut().enumerate() {
                     gather(relation, table.view_mut());
-                    elementwise::copy(by_columns.gradient(table.view()).view(), gradient.reborrow());
+                    elementwise::copy(
+                        by_columns.gradient(table.view()).view(),
+                        gradient.reborrow(),
+                    );
                 }
             }
             Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
@@ -250,7 +273,9 @@ impl<'g> Input<'g> {
     /// For learned features, or where U was not kept.
     pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], to: &mut Matrix) {
         match &self.source {
-            Source::Dense { own: Some(u), .. } => linear::forward(v, Some(bias), u.view(), to.view_mut()),
+            Source::Dense { own: Some(u), .. } => {
+                linear::forward(v, Some(bias), u.view(), to.view_mut())
+            }
             Source::Sparse { rows, .. } => {
                 rows.times(&transposed(v), to);
                 elementwise::add_row(bias, to.view_mut());
@@ -276,13 +301,15 @@ impl Source {
     fn sparse(rows: Sparse, nodes: usize, shape: &InputShape) -> Self {
         assert_eq!(rows.rows.rows(), nodes, "a row of features a node");
         // The second only where two sums meet.
-        let second = if shape.gathered() + usize::from(shape.own().is_some()) > 1 { nodes } else { 0 };
+        let second =
+            if shape.gathered() + usize::from(shape.own().is_some()) > 1 { nodes } else { 0 };
         let tables = [nodes, second].map(|rows| Matrix::zeros(rows, shape.width));
         Self::Sparse { transposed: rows.transposed(), rows, tables }
     }
 }
 
-/// A_r^T U of every relation and U side by side, as the map wants them; none where that is U itself.
+/// A_r^T U of every relation and U side by side, as the map wants them; none where that is U
+/// itself.
 fn prepare(operators: &Operators<'_>, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
     assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the features' columns");
     let (nodes, p, blocks) = (u.rows(), u.cols(), operators.incoming_blocks());
@@ -396,8 +423,11 @@ impl Sparse {
             starts[column + 1] += starts[column];
         }
         let mut next = starts.clone();
-        let mut rows =
-            SparseRows { columns: vec![0; columns.len()], values: vec![0.0; values.len()], offsets: starts };
+        let mut rows = SparseRows {
+            columns: vec![0; columns.len()],
+            values: vec![0.0; values.len()],
+            offsets: starts,
+        };
         for (row, ends) in offsets.windows(2).enumerate() {
             for entry in ends[0] as usize..ends[1] as usize {
                 let at = &mut next[columns[entry] as usize];

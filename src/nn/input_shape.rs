@@ -87,7 +87,8 @@ impl InputShape {
         (self.map != InputMap::Gathered).then(|| self.gathered())
     }
 
-    /// First values, in the order of the slots: weights uniform within scale / sqrt(m), a bias zero.
+    /// First values, in the order of the slots: weights uniform within scale / sqrt(m), a bias
+    /// zero.
     pub fn initial(&self, seed: u64, scale: f64) -> Vec<Matrix> {
         let bound = scale / (self.width as f64).sqrt();
         let value = |slot: &Slot| match slot.shape {

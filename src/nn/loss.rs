@@ -6,21 +6,25 @@
 //! binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
 //! ```
 //!
-//! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set. Softplus(z) = log(1 + exp z); neither exponential
-//! can overflow. In the binary loss a class weight multiplies the positive side alone: it makes up for rare labels.
-//! Terms are f32, sums f64 in a fixed order: the same bits for any number of threads. NaN in, NaN out.
+//! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set. Softplus(z) = log(1 +
+//! exp z); neither exponential can overflow. In the binary loss a class weight multiplies the
+//! positive side alone: it makes up for rare labels. Terms are f32, sums f64 in a fixed order: the
+//! same bits for any number of threads. NaN in, NaN out.
 //!
-//! Nodes of class -1 (no label) neither count nor pull. An empty set is a target like any other: none of the classes.
+//! Nodes of class -1 (no label) neither count nor pull. An empty set is a target like any other:
+//! none of the classes.
 
 use std::ops::Range;
 
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// Factors, each at most 2, that are multiplied before their logarithm is taken: far from the largest f64.
+/// Factors, each at most 2, that are multiplied before their logarithm is taken: far from the
+/// largest f64.
 const FACTORS: usize = 512;
 
-/// What the nodes of a graph ought to be, in the form in which labels are stored; of all nodes, labelled or not.
+/// What the nodes of a graph ought to be, in the form in which labels are stored; of all nodes,
+/// labelled or not.
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
     /// A class a node, or -1.
@@ -71,7 +75,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The mean loss; its gradient by the logits replaces `gradient`. Both are zero where no node counts.
+    /// The mean loss; its gradient by the logits replaces `gradient`. Both are zero where no node
+    /// counts.
     ///
     /// # Panics
     /// Where shapes or the kind of targets do not fit, or a target is none of the outputs.
@@ -117,7 +122,8 @@ impl Loss {
             }
             sum
         };
-        let split = |gradient: Option<_>, rows| match gradient.map(|g| MatrixMut::split_at(g, rows)) {
+        let split = |gradient: Option<_>, rows| match gradient.map(|g| MatrixMut::split_at(g, rows))
+        {
             Some((first, second)) => (Some(first), Some(second)),
             None => (None, None),
         };
@@ -165,7 +171,8 @@ fn binary(
     scale: f64,
     mut gradient: Option<&mut [f32]>,
 ) -> f64 {
-    // All as if negative: softplus(z) = max(z, 0) + log(1 + exp -|z|), one logarithm for many factors.
+    // All as if negative: softplus(z) = max(z, 0) + log(1 + exp -|z|), one logarithm for many
+    // factors.
     let (mut linear, mut logarithms) = (0.0, 0.0);
     for (chunk, logits) in logits.chunks(FACTORS).enumerate() {
         let mut product = 1.0;
@@ -201,14 +208,19 @@ fn sigmoid(z: f32, e: f32) -> f32 {
 
 /// Class weights that make up for unequal numbers of nodes, counted over the nodes given.
 ///
-/// Classes: labelled nodes / (classes present * nodes of the class), so that the mean weight of a node is 1.
-/// Sets: nodes without the class / nodes with it. A class that no node has gets the weight 1.
+/// Classes: labelled nodes / (classes present * nodes of the class), so that the mean weight of a
+/// node is 1. Sets: nodes without the class / nodes with it. A class that no node has gets the
+/// weight 1.
 pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> Vec<f32> {
     let mut counts = vec![0u64; classes];
     for &node in nodes {
         match targets {
-            Targets::Classes(_) => targets.class(node).into_iter().for_each(|class| counts[class] += 1),
-            Targets::Labels { .. } => targets.set(node).iter().for_each(|&class| counts[class as usize] += 1),
+            Targets::Classes(_) => {
+                targets.class(node).into_iter().for_each(|class| counts[class] += 1)
+            }
+            Targets::Labels { .. } => {
+                targets.set(node).iter().for_each(|&class| counts[class as usize] += 1)
+            }
         }
     }
     let labelled: u64 = counts.iter().sum();
@@ -216,7 +228,9 @@ pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> 
     let weight = |&count: &u64| match (targets, count) {
         (_, 0) => 1.0,
         (Targets::Classes(_), count) => (labelled as f64 / (present as f64 * count as f64)) as f32,
-        (Targets::Labels { .. }, count) => ((nodes.len() as u64 - count) as f64 / count as f64) as f32,
+        (Targets::Labels { .. }, count) => {
+            ((nodes.len() as u64 - count) as f64 / count as f64) as f32
+        }
     };
     counts.iter().map(weight).collect()
 }
@@ -254,7 +268,9 @@ mod tests {
         fn targets(&self, kind: LossKind) -> Targets<'_> {
             match kind {
                 LossKind::CrossEntropy => Targets::Classes(&self.classes),
-                LossKind::BinaryCrossEntropy => Targets::Labels { offsets: &self.offsets, of: &self.of },
+                LossKind::BinaryCrossEntropy => {
+                    Targets::Labels { offsets: &self.offsets, of: &self.of }
+                }
             }
         }
 
@@ -273,7 +289,8 @@ mod tests {
                     }
                     LossKind::CrossEntropy => {}
                     LossKind::BinaryCrossEntropy => {
-                        let set = &self.of[self.offsets[node] as usize..self.offsets[node + 1] as usize];
+                        let set =
+                            &self.of[self.offsets[node] as usize..self.offsets[node + 1] as usize];
                         for (j, z) in z.iter().enumerate() {
                             let p = 1.0 / (1.0 + (-z).exp());
                             let is_true = set.contains(&(j as u32));
@@ -290,7 +307,8 @@ mod tests {
     fn losses(classes: usize) -> Vec<Loss> {
         let weights: Vec<f32> = (0..classes).map(|class| 0.5 + class as f32).collect();
         let both = [LossKind::CrossEntropy, LossKind::BinaryCrossEntropy];
-        let of = |kind| [None, Some(weights.clone())].map(|class_weights| Loss { kind, class_weights });
+        let of =
+            |kind| [None, Some(weights.clone())].map(|class_weights| Loss { kind, class_weights });
         both.into_iter().flat_map(of).collect()
     }
 
@@ -298,13 +316,18 @@ mod tests {
     fn values_and_differences_agree_with_the_formulas() {
         for (seed, cols) in [(0, 1), (1, 2), (2, 5), (3, 17)] {
             let case = Case::new(seed, 30, cols);
-            let z: Vec<Vec<f64>> =
-                (0..30).map(|r| case.logits.row(r).iter().map(|&z| f64::from(z)).collect()).collect();
+            let z: Vec<Vec<f64>> = (0..30)
+                .map(|r| case.logits.row(r).iter().map(|&z| f64::from(z)).collect())
+                .collect();
             for loss in losses(cols) {
                 let mut gradient = Matrix::from_fn(30, cols, |_, _| f32::NAN);
                 let targets = case.targets(loss.kind);
-                let found =
-                    loss.evaluate(case.logits.view(), &case.nodes, targets, Some(gradient.view_mut()));
+                let found = loss.evaluate(
+                    case.logits.view(),
+                    &case.nodes,
+                    targets,
+                    Some(gradient.view_mut()),
+                );
                 let alone = loss.evaluate(case.logits.view(), &case.nodes, targets, None);
                 assert_eq!(found.to_bits(), alone.to_bits());
                 assert!((found - case.naive(&loss, &z)).abs() < 1e-6, "{loss:?}: {found}");
@@ -317,7 +340,11 @@ mod tests {
                         };
                         let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
                         let error = (f64::from(gradient.row(r)[j]) - difference).abs();
-                        assert!(error < 1e-7, "{loss:?} ({r}, {j}): {} {difference}", gradient.row(r)[j]);
+                        assert!(
+                            error < 1e-7,
+                            "{loss:?} ({r}, {j}): {} {difference}",
+                            gradient.row(r)[j]
+                        );
                     }
                     assert!(gradient.view().padded_row(r)[cols..].iter().all(|&g| g == 0.0));
                 }

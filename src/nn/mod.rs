@@ -1,5 +1,5 @@
-//! Layers, read-outs and losses: forward and backward, in one file each.
-//! They know neither data sets nor optimisers: parameters come as matrices, gradients go into matrices.
+//! Layers, read-outs and losses: forward and backward, in one file each. They know neither data
+//! sets nor optimisers: parameters come as matrices, gradients go into matrices.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -29,7 +29,8 @@
 //! | [`svm`] | rows to classes by support vector machines |
 //! | [`loss`] | logits and targets to a number and its gradient |
 //!
-//! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back in the opposite order.
+//! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back
+//! in the opposite order.
 
 pub mod attention;
 pub mod batch_norm;

@@ -6,9 +6,10 @@
 //! backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
 //! ```
 //!
-//! A row shorter than [`FADED`] has no direction worth telling: it becomes zero, and no gradient passes. Without such a floor
-//! the gradients of faded rows, which grow as their lengths shrink, drown those of all others: a model on long chains does not
-//! learn from its near nodes first, as it must.
+//! A row shorter than [`FADED`] has no direction worth telling: it becomes zero, and no gradient
+//! passes. Without such a floor the gradients of faded rows, which grow as their lengths shrink,
+//! drown those of all others: a model on long chains does not learn from its near nodes first, as
+//! it must.
 
 use rayon::prelude::*;
 
@@ -48,7 +49,11 @@ pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
 /// # Panics
 /// Where shapes do not fit.
 pub fn backward(y: MatrixRef<'_>, lengths: &[f32], mut gradient: MatrixMut<'_>) {
-    assert_eq!((y.rows(), y.cols()), (gradient.rows(), gradient.cols()), "a gradient of the same shape");
+    assert_eq!(
+        (y.rows(), y.cols()),
+        (gradient.rows(), gradient.cols()),
+        "a gradient of the same shape"
+    );
     assert_eq!(y.rows(), lengths.len(), "a length a row");
     let stride = gradient.stride();
     let rows = gradient.padded_mut().par_chunks_mut(stride).zip(lengths).enumerate();
@@ -85,10 +90,12 @@ mod tests {
             forward(y.view_mut(), &mut lengths);
             backward(y.view(), &lengths, gradient.view_mut());
             for i in 0..130 {
-                let wide = |row: &[f32]| -> Vec<f64> { row.iter().map(|&x| f64::from(x)).collect() };
+                let wide =
+                    |row: &[f32]| -> Vec<f64> { row.iter().map(|&x| f64::from(x)).collect() };
                 let (x, g) = (wide(x.row(i)), wide(g.row(i)));
                 let size = x.iter().map(|x| x * x).sum::<f64>().sqrt();
-                let value = |x: &[f64]| normalised(x).iter().zip(&g).map(|(y, g)| y * g).sum::<f64>();
+                let value =
+                    |x: &[f64]| normalised(x).iter().zip(&g).map(|(y, g)| y * g).sum::<f64>();
                 for k in 0..cols {
                     assert!((f64::from(y.row(i)[k]) - normalised(&x)[k]).abs() < 1e-6);
                     let h = 1e-5 * size;

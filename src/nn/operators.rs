@@ -1,5 +1,5 @@
-//! The graph as a layer sees it: the operator of each relation in both directions, blocks of rows, and rigorous bounds.
-//! Made once for a dataset; it holds no state and no parameter.
+//! The graph as a layer sees it: the operator of each relation in both directions, blocks of rows,
+//! and rigorous bounds. Made once for a dataset; it holds no state and no parameter.
 //!
 //! | symbol | meaning |
 //! | --- | --- |
@@ -39,7 +39,8 @@ impl<'g> Operators<'g> {
     /// The same for adjacencies in memory: A_r^T and A_r of every relation.
     ///
     /// # Panics
-    /// Where there is no relation, or the two sides differ in their number of relations, nodes or entries.
+    /// Where there is no relation, or the two sides differ in their number of relations, nodes or
+    /// entries.
     pub fn new(incoming: Vec<AdjacencyRef<'g>>, outgoing: Vec<AdjacencyRef<'g>>) -> Self {
         let spectral = match (&incoming[..], &outgoing[..]) {
             ([a], [b]) => Some(SpectralBound::of(a, Some(b), &SpectralParams::default())),
@@ -81,15 +82,20 @@ impl<'g> Operators<'g> {
         }
     }
 
-    /// The operators of some of the dataset's graphs; refused where an edge of theirs leaves its graph.
+    /// The operators of some of the dataset's graphs; refused where an edge of theirs leaves its
+    /// graph.
     ///
     /// # Panics
     /// Where these are themselves those of a selection.
-    pub fn select<'a>(&'a self, selection: &'a Selection) -> Result<SelectedOperators<'a>, AdjacencyError> {
+    pub fn select<'a>(
+        &'a self,
+        selection: &'a Selection,
+    ) -> Result<SelectedOperators<'a>, AdjacencyError> {
         SelectedOperators::new(self, selection)
     }
 
-    /// rho of every relation and graph, each graph for itself; graph `g` has the nodes `first_node[g]..first_node[g + 1]`.
+    /// rho of every relation and graph, each graph for itself; graph `g` has the nodes
+    /// `first_node[g]..first_node[g + 1]`.
     ///
     /// # Panics
     /// Where these are the operators of a selection.
@@ -145,7 +151,8 @@ impl<'g> Operators<'g> {
         self.spectral.as_ref()
     }
 
-    /// The radius of the L1 balls for the rows of W_r, `kappa / rho_r`, rounded down; infinite where rho is 0.
+    /// The radius of the L1 balls for the rows of W_r, `kappa / rho_r`, rounded down; infinite
+    /// where rho is 0.
     pub fn weight_radius(&self, relation: usize, kappa: f64) -> f64 {
         let rho = self.radii[relation];
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }

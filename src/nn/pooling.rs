@@ -1,11 +1,13 @@
 //! Rows of each graph to one row: their sum, mean or maximum, forward and backward.
 //! It knows where a graph's rows begin and end, nothing of its edges.
 //!
-//! Graph g has the rows `offsets[g] .. offsets[g + 1]` of a compact matrix. A graph without rows gives zeros. The maximum of a
-//! column is taken from the first row that has it, and its gradient goes there alone. NaN in, NaN out.
+//! Graph g has the rows `offsets[g] .. offsets[g + 1]` of a compact matrix. A graph without rows
+//! gives zeros. The maximum of a column is taken from the first row that has it, and its gradient
+//! goes there alone. NaN in, NaN out.
 //!
-//! Graphs are cut into parts that depend on the offsets alone, and each graph's sum is one thread's, in f64 and in the order of
-//! its rows: the same bits for any number of threads. A batch of one graph is therefore the work of one thread.
+//! Graphs are cut into parts that depend on the offsets alone, and each graph's sum is one
+//! thread's, in f64 and in the order of its rows: the same bits for any number of threads. A batch
+//! of one graph is therefore the work of one thread.
 
 use std::ops::Range;
 
@@ -70,7 +72,8 @@ impl Pooling {
         blocks.run((pooled, &mut memory.rows[..]), split, work, |(), ()| ());
     }
 
-    /// From the gradient by the pooled rows that by the rows, which it replaces; after [`Pooling::forward`] of the same rows.
+    /// From the gradient by the pooled rows that by the rows, which it replaces; after
+    /// [`Pooling::forward`] of the same rows.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -123,7 +126,11 @@ impl Pooling {
 /// Graphs and columns.
 fn check(offsets: &[u64], x: MatrixRef<'_>, pooled: MatrixRef<'_>) -> (usize, usize) {
     assert_eq!(offsets.len(), pooled.rows() + 1, "an offset a graph and one more");
-    assert_eq!((offsets[0], offsets[pooled.rows()]), (0, x.rows() as u64), "offsets that cover the rows");
+    assert_eq!(
+        (offsets[0], offsets[pooled.rows()]),
+        (0, x.rows() as u64),
+        "offsets that cover the rows"
+    );
     assert_eq!(x.cols(), pooled.cols(), "as wide before as after");
     (pooled.rows(), x.cols())
 }
@@ -214,7 +221,8 @@ mod tests {
             let offsets = offsets(random, graphs);
             let rows = offsets[graphs] as usize;
             let (x, by_pooled) = (random.matrix(rows, cols), random.matrix(graphs, cols));
-            let wide: Rows = (0..rows).map(|i| x.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
+            let wide: Rows =
+                (0..rows).map(|i| x.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
             for pooling in ALL {
                 let [pooled, by_x] = pass(pooling, &offsets, &x, &by_pooled);
                 let what = format!("{pooling:?} {graphs} {cols}");
@@ -263,7 +271,8 @@ mod tests {
         for pooling in ALL {
             let run = |threads| {
                 let pass = || pass(pooling, &offsets, &x, &by_pooled);
-                let bits = |m: &Matrix| m.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let bits =
+                    |m: &Matrix| m.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 with_threads(threads, pass).map(|matrix| bits(&matrix))
             };
             let one = run(1);

@@ -10,7 +10,12 @@ use crate::parallel::RowBlocks;
 ///
 /// # Panics
 /// Where shapes do not fit, or there is no operator.
-pub fn mean(blocks: &RowBlocks, adjacency: &[AdjacencyRef<'_>], from: MatrixRef<'_>, mut to: MatrixMut<'_>) {
+pub fn mean(
+    blocks: &RowBlocks,
+    adjacency: &[AdjacencyRef<'_>],
+    from: MatrixRef<'_>,
+    mut to: MatrixMut<'_>,
+) {
     gradient::adjacency_times(blocks, adjacency[0], from, to.reborrow());
     if adjacency.len() == 1 {
         return;

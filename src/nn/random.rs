@@ -1,9 +1,10 @@
-//! Random numbers by place: a number is a function of seed, stream, row and column, and of nothing else.
-//! There is no state to carry along, none to save in a checkpoint, and no order of threads to fix.
+//! Random numbers by place: a number is a function of seed, stream, row and column, and of nothing
+//! else. There is no state to carry along, none to save in a checkpoint, and no order of threads to
+//! fix.
 //!
-//! A stream is a name (`dropout`, `layer0.W`), narrowed by numbers where needed (the epoch). Keys and numbers come from
-//! the finaliser of SplitMix64 (Steele, Lea, Flood 2014): the numbers of a row are the SplitMix64 sequence that starts at the
-//! row's key.
+//! A stream is a name (`dropout`, `layer0.W`), narrowed by numbers where needed (the epoch). Keys
+//! and numbers come from the finaliser of SplitMix64 (Steele, Lea, Flood 2014): the numbers of a
+//! row are the SplitMix64 sequence that starts at the row's key.
 
 use rayon::prelude::*;
 
@@ -126,10 +127,17 @@ mod tests {
         let count = (rows * cols) as f64;
         let at = |i: usize, k: usize| f64::from(matrix.row(i % rows)[k % cols]);
         let mean = |f: &dyn Fn(usize, usize) -> f64| {
-            (0..rows).flat_map(|i| (0..cols).map(move |k| (i, k))).map(|(i, k)| f(i, k)).sum::<f64>() / count
+            (0..rows)
+                .flat_map(|i| (0..cols).map(move |k| (i, k)))
+                .map(|(i, k)| f(i, k))
+                .sum::<f64>()
+                / count
         };
         let close = |found: f64, expected: f64, deviation: f64| {
-            assert!((found - expected).abs() < 4.5 * deviation / count.sqrt(), "{found} {expected}");
+            assert!(
+                (found - expected).abs() < 4.5 * deviation / count.sqrt(),
+                "{found} {expected}"
+            );
         };
         close(mean(&|i, k| at(i, k)), 0.0, 1.155);
         close(mean(&|i, k| at(i, k).powi(2)), 4.0 / 3.0, 1.193);

@@ -1,5 +1,6 @@
-//! The read-out: rows of the state to logits, linear or through hidden layers, forward and backward.
-//! It reads compact rows and matrices of parameters; whose they are, and how they move, is for others.
+//! The read-out: rows of the state to logits, linear or through hidden layers, forward and
+//! backward. It reads compact rows and matrices of parameters; whose they are, and how they move,
+//! is for others.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -7,10 +8,11 @@
 //! | Theta, bias | c x m, 1 x c | the linear read-out, Y = H Theta^T + bias |
 //! | Y | k x c | logits |
 //!
-//! Without any map (a stack whose last layer is as wide as there are outputs), Y = H.
-//! With hidden widths h_1 .. h_L: H_0 = H, H_l = relu(H_{l-1} V_l^T + v_l), Y = H_L V_{L+1}^T + v_{L+1}.
-//! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there are hidden
-//! layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those of `kernels::gradient`: the same bits for any number of threads.
+//! Without any map (a stack whose last layer is as wide as there are outputs), Y = H. With hidden
+//! widths h_1 .. h_L: H_0 = H, H_l = relu(H_{l-1} V_l^T + v_l), Y = H_L V_{L+1}^T + v_{L+1}.
+//! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there
+//! are hidden layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those
+//! of `kernels::gradient`: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
@@ -40,7 +42,8 @@ pub struct Slot {
     pub is_bias: bool,
 }
 
-/// Hidden layers of a pass, kept from forward to backward; of so many rows, for one set of nodes. Empty if linear.
+/// Hidden layers of a pass, kept from forward to backward; of so many rows, for one set of nodes.
+/// Empty if linear.
 #[derive(Clone, Debug)]
 pub struct ReadoutMemory {
     rows: usize,
@@ -70,7 +73,11 @@ impl Readout {
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         for (layer, widths) in self.widths.windows(2).enumerate() {
-            let part = if layer + 1 == self.layers() { "head".into() } else { format!("head.hidden{layer}") };
+            let part = if layer + 1 == self.layers() {
+                "head".into()
+            } else {
+                format!("head.hidden{layer}")
+            };
             let (weight, bias) = (format!("{part}.Theta"), format!("{part}.bias"));
             slots.push(Slot { name: weight, shape: (widths[1], widths[0]), is_bias: false });
             if self.has_bias {
@@ -80,11 +87,14 @@ impl Readout {
         slots
     }
 
-    /// First values, in the order of the slots: weights uniform within 1 / sqrt(columns), biases zero.
+    /// First values, in the order of the slots: weights uniform within 1 / sqrt(columns), biases
+    /// zero.
     pub fn initial(&self, seed: u64) -> Vec<Matrix> {
         let value = |slot: &Slot| match slot.shape {
             (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt()),
+            (rows, cols) => {
+                random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt())
+            }
         };
         self.slots().iter().map(value).collect()
     }
@@ -128,15 +138,17 @@ impl Readout {
                     linear::forward(weight, bias, from, hidden.view_mut());
                     let mut hidden = hidden.view_mut();
                     let chunks = hidden.padded_mut().par_chunks_mut(CHUNK);
-                    chunks.for_each(|chunk| chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x)));
+                    chunks.for_each(|chunk| {
+                        chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x))
+                    });
                 }
                 None => linear::forward(weight, bias, from, logits.reborrow()),
             }
         }
     }
 
-    /// From dL/dY the gradients of H and of the parameters, in the order of the slots; after [`Readout::forward`] of the
-    /// same rows. Both are replaced, not added to.
+    /// From dL/dY the gradients of H and of the parameters, in the order of the slots; after
+    /// [`Readout::forward`] of the same rows. Both are replaced, not added to.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -180,8 +192,16 @@ impl Readout {
     }
 
     /// Weight and bias of a layer.
-    fn layer<'a>(&self, values: &[MatrixRef<'a>], layer: usize) -> (MatrixRef<'a>, Option<MatrixRef<'a>>) {
-        if self.has_bias { (values[2 * layer], Some(values[2 * layer + 1])) } else { (values[layer], None) }
+    fn layer<'a>(
+        &self,
+        values: &[MatrixRef<'a>],
+        layer: usize,
+    ) -> (MatrixRef<'a>, Option<MatrixRef<'a>>) {
+        if self.has_bias {
+            (values[2 * layer], Some(values[2 * layer + 1]))
+        } else {
+            (values[layer], None)
+        }
     }
 
     fn check(&self, values: &[MatrixRef<'_>], h: MatrixRef<'_>, memory: &ReadoutMemory) {
@@ -194,7 +214,11 @@ impl Readout {
 }
 
 fn replace(to: &mut MatrixMut<'_>, from: MatrixRef<'_>) {
-    assert_eq!((to.rows(), to.cols()), (from.rows(), from.cols()), "a gradient of the parameter's shape");
+    assert_eq!(
+        (to.rows(), to.cols()),
+        (from.rows(), from.cols()),
+        "a gradient of the parameter's shape"
+    );
     to.padded_mut().copy_from_slice(from.padded());
 }
 
@@ -237,10 +261,18 @@ mod tests {
         let nan = |rows, cols| Matrix::from_fn(rows, cols, |_, _| f32::NAN);
         let mut logits = nan(h.rows(), readout.outputs());
         readout.forward(&views, h.view(), &mut memory, logits.view_mut());
-        let mut gradients: Vec<_> = values.iter().map(|value| nan(value.rows(), value.cols())).collect();
+        let mut gradients: Vec<_> =
+            values.iter().map(|value| nan(value.rows(), value.cols())).collect();
         let mut by_h = nan(h.rows(), h.cols());
         let mut slots: Vec<_> = gradients.iter_mut().map(Matrix::view_mut).collect();
-        readout.backward(&views, h.view(), &mut memory, by_logits.view(), &mut slots, by_h.view_mut());
+        readout.backward(
+            &views,
+            h.view(),
+            &mut memory,
+            by_logits.view(),
+            &mut slots,
+            by_h.view_mut(),
+        );
         Pass { logits, gradients, by_h }
     }
 
@@ -259,7 +291,8 @@ mod tests {
                 let what = format!("{m} {hidden:?} {c} {has_bias}");
                 let mut rows: Vec<Rows> = values.iter().map(wide).collect();
                 rows.push(wide(&h));
-                let split = |rows: &[Rows]| naive(&readout, &rows[..rows.len() - 1], &rows[rows.len() - 1]);
+                let split =
+                    |rows: &[Rows]| naive(&readout, &rows[..rows.len() - 1], &rows[rows.len() - 1]);
                 naive::assert_close(found.logits.view(), &split(&rows), &what);
                 let g = wide(&by_logits);
                 let value = |rows: &[Rows]| -> f64 {
@@ -279,7 +312,11 @@ mod tests {
                             differences[i][k] = (moved(1e-6) - moved(-1e-6)) / 2e-6;
                         }
                     }
-                    naive::assert_close(gradient.view(), &differences, &format!("{what}: slot {at}"));
+                    naive::assert_close(
+                        gradient.view(),
+                        &differences,
+                        &format!("{what}: slot {at}"),
+                    );
                 }
             }
         }
@@ -291,7 +328,8 @@ mod tests {
         let (h, by_logits) = (Random(1).matrix(4000, 24), Random(2).matrix(4000, 7));
         let run = |threads| {
             with_threads(threads, || {
-                let Pass { logits, gradients, by_h } = pass(&readout, &readout.initial(3), &h, &by_logits);
+                let Pass { logits, gradients, by_h } =
+                    pass(&readout, &readout.initial(3), &h, &by_logits);
                 let all = gradients.iter().chain([&logits, &by_h]);
                 all.flat_map(|m| m.view().padded()).map(|x| x.to_bits()).collect::<Vec<_>>()
             })
@@ -302,11 +340,15 @@ mod tests {
 
     #[test]
     fn names_and_first_values() {
-        let names = |readout: &Readout| readout.slots().into_iter().map(|s| s.name).collect::<Vec<_>>();
+        let names =
+            |readout: &Readout| readout.slots().into_iter().map(|s| s.name).collect::<Vec<_>>();
         assert_eq!(names(&Readout::new(4, &[], 3, true)), ["head.Theta", "head.bias"]);
         assert_eq!(names(&Readout::new(4, &[], 3, false)), ["head.Theta"]);
         let deep = Readout::new(4, &[9], 3, true);
-        assert_eq!(names(&deep), ["head.hidden0.Theta", "head.hidden0.bias", "head.Theta", "head.bias"]);
+        assert_eq!(
+            names(&deep),
+            ["head.hidden0.Theta", "head.hidden0.bias", "head.Theta", "head.bias"]
+        );
         let shapes: Vec<_> = deep.slots().iter().map(|slot| slot.shape).collect();
         assert_eq!(shapes, [(9, 4), (1, 9), (3, 9), (1, 3)]);
         let values = deep.initial(0);

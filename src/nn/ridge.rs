@@ -1,15 +1,16 @@
-//! Ridge regression: the linear read-out that fits rows to labels best, in closed form.
-//! It fits Theta and a bias to rows that are given; where rows come from, and that they stay, is for others.
+//! Ridge regression: the linear read-out that fits rows to labels best, in closed form. It fits
+//! Theta and a bias to rows that are given; where rows come from, and that they stay, is for
+//! others.
 //!
 //! ```text
 //! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2,      y = 1 for a label and -1 for others
 //! Theta^T = (H^T H / k + penalty I)^-1 H^T Y / k,    H and Y less their means where there is a bias
 //! ```
 //!
-//! Sums and factorisation are in f64. The penalty, where it is not given, is the one of a fixed grid with the least generalised
-//! cross-validation, `|residual|^2 / (k - trace)^2`, trace that of the map from labels to fitted values, among those that leave
-//! some degrees of freedom.
-//! Every sum has one fixed order: the same bits on any number of threads.
+//! Sums and factorisation are in f64. The penalty, where it is not given, is the one of a fixed
+//! grid with the least generalised cross-validation, `|residual|^2 / (k - trace)^2`, trace that of
+//! the map from labels to fitted values, among those that leave some degrees of freedom. Every sum
+//! has one fixed order: the same bits on any number of threads.
 
 use rayon::prelude::*;
 
@@ -121,7 +122,8 @@ impl Ridge {
         let unit = if mean_square > 0.0 { mean_square } else { 1.0 };
         // A bias takes one degree of freedom.
         let fixed = if has_bias { 1.0 } else { 0.0 };
-        let penalties = penalty.map_or(GRID.map(|part| part * unit).to_vec(), |penalty| vec![penalty]);
+        let penalties =
+            penalty.map_or(GRID.map(|part| part * unit).to_vec(), |penalty| vec![penalty]);
         let tried = penalties.iter().filter_map(|&penalty| {
             // Too small a penalty for what f64 can tell apart.
             let lower = Cholesky::of(&moments.gram, m, penalty)?;
@@ -129,7 +131,8 @@ impl Ridge {
             let residual = moments.residual(&theta).max(0.0);
             let trace = m as f64 - penalty * lower.inverse_trace() + fixed;
             let left = 1.0 - trace / k;
-            // A fit that goes through nearly every label tells nothing of others: its quotient is one of small differences.
+            // A fit that goes through nearly every label tells nothing of others: its quotient is
+            // one of small differences.
             let score = if left >= LEAST_LEFT { residual / (left * left) } else { f64::INFINITY };
             Some((score, penalty, residual, theta))
         });
@@ -139,7 +142,8 @@ impl Ridge {
         let (_, penalty, loss, theta) = best.unwrap_or_else(zero);
         let bias = has_bias.then(|| {
             Matrix::from_fn(1, self.outputs, |_, c| {
-                let mapped: f64 = (0..m).map(|j| self.rows[j] / k * theta[j * self.outputs + c]).sum();
+                let mapped: f64 =
+                    (0..m).map(|j| self.rows[j] / k * theta[j * self.outputs + c]).sum();
                 (self.labels[c] / k - mapped) as f32
             })
         });
@@ -151,8 +155,10 @@ impl Ridge {
     fn moments(&self, is_centred: bool) -> Moments {
         let (m, c, k) = (self.width, self.outputs, self.count as f64);
         let mean = |sum: f64| if is_centred { sum / k } else { 0.0 };
-        let (rows, labels): (Vec<f64>, Vec<f64>) =
-            (self.rows.iter().map(|&x| mean(x)).collect(), self.labels.iter().map(|&y| mean(y)).collect());
+        let (rows, labels): (Vec<f64>, Vec<f64>) = (
+            self.rows.iter().map(|&x| mean(x)).collect(),
+            self.labels.iter().map(|&y| mean(y)).collect(),
+        );
         let about = |sums: &[f64], left: &[f64], right: &[f64]| -> Vec<f64> {
             let at = |i: usize| left[i / right.len()] * right[i % right.len()];
             sums.iter().enumerate().map(|(i, sum)| sum / k - at(i)).collect()
@@ -164,7 +170,13 @@ impl Ridge {
             (0..i).for_each(|j| gram[i * m + j] = gram[j * m + i]);
         }
         let squares = self.squares / k - labels.iter().map(|y| y * y).sum::<f64>();
-        Moments { gram, by_labels: about(&self.by_labels, &rows, &labels), squares, width: m, outputs: c }
+        Moments {
+            gram,
+            by_labels: about(&self.by_labels, &rows, &labels),
+            squares,
+            width: m,
+            outputs: c,
+        }
     }
 }
 
@@ -289,7 +301,8 @@ mod tests {
                 ridge.add(some.view(), &ids[part], Targets::Classes(&classes));
             }
             let fitted = ridge.fit(Some(penalty), has_bias);
-            let bias = |c: usize| fitted.bias.as_ref().map_or(0.0, |bias| f64::from(bias.row(0)[c]));
+            let bias =
+                |c: usize| fitted.bias.as_ref().map_or(0.0, |bias| f64::from(bias.row(0)[c]));
             // The gradient of the loss by Theta and by the bias is zero.
             let mut loss = 0.0;
             for c in 0..3 {
@@ -300,7 +313,10 @@ mod tests {
                     let y = if class as usize == c { 1.0 } else { -1.0 };
                     let mapped = fitted.theta.row(c).iter().zip(h.row(i));
                     let error = mapped.map(|(t, x)| f64::from(t * x)).sum::<f64>() + bias(c) - y;
-                    by_theta.iter_mut().zip(h.row(i)).for_each(|(g, &x)| *g += error * f64::from(x));
+                    by_theta
+                        .iter_mut()
+                        .zip(h.row(i))
+                        .for_each(|(g, &x)| *g += error * f64::from(x));
                     by_bias += error;
                     loss += error * error / 60.0;
                 }

@@ -1,8 +1,9 @@
 //! Chosen rows of a large matrix to a compact one, and back.
 //! It moves rows; it computes nothing.
 //!
-//! Compact matrices are k x m, row r belonging to node `nodes[r]`; large ones n x m. Nodes are distinct; where they rise, as
-//! those of a split do, rows are written in parallel, else one after the other.
+//! Compact matrices are k x m, row r belonging to node `nodes[r]`; large ones n x m. Nodes are
+//! distinct; where they rise, as those of a split do, rows are written in parallel, else one after
+//! the other.
 
 use rayon::prelude::*;
 
@@ -44,7 +45,8 @@ pub fn scatter_rows(compact: MatrixRef<'_>, nodes: &[u32], x: MatrixMut<'_>) {
     write(nodes, x, &|r, row| row.copy_from_slice(compact.padded_row(r)));
 }
 
-/// The rows of these nodes become zero: what [`scatter_rows`] wrote, before other nodes' rows are written.
+/// The rows of these nodes become zero: what [`scatter_rows`] wrote, before other nodes' rows are
+/// written.
 ///
 /// # Panics
 /// Where a node is none of x.
@@ -104,7 +106,8 @@ mod tests {
                     assert_eq!(compact.row(r), x.row(node as usize));
                     assert_eq!(back.row(node as usize), x.row(node as usize));
                 }
-                let filled = (0..5000).filter(|&i| back.row(i).iter().any(|&entry| entry != 0.0)).count();
+                let filled =
+                    (0..5000).filter(|&i| back.row(i).iter().any(|&entry| entry != 0.0)).count();
                 assert!(filled <= nodes.len());
                 clear_rows(nodes, back.view_mut());
                 assert!(back.view().padded().iter().all(|&entry| entry == 0.0));

@@ -1,5 +1,6 @@
-//! The operators of some graphs of a dataset, over its own arrays: what a step on a batch of graphs works with.
-//! It owns offsets; entries, values and scales stay where they are, and bounds come from the caller.
+//! The operators of some graphs of a dataset, over its own arrays: what a step on a batch of graphs
+//! works with. It owns offsets; entries, values and scales stay where they are, and bounds come
+//! from the caller.
 
 use super::{Input, Operators};
 use crate::kernels::{AdjacencyError, AdjacencyRef, Selected, Selection};
@@ -12,15 +13,18 @@ pub struct SelectedOperators<'g> {
 }
 
 impl<'g> SelectedOperators<'g> {
-    pub(super) fn new(of: &'g Operators<'g>, selection: &'g Selection) -> Result<Self, AdjacencyError> {
+    pub(super) fn new(
+        of: &'g Operators<'g>,
+        selection: &'g Selection,
+    ) -> Result<Self, AdjacencyError> {
         let select = |side: &'g [AdjacencyRef<'g>]| {
             side.iter().map(|relation| relation.select(selection)).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self { incoming: select(of.incoming())?, outgoing: select(of.outgoing())? })
     }
 
-    /// The operators, with a bound for each relation: the largest of the graphs' ([`Operators::graph_radii`]), or one
-    /// over more graphs.
+    /// The operators, with a bound for each relation: the largest of the graphs'
+    /// ([`Operators::graph_radii`]), or one over more graphs.
     ///
     /// # Panics
     /// Where there is not a bound a relation.
@@ -30,8 +34,8 @@ impl<'g> SelectedOperators<'g> {
     }
 }
 
-/// Calls `work` with the operators and the input map of some graphs, bounded by the largest of their `radii` (by relation and graph);
-/// refused where an edge leaves its graph.
+/// Calls `work` with the operators and the input map of some graphs, bounded by the largest of
+/// their `radii` (by relation and graph); refused where an edge leaves its graph.
 ///
 /// # Panics
 /// Where a graph is none of `first_node`, or features are learned.

@@ -1,13 +1,16 @@
-//! SSE (Dai et al. 2018): the steady state of h = W1 phi(W2 P h + B), approached by damped steps, and back through a few.
-//! The input map makes B (own and gathered features, W_u and W_u' of the paper) and the read-out reads h.
+//! SSE (Dai et al. 2018): the steady state of h = W1 phi(W2 P h + B), approached by damped steps,
+//! and back through a few. The input map makes B (own and gathered features, W_u and W_u' of the
+//! paper) and the read-out reads h.
 //!
 //! ```text
 //! z_t = phi(P h_{t-1} W2^T + B)      h_t = (1 - a) h_{t-1} + a z_t W1^T      P: the mean of the relations' A^T
 //! ```
-//! As published, the state is kept from pass to pass: a pass makes T steps from where the last one ended, and the gradient
-//! goes through these T steps and no further. A pass that starts from zero (the first one, batches of graphs, predictions) goes on
-//! until the steps stand still, by the solver's tolerance and at most its sweeps. Nothing bounds W1 and W2: no steady state is certain.
-//! A state that outgrows `MOST` is given up: the pass ends with T steps from zero and is told as one that did not converge.
+//! As published, the state is kept from pass to pass: a pass makes T steps from where the last one
+//! ended, and the gradient goes through these T steps and no further. A pass that starts from zero
+//! (the first one, batches of graphs, predictions) goes on until the steps stand still, by the
+//! solver's tolerance and at most its sweeps. Nothing bounds W1 and W2: no steady state is certain.
+//! A state that outgrows `MOST` is given up: the pass ends with T steps from zero and is told as
+//! one that did not converge.
 //!
 //! Backward, from g_T = R:
 //!
@@ -52,7 +55,9 @@ impl Steady {
     /// W1 and W2.
     pub fn slots(&self, layer: usize) -> Vec<Slot> {
         let shape = (self.width, self.width);
-        ["W1", "W2"].map(|name| Slot { name: format!("layer{layer}.{name}"), shape, is_bias: false }).into()
+        ["W1", "W2"]
+            .map(|name| Slot { name: format!("layer{layer}.{name}"), shape, is_bias: false })
+            .into()
     }
 
     /// Uniform within 1 / sqrt(m).
@@ -79,7 +84,8 @@ impl<'g> SteadyOnGraph<'g> {
         Self { operators, shape, is_warm: false, path: VecDeque::new() }
     }
 
-    /// One step of the state; how far it would have gone undamped, relative to the state. None where it outgrew all bounds.
+    /// One step of the state; how far it would have gone undamped, relative to the state. None
+    /// where it outgrew all bounds.
     fn step(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory) -> Option<f64> {
         let Memory { input, state, right, spare, .. } = memory;
         let (nodes, width, damping) = (state.rows(), state.cols(), self.shape.damping as f32);
@@ -89,7 +95,12 @@ impl<'g> SteadyOnGraph<'g> {
         };
         elementwise::copy(state.view(), before.view_mut());
         let operators = self.operators;
-        propagate::mean(operators.incoming_blocks(), operators.incoming(), before.view(), spare.view_mut());
+        propagate::mean(
+            operators.incoming_blocks(),
+            operators.incoming(),
+            before.view(),
+            spare.view_mut(),
+        );
         linear::forward(values[1], None, spare.view(), z.view_mut());
         elementwise::add_and_activate(self.shape.activation, input.view(), z.view_mut());
         linear::forward(values[0], None, z.view(), spare.view_mut());
@@ -104,7 +115,8 @@ impl<'g> SteadyOnGraph<'g> {
             }
             (moved, size)
         };
-        let (moved, size) = chunks.map(largest).reduce(|| (0.0, 0.0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        let (moved, size) =
+            chunks.map(largest).reduce(|| (0.0, 0.0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
         if right.rows() == nodes {
             self.path.push_back([before, z]);
         }
@@ -116,9 +128,12 @@ impl Map for SteadyOnGraph<'_> {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, params, .. } = *given;
         let start = Instant::now();
-        let most = if self.is_warm { self.shape.steps } else { params.max_sweeps.max(self.shape.steps) };
+        let most =
+            if self.is_warm { self.shape.steps } else { params.max_sweeps.max(self.shape.steps) };
         let (mut sweeps, mut residual, mut is_lost) = (0, f64::INFINITY, false);
-        while sweeps < most && (self.is_warm || sweeps < self.shape.steps || residual > params.tolerance) {
+        while sweeps < most
+            && (self.is_warm || sweeps < self.shape.steps || residual > params.tolerance)
+        {
             sweeps += 1;
             let Some(found) = self.step(values, memory) else {
                 is_lost = true;
@@ -159,7 +174,12 @@ impl Map for SteadyOnGraph<'_> {
         })
     }
 
-    fn backward(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory, gradients: &mut [MatrixMut<'_>]) {
+    fn backward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    ) {
         let Memory { right, adjoint, spare, .. } = memory;
         let (nodes, width, damping) = (right.rows(), right.cols(), self.shape.damping as f32);
         let [mut g, mut q] = [0, 1].map(|_| Matrix::zeros(nodes, width));
@@ -179,10 +199,18 @@ impl Map for SteadyOnGraph<'_> {
                 before.view(),
                 spare.view_mut(),
             );
-            elementwise::add(gradient::input(q.view(), spare.view()).view(), gradients[1].reborrow());
+            elementwise::add(
+                gradient::input(q.view(), spare.view()).view(),
+                gradients[1].reborrow(),
+            );
             elementwise::add(q.view(), adjoint.view_mut());
             linear::backward(values[1], q.view(), spare.view_mut());
-            propagate::mean(operators.outgoing_blocks(), operators.outgoing(), spare.view(), q.view_mut());
+            propagate::mean(
+                operators.outgoing_blocks(),
+                operators.outgoing(),
+                spare.view(),
+                q.view_mut(),
+            );
             elementwise::mix(1.0 - damping, 1.0, q.view(), g.view_mut());
         }
     }

@@ -1,9 +1,11 @@
-//! Features made of a graph's shape alone: how the degrees around a node are spread, hop by hop.
-//! A baseline for graphs without features, in the place of embeddings by structural roles; nothing is learned here.
+//! Features made of a graph's shape alone: how the degrees around a node are spread, hop by hop. A
+//! baseline for graphs without features, in the place of embeddings by structural roles; nothing is
+//! learned here.
 //!
-//! Of every relation, and of each direction where the two differ: hop 0 tells the class of a node's degree (0, 1, 2, 3 to 4, 5 to 8,
-//! ..., a column each, one of them 1); hop h is the mean of hop h - 1 over the neighbours, zero without any. Loops that
-//! only a renormalisation added count like edges; weights do not. Two nodes with the same surroundings have the same row.
+//! Of every relation, and of each direction where the two differ: hop 0 tells the class of a node's
+//! degree (0, 1, 2, 3 to 4, 5 to 8, ..., a column each, one of them 1); hop h is the mean of hop h
+//! - 1 over the neighbours, zero without any. Loops that only a renormalisation added count like
+//! edges; weights do not. Two nodes with the same surroundings have the same row.
 
 use rayon::prelude::*;
 
@@ -54,7 +56,8 @@ fn degrees(adjacency: &AdjacencyRef<'_>) -> Matrix {
     let mut classes = Matrix::zeros(adjacency.rows(), CLASSES);
     for row in 0..adjacency.rows() {
         let degree = adjacency.range(row).len();
-        let class = if degree == 0 { 0 } else { 1 + degree.next_power_of_two().trailing_zeros() as usize };
+        let class =
+            if degree == 0 { 0 } else { 1 + degree.next_power_of_two().trailing_zeros() as usize };
         classes.row_mut(row)[class.min(CLASSES - 1)] = 1.0;
     }
     classes
@@ -125,6 +128,9 @@ mod tests {
         // No edge comes in to 0, two leave it; where they lead, none does.
         let ones: Vec<usize> = (0..one.cols()).filter(|&k| one.row(0)[k] == 1.0).collect();
         assert_eq!(ones, [0, 2 * CLASSES + 2, 3 * CLASSES]);
-        assert_eq!(one.view().padded(), with_threads(4, || features(&operators, 1)).view().padded());
+        assert_eq!(
+            one.view().padded(),
+            with_threads(4, || features(&operators, 1)).view().padded()
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Gradients scaled down where they are too long.
 //! It measures and scales; a gradient that is not finite is an error, which no scaling would mend.
 //!
-//! Lengths are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a tree that depends on
-//! the shapes alone: the same bits for any number of threads.
+//! Lengths are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along
+//! a tree that depends on the shapes alone: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
@@ -35,14 +35,16 @@ pub struct GradientError {
 }
 
 impl Clip {
-    /// Scales the gradients in place where they are longer than allowed; returns the length of all of them before that.
+    /// Scales the gradients in place where they are longer than allowed; returns the length of all
+    /// of them before that.
     ///
     /// Where an entry is NaN or infinite nothing is changed.
     pub fn apply(self, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
         let mut squares = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
             let sum = sum_of_squares(parameter.gradient.view().padded());
-            // Squares of floats are far below the largest f64: only an entry that is not finite gives such a sum.
+            // Squares of floats are far below the largest f64: only an entry that is not finite
+            // gives such a sum.
             if !sum.is_finite() {
                 return Err(not_finite(parameter));
             }
@@ -56,7 +58,9 @@ impl Clip {
                     shorten(parameter, squares.sqrt(), longest);
                 }
             }
-            Self::Global(longest) => parameters.iter_mut().for_each(|p| shorten(p, length, longest)),
+            Self::Global(longest) => {
+                parameters.iter_mut().for_each(|p| shorten(p, length, longest))
+            }
         }
         Ok(length)
     }
@@ -142,7 +146,10 @@ mod tests {
             parameters[1].gradient.row_mut(2)[0] = found;
             let error = Clip::Global(1.0).apply(&mut parameters).unwrap_err();
             let place = format!("gradient of long: not finite (found {found} in row 2)");
-            assert_eq!(error.to_string(), format!("{place}; lower the learning rate or clip gradients"));
+            assert_eq!(
+                error.to_string(),
+                format!("{place}; lower the learning rate or clip gradients")
+            );
             assert_eq!(parameters[1].gradient.row(0), [2.0]);
         }
         let mut huge = [Parameter::new("huge", Matrix::zeros(1, 2), true)];
@@ -154,7 +161,8 @@ mod tests {
     #[test]
     fn the_same_bits_on_any_number_of_threads() {
         let gradient = Random(3).matrix(3000, 40);
-        let sum = |threads| with_threads(threads, || sum_of_squares(gradient.view().padded()).to_bits());
+        let sum =
+            |threads| with_threads(threads, || sum_of_squares(gradient.view().padded()).to_bits());
         assert_eq!(sum(1), sum(2));
         assert_eq!(sum(1), sum(4));
         let rows = (0..3000).flat_map(|row| gradient.row(row));

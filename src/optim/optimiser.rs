@@ -1,5 +1,5 @@
-//! Adam and gradient descent with momentum, with weight decay added to the gradient or apart from it.
-//! It moves parameters along their gradients; rates, clipping and projections are for others.
+//! Adam and gradient descent with momentum, with weight decay added to the gradient or apart from
+//! it. It moves parameters along their gradients; rates, clipping and projections are for others.
 //!
 //! ```text
 //! g  = gradient + rate * value                      (L2 decay; nothing is added where decay is decoupled)
@@ -10,8 +10,9 @@
 //! value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
 //! ```
 //!
-//! Cost: one pass over value, gradient and moments, at the speed of memory, nothing allocated. Moments below the normal
-//! floats are set to zero: far from any label gradients fade out, and arithmetic on subnormal numbers is many times slower.
+//! Cost: one pass over value, gradient and moments, at the speed of memory, nothing allocated.
+//! Moments below the normal floats are set to zero: far from any label gradients fade out, and
+//! arithmetic on subnormal numbers is many times slower.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,8 @@ use rayon::prelude::*;
 use super::{CHUNK, Parameter};
 use crate::dense::{Matrix, MatrixRef};
 
-/// Squares of smaller gradients leave the normal floats. Next to any usable epsilon they are nothing.
+/// Squares of smaller gradients leave the normal floats. Next to any usable epsilon they are
+/// nothing.
 const TINY: f32 = 1e-17;
 
 /// How a gradient becomes a step.
@@ -119,8 +121,13 @@ struct Moments {
 }
 
 impl Optimiser {
-    /// An optimiser for these parameters, which it must be given again, in the same order, at every step.
-    pub fn new(method: Method, decay: WeightDecay, parameters: &[Parameter]) -> Result<Self, OptimiserError> {
+    /// An optimiser for these parameters, which it must be given again, in the same order, at every
+    /// step.
+    pub fn new(
+        method: Method,
+        decay: WeightDecay,
+        parameters: &[Parameter],
+    ) -> Result<Self, OptimiserError> {
         check(method, decay)?;
         // Not clones of one: untouched zeros cost nothing until the first step.
         let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
@@ -136,7 +143,11 @@ impl Optimiser {
     /// # Panics
     /// Where the parameters are not those the optimiser was made for.
     pub fn step(&mut self, parameters: &mut [Parameter], learning_rate: f64) {
-        assert_eq!(parameters.len(), self.moments.len(), "the parameters that the optimiser was made for");
+        assert_eq!(
+            parameters.len(),
+            self.moments.len(),
+            "the parameters that the optimiser was made for"
+        );
         self.steps += 1;
         for (parameter, moments) in parameters.iter_mut().zip(&mut self.moments) {
             assert_eq!(parameter.name, moments.parameter, "parameters in the optimiser's order");
@@ -151,7 +162,8 @@ impl Optimiser {
                 keep: if decoupled { (1.0 - learning_rate * rate) as f32 } else { 1.0 },
             };
             let (mut value, gradient) = (parameter.value.view_mut(), parameter.gradient.view());
-            let pairs = value.padded_mut().par_chunks_mut(CHUNK).zip(gradient.padded().par_chunks(CHUNK));
+            let pairs =
+                value.padded_mut().par_chunks_mut(CHUNK).zip(gradient.padded().par_chunks(CHUNK));
             match (self.method, moments.matrices.as_mut_slice()) {
                 (Method::Adam { beta1, beta2, epsilon }, [first, second]) => {
                     let adam = Adam::new(beta1, beta2, epsilon, learning_rate, self.steps);
@@ -168,7 +180,8 @@ impl Optimiser {
                     let mut velocity = velocity.view_mut();
                     let chunks = pairs.zip(velocity.padded_mut().par_chunks_mut(CHUNK));
                     chunks.for_each(|((value, gradient), velocity)| {
-                        for ((value, &g), velocity) in value.iter_mut().zip(gradient).zip(velocity) {
+                        for ((value, &g), velocity) in value.iter_mut().zip(gradient).zip(velocity)
+                        {
                             *velocity = normal(momentum * *velocity + pull.gradient(g, *value));
                             *value = pull.keep * *value - rate * *velocity;
                         }
@@ -202,10 +215,15 @@ impl Optimiser {
         state
     }
 
-    /// Takes over what [`Optimiser::state`] and [`Optimiser::steps`] told; the next step is then the one that would have come.
+    /// Takes over what [`Optimiser::state`] and [`Optimiser::steps`] told; the next step is then
+    /// the one that would have come.
     ///
     /// Nothing is changed on an error.
-    pub fn restore(&mut self, steps: u64, state: Vec<(String, Matrix)>) -> Result<(), RestoreError> {
+    pub fn restore(
+        &mut self,
+        steps: u64,
+        state: Vec<(String, Matrix)>,
+    ) -> Result<(), RestoreError> {
         let expected = self.state();
         for (name, matrix) in &state {
             let Some((_, own)) = expected.iter().find(|(own, _)| own == name) else {
@@ -216,7 +234,9 @@ impl Optimiser {
                 return Err(RestoreError::Shape { name: name.clone(), found, expected });
             }
         }
-        if let Some((name, _)) = expected.iter().find(|(own, _)| state.iter().all(|(name, _)| name != own)) {
+        if let Some((name, _)) =
+            expected.iter().find(|(own, _)| state.iter().all(|(name, _)| name != own))
+        {
             return Err(RestoreError::Missing { name: name.clone() });
         }
         let mut state: HashMap<String, Matrix> = state.into_iter().collect();
@@ -252,13 +272,21 @@ fn check(method: Method, decay: WeightDecay) -> Result<(), OptimiserError> {
             part("beta2", beta2)?;
             // In f32, as the steps are: an epsilon of zero would divide zero by zero.
             if !(epsilon as f32 > 0.0 && epsilon.is_finite()) {
-                return Err(OptimiserError { name: "epsilon", found: epsilon, expected: "more than 0" });
+                return Err(OptimiserError {
+                    name: "epsilon",
+                    found: epsilon,
+                    expected: "more than 0",
+                });
             }
         }
         Method::Sgd { momentum } => part("momentum", momentum)?,
     }
     if !(decay.rate >= 0.0 && decay.rate.is_finite()) {
-        return Err(OptimiserError { name: "weight decay", found: decay.rate, expected: "0 or more" });
+        return Err(OptimiserError {
+            name: "weight decay",
+            found: decay.rate,
+            expected: "0 or more",
+        });
     }
     Ok(())
 }
@@ -311,8 +339,16 @@ impl Adam {
     }
 
     /// A chunk of each; written so that it vectorises.
-    fn step(&self, pull: Pull, value: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
-        for (((value, &g), first), second) in value.iter_mut().zip(gradient).zip(first).zip(second) {
+    fn step(
+        &self,
+        pull: Pull,
+        value: &mut [f32],
+        gradient: &[f32],
+        first: &mut [f32],
+        second: &mut [f32],
+    ) {
+        for (((value, &g), first), second) in value.iter_mut().zip(gradient).zip(first).zip(second)
+        {
             let g = pull.gradient(g, *value);
             let square = if g.abs() < TINY { 0.0 } else { g * g };
             *first = normal(self.beta1 * *first + self.rest1 * g);

@@ -33,6 +33,11 @@ impl Parameter {
 }
 
 /// Values to read and gradients to write at the same time, as the backward of a layer takes them.
-pub fn values_and_gradients(parameters: &mut [Parameter]) -> (Vec<MatrixRef<'_>>, Vec<MatrixMut<'_>>) {
-    parameters.iter_mut().map(|parameter| (parameter.value.view(), parameter.gradient.view_mut())).unzip()
+pub fn values_and_gradients(
+    parameters: &mut [Parameter],
+) -> (Vec<MatrixRef<'_>>, Vec<MatrixMut<'_>>) {
+    parameters
+        .iter_mut()
+        .map(|parameter| (parameter.value.view(), parameter.gradient.view_mut()))
+        .unzip()
 }

@@ -9,7 +9,8 @@ pub enum Decay {
     /// Not at all.
     #[default]
     Constant,
-    /// Along half a cosine from the base rate to `floor` times it, which the epoch after the last would have.
+    /// Along half a cosine from the base rate to `floor` times it, which the epoch after the last
+    /// would have.
     Cosine {
         /// Part of the base rate that is left at the end, 0 to 1.
         floor: f64,
@@ -28,7 +29,8 @@ pub enum Decay {
 pub struct Schedule {
     /// After the warm-up.
     pub decay: Decay,
-    /// Epochs below the base rate: of w such epochs the first has 1/(w + 1) of it, the next 2/(w + 1) and so on.
+    /// Epochs below the base rate: of w such epochs the first has 1/(w + 1) of it, the next 2/(w +
+    /// 1) and so on.
     pub warm_up: usize,
 }
 

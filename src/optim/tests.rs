@@ -7,7 +7,9 @@ use crate::parallel::with_threads;
 
 fn parameters(random: &mut Random) -> Vec<Parameter> {
     let shapes = [("wide", 30, 37, true), ("bias", 1, 5, false), ("narrow", 900, 3, true)];
-    shapes.map(|(name, rows, cols, decays)| Parameter::new(name, random.matrix(rows, cols), decays)).into()
+    shapes
+        .map(|(name, rows, cols, decays)| Parameter::new(name, random.matrix(rows, cols), decays))
+        .into()
 }
 
 fn draw(parameters: &mut [Parameter], random: &mut Random) {
@@ -53,17 +55,25 @@ fn steps_are_those_of_the_formulas() {
             let random = &mut Random(1);
             let mut parameters = parameters(random);
             let entry = |value: &f32| Entry { value: f64::from(*value), first: 0.0, second: 0.0 };
-            let rows = |p: &Parameter| (0..p.value.rows()).flat_map(|i| p.value.row(i).to_vec()).collect();
-            let mut expected: Vec<Vec<Entry>> =
-                parameters.iter().map(rows).map(|rows: Vec<f32>| rows.iter().map(entry).collect()).collect();
+            let rows =
+                |p: &Parameter| (0..p.value.rows()).flat_map(|i| p.value.row(i).to_vec()).collect();
+            let mut expected: Vec<Vec<Entry>> = parameters
+                .iter()
+                .map(rows)
+                .map(|rows: Vec<f32>| rows.iter().map(entry).collect())
+                .collect();
             let mut optimiser = Optimiser::new(method, decay, &parameters).unwrap();
             for t in 1..=5 {
                 draw(&mut parameters, random);
                 let rate = 0.1 / f64::from(t);
                 for (parameter, entries) in parameters.iter().zip(&mut expected) {
-                    let decay =
-                        if parameter.decays { decay } else { WeightDecay { rate: 0.0, decoupled: false } };
-                    let gradients = (0..parameter.value.rows()).flat_map(|i| parameter.gradient.row(i));
+                    let decay = if parameter.decays {
+                        decay
+                    } else {
+                        WeightDecay { rate: 0.0, decoupled: false }
+                    };
+                    let gradients =
+                        (0..parameter.value.rows()).flat_map(|i| parameter.gradient.row(i));
                     for (entry, &g) in entries.iter_mut().zip(gradients) {
                         entry.step(method, decay, f64::from(g), rate, t);
                     }
@@ -102,7 +112,9 @@ fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
                     draw(&mut parameters, random);
                     optimiser.step(&mut parameters, 0.01);
                     if interrupted && step == 2 {
-                        let copy = |(name, _): &(String, _), matrix: &Matrix| (name.clone(), matrix.clone());
+                        let copy = |(name, _): &(String, _), matrix: &Matrix| {
+                            (name.clone(), matrix.clone())
+                        };
                         let state = optimiser.state();
                         let matrices: Vec<Matrix> = state
                             .iter()
@@ -120,7 +132,10 @@ fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
             })
         };
         let whole = run(1, false);
-        assert!(whole == run(2, false) && whole == run(4, true) && whole == run(1, true), "{method:?}");
+        assert!(
+            whole == run(2, false) && whole == run(4, true) && whole == run(1, true),
+            "{method:?}"
+        );
     }
 }
 
@@ -131,7 +146,8 @@ fn states_that_do_not_fit_are_refused() {
     let names: Vec<String> = optimiser.state().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["adam.first.head.Theta", "adam.second.head.Theta"]);
     let mut message = |state: &[(&str, usize)]| {
-        let state = state.iter().map(|&(name, rows)| (name.to_string(), Matrix::zeros(rows, 3))).collect();
+        let state =
+            state.iter().map(|&(name, rows)| (name.to_string(), Matrix::zeros(rows, 3))).collect();
         optimiser.restore(7, state).unwrap_err().to_string()
     };
     assert_eq!(

@@ -1,13 +1,16 @@
-//! Blocks of consecutive rows with about the same work, run in parallel with results merged in a fixed order.
-//! It splits and schedules; what a row costs is told by the caller, and what is done to it too.
+//! Blocks of consecutive rows with about the same work, run in parallel with results merged in a
+//! fixed order. It splits and schedules; what a row costs is told by the caller, and what is done
+//! to it too.
 //!
-//! The blocks depend on the work alone, never on the number of threads, and results are merged along a tree over the
-//! blocks' numbers: any reduction, float sums included, gives the same bits on 1 or 64 threads. There are many more
-//! blocks than threads, and idle threads steal from the far end, so each thread walks mostly consecutive rows.
+//! The blocks depend on the work alone, never on the number of threads, and results are merged
+//! along a tree over the blocks' numbers: any reduction, float sums included, gives the same bits
+//! on 1 or 64 threads. There are many more blocks than threads, and idle threads steal from the far
+//! end, so each thread walks mostly consecutive rows.
 
 use std::ops::Range;
 
-/// Work of a block, in units of [`RowBlocks::balanced`]: some tenths of a millisecond at common widths.
+/// Work of a block, in units of [`RowBlocks::balanced`]: some tenths of a millisecond at common
+/// widths.
 const BLOCK_WORK: u64 = 1 << 14;
 
 /// Row ranges that follow each other and cover all rows.
@@ -20,8 +23,8 @@ pub struct RowBlocks {
 impl RowBlocks {
     /// Blocks of about `BLOCK_WORK` units: a unit a non-zero, and `row_work` units a row.
     ///
-    /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row that is heavier than
-    /// a block is a block of its own.
+    /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row
+    /// that is heavier than a block is a block of its own.
     pub fn balanced(rows: usize, offsets: &[&[u64]], row_work: u64) -> Self {
         Self::with_work(rows, offsets, row_work, BLOCK_WORK)
     }
@@ -44,7 +47,11 @@ impl RowBlocks {
             let (mut low, mut high) = (start + 1, rows);
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
-                if work_before(middle, offsets, row_work) <= limit { low = middle } else { high = middle - 1 }
+                if work_before(middle, offsets, row_work) <= limit {
+                    low = middle
+                } else {
+                    high = middle - 1
+                }
             }
             bounds.push(low);
             start = low;
@@ -72,10 +79,11 @@ impl RowBlocks {
         self.bounds[block]..self.bounds[block + 1]
     }
 
-    /// Runs `work(block, rows, part)` for every block in parallel and merges the results in the blocks' order.
+    /// Runs `work(block, rows, part)` for every block in parallel and merges the results in the
+    /// blocks' order.
     ///
-    /// `parts` is whatever belongs to all rows (a mutable matrix); `split(parts, rows)` cuts its first `rows` rows off.
-    /// `None` where there are no rows. Nothing is allocated.
+    /// `parts` is whatever belongs to all rows (a mutable matrix); `split(parts, rows)` cuts its
+    /// first `rows` rows off. `None` where there are no rows. Nothing is allocated.
     pub fn run<P: Send, R: Send>(
         &self,
         parts: P,
@@ -83,7 +91,11 @@ impl RowBlocks {
         work: impl Fn(usize, Range<usize>, P) -> R + Sync,
         merge: impl Fn(R, R) -> R + Sync,
     ) -> Option<R> {
-        if self.is_empty() { None } else { Some(self.run_range(0..self.len(), parts, &split, &work, &merge)) }
+        if self.is_empty() {
+            None
+        } else {
+            Some(self.run_range(0..self.len(), parts, &split, &work, &merge))
+        }
     }
 
     fn run_range<P: Send, R: Send>(

@@ -5,7 +5,8 @@ mod blocks;
 
 pub use blocks::RowBlocks;
 
-/// Starts the pool that all parallel work shares. The first call decides; later ones change nothing.
+/// Starts the pool that all parallel work shares. The first call decides; later ones change
+/// nothing.
 pub fn start(threads: usize) {
     // An error means that the pool runs already: a caller of the library, or a test, was first.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
@@ -21,12 +22,14 @@ pub fn thread_index() -> usize {
     rayon::current_thread_index().unwrap_or(0)
 }
 
-/// Runs `work` on a thread of the pool: each piece of parallel work begins there without waking another thread.
+/// Runs `work` on a thread of the pool: each piece of parallel work begins there without waking
+/// another thread.
 pub fn inside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::scope(|_| work())
 }
 
-/// Runs `work` in a pool of its own with so many threads; for measuring, and for tests of determinism.
+/// Runs `work` in a pool of its own with so many threads; for measuring, and for tests of
+/// determinism.
 pub fn with_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     match rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build() {
         Ok(pool) => pool.install(work),

@@ -1,5 +1,6 @@
 //! Scores of a prediction, part by part: figures, a line a class, which class was taken for which.
-//! It reads out some nodes or graphs at a time and adds up counts; the rules are those of `metrics`.
+//! It reads out some nodes or graphs at a time and adds up counts; the rules are those of
+//! `metrics`.
 
 use serde::Serialize;
 
@@ -7,7 +8,9 @@ use super::error::PredictError;
 use super::parts::Parts;
 use super::prediction::{Item, Prediction};
 use super::truth::{Known, Truth};
-use crate::metrics::{ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class};
+use crate::metrics::{
+    ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class,
+};
 
 /// Scores of all parts.
 #[derive(Clone, Debug, Serialize)]
@@ -74,7 +77,10 @@ impl Evaluation {
             let labelled: Vec<u32> =
                 part.items.iter().copied().filter(|&item| truth.is_labelled(item)).collect();
             let (scores, counts, confusion) = count(prediction, truth, &labelled)?;
-            let line = |scores: ClassScores| ClassLine { name: truth.classes[scores.class].clone(), scores };
+            let line = |scores: ClassScores| ClassLine {
+                name: truth.classes[scores.class].clone(),
+                scores,
+            };
             Ok(PartScores {
                 part: part.name.clone(),
                 nodes: (item == Item::Node).then_some(part.items.len() as u64),
@@ -104,7 +110,8 @@ fn count(
         Known::Single(of) => {
             let mut predictions = Vec::with_capacity(nodes.len());
             prediction.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
-                predictions.extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
+                predictions
+                    .extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
                 Ok(())
             })?;
             let confusion = Confusion::of_predictions(&predictions, nodes, of, classes);

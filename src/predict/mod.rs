@@ -1,9 +1,11 @@
-//! Model and dataset to predictions and embeddings.
-//! It solves, reads out and counts; it trains nothing, and files of predictions are for its callers.
+//! Model and dataset to predictions and embeddings. It solves, reads out and counts; it trains
+//! nothing, and files of predictions are for its callers.
 //!
-//! A [`Predictor`] is a model on a dataset: shapes are checked, and the conditions for one equilibrium can be asked for. Solved, it
-//! is a [`Prediction`]: a row for every node, or graph where graphs are classified, and logits of any of them, some at a time. [`Truth`] is what a dataset
-//! knows in the model's classes, [`Evaluation`] the scores of a prediction against it, part by part.
+//! A [`Predictor`] is a model on a dataset: shapes are checked, and the conditions for one
+//! equilibrium can be asked for. Solved, it is a [`Prediction`]: a row for every node, or graph
+//! where graphs are classified, and logits of any of them, some at a time. [`Truth`] is what a
+//! dataset knows in the model's classes, [`Evaluation`] the scores of a prediction against it, part
+//! by part.
 //!
 //! ```no_run
 //! use ignn::{graph::Dataset, models::Model};
@@ -56,12 +58,14 @@ pub struct Predicted {
 }
 
 impl Model {
-    /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in bounded memory.
+    /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in
+    /// bounded memory.
     pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
         let relations = dataset.relations()?.into();
         let operators = operators(dataset, &relations)?;
         let graphs = dataset.directory().graphs()?;
-        let predictor = Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
+        let predictor =
+            Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
         let posedness = predictor.posedness();
         let prediction = predictor.solve(&self.config.forward())?;
         let items: Vec<u32> = (0..prediction.states().rows() as u32).collect();
@@ -73,12 +77,20 @@ impl Model {
             Ok(())
         });
         copied?;
-        Ok(Predicted { logits, solve: prediction.solve(), states: prediction.into_states(), posedness })
+        Ok(Predicted {
+            logits,
+            solve: prediction.solve(),
+            states: prediction.into_states(),
+            posedness,
+        })
     }
 }
 
 /// The graph of a dataset, with its bounds.
-pub fn operators<'g>(dataset: &Dataset, relations: &'g Relations) -> Result<Operators<'g>, PredictError> {
+pub fn operators<'g>(
+    dataset: &Dataset,
+    relations: &'g Relations,
+) -> Result<Operators<'g>, PredictError> {
     let place = || dataset.directory().path().to_path_buf();
     Operators::of(relations).map_err(|source| PredictError::Adjacency { path: place(), source })
 }
@@ -92,7 +104,8 @@ pub fn model_file(run_or_file: &Path) -> Result<PathBuf, FormatError> {
     if file.is_file() {
         return Ok(file);
     }
-    let found = if run_or_file.join("manifest.json").is_file() { "a dataset" } else { "another directory" };
+    let found =
+        if run_or_file.join("manifest.json").is_file() { "a dataset" } else { "another directory" };
     let expected = format!("a run with a {MODEL}, as `ignn train` writes it");
     Err(FormatError::invalid(run_or_file, "not the directory of a run", found, expected))
 }

@@ -1,5 +1,5 @@
-//! The nodes, or graphs, to predict or to judge: the parts of a split, or all.
-//! It chooses among the splits that a dataset has; it draws none. A split over graphs is one over their nodes, too.
+//! The nodes, or graphs, to predict or to judge: the parts of a split, or all. It chooses among the
+//! splits that a dataset has; it draws none. A split over graphs is one over their nodes, too.
 
 use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
@@ -49,7 +49,8 @@ impl Choice<'_> {
         let spread = |split: &Split| {
             let ends = self.graphs.map_or(&[][..], |graphs| &graphs.first_node).windows(2);
             let of = split.of.iter().zip(ends);
-            let of = of.flat_map(|(&part, ends)| std::iter::repeat_n(part, (ends[1] - ends[0]) as usize));
+            let of = of
+                .flat_map(|(&part, ends)| std::iter::repeat_n(part, (ends[1] - ends[0]) as usize));
             Split { name: split.name.clone(), parts: split.parts.clone(), of: of.collect() }
         };
         let mut splits: Vec<Split> = over_graphs.iter().map(spread).collect();
@@ -66,8 +67,8 @@ impl Choice<'_> {
 }
 
 impl Parts {
-    /// The parts of the split `asked` for, or else of the one that the model was trained on (`usual`), or else of the only one
-    /// there is; or else all items.
+    /// The parts of the split `asked` for, or else of the one that the model was trained on
+    /// (`usual`), or else of the only one there is; or else all items.
     pub fn of(choice: Choice<'_>, asked: Option<&str>, usual: &str) -> Result<Self, PredictError> {
         let dataset = choice.dataset;
         let mut splits = choice.splits()?;
@@ -102,7 +103,9 @@ impl Parts {
             if splits.is_empty() {
                 let (what, hint) = match choice.item {
                     Item::Node => ("splits", ": ingest with --splits or --split"),
-                    Item::Graph => ("splits over graphs", ": leave --split out to predict them all"),
+                    Item::Graph => {
+                        ("splits over graphs", ": leave --split out to predict them all")
+                    }
                 };
                 let (what, hint) = (what.into(), hint.into());
                 return Err(FormatError::Missing { path: place.into(), what, hint }.into());

@@ -1,10 +1,11 @@
-//! A model on a dataset, before and after its equilibria are solved.
-//! It hands out rows and logits of nodes, or of graphs where the model pools; what they mean is for `probability` and
+//! A model on a dataset, before and after its equilibria are solved. It hands out rows and logits
+//! of nodes, or of graphs where the model pools; what they mean is for `probability` and
 //! `evaluation`.
 //!
-//! A dataset of many graphs is solved some graphs at a time ([`GRAPHS_NODES`]), each with its own bounds; any other as a whole.
-//! Memory: features and their gathered copy, states and the solver's workspace of what is solved at once, the rows that the
-//! read-out sees, and one chunk of logits. A chunk is [`CHUNK_ITEMS`] items, fewer where there are many classes.
+//! A dataset of many graphs is solved some graphs at a time ([`GRAPHS_NODES`]), each with its own
+//! bounds; any other as a whole. Memory: features and their gathered copy, states and the solver's
+//! workspace of what is solved at once, the rows that the read-out sees, and one chunk of logits. A
+//! chunk is [`CHUNK_ITEMS`] items, fewer where there are many classes.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +68,8 @@ pub struct Prediction {
 }
 
 impl<'g> Predictor<'g> {
-    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what messages call the model,
-    /// `graphs` are the dataset's, where it has many.
+    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what
+    /// messages call the model, `graphs` are the dataset's, where it has many.
     pub fn new(
         model: &Model,
         origin: &Path,
@@ -107,14 +108,14 @@ impl<'g> Predictor<'g> {
         Ok(Self { model, place: place.into(), operators, input, graphs })
     }
 
-    /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many graphs on the one with the
-    /// largest bound.
+    /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many
+    /// graphs on the one with the largest bound.
     pub fn posedness(&self) -> Vec<Posedness> {
         self.model.posedness(&largest_radii(self.operators, self.graphs.as_ref()))
     }
 
-    /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own bound; none of a dataset that
-    /// is one graph, and of models without an equilibrium.
+    /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own
+    /// bound; none of a dataset that is one graph, and of models without an equilibrium.
     pub fn certified_graphs(&self) -> Option<u64> {
         let (first_node, radii) = self.graphs.as_ref()?;
         if self.posedness().is_empty() {
@@ -132,13 +133,15 @@ impl<'g> Predictor<'g> {
         Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
     }
 
-    /// The model with its memory on all graphs at once, that of adjoints included: for measurements.
+    /// The model with its memory on all graphs at once, that of adjoints included: for
+    /// measurements.
     pub fn on_graph(self) -> (Ignn, OnGraph<'g>) {
         let on = OnGraph::with_input(&self.model, self.operators, self.input, true);
         (self.model, on)
     }
 
-    /// Solves the equilibria from zero. One that did not converge is the best there is: see [`SolveInfo::converged`].
+    /// Solves the equilibria from zero. One that did not converge is the best there is: see
+    /// [`SolveInfo::converged`].
     pub fn solve(self, params: &SolveParams) -> Result<Prediction, PredictError> {
         let Self { mut model, place, operators, input, graphs } = self;
         let Some((first_node, radii)) = graphs else {
@@ -146,20 +149,23 @@ impl<'g> Predictor<'g> {
             let solves = on.forward(&mut model, params, Mode::Evaluation)?;
             return Ok(Prediction { seen: on.seen(&model), model, solves });
         };
-        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: place.clone(), source };
+        let wrong =
+            |source: AdjacencyError| PredictError::Adjacency { path: place.clone(), source };
         let width = model.layers.last().map_or(0, |layer| layer.input.width);
         let pools = model.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
         let (mut seen, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
         for chunk in chunks(&first_node) {
             let all = (&first_node[..], &radii[..]);
-            let (solved, part) = on_graphs(operators, &input, all, &chunk, |operators, input, selection| {
-                let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-                let mut on = OnGraph::with_input(&model, operators, input, false).with_graphs(rows);
-                let solved = on.forward(&mut model, params, Mode::Evaluation)?;
-                Ok::<_, PredictError>((solved, on.seen(&model)))
-            })
-            .map_err(wrong)??;
+            let (solved, part) =
+                on_graphs(operators, &input, all, &chunk, |operators, input, selection| {
+                    let rows = selection.first_row().iter().map(|&row| row as u64).collect();
+                    let mut on =
+                        OnGraph::with_input(&model, operators, input, false).with_graphs(rows);
+                    let solved = on.forward(&mut model, params, Mode::Evaluation)?;
+                    Ok::<_, PredictError>((solved, on.seen(&model)))
+                })
+                .map_err(wrong)??;
             solves = match solves.is_empty() {
                 true => solved,
                 false => together(&solves, &solved),
@@ -175,7 +181,11 @@ impl<'g> Predictor<'g> {
 
 /// Layer by layer.
 fn together(before: &[SolveInfo], more: &[SolveInfo]) -> Vec<SolveInfo> {
-    before.iter().zip(more).filter_map(|(before, more)| SolveInfo::together(&[*before, *more])).collect()
+    before
+        .iter()
+        .zip(more)
+        .filter_map(|(before, more)| SolveInfo::together(&[*before, *more]))
+        .collect()
 }
 
 /// Graphs that follow each other, cut where their nodes become many.
@@ -197,15 +207,21 @@ fn chunks(first_node: &[u64]) -> Vec<Vec<usize>> {
 }
 
 /// The largest bound of each relation over the graphs.
-fn largest_radii(operators: &Operators<'_>, graphs: Option<&(Vec<u64>, Vec<Vec<f64>>)>) -> Vec<f64> {
+fn largest_radii(
+    operators: &Operators<'_>,
+    graphs: Option<&(Vec<u64>, Vec<Vec<f64>>)>,
+) -> Vec<f64> {
     match graphs {
-        Some((_, radii)) => radii.iter().map(|radii| radii.iter().copied().fold(0.0, f64::max)).collect(),
+        Some((_, radii)) => {
+            radii.iter().map(|radii| radii.iter().copied().fold(0.0, f64::max)).collect()
+        }
         None => operators.radii().to_vec(),
     }
 }
 
 impl Prediction {
-    /// How it was solved; the layers of a stack, and all graphs, together, none where the model has no equilibrium.
+    /// How it was solved; the layers of a stack, and all graphs, together, none where the model has
+    /// no equilibrium.
     pub fn solve(&self) -> Option<SolveInfo> {
         SolveInfo::together(&self.solves)
     }
@@ -215,7 +231,8 @@ impl Prediction {
         &self.solves
     }
 
-    /// What the read-out sees, one row a node or, where the model pools, a graph; of a single layer the equilibrium.
+    /// What the read-out sees, one row a node or, where the model pools, a graph; of a single layer
+    /// the equilibrium.
     pub fn states(&self) -> MatrixRef<'_> {
         self.seen.view()
     }
@@ -230,7 +247,8 @@ impl Prediction {
         self.model.outputs()
     }
 
-    /// Calls back with some items and their logits, one row each, until all of these items have been told, or one of the logits is no number.
+    /// Calls back with some items and their logits, one row each, until all of these items have
+    /// been told, or one of the logits is no number.
     ///
     /// # Panics
     /// Where an item is none.
@@ -262,18 +280,25 @@ fn features(
     dataset: &Dataset,
     operators: &Operators<'_>,
 ) -> Result<Features, PredictError> {
-    let shape =
-        |name: &str| model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape);
+    let shape = |name: &str| {
+        model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape)
+    };
     let place = dataset.directory().path();
     if let Some((rows, _)) = shape(name::E) {
         let (found, expected) = (dataset.manifest().nodes, rows as u64);
         if found != expected {
-            return Err(PredictError::Nodes { model: origin.into(), dataset: place.into(), found, expected });
+            return Err(PredictError::Nodes {
+                model: origin.into(),
+                dataset: place.into(),
+                found,
+                expected,
+            });
         }
         return Ok(Features::Learned);
     }
     let omega = |slot: &Slot| slot.name == name::OMEGA || slot.name.starts_with("layer0.Omega.");
-    let Some((_, columns)) = model.values.iter().find(|(slot, _)| omega(slot)).map(|value| value.0.shape)
+    let Some((_, columns)) =
+        model.values.iter().find(|(slot, _)| omega(slot)).map(|value| value.0.shape)
     else {
         let names: Vec<_> = model.values.iter().map(|(slot, _)| slot.name.as_str()).collect();
         let expected = format!("{} or {}", name::OMEGA, name::E);
@@ -289,7 +314,12 @@ fn features(
     };
     let expected = columns as u64;
     if found != expected {
-        return Err(PredictError::Columns { model: origin.into(), dataset: place.into(), found, expected });
+        return Err(PredictError::Columns {
+            model: origin.into(),
+            dataset: place.into(),
+            found,
+            expected,
+        });
     }
     match made {
         Some(made) => Ok(Features::Dense(made)),

@@ -5,7 +5,8 @@ use ignn_format::labels::LabelKind;
 
 use crate::metrics::top_classes;
 
-/// Probabilities of a row of logits: a softmax where classes exclude each other, a sigmoid each where they do not.
+/// Probabilities of a row of logits: a softmax where classes exclude each other, a sigmoid each
+/// where they do not.
 pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     out.clear();
     match labels {
@@ -21,7 +22,8 @@ pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     }
 }
 
-/// The classes of the k highest scores, highest first; of equal scores the lower class. `order` is scratch.
+/// The classes of the k highest scores, highest first; of equal scores the lower class. `order` is
+/// scratch.
 pub fn ranked_classes<'a>(scores: &[f32], k: usize, order: &'a mut Vec<u32>) -> &'a [u32] {
     let taken = top_classes(scores, k, order).len();
     let score = |class: u32| scores[class as usize] + 0.0;

@@ -1,5 +1,5 @@
-//! What a dataset knows of its nodes, in the classes of a model.
-//! Classes are matched by name: another graph may list them in another order, lack some or know more.
+//! What a dataset knows of its nodes, in the classes of a model. Classes are matched by name:
+//! another graph may list them in another order, lack some or know more.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,10 @@ impl Truth {
         let map: Vec<Option<u32>> =
             labels.classes().iter().map(|name| known.get(name.as_str()).copied()).collect();
         if map.iter().all(Option::is_none) && !map.is_empty() {
-            return Err(TruthError::Classes { found: some(labels.classes()), expected: some(classes) });
+            return Err(TruthError::Classes {
+                found: some(labels.classes()),
+                expected: some(classes),
+            });
         }
         let unknown = labels.classes().iter().zip(&map).filter(|(_, class)| class.is_none());
         let unknown: Vec<String> = unknown.map(|(name, _)| name.clone()).collect();
@@ -129,27 +132,35 @@ mod tests {
 
     #[test]
     fn classes_are_matched_by_name() {
-        let labels = Labels::Single { classes: names(&["red", "new", "blue"]), of: vec![0, 1, 2, -1, 2] };
-        let truth = Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Single).unwrap();
+        let labels =
+            Labels::Single { classes: names(&["red", "new", "blue"]), of: vec![0, 1, 2, -1, 2] };
+        let truth =
+            Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Single).unwrap();
         assert_eq!(truth.labels, Known::Single(vec![2, -1, 0, -1, 0]));
         assert_eq!((truth.unknown(), truth.left_out()), (&names(&["new"])[..], 1));
         assert_eq!([0, 1, 3].map(|node| truth.is_labelled(node)), [true, false, false]);
         let (offsets, of) = (vec![0, 3, 3, 4], vec![0, 1, 2, 1]);
         let labels = Labels::Multi { classes: names(&["red", "new", "blue"]), offsets, of };
-        let truth = Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Multi).unwrap();
+        let truth =
+            Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Multi).unwrap();
         assert_eq!(truth.labels, Known::Multi { offsets: vec![0, 2, 2, 2], of: vec![0, 2] });
-        assert_eq!((truth.left_out(), truth.is_labelled(0), truth.is_labelled(2)), (2, true, false));
+        assert_eq!(
+            (truth.left_out(), truth.is_labelled(0), truth.is_labelled(2)),
+            (2, true, false)
+        );
     }
 
     #[test]
     fn what_cannot_be_compared_is_said() {
-        let labels = Labels::Single { classes: names(&["a", "b", "c", "d", "e", "f"]), of: vec![0] };
-        let error = Truth::new(labels.clone(), &names(&["x"]), LabelKind::Single).unwrap_err().to_string();
-        let expected = "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
+        let labels =
+            Labels::Single { classes: names(&["a", "b", "c", "d", "e", "f"]), of: vec![0] };
+        let error =
+            Truth::new(labels.clone(), &names(&["x"]), LabelKind::Single).unwrap_err().to_string();
+        let expected =
+            "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
         assert_eq!(error, expected);
         let error = Truth::new(labels, &names(&["a"]), LabelKind::Multi).unwrap_err().to_string();
-        let expected =
-            "labels of another kind than the model's (found one class a node, expected sets of classes)";
+        let expected = "labels of another kind than the model's (found one class a node, expected sets of classes)";
         assert_eq!(error, expected);
     }
 }

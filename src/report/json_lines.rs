@@ -1,8 +1,9 @@
 //! Records as JSON, an object a line (`metrics.jsonl`): an observer of the trainer.
 //! It appends and cuts; what is in a record is for the trainer, and notes are not kept.
 //!
-//! A line is written in one piece as soon as its epoch is over, so that others may read along. Where a run is continued,
-//! lines of epochs after the checkpoint are cut away, and so is a last line that was never finished.
+//! A line is written in one piece as soon as its epoch is over, so that others may read along.
+//! Where a run is continued, lines of epochs after the checkpoint are cut away, and so is a last
+//! line that was never finished.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -27,7 +28,8 @@ impl JsonLines {
         Ok(Self { path: path.into(), file, line: Vec::new() })
     }
 
-    /// Continues a file after the records up to and including `epoch`; begins one where there is none.
+    /// Continues a file after the records up to and including `epoch`; begins one where there is
+    /// none.
     pub fn resume(path: &Path, epoch: u64) -> Result<Self> {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
@@ -86,8 +88,9 @@ mod tests {
     fn epochs(path: &Path) -> Vec<u64> {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.is_empty() || text.ends_with('\n'));
-        let epoch =
-            |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].as_u64().unwrap();
+        let epoch = |line: &str| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].as_u64().unwrap()
+        };
         text.lines().map(epoch).collect()
     }
 

@@ -1,5 +1,6 @@
-//! Numbers for people and for other programs: quantities, sheets, histograms, tables in files, observers of the trainer.
-//! It formats what others counted; it computes nothing and knows no dataset.
+//! Numbers for people and for other programs: quantities, sheets, histograms, tables in files,
+//! observers of the trainer. It formats what others counted; it computes nothing and knows no
+//! dataset.
 
 pub mod histogram;
 pub mod json_lines;

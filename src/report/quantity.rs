@@ -71,7 +71,10 @@ mod tests {
 
     #[test]
     fn counts_have_commas() {
-        assert_eq!([0, 7, 999, 1000, 1_234_567].map(count), ["0", "7", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 7, 999, 1000, 1_234_567].map(count),
+            ["0", "7", "999", "1,000", "1,234,567"]
+        );
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!(
             (plural(1, "edge", "edges"), plural(0, "edge", "edges")),

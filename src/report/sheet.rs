@@ -1,7 +1,8 @@
 //! A short text table: rows of cells in aligned columns.
 //! Plain text for a terminal; files of rows are for `table`.
 
-/// Rows of cells; the first column is aligned left, the others right unless the sheet says otherwise.
+/// Rows of cells; the first column is aligned left, the others right unless the sheet says
+/// otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     rows: Vec<Vec<String>>,
@@ -35,7 +36,11 @@ impl Sheet {
         let mut text = String::new();
         for row in &self.rows {
             let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-                if column == 0 || self.left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                if column == 0 || self.left {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
             });
             let line = cells.collect::<Vec<_>>().join("  ");
             text.push_str("  ");

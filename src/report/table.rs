@@ -1,9 +1,10 @@
 //! Tables in files, row after row: Parquet, TSV or CSV by the name's ending.
 //! It knows cells; what they mean is for its callers. The file appears whole or not at all.
 //!
-//! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line end in it is quoted
-//! as in RFC 4180 (TSV too). Floats are written with the fewest digits that read back to the same value. Lists are lists in
-//! Parquet, and JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
+//! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line
+//! end in it is quoted as in RFC 4180 (TSV too). Floats are written with the fewest digits that
+//! read back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
+//! `[0.5,0.25]`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -104,11 +105,17 @@ impl TableForm {
 }
 
 impl TableWriter {
-    /// Whether [`TableWriter::create`] would begin: the ending is a form, and an existing file may be replaced.
+    /// Whether [`TableWriter::create`] would begin: the ending is a form, and an existing file may
+    /// be replaced.
     pub fn accepts(target: &Path, force: bool) -> Result<TableForm> {
         let Some(form) = TableForm::of(target) else {
             let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
-            return Err(FormatError::invalid(target, "name's ending", found, ".parquet, .tsv or .csv"));
+            return Err(FormatError::invalid(
+                target,
+                "name's ending",
+                found,
+                ".parquet, .tsv or .csv",
+            ));
         };
         if target.is_dir() {
             return Err(FormatError::invalid(target, "output", "a directory", "a file's name"));
@@ -129,8 +136,12 @@ impl TableWriter {
             TableForm::Parquet => {
                 parquet_sink(file, columns).map_err(FormatError::parquet_written(target))?
             }
-            TableForm::Tsv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: '\t' },
-            TableForm::Csv => Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: ',' },
+            TableForm::Tsv => {
+                Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: '\t' }
+            }
+            TableForm::Csv => {
+                Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: ',' }
+            }
         };
         let mut writer = Self { target: target.into(), draft, staging, sink, width: columns.len() };
         if matches!(writer.sink, Sink::Text { .. }) {
@@ -156,7 +167,8 @@ impl TableWriter {
                     return Ok(());
                 }
                 *rows = 0;
-                write_batch(out, schema, columns).map_err(FormatError::parquet_written(&self.target))
+                write_batch(out, schema, columns)
+                    .map_err(FormatError::parquet_written(&self.target))
             }
         }
     }
@@ -164,9 +176,12 @@ impl TableWriter {
     /// Completes the file and gives it its name.
     pub fn finish(self) -> Result<()> {
         match self.sink {
-            Sink::Text { mut out, .. } => out.flush().map_err(FormatError::io("write", &self.target))?,
+            Sink::Text { mut out, .. } => {
+                out.flush().map_err(FormatError::io("write", &self.target))?
+            }
             Sink::Parquet { mut out, schema, mut columns, .. } => {
-                let written = write_batch(&mut out, &schema, &mut columns).and_then(|()| out.close());
+                let written =
+                    write_batch(&mut out, &schema, &mut columns).and_then(|()| out.close());
                 written.map_err(FormatError::parquet_written(&self.target))?;
             }
         }
@@ -197,7 +212,9 @@ impl Column {
 
     fn take(&mut self) -> ArrayRef {
         match self {
-            Self::Integer(cells, ColumnKind::Wide) => Arc::new(UInt64Array::from(std::mem::take(cells))),
+            Self::Integer(cells, ColumnKind::Wide) => {
+                Arc::new(UInt64Array::from(std::mem::take(cells)))
+            }
             Self::Integer(cells, _) => {
                 Arc::new(Int64Array::from_iter_values(cells.drain(..).map(|id| id as i64)))
             }
@@ -225,14 +242,19 @@ fn parquet_sink(file: File, columns: &[(String, ColumnKind)]) -> parquet::errors
         ColumnKind::Texts => {
             Column::Texts(ListBuilder::new(StringBuilder::new()).with_field(item(DataType::Utf8)))
         }
-        ColumnKind::Floats => {
-            Column::Floats(ListBuilder::new(Float32Builder::new()).with_field(item(DataType::Float32)))
-        }
+        ColumnKind::Floats => Column::Floats(
+            ListBuilder::new(Float32Builder::new()).with_field(item(DataType::Float32)),
+        ),
     };
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let out = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
-    Ok(Sink::Parquet { out: Box::new(out), schema, columns: columns.iter().map(column).collect(), rows: 0 })
+    Ok(Sink::Parquet {
+        out: Box::new(out),
+        schema,
+        columns: columns.iter().map(column).collect(),
+        rows: 0,
+    })
 }
 
 /// Of a list.
@@ -285,8 +307,10 @@ mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn write(path: &Path, force: bool) -> Result<()> {
-        let columns = [("id", ColumnKind::Wide), ("value", ColumnKind::Float), ("name", ColumnKind::Text)];
-        let mut writer = TableWriter::create(path, &columns.map(|(n, k)| (n.to_string(), k)), force)?;
+        let columns =
+            [("id", ColumnKind::Wide), ("value", ColumnKind::Float), ("name", ColumnKind::Text)];
+        let mut writer =
+            TableWriter::create(path, &columns.map(|(n, k)| (n.to_string(), k)), force)?;
         writer.row(&[Cell::Integer(u64::MAX), Cell::Float(0.1), Cell::Text("a,\"b\"")])?;
         writer.row(&[Cell::Integer(7), Cell::Float(1e-30), Cell::Null])?;
         writer.finish()
@@ -299,7 +323,10 @@ mod tests {
         write(&path, false).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let small = 1e-30f32;
-        assert_eq!(text, format!("id,value,name\n18446744073709551615,0.1,\"a,\"\"b\"\"\"\n7,{small},\n"));
+        assert_eq!(
+            text,
+            format!("id,value,name\n18446744073709551615,0.1,\"a,\"\"b\"\"\"\n7,{small},\n")
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
@@ -320,7 +347,8 @@ mod tests {
     fn lists_are_lists_or_json() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &Path| -> Result<()> {
-            let columns = [("names".to_string(), ColumnKind::Texts), ("p".to_string(), ColumnKind::Floats)];
+            let columns =
+                [("names".to_string(), ColumnKind::Texts), ("p".to_string(), ColumnKind::Floats)];
             let mut writer = TableWriter::create(path, &columns, false)?;
             writer.row(&[Cell::Texts(&["a", "b \"c\""]), Cell::Floats(&[0.5, 0.25])])?;
             writer.row(&[Cell::Texts(&[]), Cell::Floats(&[])])?;
@@ -331,10 +359,14 @@ mod tests {
         let expected = r#""[""a"",""b \""c\""""]","[0.5,0.25]""#;
         assert_eq!(fs::read_to_string(&csv).unwrap(), format!("names,p\n{expected}\n[],[]\n"));
         write(&parquet).unwrap();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&parquet).unwrap()).unwrap();
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(File::open(&parquet).unwrap()).unwrap();
         let batch = reader.build().unwrap().next().unwrap().unwrap();
         let lists = batch.column(0).as_list::<i32>();
-        assert_eq!(lists.value(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a", "b \"c\""]);
+        assert_eq!(
+            lists.value(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(),
+            ["a", "b \"c\""]
+        );
         assert_eq!((lists.value_length(1), lists.null_count()), (0, 0));
         let lists = batch.column(1).as_list::<i32>();
         assert_eq!(lists.value(0).as_primitive::<Float32Type>().values()[..], [0.5, 0.25]);
@@ -353,7 +385,9 @@ mod tests {
         assert!(fs::read_to_string(&path).unwrap().starts_with("id\tvalue\tname\n"));
         let error = write(&dir.path().join("t.xlsx"), false).unwrap_err().to_string();
         assert!(
-            error.ends_with("t.xlsx: name's ending (found \"xlsx\", expected .parquet, .tsv or .csv)"),
+            error.ends_with(
+                "t.xlsx: name's ending (found \"xlsx\", expected .parquet, .tsv or .csv)"
+            ),
             "{error}"
         );
     }

@@ -1,5 +1,6 @@
-//! Records as scalars for TensorBoard (`events.out.tfevents.<seconds>.<host>`): an observer of the trainer.
-//! It writes event files by their format; nothing of TensorFlow is needed, and nothing but scalars is written.
+//! Records as scalars for TensorBoard (`events.out.tfevents.<seconds>.<host>`): an observer of the
+//! trainer. It writes event files by their format; nothing of TensorFlow is needed, and nothing but
+//! scalars is written.
 //!
 //! A file is a sequence of framed messages, all numbers little endian:
 //! ```text
@@ -30,8 +31,9 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Begins an event file in a directory, which is created where it is missing. `continued` is the epoch that an older
-    /// run was continued after: later scalars of its files are not shown any more.
+    /// Begins an event file in a directory, which is created where it is missing. `continued` is
+    /// the epoch that an older run was continued after: later scalars of its files are not shown
+    /// any more.
     pub fn create(directory: &Path, continued: Option<u64>) -> Result<Self> {
         fs::create_dir_all(directory).map_err(FormatError::io("create", directory))?;
         let name = format!("events.out.tfevents.{}.{}", now().as_secs(), host());
@@ -60,7 +62,8 @@ impl Observer for TensorBoard {
     fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
         let mut summary = Message::default();
         for (tag, value) in scalars(record) {
-            summary = summary.text(1, &Message::default().text(1, tag.as_bytes()).float(2, value as f32).0);
+            summary = summary
+                .text(1, &Message::default().text(1, tag.as_bytes()).float(2, value as f32).0);
         }
         self.write(&Event::at(record.epoch).text(5, &summary.0))
     }
@@ -71,11 +74,14 @@ fn scalars(record: &EpochRecord) -> Vec<(String, f64)> {
     let mut scalars = vec![("loss/step".to_string(), record.loss)];
     for (part, values) in record.parts() {
         scalars.push((format!("loss/{part}"), values.loss));
-        scalars.extend(values.scores.iter().map(|(score, value)| (format!("{score}/{part}"), *value)));
+        scalars
+            .extend(values.scores.iter().map(|(score, value)| (format!("{score}/{part}"), *value)));
     }
     scalars.extend(record.forward.iter().flat_map(|info| solve("forward", info)));
     scalars.extend(record.adjoint.iter().flat_map(|info| solve("adjoint", info)));
-    scalars.extend(record.seconds.named().map(|(phase, seconds)| (format!("seconds/{phase}"), seconds)));
+    scalars.extend(
+        record.seconds.named().map(|(phase, seconds)| (format!("seconds/{phase}"), seconds)),
+    );
     let others = [
         ("model/contraction", record.contraction),
         ("model/weight_radius", record.weight_radius),
@@ -92,13 +98,17 @@ fn scalars(record: &EpochRecord) -> Vec<(String, f64)> {
 fn solve(direction: &str, info: &SolveInfo) -> impl Iterator<Item = (String, f64)> {
     let error = info.certified_error.map(|error| ("certified_error", error.largest));
     let values = [("sweeps", info.sweeps as f64), ("residual", info.relative_residual)];
-    values.into_iter().chain(error).map(move |(name, value)| (format!("solver/{direction}_{name}"), value))
+    values
+        .into_iter()
+        .chain(error)
+        .map(move |(name, value)| (format!("solver/{direction}_{name}"), value))
 }
 
 /// A file that was not there before: two runs of one second do not share one.
 fn new_file(directory: &Path, name: &str) -> Result<(PathBuf, File)> {
     for attempt in 0u32.. {
-        let path = directory.join(if attempt == 0 { name.into() } else { format!("{name}.{attempt}") });
+        let path =
+            directory.join(if attempt == 0 { name.into() } else { format!("{name}.{attempt}") });
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {}
@@ -114,7 +124,8 @@ fn now() -> std::time::Duration {
 
 /// This machine's name, of letters that fit into a file's name.
 fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
+    let name =
+        fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     let name: String = name.unwrap_or_default();
     let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '.';
     let name: String = name.trim().chars().filter(fits).take(64).collect();
@@ -300,7 +311,10 @@ mod tests {
         };
         assert_eq!(value("loss/step"), Some(0.5));
         assert_eq!((value("accuracy/validation"), value("accuracy/test")), (Some(0.75), None));
-        assert_eq!((value("solver/forward_sweeps"), value("seconds/adjoint")), (Some(12.0), Some(0.25)));
+        assert_eq!(
+            (value("solver/forward_sweeps"), value("seconds/adjoint")),
+            (Some(12.0), Some(0.25))
+        );
         assert_eq!(values.len(), scalars(&record(1)).len());
     }
 

@@ -1,18 +1,21 @@
-//! Anderson mixing: from the last few sweeps of a slow solve, where they are heading.
-//! It proposes a state to go on from; what that is worth is told by the next sweep, which the caller watches.
+//! Anderson mixing: from the last few sweeps of a slow solve, where they are heading. It proposes a
+//! state to go on from; what that is worth is told by the next sweep, which the caller watches.
 //!
 //! A sweep takes x_j to g_j and moves it by f_j = g_j - x_j. With c the least-squares solution of
-//! `f_n ~ sum_j c_j (f_{j+1} - f_j)` over the last sweeps, the proposal is `g_n - sum_j c_j (g_{j+1} - g_j)`: the secant
-//! method in as many directions as sweeps are kept (`depth` of them). For a linear equation with no more directions than that it is exact.
+//! `f_n ~ sum_j c_j (f_{j+1} - f_j)` over the last sweeps, the proposal is `g_n - sum_j c_j
+//! (g_{j+1} - g_j)`: the secant method in as many directions as sweeps are kept (`depth` of them).
+//! For a linear equation with no more directions than that it is exact.
 //!
-//! Only moves are kept, in 16 bits: where x_{j+1} is g_j, g_{j+1} - g_j is f_{j+1}, and where it is a proposal, the jump from g_j to it comes on top.
-//! So a solve has two states of 32 bits, as a plain one, and what rounding a move to 11 bits loses is a part of that move: it fades with them.
+//! Only moves are kept, in 16 bits: where x_{j+1} is g_j, g_{j+1} - g_j is f_{j+1}, and where it is
+//! a proposal, the jump from g_j to it comes on top. So a solve has two states of 32 bits, as a
+//! plain one, and what rounding a move to 11 bits loses is a part of that move: it fades with them.
 //!
-//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain, which cuts the bytes moved to a third,
-//! for about a tenth more sweeps.
+//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain, which cuts the
+//! bytes moved to a third, for about a tenth more sweeps.
 //!
-//! The small system is solved in f64 by Cholesky, scaled to a unit diagonal with a ridge; directions that those before
-//! them nearly span, newest first, are left out. Products are summed in a fixed order: the same bits on any number of threads.
+//! The small system is solved in f64 by Cholesky, scaled to a unit diagonal with a ridge;
+//! directions that those before them nearly span, newest first, are left out. Products are summed
+//! in a fixed order: the same bits on any number of threads.
 
 use crate::dense::{F16, Matrix};
 use crate::kernels::Stored;
@@ -36,7 +39,8 @@ pub(super) fn shorts(depth: usize) -> usize {
     if depth == 0 { 0 } else { depth + 1 + (depth + 1).div_ceil(PERIOD) }
 }
 
-/// A sweep: what it moved, and how far the next one began from where it ended; places among short matrices, with their units.
+/// A sweep: what it moved, and how far the next one began from where it ended; places among short
+/// matrices, with their units.
 #[derive(Debug)]
 struct Step {
     moved: (usize, f32),
@@ -59,7 +63,9 @@ impl History {
 
     /// Whether a short matrix is still needed.
     pub fn uses(&self, short: usize) -> bool {
-        self.steps.iter().any(|step| step.moved.0 == short || step.jump.is_some_and(|jump| jump.0 == short))
+        self.steps
+            .iter()
+            .any(|step| step.moved.0 == short || step.jump.is_some_and(|jump| jump.0 == short))
     }
 
     /// Forgets the oldest sweep where the next one would be too many.
@@ -86,8 +92,8 @@ impl History {
         self.since >= PERIOD && self.steps.len() > 1
     }
 
-    /// Writes a proposal, from the state that the last sweep wrote, both with their units; `false` where the small system gives none.
-    /// Last a short matrix that is free, and its place.
+    /// Writes a proposal, from the state that the last sweep wrote, both with their units; `false`
+    /// where the small system gives none. Last a short matrix that is free, and its place.
     pub fn propose<E: Stored>(
         &mut self,
         mixing: &Mixing,
@@ -125,7 +131,8 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
     let last = steps - 1;
     // Newest directions first: `LEAST_PIVOT` leaves out the old.
     let direction = |at: usize| last - 1 - at;
-    let scale: Vec<f64> = (0..last).map(|at| products.at(direction(at), direction(at)).sqrt()).collect();
+    let scale: Vec<f64> =
+        (0..last).map(|at| products.at(direction(at), direction(at)).sqrt()).collect();
     let mut lower: Vec<Vec<f64>> = Vec::new();
     let mut kept: Vec<usize> = Vec::new();
     let mut forward: Vec<f64> = Vec::new();
@@ -133,7 +140,8 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
         if !(scale[at].is_normal() && scale[at] > 0.0) {
             continue;
         }
-        let with = |other: usize| products.at(direction(at), direction(other)) / scale[at] / scale[other];
+        let with =
+            |other: usize| products.at(direction(at), direction(other)) / scale[at] / scale[other];
         let mut row: Vec<f64> = Vec::new();
         for (&other, above) in kept.iter().zip(&lower) {
             let done: f64 = row.iter().zip(above).map(|(a, b)| a * b).sum();
@@ -174,8 +182,8 @@ mod tests {
     use super::*;
     use crate::kernels::naive::shortened;
 
-    /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it, by a proposal after some sweeps
-    /// and then again, over its jump.
+    /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it,
+    /// by a proposal after some sweeps and then again, over its jump.
     #[test]
     fn a_linear_equation_of_few_directions_is_solved() {
         let diagonal = [0.9f32, 0.5, -0.3, 0.9];

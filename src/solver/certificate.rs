@@ -1,9 +1,11 @@
-//! How far a state is from the equilibrium, at most: a contraction bound q with the norm in which it holds.
-//! It speaks of the equation as stored in f32 and counts the rounding of the sweeps; it neither iterates nor decides.
+//! How far a state is from the equilibrium, at most: a contraction bound q with the norm in which
+//! it holds. It speaks of the equation as stored in f32 and counts the rounding of the sweeps; it
+//! neither iterates nor decides.
 //!
-//! A sweep is `to = phi(sum_r A_r from P_r + input)`, in either direction: P = W^T and A^T in the forward sweep, P = W and
-//! A in the adjoint (where phi is the product with D, |D| <= lipschitz). For u > 0 (a row) and v > 0 (a column) let
-//! `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep contracts by
+//! A sweep is `to = phi(sum_r A_r from P_r + input)`, in either direction: P = W^T and A^T in the
+//! forward sweep, P = W and A in the adjoint (where phi is the product with D, |D| <= lipschitz).
+//! For u > 0 (a row) and v > 0 (a column) let `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep
+//! contracts by
 //!
 //! ```text
 //! q = lipschitz * max_ik sum_r (|A_r| u)_i / u_i * (|P_r|^T v)_k / v_k
@@ -16,11 +18,13 @@
 //! |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
 //! ```
 //!
-//! with K the roundings on the longest path of a term into an entry, M those of the input, eps = 2^-24: worst cases,
-//! whatever the order of the sums and whether products are fused. Numbers that leave the normal ones lose the smallest
-//! float each time, and that is counted too. Vectors are proposed by [`super::tightening`].
+//! with K the roundings on the longest path of a term into an entry, M those of the input, eps =
+//! 2^-24: worst cases, whatever the order of the sums and whether products are fused. Numbers that
+//! leave the normal ones lose the smallest float each time, and that is counted too. Vectors are
+//! proposed by [`super::tightening`].
 //!
-//! Vectors are f32, as sweeps take them; q is evaluated with these, in f64, rounded up: it holds whatever the iteration did.
+//! Vectors are f32, as sweeps take them; q is evaluated with these, in f64, rounded up: it holds
+//! whatever the iteration did.
 
 use rayon::prelude::*;
 
@@ -35,7 +39,8 @@ const EPS: f64 = f32::EPSILON as f64 / 2.0;
 const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
 /// The smallest float, rounded up: twice what a result below the normal numbers may be off by.
 const TINY: f64 = 1.5e-45;
-/// Weights of the norm within this and its inverse: quotients by two of them stay far from overflow.
+/// Weights of the norm within this and its inverse: quotients by two of them stay far from
+/// overflow.
 const LARGEST_WEIGHT: f32 = 1e18;
 
 /// A contraction bound, and the norm in which it holds.
@@ -74,7 +79,8 @@ pub fn lipschitz(activation: Activation) -> f64 {
     }
 }
 
-/// What the f32 evaluation of an activation may be off by, at most: an absolute error, as values are about 1.
+/// What the f32 evaluation of an activation may be off by, at most: an absolute error, as values
+/// are about 1.
 pub fn activation_error(activation: Option<Activation>) -> f64 {
     match activation {
         Some(Activation::Tanh | Activation::Sigmoid | Activation::Elu) => 8.0 * EPS,
@@ -83,9 +89,11 @@ pub fn activation_error(activation: Option<Activation>) -> f64 {
 }
 
 impl Certificate {
-    /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve to solve.
+    /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve
+    /// to solve.
     ///
-    /// It speaks of sweeps over these very terms, with an activation, or a derivative, whose slope is at most `lipschitz`.
+    /// It speaks of sweeps over these very terms, with an activation, or a derivative, whose slope
+    /// is at most `lipschitz`.
     ///
     /// # Panics
     /// Where lengths do not fit.
@@ -103,15 +111,21 @@ impl Certificate {
             [term] => entries::ratios(&term.adjacency, weight).high * largest(&columns[0]),
             _ => {
                 let rows = terms[0].adjacency.rows();
-                let sums: Vec<_> = terms.iter().map(|term| Sums::of(&term.adjacency, weight)).collect();
+                let sums: Vec<_> =
+                    terms.iter().map(|term| Sums::of(&term.adjacency, weight)).collect();
                 let row = |i: usize| {
                     let ratio = |sums: &Sums<'_>| divide(sums.row(i, weight), weight(i)).high;
                     let ratios: Vec<f64> = sums.iter().map(ratio).collect();
-                    let entry =
-                        |k: usize| -> f64 { ratios.iter().zip(&columns).map(|(r, c)| r * c[k]).sum() };
+                    let entry = |k: usize| -> f64 {
+                        ratios.iter().zip(&columns).map(|(r, c)| r * c[k]).sum()
+                    };
                     largest(&(0..columns[0].len()).map(entry).collect::<Vec<_>>())
                 };
-                (0..rows).into_par_iter().with_min_len(ROWS_A_TASK / 16).map(row).reduce(|| 0.0, nan_max)
+                (0..rows)
+                    .into_par_iter()
+                    .with_min_len(ROWS_A_TASK / 16)
+                    .map(row)
+                    .reduce(|| 0.0, nan_max)
             }
         };
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
@@ -132,11 +146,14 @@ impl Certificate {
             weights: weights.unwrap_or((1.0, 1.0)),
             least_u: u_range.map_or(1.0, |u| u.0),
             // Sums of columns are relative to v.
-            growth: scale * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0)) * lipschitz.max(1.0),
+            growth: scale
+                * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0))
+                * lipschitz.max(1.0),
         }
     }
 
-    /// Whether a sweep contracts, so that there is one equilibrium and every order of sweeps finds it.
+    /// Whether a sweep contracts, so that there is one equilibrium and every order of sweeps finds
+    /// it.
     pub fn holds(&self) -> bool {
         self.q < 1.0
     }
@@ -146,9 +163,14 @@ impl Certificate {
         Norm { u: self.u.as_deref(), v: self.v.as_deref(), rows: None }
     }
 
-    /// A change of 1 in the maximum norm certifies an error of at most so much; infinite where nothing is certified.
+    /// A change of 1 in the maximum norm certifies an error of at most so much; infinite where
+    /// nothing is certified.
     pub fn amplification(&self) -> f64 {
-        if self.holds() { self.weights.1 / self.weights.0 * self.q / (1.0 - self.q) } else { f64::INFINITY }
+        if self.holds() {
+            self.weights.1 / self.weights.0 * self.q / (1.0 - self.q)
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// The error of the state that a sweep wrote, from what it moved in [`Certificate::norm`].
@@ -184,8 +206,9 @@ impl Certificate {
         if !self.holds() {
             return None;
         }
-        let gamma =
-            |count: f64| if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY };
+        let gamma = |count: f64| {
+            if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY }
+        };
         let (path, of_input) = self.roundings;
         let input = self.size(input);
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
@@ -230,7 +253,8 @@ fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
     let weights = weights.unwrap_or(&[1.0]);
     let usable = |x: &f32| (1.0 / LARGEST_WEIGHT..=LARGEST_WEIGHT).contains(x);
     let first = *weights.first().unwrap_or(&1.0);
-    let (low, high) = weights.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
+    let (low, high) =
+        weights.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
     weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
 }
 
@@ -247,8 +271,9 @@ pub(super) fn largest(values: &[f64]) -> f64 {
 fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
     let products: usize = terms.iter().map(|term| term.weights.inner()).sum();
     let longest = terms.iter().map(|term| term.adjacency.longest_sum()).max().unwrap_or(0);
-    // The input is added last, then comes the slope, or a derivative computed in two steps and its product: four, six
-    // counted. Before that a term has three factors of its entry, the sum of the row, the weight and the sum of products.
+    // The input is added last, then comes the slope, or a derivative computed in two steps and its
+    // product: four, six counted. Before that a term has three factors of its entry, the sum of the
+    // row, the weight and the sum of products.
     let of_input = 6.0;
     (longest as f64 + 3.0 + products as f64 + 1.0 + of_input, of_input)
 }

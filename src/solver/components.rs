@@ -1,8 +1,9 @@
-//! Strongly connected components of an adjacency: the blocks whose largest spectral radius is that of the whole.
-//! It counts and numbers; the numbers of the components follow the walk and mean no order.
+//! Strongly connected components of an adjacency: the blocks whose largest spectral radius is that
+//! of the whole. It counts and numbers; the numbers of the components follow the walk and mean no
+//! order.
 //!
-//! Tarjan's algorithm with its recursion on a heap stack. Entries that are zero are no edges. Serial,
-//! O(nodes + nonzeros), 16 bytes a node at most beyond the result.
+//! Tarjan's algorithm with its recursion on a heap stack. Entries that are zero are no edges.
+//! Serial, O(nodes + nonzeros), 16 bytes a node at most beyond the result.
 
 use super::entries::is_nonzero;
 use crate::kernels::AdjacencyRef;
@@ -35,7 +36,8 @@ impl Components {
         let mut low = vec![0u32; nodes];
         let mut visited = 0;
         let (mut open, mut frames): (Vec<u32>, Vec<Frame>) = (Vec::new(), Vec::new());
-        // A node's own visit number is needed when its row ends: it is kept with its place in `open`.
+        // A node's own visit number is needed when its row ends: it is kept with its place in
+        // `open`.
         let mut numbers: Vec<u32> = Vec::new();
         for root in 0..nodes as u32 {
             if low[root as usize] != 0 {
@@ -102,7 +104,9 @@ impl Components {
             starts[component + 1] += starts[component];
         }
         let mut members = vec![0; starts[self.count]];
-        for (node, &component) in self.of.iter().enumerate().filter(|(_, component)| inside(component)) {
+        for (node, &component) in
+            self.of.iter().enumerate().filter(|(_, component)| inside(component))
+        {
             members[starts[component as usize]] = node as u32;
             starts[component as usize] += 1;
         }
@@ -159,7 +163,8 @@ mod tests {
     fn a_long_cycle_does_not_overflow_the_stack() {
         let nodes = 300_000;
         let offsets: Vec<u64> = (0..=nodes).collect();
-        let neighbours: Vec<u32> = (0..nodes as u32).map(|node| (node + 1) % nodes as u32).collect();
+        let neighbours: Vec<u32> =
+            (0..nodes as u32).map(|node| (node + 1) % nodes as u32).collect();
         let a = AdjacencyRef::new(nodes as usize, &offsets, &neighbours).unwrap();
         assert_eq!(Components::of(&a).count, 1);
     }

@@ -1,7 +1,8 @@
-//! The entries of an adjacency in f64, scales multiplied in: what bounds are computed from.
-//! It is exact or rounded upwards, and slow beside the kernels' f32 gather, which it does not replace.
+//! The entries of an adjacency in f64, scales multiplied in: what bounds are computed from. It is
+//! exact or rounded upwards, and slow beside the kernels' f32 gather, which it does not replace.
 //!
-//! An entry is the real product of the stored f32 numbers, taken without its sign: bounds hold for |A|.
+//! An entry is the real product of the stored f32 numbers, taken without its sign: bounds hold for
+//! |A|.
 
 use rayon::prelude::*;
 
@@ -74,7 +75,8 @@ pub(crate) fn row_sum(
 /// `|A| x` row by row, x non-negative; rows that repeat are summed once, when it is made.
 pub(crate) struct Sums<'a> {
     a: &'a AdjacencyRef<'a>,
-    /// Kind of each row, sums of the kinds without the rows' scales, and how often those were rounded at most.
+    /// Kind of each row, sums of the kinds without the rows' scales, and how often those were
+    /// rounded at most.
     shared: Option<(AdjacencyRef<'a>, Vec<f64>, u64)>,
 }
 
@@ -105,11 +107,13 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// The smallest and the largest `(|A| u)_i / u_i`, rounded outwards: they bracket the spectral radius for u > 0.
+/// The smallest and the largest `(|A| u)_i / u_i`, rounded outwards: they bracket the spectral
+/// radius for u > 0.
 pub(crate) fn ratios(a: &AdjacencyRef, u: impl Fn(usize) -> f64 + Sync) -> Bracket {
     let sums = Sums::of(a, &u);
     let ratio = |row: usize| divide(sums.row(row, &u), u(row));
-    let widest = |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
+    let widest =
+        |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
     let empty = || Bracket { low: f64::INFINITY, high: 0.0 };
     (0..a.rows()).into_par_iter().with_min_len(ROWS_A_TASK).map(ratio).reduce(empty, widest)
 }
@@ -139,7 +143,8 @@ mod tests {
     #[test]
     fn rows_that_repeat_are_summed_once_to_the_same() {
         let offsets: Vec<u64> = (0..=40).map(|row| row * 20).collect();
-        let neighbours: Vec<u32> = (0..40).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
+        let neighbours: Vec<u32> =
+            (0..40).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
         let scale: Vec<f32> = (0..40).map(|i| 0.1 + (i % 7) as f32).collect();
         let plain = AdjacencyRef::new(40, &offsets, &neighbours).unwrap();
         let plain = plain.with_gather_scale(&scale).with_row_scale(&scale);

@@ -28,7 +28,9 @@ pub enum SolveError {
         found: f32,
     },
     /// In an adjacency.
-    #[error("{direction} solve: an edge of node {row} in relation {relation} is not finite (found {found})")]
+    #[error(
+        "{direction} solve: an edge of node {row} in relation {relation} is not finite (found {found})"
+    )]
     Edge {
         /// "forward" or "adjoint".
         direction: &'static str,
@@ -50,7 +52,9 @@ pub enum SolveError {
         found: f32,
     },
     /// In a layer that is computed, not solved.
-    #[error("row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help")]
+    #[error(
+        "row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help"
+    )]
     State {
         /// The first such row.
         row: usize,
@@ -58,7 +62,9 @@ pub enum SolveError {
         found: f32,
     },
     /// Grown beyond all bounds, sweep by sweep.
-    #[error("{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed")]
+    #[error(
+        "{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed"
+    )]
     Overflow {
         /// "forward" or "adjoint".
         direction: &'static str,
@@ -73,8 +79,8 @@ fn wrong(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
     (0..matrix.rows()).find_map(row)
 }
 
-/// Where the first number that is none came from in this sweep; `start` is what the first sweep read, where it is still
-/// there.
+/// Where the first number that is none came from in this sweep; `start` is what the first sweep
+/// read, where it is still there.
 pub(super) fn blame(
     sweep: &Sweep<'_>,
     direction: &'static str,
@@ -86,12 +92,14 @@ pub(super) fn blame(
     }
     for (relation, term) in sweep.terms.iter().enumerate() {
         let weights = term.weights;
-        let entries = (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
+        let entries =
+            (0..weights.inner()).flat_map(|l| (0..weights.outer()).map(move |k| weights.at(l, k)));
         if let Some(found) = entries.into_iter().find(|x| !x.is_finite()) {
             return SolveError::Weight { direction, relation, found };
         }
         let wrong = |row| term.adjacency.entries(row).find(|entry| !entry.1.is_finite());
-        let edge = (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
+        let edge =
+            (0..term.adjacency.rows()).find_map(|row| wrong(row).map(|entry| (row, entry.1)));
         if let Some((row, found)) = edge {
             return SolveError::Edge { direction, relation, row, found };
         }

@@ -1,23 +1,26 @@
-//! Sweeps repeated until the state stays: the forward equilibrium and the adjoint, one loop for both.
-//! It knows when to stop and what to say about the result; how a sweep is computed is for `kernels`.
+//! Sweeps repeated until the state stays: the forward equilibrium and the adjoint, one loop for
+//! both. It knows when to stop and what to say about the result; how a sweep is computed is for
+//! `kernels`.
 //!
-//! Stopping: the relative residual of a sweep ([`Measure`]) at or below the tolerance; or the sweeps are used
-//! up; or the residual (in the certificate's norm, where there is one) has not fallen for [`SolveParams::patience`]
-//! sweeps. In every case the state is the best there
-//! is, and [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin.
-//! The same bits for any number of threads.
+//! Stopping: the relative residual of a sweep ([`Measure`]) at or below the tolerance; or the
+//! sweeps are used up; or the residual (in the certificate's norm, where there is one) has not
+//! fallen for [`SolveParams::patience`] sweeps. In every case the state is the best there is, and
+//! [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin. The
+//! same bits for any number of threads.
 //!
-//! Acceleration ([`super::anderson`]): a solve that has many sweeps to go at the rate of its first ones goes on from states
-//! proposed by what its sweeps did. A sweep that moves a proposal much more than the best before it drops what led there, and after some of these sweeps
-//! go on alone. The result is always what a sweep wrote, and residual and certificate are that sweep's.
+//! Acceleration ([`super::anderson`]): a solve that has many sweeps to go at the rate of its first
+//! ones goes on from states proposed by what its sweeps did. A sweep that moves a proposal much
+//! more than the best before it drops what led there, and after some of these sweeps go on alone.
+//! The result is always what a sweep wrote, and residual and certificate are that sweep's.
 //!
-//! Active rows ([`crate::kernels::sweep::Activity`]): where a certificate holds, rows that gather from none that moved by more than a
-//! part of the tolerance are passed over, and the last sweep computes all rows: residual and certificate are that sweep's, and
-//! where it finds more than the tolerance the solve goes on, more carefully.
+//! Active rows ([`crate::kernels::sweep::Activity`]): where a certificate holds, rows that gather
+//! from none that moved by more than a part of the tolerance are passed over, and the last sweep
+//! computes all rows: residual and certificate are that sweep's, and where it finds more than the
+//! tolerance the solve goes on, more carefully.
 //!
-//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best. Elsewhere the state
-//! that a sweep moved least is kept. States are buffers by their place: none is ever copied. Memory: the state and
-//! its [`Workspace`].
+//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best.
+//! Elsewhere the state that a sweep moved least is kept. States are buffers by their place: none is
+//! ever copied. Memory: the state and its [`Workspace`].
 
 use std::time::Instant;
 
@@ -46,7 +49,8 @@ pub const LOOSEST: f64 = 1e-2;
 /// States smaller than this are taken for zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// Rows below this part of the state's largest entry have faded away: no residual is relative to them.
+/// Rows below this part of the state's largest entry have faded away: no residual is relative to
+/// them.
 pub(super) const FADED: f32 = 1e-12;
 
 /// When to stop.
@@ -56,7 +60,8 @@ pub struct SolveParams {
     pub tolerance: f64,
     /// Sweeps at most.
     pub max_sweeps: usize,
-    /// Sweeps without a smaller residual before the solve gives up: rounding, or no convergence at all.
+    /// Sweeps without a smaller residual before the solve gives up: rounding, or no convergence at
+    /// all.
     pub patience: usize,
     /// What the residual is relative to.
     pub measure: Measure,
@@ -66,21 +71,24 @@ pub struct SolveParams {
     pub depth: usize,
     /// How states on the way are stored.
     pub storage: Storage,
-    /// Part of the first sweep's residual that is good enough, where that is more than the tolerance; 0 for none. From a warm
-    /// start the first residual tells how far the solution has moved: what is left of it need not be smaller than what the next
-    /// move will be.
+    /// Part of the first sweep's residual that is good enough, where that is more than the
+    /// tolerance; 0 for none. From a warm start the first residual tells how far the solution has
+    /// moved: what is left of it need not be smaller than what the next move will be.
     pub follow: f64,
 }
 
-/// How states on the way to an equilibrium are stored. Arithmetic is in 32 bits, and so is the result.
+/// How states on the way to an equilibrium are stored. Arithmetic is in 32 bits, and so is the
+/// result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
     /// In 32 bits.
     #[default]
     F32,
-    /// In 16 bits with a unit (binary16: 11 bits of precision), where a certificate holds, residuals are relative to the whole
-    /// state and no rows are passed over; in 32 bits again near a residual of 1e-3, or 8e-3 while proposals are made, and at the end. Half the bytes that sweeps
-    /// gather and write, for two more buffers of 16 bits. Residual and certificate are those of a last sweep in 32 bits: rounding on the way is no part of the error.
+    /// In 16 bits with a unit (binary16: 11 bits of precision), where a certificate holds,
+    /// residuals are relative to the whole state and no rows are passed over; in 32 bits again near
+    /// a residual of 1e-3, or 8e-3 while proposals are made, and at the end. Half the bytes that
+    /// sweeps gather and write, for two more buffers of 16 bits. Residual and certificate are those
+    /// of a last sweep in 32 bits: rounding on the way is no part of the error.
     F16,
 }
 
@@ -91,10 +99,11 @@ pub enum Measure {
     /// The largest entry of the state: max |Delta| / max |X|.
     #[default]
     State,
-    /// Each row for itself, the worst of those that have not faded (below 1e-12 of the largest entry):
-    /// max_i (max_k |Delta_ik| / max_k |X_ik|). For states that fade along
-    /// long paths and are read row by row, where nodes far from any input would otherwise be left at zero. Patience does
-    /// not apply: a wave that travels moves its front by as much as it is, sweep after sweep.
+    /// Each row for itself, the worst of those that have not faded (below 1e-12 of the largest
+    /// entry): max_i (max_k |Delta_ik| / max_k |X_ik|). For states that fade along long paths and
+    /// are read row by row, where nodes far from any input would otherwise be left at zero.
+    /// Patience does not apply: a wave that travels moves its front by as much as it is, sweep
+    /// after sweep.
     Row,
 }
 
@@ -125,7 +134,9 @@ impl SolveParams {
 
     /// Whether states may be stored in 16 bits, where a contraction is certified.
     pub(super) fn may_shorten(&self) -> bool {
-        self.storage == Storage::F16 && self.measure == Measure::State && self.method != Method::Active
+        self.storage == Storage::F16
+            && self.measure == Measure::State
+            && self.method != Method::Active
     }
 
     /// The residual to reach, given that of the first sweep.
@@ -155,7 +166,8 @@ pub struct SolveInfo {
     pub sweeps: usize,
     /// Rows that were computed.
     pub row_updates: u64,
-    /// By the measure asked for, of the sweep that gave the state, or, of a best state that was kept, of the one that read it.
+    /// By the measure asked for, of the sweep that gave the state, or, of a best state that was
+    /// kept, of the one that read it.
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
     pub contraction: Option<f64>,
@@ -175,7 +187,8 @@ pub struct SolveInfo {
 }
 
 impl SolveInfo {
-    /// Whether it did what was asked for: the tolerance was reached, or a set number of sweeps was made.
+    /// Whether it did what was asked for: the tolerance was reached, or a set number of sweeps was
+    /// made.
     pub fn is_done(&self) -> bool {
         self.converged || self.stopped == Stopped::Truncated
     }
@@ -205,8 +218,8 @@ impl SolveInfo {
     }
 }
 
-/// Solves `X = phi(sum_r A_r^T X W_r^T + B)`, or `G = D * (sum_r A_r G W_r + R)`, from the state given (zero, or that of an
-/// earlier solve).
+/// Solves `X = phi(sum_r A_r^T X W_r^T + B)`, or `G = D * (sum_r A_r G W_r + R)`, from the state
+/// given (zero, or that of an earlier solve).
 ///
 /// # Panics
 /// Where shapes do not fit, or `workspace` keeps no best state and no certificate holds.
@@ -285,8 +298,8 @@ impl Solve<'_> {
         let mut since = 0;
         while walk.sweeps < self.params.max_sweeps {
             walk.propose(workspace);
-            let is_last =
-                walk.sweeps + 1 == self.params.max_sweeps || (since + 1 >= self.params.patience && !by_row);
+            let is_last = walk.sweeps + 1 == self.params.max_sweeps
+                || (since + 1 >= self.params.patience && !by_row);
             let (to, short) = walk.target(workspace, is_last);
             let mut next = workspace.take(to);
             let mut moves = short.map(|at| (at, workspace.take_short(at)));
@@ -312,8 +325,8 @@ impl Solve<'_> {
                 walk.tolerance = self.params.target(residual);
             }
             walk.moved = change.weighted;
-            // Where sweeps contract, the certificate's norm falls until rounding stops it; the plain maximum may rise
-            // for a while (a wave along a chain).
+            // Where sweeps contract, the certificate's norm falls until rounding stops it; the
+            // plain maximum may rise for a while (a wave along a chain).
             let measure = if certificate.is_some() { change.weighted } else { change.largest };
             let better = measure < walk.least;
             since = if better { 0 } else { since + 1 };

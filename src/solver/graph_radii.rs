@@ -1,5 +1,5 @@
-//! A bound of the spectral radius of every graph of a block-diagonal adjacency.
-//! One number a graph; which graphs a bound is taken over is for the caller: a union's radius is the largest of theirs.
+//! A bound of the spectral radius of every graph of a block-diagonal adjacency. One number a graph;
+//! which graphs a bound is taken over is for the caller: a union's radius is the largest of theirs.
 
 use rayon::prelude::*;
 
@@ -51,7 +51,9 @@ mod tests {
         let (mut union, mut first_node) = (Graph { nodes: 0, entries: vec![] }, vec![0]);
         for graph in graphs {
             let at = union.nodes;
-            union.entries.extend(graph.entries.iter().map(|&(i, j, value)| (i + at, j + at, value)));
+            union
+                .entries
+                .extend(graph.entries.iter().map(|&(i, j, value)| (i + at, j + at, value)));
             union.nodes += graph.nodes;
             first_node.push(union.nodes as u64);
         }
@@ -64,18 +66,22 @@ mod tests {
         let params = SpectralParams::default();
         for _ in 0..60 {
             let scaled = random.below(2) == 0;
-            let graphs: Vec<_> = (0..1 + random.below(12)).map(|_| Graph::random(&mut random)).collect();
+            let graphs: Vec<_> =
+                (0..1 + random.below(12)).map(|_| Graph::random(&mut random)).collect();
             let (union, first_node) = union(&graphs);
             let (mut incoming, mut outgoing) = (union.csr(false), union.csr(true));
             // 1 / root of a row's sum, which makes graphs without zero rows renormalised.
             let root = |root: f64| if root.is_finite() { root as f32 } else { 0.5 };
-            let scale_of = |graph: &Graph| graph.inverse_roots().into_iter().map(root).collect::<Vec<_>>();
+            let scale_of =
+                |graph: &Graph| graph.inverse_roots().into_iter().map(root).collect::<Vec<_>>();
             if scaled {
                 incoming.scale = Some(scale_of(&union));
                 outgoing.scale = incoming.scale.clone();
             }
-            let radii = graph_radii(incoming.view(), Some(outgoing.view()), &first_node, &params).unwrap();
-            let norms = of_graphs(incoming.view(), None, &first_node, |a, _| spectral::one_norm(a)).unwrap();
+            let radii =
+                graph_radii(incoming.view(), Some(outgoing.view()), &first_node, &params).unwrap();
+            let norms = of_graphs(incoming.view(), None, &first_node, |a, _| spectral::one_norm(a))
+                .unwrap();
             for (at, graph) in graphs.iter().enumerate() {
                 let (mut incoming, mut outgoing) = (graph.csr(false), graph.csr(true));
                 if scaled {
@@ -87,7 +93,9 @@ mod tests {
                 assert_eq!(norms[at], spectral::one_norm(&incoming.view()));
             }
         }
-        assert!(graph_radii(union(&[]).0.csr(false).view(), None, &[0], &params).unwrap().is_empty());
+        assert!(
+            graph_radii(union(&[]).0.csr(false).view(), None, &[0], &params).unwrap().is_empty()
+        );
     }
 
     #[test]

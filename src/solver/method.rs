@@ -67,7 +67,8 @@ pub struct Choice {
     pub method: Used,
     /// Why.
     pub why: Why,
-    /// Residual of a sweep over that of the one before, when the choice was made; 0 where none was measured.
+    /// Residual of a sweep over that of the one before, when the choice was made; 0 where none was
+    /// measured.
     pub rate: f64,
     /// States that were proposed.
     pub proposals: usize,

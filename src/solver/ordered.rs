@@ -1,9 +1,11 @@
-//! Rows that can be settled before any sweep: all, where no cycle passes through more than one node, in an order in which each comes
-//! after those that it gathers from; elsewhere those that gather from nothing but themselves.
-//! It finds the rows and their state; sweeps then verify it or do the rest, and residual and certificate are theirs.
+//! Rows that can be settled before any sweep: all, where no cycle passes through more than one
+//! node, in an order in which each comes after those that it gathers from; elsewhere those that
+//! gather from nothing but themselves. It finds the rows and their state; sweeps then verify it or
+//! do the rest, and residual and certificate are theirs.
 //!
-//! A wave along a chain of l nodes takes plain sweeps l passes over all rows; here it is one. Only a node's own loop is
-//! iterated, in cache. One thread there, as a row waits for those before it; rows that wait for none are shared out. The same bits on any number of threads.
+//! A wave along a chain of l nodes takes plain sweeps l passes over all rows; here it is one. Only
+//! a node's own loop is iterated, in cache. One thread there, as a row waits for those before it;
+//! rows that wait for none are shared out. The same bits on any number of threads.
 
 use std::time::Instant;
 
@@ -16,7 +18,8 @@ use crate::dense::Matrix;
 use crate::kernels::AdjacencyRef;
 use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
 
-/// Rows are settled to this part of the tolerance: what is left of a row's error goes into all that follow.
+/// Rows are settled to this part of the tolerance: what is left of a row's error goes into all that
+/// follow.
 const SHARE: f64 = 1.0 / 16.0;
 /// Repetitions of a row's own loop at most; sweeps do the rest.
 const REPEATS: usize = 300;
@@ -26,23 +29,28 @@ const REPEATS: usize = 300;
 pub enum Order {
     /// All rows, after those that they gather from.
     All(Vec<u32>),
-    /// Rising: those that gather from themselves alone. Rows that gather nothing are settled by any sweep.
+    /// Rising: those that gather from themselves alone. Rows that gather nothing are settled by any
+    /// sweep.
     Alone(Vec<u32>),
 }
 
 impl Order {
-    /// Of the rows that gather by these relations; none where every row waits for others. O(nodes + non-zeros).
+    /// Of the rows that gather by these relations; none where every row waits for others. O(nodes +
+    /// non-zeros).
     pub fn of(relations: &[AdjacencyRef<'_>]) -> Option<Self> {
         if let Some(order) = acyclic(relations) {
             return Some(Self::All(order));
         }
         let rows = relations.first().map_or(0, AdjacencyRef::rows);
         let is_alone = |row: usize| {
-            let mut columns =
-                relations.iter().flat_map(|a| a.range(row).map(move |at| a.column(row, at))).peekable();
+            let mut columns = relations
+                .iter()
+                .flat_map(|a| a.range(row).map(move |at| a.column(row, at)))
+                .peekable();
             columns.peek().is_some() && columns.all(|column| column == row)
         };
-        let alone: Vec<u32> = (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect();
+        let alone: Vec<u32> =
+            (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect();
         (!alone.is_empty()).then_some(Self::Alone(alone))
     }
 
@@ -54,7 +62,8 @@ impl Order {
     }
 }
 
-/// Rows after all others that they gather from, over all relations; none where a cycle passes through several.
+/// Rows after all others that they gather from, over all relations; none where a cycle passes
+/// through several.
 ///
 /// Of a graph with an edge in both directions it ends there.
 fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
@@ -125,12 +134,19 @@ fn until(params: &SolveParams) -> (f32, usize) {
 }
 
 /// What is left for sweeps; where rows went beyond all numbers they begin anew, and say where from.
-fn prepare(order: &Order, settled: Settled, params: &SolveParams, state: &mut Matrix) -> SolveParams {
+fn prepare(
+    order: &Order,
+    settled: Settled,
+    params: &SolveParams,
+    state: &mut Matrix,
+) -> SolveParams {
     if !settled.is_finite {
         state.view_mut().padded_mut().fill(0.0);
     }
     match (order, params.method) {
-        (Order::All(_), _) | (_, Method::Ordered) => SolveParams { method: Method::Plain, ..*params },
+        (Order::All(_), _) | (_, Method::Ordered) => {
+            SolveParams { method: Method::Plain, ..*params }
+        }
         (Order::Alone(_), _) => *params,
     }
 }

@@ -1,5 +1,6 @@
-//! Whether the equation has exactly one solution: which condition says so, and with how much to spare.
-//! It judges a W on a graph and can rescale it; it never projects, which is for the training step.
+//! Whether the equation has exactly one solution: which condition says so, and with how much to
+//! spare. It judges a W on a graph and can rescale it; it never projects, which is for the training
+//! step.
 //!
 //! | condition | needs |
 //! | --- | --- |
@@ -8,10 +9,12 @@
 //! | eigenvalue | `slope * rho * lambda(|W|) < 1` (Perron-Frobenius) |
 //! | norms of relations | `slope * sum_i ||A_i||_1 ||W_i||_inf < 1` |
 //!
-//! All numbers are upper bounds, so a condition that is reported holds. One that is not reported may still hold.
+//! All numbers are upper bounds, so a condition that is reported holds. One that is not reported
+//! may still hold.
 //!
-//! **Rescaling.** For positively homogeneous phi, `X S` solves the equation with `S W S^-1`, `B S` where X solves it with
-//! W, B, and `Theta S^-1` reads the same output: S = diag(1/v) with |W| v <= t v brings the norm down to t.
+//! **Rescaling.** For positively homogeneous phi, `X S` solves the equation with `S W S^-1`, `B S`
+//! where X solves it with W, B, and `Theta S^-1` reads the same output: S = diag(1/v) with |W| v <=
+//! t v brings the norm down to t.
 
 use serde::Serialize;
 
@@ -71,7 +74,8 @@ impl Posedness {
         Self { condition, rho, norm, omega, by_norm, by_eigenvalue }
     }
 
-    /// Of several relations, by the sum of `||A_i||_1 ||W_i||_inf`; `norms` holds the first factor of each.
+    /// Of several relations, by the sum of `||A_i||_1 ||W_i||_inf`; `norms` holds the first factor
+    /// of each.
     pub fn of_relations(relations: &[(f64, MatrixRef<'_>)], activation: Activation) -> Self {
         let sum: f64 = relations.iter().map(|(rho, w)| rho * infinity_norm(*w)).sum();
         let by_norm = lipschitz(activation) * sum * (1.0 + relations.len() as f64 * f64::EPSILON);
@@ -97,8 +101,9 @@ impl Posedness {
 /// The largest sum of |entries| of a row, rounded up; infinite where one is not finite.
 pub fn infinity_norm(w: MatrixRef<'_>) -> f64 {
     let sum = |row: usize| -> f64 { w.row(row).iter().map(|&x| f64::from(x).abs()).sum() };
-    let norm =
-        (0..w.rows()).map(sum).fold(0.0, |m: f64, x| if x.is_nan() { f64::INFINITY } else { m.max(x) });
+    let norm = (0..w.rows())
+        .map(sum)
+        .fold(0.0, |m: f64, x| if x.is_nan() { f64::INFINITY } else { m.max(x) });
     norm * (1.0 + w.cols() as f64 * f64::EPSILON)
 }
 
@@ -133,7 +138,11 @@ pub enum RescalingError {
 
 impl Rescaling {
     /// A scaling after which `||W||_inf <= limit`, where lambda(|W|) is below the limit.
-    pub fn of(w: MatrixRef<'_>, limit: f64, activation: Activation) -> Result<Self, RescalingError> {
+    pub fn of(
+        w: MatrixRef<'_>,
+        limit: f64,
+        activation: Activation,
+    ) -> Result<Self, RescalingError> {
         if !activation.is_homogeneous() {
             return Err(RescalingError::Activation { found: activation });
         }
@@ -201,7 +210,11 @@ mod tests {
         let of = |rho, rows| Posedness::of(rho, weight(rows).view(), relu);
         let small = of(1.0, &[[0.5, -0.25], [0.0, 0.5]]);
         assert_eq!(small.condition, Condition::Norm);
-        assert!((small.norm - 0.75).abs() < 1e-12 && (small.omega - 0.5).abs() < 1e-5 && small.omega >= 0.5);
+        assert!(
+            (small.norm - 0.75).abs() < 1e-12
+                && (small.omega - 0.5).abs() < 1e-5
+                && small.omega >= 0.5
+        );
         assert!((small.margin() - 0.25).abs() < 1e-12);
         let steep = of(1.0, &[[0.5, -100.0], [0.0, 0.5]]);
         assert_eq!(steep.condition, Condition::Eigenvalue);
@@ -209,7 +222,8 @@ mod tests {
         assert_eq!(of(0.0, &[[50.0, 1.0], [1.0, 50.0]]).condition, Condition::Acyclic);
         assert_eq!(of(2.0, &[[0.5, 0.0], [0.0, 0.5]]).condition, Condition::NotCertified);
         assert_eq!(of(0.0, &[[f32::NAN, 0.0], [0.0, 0.5]]).condition, Condition::NotCertified);
-        let steep = Posedness::of(3.9, weight(&[[1.0, 0.0], [0.0, 1.0]]).view(), Activation::Sigmoid);
+        let steep =
+            Posedness::of(3.9, weight(&[[1.0, 0.0], [0.0, 1.0]]).view(), Activation::Sigmoid);
         assert_eq!(steep.condition, Condition::Norm, "the slope of the sigmoid is 1/4");
     }
 
@@ -244,7 +258,8 @@ mod tests {
             for k in 0..m {
                 assert!((scaled.row(k)[k] - w.row(k)[k]).abs() <= 1e-6);
                 for l in 0..m {
-                    let (new, old) = (scaled.row(k)[l] * scaled.row(l)[k], w.row(k)[l] * w.row(l)[k]);
+                    let (new, old) =
+                        (scaled.row(k)[l] * scaled.row(l)[k], w.row(k)[l] * w.row(l)[k]);
                     assert!((new - old).abs() <= 1e-5 * old.abs().max(1e-3));
                 }
             }
@@ -264,7 +279,8 @@ mod tests {
         let w = weight(&[[2.0, 0.0], [0.0, 0.5]]);
         let error = Rescaling::of(w.view(), 1.0, Activation::Relu).unwrap_err().to_string();
         assert!(
-            error.starts_with("rescaling cannot bring the norm of the weight to 1 (spectral radius"),
+            error
+                .starts_with("rescaling cannot bring the norm of the weight to 1 (spectral radius"),
             "{error}"
         );
         let error = Rescaling::of(w.view(), 1.0, Activation::Tanh).unwrap_err().to_string();

@@ -1,13 +1,16 @@
-//! The rows of a matrix projected on the L1 ball: the training constraint ||W||_inf <= radius.
-//! It changes W where it must and nothing else; which radius is right is [`super::spectral`]'s business.
+//! The rows of a matrix projected on the L1 ball: the training constraint ||W||_inf <= radius. It
+//! changes W where it must and nothing else; which radius is right is [`super::spectral`]'s
+//! business.
 //!
-//! The nearest point of the ball `sum |x_k| <= r` to a row outside of it is `sign(x_k) max(|x_k| - t, 0)` with the t
-//! that makes the sum r (Duchi et al. 2008). With M = max |x_k| and y_k = |x_k| - M the same t is M + s with s in
-//! [-r, 0): `sum max(y_k - s, 0) = r`. Only entries within r of the largest take part, and for these the difference y
-//! is exact where the sums of |x| would drown r (rows of 1e30).
+//! The nearest point of the ball `sum |x_k| <= r` to a row outside of it is `sign(x_k) max(|x_k| -
+//! t, 0)` with the t that makes the sum r (Duchi et al. 2008). With M = max |x_k| and y_k = |x_k| -
+//! M the same t is M + s with s in [-r, 0): `sum max(y_k - s, 0) = r`. Only entries within r of the
+//! largest take part, and for these the difference y is exact where the sums of |x| would drown r
+//! (rows of 1e30).
 //!
-//! The result is rounded towards zero, so its norm, summed in f64, never exceeds the radius. Rows are independent:
-//! the same bits for any number of threads. Cost O(m log m) a row at worst, O(m) where the row is inside.
+//! The result is rounded towards zero, so its norm, summed in f64, never exceeds the radius. Rows
+//! are independent: the same bits for any number of threads. Cost O(m log m) a row at worst, O(m)
+//! where the row is inside.
 
 use rayon::prelude::*;
 
@@ -30,7 +33,8 @@ pub enum ProjectionError {
     },
 }
 
-/// Projects every row of `width` floats of a matrix with `stride` floats between rows; returns how many rows moved.
+/// Projects every row of `width` floats of a matrix with `stride` floats between rows; returns how
+/// many rows moved.
 ///
 /// What lies between `width` and `stride` is left alone.
 pub fn project_rows(
@@ -54,7 +58,8 @@ pub fn project_rows(
         return Err(wrong);
     }
     let rows = data.par_chunks_mut(stride);
-    let moved = rows.map_init(Vec::new, |near, row| usize::from(project(&mut row[..width], radius, near)));
+    let moved =
+        rows.map_init(Vec::new, |near, row| usize::from(project(&mut row[..width], radius, near)));
     Ok(moved.sum())
 }
 
@@ -87,7 +92,8 @@ fn threshold(
     near.clear();
     near.extend(row.clone().map(|x| x.abs() - largest).filter(|&y| y > -radius));
     near.sort_unstable_by(|x, y| y.total_cmp(x));
-    // The entries that stay are the first k: the last k for which the k-th lies above the threshold of the first k.
+    // The entries that stay are the first k: the last k for which the k-th lies above the threshold
+    // of the first k.
     let (mut sum, mut found) = (0.0, -radius);
     for (k, &y) in near.iter().enumerate() {
         sum += y;
@@ -147,7 +153,12 @@ mod tests {
             for k in 0..row.len() {
                 // The golden threshold is a difference of sums: huge rows lose digits of it.
                 let largest = row.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
-                assert!((exact[k] - expected[k]).abs() <= 1e-15 * largest, "{} {}", exact[k], expected[k]);
+                assert!(
+                    (exact[k] - expected[k]).abs() <= 1e-15 * largest,
+                    "{} {}",
+                    exact[k],
+                    expected[k]
+                );
                 let scale = row[k].abs().max(1.0);
                 assert!((f64::from(single[k]) - expected[k]).abs() <= 2e-7 * scale, "{case}");
             }
@@ -186,7 +197,8 @@ mod tests {
     fn optimal(row: &[f32], result: &[f32], radius: f64) {
         let pairs = || row.iter().zip(result).map(|(&x, &p)| (f64::from(x), f64::from(p)));
         let support = pairs().filter(|pair| pair.1 != 0.0).map(|(x, p)| x.abs() - p.abs());
-        let (low, high) = support.fold((f64::INFINITY, 0.0f64), |(low, high), t| (low.min(t), high.max(t)));
+        let (low, high) =
+            support.fold((f64::INFINITY, 0.0f64), |(low, high), t| (low.min(t), high.max(t)));
         if low == f64::INFINITY {
             return;
         }
@@ -217,12 +229,15 @@ mod tests {
         let mut random = Random::new(4);
         let (rows, width, stride) = (700, 33, 48);
         let data: Vec<f32> = (0..rows * stride).map(|_| random.sign() as f32).collect();
-        let expected: Vec<Vec<f32>> = data.chunks(stride).map(|row| projected(&row[..width], 3.0)).collect();
+        let expected: Vec<Vec<f32>> =
+            data.chunks(stride).map(|row| projected(&row[..width], 3.0)).collect();
         for threads in [1, 2, 4] {
             let mut data = data.clone();
             let moved = with_threads(threads, || project_rows(&mut data, width, stride, 3.0));
             assert_eq!(moved, Ok(rows));
-            assert!(data.chunks(stride).zip(&expected).all(|(row, expected)| &row[..width] == expected));
+            assert!(
+                data.chunks(stride).zip(&expected).all(|(row, expected)| &row[..width] == expected)
+            );
         }
     }
 

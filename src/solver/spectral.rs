@@ -1,20 +1,25 @@
-//! A rigorous upper bound of the spectral radius of an adjacency, with the lower bound that tells how tight it is.
-//! It is no estimate: every number is rounded towards the safe side, and the iteration only decides how close it gets.
+//! A rigorous upper bound of the spectral radius of an adjacency, with the lower bound that tells
+//! how tight it is. It is no estimate: every number is rounded towards the safe side, and the
+//! iteration only decides how close it gets.
 //!
-//! For u > 0 (Collatz-Wielandt), `min_i (A u)_i / u_i <= lambda(A) <= max_i (A u)_i / u_i`. A and A^T have the same
-//! radius, so either side may give it. In this order:
+//! For u > 0 (Collatz-Wielandt), `min_i (A u)_i / u_i <= lambda(A) <= max_i (A u)_i / u_i`. A and
+//! A^T have the same radius, so either side may give it. In this order:
 //!
-//! 1. Closed forms. u = 1: all sums of rows are equal (regular graphs, and rows normalised to one). u = 1/s where a
-//!    scale s stands on both sides: renormalised graphs, undirected from either side, directed from the A side.
-//! 2. Cycles. The radius is the largest of those of the strongly connected components; none: a DAG, exactly 0.
-//! 3. Power iteration inside every component at once, on A + sigma I with sigma half the current bound, so that
-//!    bipartite components converge too. A component drops out when it can no longer hold the largest radius.
+//! 1. Closed forms. u = 1: all sums of rows are equal (regular graphs, and rows normalised to one).
+//!    u = 1/s where a scale s stands on both sides: renormalised graphs, undirected from either
+//!    side, directed from the A side.
+//! 2. Cycles. The radius is the largest of those of the strongly connected components; none: a DAG,
+//!    exactly 0.
+//! 3. Power iteration inside every component at once, on A + sigma I with sigma half the current
+//!    bound, so that bipartite components converge too. A component drops out when it can no longer
+//!    hold the largest radius.
 //!
-//! Components need no common vector here. The certificate's vector, common to all nodes, is another matter:
-//! [`super::certificate`].
+//! Components need no common vector here. The certificate's vector, common to all nodes, is another
+//! matter: [`super::certificate`].
 //!
-//! Cost: two to four passes over the non-zeros for 1, serial O(nodes + nonzeros) for 2, a pass a sweep for 3. 24 bytes
-//! a node. Rows are independent and maxima have no order: the same result for any number of threads.
+//! Cost: two to four passes over the non-zeros for 1, serial O(nodes + nonzeros) for 2, a pass a
+//! sweep for 3. 24 bytes a node. Rows are independent and maxima have no order: the same result for
+//! any number of threads.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -32,7 +37,8 @@ pub const MAX_SWEEPS: usize = 500;
 const EQUAL: f64 = 1e-6;
 /// Part of the bound that is added to the diagonal while iterating.
 const SHIFT: f64 = 0.5;
-/// The iterated vector is kept above this, relative to its start of 1: products stay normal numbers.
+/// The iterated vector is kept above this, relative to its start of 1: products stay normal
+/// numbers.
 const FLOOR: f64 = 1e-150;
 
 /// How far to go.
@@ -78,8 +84,13 @@ pub struct SpectralBound {
 }
 
 impl SpectralBound {
-    /// Bounds the radius of A. `incoming` has the rows of A^T, `outgoing` those of A where they are at hand.
-    pub fn of(incoming: &AdjacencyRef, outgoing: Option<&AdjacencyRef>, params: &SpectralParams) -> Self {
+    /// Bounds the radius of A. `incoming` has the rows of A^T, `outgoing` those of A where they are
+    /// at hand.
+    pub fn of(
+        incoming: &AdjacencyRef,
+        outgoing: Option<&AdjacencyRef>,
+        params: &SpectralParams,
+    ) -> Self {
         for side in [Some(incoming), outgoing].into_iter().flatten() {
             if let Some(bound) = closed_form(side) {
                 return bound;
@@ -97,7 +108,8 @@ impl SpectralBound {
         self.rho - self.lower <= tolerance * self.rho
     }
 
-    /// The radius of the L1 balls for the rows of W, `kappa / rho`, rounded down; infinite for a DAG.
+    /// The radius of the L1 balls for the rows of W, `kappa / rho`, rounded down; infinite for a
+    /// DAG.
     pub fn weight_radius(&self, kappa: f64) -> f64 {
         if self.rho == 0.0 { f64::INFINITY } else { (kappa / self.rho).next_down().max(0.0) }
     }
@@ -165,7 +177,8 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
             rho = rho.max(best.high);
             lower = lower.max(best.low);
         }
-        // Only a component that may hold the radius, and whose own bounds are apart, can bring them closer.
+        // Only a component that may hold the radius, and whose own bounds are apart, can bring them
+        // closer.
         let matters = |&node: &u32| {
             let best = locals[of[node as usize] as usize].best;
             best.high > lower && best.high - best.low > params.tolerance * best.high
@@ -184,8 +197,15 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
     unreachable!("the loop returns")
 }
 
-/// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`; returns ratios by task and component.
-fn sweep(a: &AdjacencyRef, of: &[u32], active: &[u32], u: &[f64], sums: &mut [f64]) -> Vec<(u32, Bracket)> {
+/// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`; returns ratios by task
+/// and component.
+fn sweep(
+    a: &AdjacencyRef,
+    of: &[u32],
+    active: &[u32],
+    u: &[f64],
+    sums: &mut [f64],
+) -> Vec<(u32, Bracket)> {
     let task = |(active, sums): (&[u32], &mut [f64])| {
         let mut segments: Vec<(u32, Bracket)> = Vec::new();
         for (&node, sum) in active.iter().zip(sums) {
@@ -196,7 +216,10 @@ fn sweep(a: &AdjacencyRef, of: &[u32], active: &[u32], u: &[f64], sums: &mut [f6
             let ratio = divide(found, u[node]);
             match segments.last_mut() {
                 Some((last, ratios)) if *last == component => {
-                    *ratios = Bracket { low: ratios.low.min(ratio.low), high: ratios.high.max(ratio.high) };
+                    *ratios = Bracket {
+                        low: ratios.low.min(ratio.low),
+                        high: ratios.high.max(ratio.high),
+                    };
                 }
                 _ => segments.push((component, ratio)),
             }
@@ -212,8 +235,8 @@ mod tests {
     use super::super::testing::{Csr, Graph, Random};
     use super::*;
 
-    /// Brackets the radius of a dense non-negative matrix by norms of powers: with s = ||M^(2^k)||_inf,
-    /// lambda <= s^(1/2^k), and trace(M^(2^k)) <= n lambda^(2^k).
+    /// Brackets the radius of a dense non-negative matrix by norms of powers: with s =
+    /// ||M^(2^k)||_inf, lambda <= s^(1/2^k), and trace(M^(2^k)) <= n lambda^(2^k).
     fn by_powers(mut m: Vec<Vec<f64>>) -> (f64, f64) {
         let n = m.len();
         let norm = |m: &[Vec<f64>]| m.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max);
@@ -236,7 +259,8 @@ mod tests {
         (root(trace / n as f64), root(norm(&m)))
     }
 
-    /// The bracket of a graph. Powers of odd cycles have no trace: M + cI has, and a radius larger by c.
+    /// The bracket of a graph. Powers of odd cycles have no trace: M + cI has, and a radius larger
+    /// by c.
     fn dense_radius(graph: &Graph) -> (f64, f64) {
         let n = graph.nodes;
         let mut m = vec![vec![0.0f64; n]; n];

@@ -28,7 +28,8 @@ pub(crate) struct Csr {
 
 impl Csr {
     pub fn view(&self) -> AdjacencyRef<'_> {
-        let plain = AdjacencyRef::new(self.offsets.len() - 1, &self.offsets, &self.neighbours).unwrap();
+        let plain =
+            AdjacencyRef::new(self.offsets.len() - 1, &self.offsets, &self.neighbours).unwrap();
         let valued = plain.with_values(&self.values);
         match &self.scale {
             Some(scale) => valued.with_gather_scale(scale).with_row_scale(scale),
@@ -38,8 +39,8 @@ impl Csr {
 }
 
 impl Graph {
-    /// Up to 14 nodes: sparse or dense, weighted or not, with or without loops, directed, undirected, bipartite,
-    /// forward edges only, or of several blocks.
+    /// Up to 14 nodes: sparse or dense, weighted or not, with or without loops, directed,
+    /// undirected, bipartite, forward edges only, or of several blocks.
     pub fn random(random: &mut Random) -> Self {
         let nodes = 1 + random.below(14);
         let density = [0.05, 0.15, 0.3, 0.8][random.below(4)];

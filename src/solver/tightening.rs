@@ -1,15 +1,17 @@
-//! The search for vectors u, v in whose norm a sweep contracts: where u = v = 1 is not enough, or nearly not.
-//! It proposes; what a proposal is worth is computed by [`Certificate::with_vectors`], whatever happened here.
+//! The search for vectors u, v in whose norm a sweep contracts: where u = v = 1 is not enough, or
+//! nearly not. It proposes; what a proposal is worth is computed by [`Certificate::with_vectors`],
+//! whatever happened here.
 //!
-//! u = v = 1 needs norms below 1 where only the spectral radii are. For a target t above the radius the least u >= 1
-//! with `A u <= t u` is found by u := max(u, A u / t): it stays 1 where sums of rows allow it, and grows only as far as
-//! needed, while the Perron vector itself may span many orders (hubs against leaves; nothing at all where the graph is
-//! reducible), all of which a bound in the plain maximum norm has to pay for. Half of the gap between the product of
-//! the radii and 1 is spent on even vectors; where these grow too large (long chains), nearly all of it.
+//! u = v = 1 needs norms below 1 where only the spectral radii are. For a target t above the radius
+//! the least u >= 1 with `A u <= t u` is found by u := max(u, A u / t): it stays 1 where sums of
+//! rows allow it, and grows only as far as needed, while the Perron vector itself may span many
+//! orders (hubs against leaves; nothing at all where the graph is reducible), all of which a bound
+//! in the plain maximum norm has to pay for. Half of the gap between the product of the radii and 1
+//! is spent on even vectors; where these grow too large (long chains), nearly all of it.
 //!
-//! Cost: two passes over the non-zeros in f64 where all ones do, four for a renormalised graph, up to [`MAX_SWEEPS`]
-//! and those of the spectral bound elsewhere. The vectors depend on the graph more than on W: keep them from solve to
-//! solve, and search again when they no longer do.
+//! Cost: two passes over the non-zeros in f64 where all ones do, four for a renormalised graph, up
+//! to [`MAX_SWEEPS`] and those of the spectral bound elsewhere. The vectors depend on the graph
+//! more than on W: keep them from solve to solve, and search again when they no longer do.
 
 use rayon::prelude::*;
 
@@ -23,24 +25,28 @@ use crate::kernels::{AdjacencyRef, PackedWeights};
 pub const MAX_SWEEPS: usize = 300;
 /// The least of them, where entries are many.
 const LEAST_SWEEPS: usize = 24;
-/// Entries that a search over the rows of several relations goes through at most, but for the least sweeps: a search that
-/// fails is made anew for every solve.
+/// Entries that a search over the rows of several relations goes through at most, but for the least
+/// sweeps: a search that fails is made anew for every solve.
 const MOST_ENTRIES: usize = 1 << 24;
 /// By how much a tightened sum may miss its target, where nothing asks for less.
 const SLACK: f64 = 1e-3;
 /// Weights stay below this: quotients by them stay f32 numbers.
 const LARGEST_WEIGHT: f64 = (1u64 << 40) as f64;
-/// Parts of the gap between the product of the radii and 1 that are spent, until a contraction is found.
+/// Parts of the gap between the product of the radii and 1 that are spent, until a contraction is
+/// found.
 const SPENT: [f64; 3] = [0.5, 0.9, 0.99];
 /// What a side takes beside one of radius 0.
 const LITTLE: f64 = 1.05;
-/// A contraction that is good enough: looking for a better one costs more than the sweeps it would save.
+/// A contraction that is good enough: looking for a better one costs more than the sweeps it would
+/// save.
 pub const GOOD: f64 = 0.97;
 
 impl Certificate {
-    /// The best certificate among plain and tightened vectors for these relations, forward or adjoint.
+    /// The best certificate among plain and tightened vectors for these relations, forward or
+    /// adjoint.
     ///
-    /// `radius` bounds the spectral radius of a single relation, where it is known: it saves computing it.
+    /// `radius` bounds the spectral radius of a single relation, where it is known: it saves
+    /// computing it.
     pub fn of(terms: &[Term<'_>], lipschitz: f64, radius: Option<f64>) -> Self {
         Self::with_hint(terms, lipschitz, radius, None)
     }
@@ -75,18 +81,22 @@ impl Certificate {
             let target = Targets::of(rho, omega, lipschitz, SPENT[0]);
             let v = weights.tight_columns(target.product / rho / lipschitz, target.slack);
             best = best.or(with(Some(&u), v.as_ref()));
-            // More even vectors would take a hundred passes and more, for an error bound a few times smaller.
+            // More even vectors would take a hundred passes and more, for an error bound a few
+            // times smaller.
             if best.q <= target.product + target.slack {
                 return best;
             }
         }
         if best.q > GOOD {
-            let radius = radius
-                .unwrap_or_else(|| SpectralBound::of(&term.adjacency, None, &SpectralParams::default()).rho);
+            let radius = radius.unwrap_or_else(|| {
+                SpectralBound::of(&term.adjacency, None, &SpectralParams::default()).rho
+            });
             let omega = omega.unwrap_or_else(|| weight_radius(term.weights));
             for spent in SPENT {
-                let Targets { rows, columns, slack, .. } = Targets::of(radius, omega, lipschitz, spent);
-                let (u, v) = (weights.tight_rows(rows, slack), weights.tight_columns(columns, slack));
+                let Targets { rows, columns, slack, .. } =
+                    Targets::of(radius, omega, lipschitz, spent);
+                let (u, v) =
+                    (weights.tight_rows(rows, slack), weights.tight_columns(columns, slack));
                 for (u, v) in [(u.as_ref(), None), (None, v.as_ref()), (u.as_ref(), v.as_ref())] {
                     best = best.or(with(u, v));
                 }
@@ -99,8 +109,8 @@ impl Certificate {
         best
     }
 
-    /// The certificate of the closed form, without a search: by the scales of a renormalised graph, or by plain norms. A pass over
-    /// the entries; what training enforces by norms it certifies.
+    /// The certificate of the closed form, without a search: by the scales of a renormalised graph,
+    /// or by plain norms. A pass over the entries; what training enforces by norms it certifies.
     pub fn closed(terms: &[Term<'_>], lipschitz: f64) -> Self {
         let u = if let [term] = terms { renormalised(&term.adjacency) } else { None };
         Self::with_vectors(terms, lipschitz, u, None)
@@ -108,9 +118,15 @@ impl Certificate {
 
     /// The same for several relations.
     ///
-    /// The columns first, with the rows as they are or as they did for the other direction: of the adjoint the weights' norms
-    /// are not bounded, but a v for which they are is cheap to find. Then by the norms of the weights.
-    fn of_relations(terms: &[Term<'_>], lipschitz: f64, plain: Self, hint: Option<&Vec<f32>>) -> Self {
+    /// The columns first, with the rows as they are or as they did for the other direction: of the
+    /// adjoint the weights' norms are not bounded, but a v for which they are is cheap to find.
+    /// Then by the norms of the weights.
+    fn of_relations(
+        terms: &[Term<'_>],
+        lipschitz: f64,
+        plain: Self,
+        hint: Option<&Vec<f32>>,
+    ) -> Self {
         let mut best = plain;
         for u in hint.map(Some).into_iter().chain([None]) {
             let weight = |i: usize| u.map_or(1.0, |u| f64::from(u[i]));
@@ -140,7 +156,8 @@ impl Certificate {
 
     /// The one that certifies more of a change of 1 in the maximum norm.
     fn or(self, other: Self) -> Self {
-        let is_better = other.amplification() < self.amplification() || (!self.holds() && other.q < self.q);
+        let is_better =
+            other.amplification() < self.amplification() || (!self.holds() && other.q < self.q);
         if is_better { other } else { self }
     }
 }
@@ -158,8 +175,8 @@ struct Targets {
 }
 
 impl Targets {
-    /// A part of the gap between the product of both radii and 1, given to both sides alike; beside a side of radius 0
-    /// the other takes a little.
+    /// A part of the gap between the product of both radii and 1, given to both sides alike; beside
+    /// a side of radius 0 the other takes a little.
     fn of(rho: f64, omega: f64, lipschitz: f64, spent: f64) -> Self {
         let product = spent + (1.0 - spent) * (rho * omega * lipschitz).min(1.0);
         let both = product / lipschitz;
@@ -211,7 +228,10 @@ impl Combined<'_> {
             self.terms.iter().map(|term| Sums::of(&term.adjacency, |j| u[j])).collect()
         };
         let sum = |sums: &Vec<Sums<'_>>, u: &[f64], i: usize| {
-            sums.iter().zip(self.factors).map(|(sums, factor)| factor * sums.row(i, |j| u[j]).high).sum()
+            sums.iter()
+                .zip(self.factors)
+                .map(|(sums, factor)| factor * sums.row(i, |j| u[j]).high)
+                .sum()
         };
         let entries: usize = self.terms.iter().map(|term| term.adjacency.gathered_entries()).sum();
         let sweeps = match self.terms {
@@ -230,7 +250,11 @@ impl Combined<'_> {
 }
 
 /// The least v >= 1 with `sum_r factor_r |P_r|^T v <= target v`; `None` for all ones.
-pub(super) fn tight_columns(parts: &[(&PackedWeights, f64)], target: f64, slack: f64) -> Option<Vec<f32>> {
+pub(super) fn tight_columns(
+    parts: &[(&PackedWeights, f64)],
+    target: f64,
+    slack: f64,
+) -> Option<Vec<f32>> {
     let columns = parts.first()?.0.outer();
     let sums = |v: &[f64]| {
         let mut all = vec![0.0; columns];
@@ -243,8 +267,8 @@ pub(super) fn tight_columns(parts: &[(&PackedWeights, f64)], target: f64, slack:
     tighten(columns, target, slack, MAX_SWEEPS, sums, |sums: &Vec<f64>, _, k| sums[k])
 }
 
-/// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself: then the sums are
-/// within that of their target.
+/// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself:
+/// then the sums are within that of their target.
 ///
 /// `prepare(u)` is computed once a sweep, and `sum(prepared, u, i)` for every i.
 fn tighten<P: Sync>(

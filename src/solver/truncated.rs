@@ -1,12 +1,12 @@
-//! Gradients that are cheaper than the adjoint equilibrium: a set number of damped adjoint sweeps from zero.
-//! They approximate, and their record says so: nothing is certified of them.
+//! Gradients that are cheaper than the adjoint equilibrium: a set number of damped adjoint sweeps
+//! from zero. They approximate, and their record says so: nothing is certified of them.
 //!
 //! ```text
 //! G_0 = 0,   G_{t+1} = (1 - damping) G_t + damping * D * (A G_t W + R),   t < steps
 //! ```
 //!
-//! One undamped step is the Jacobian-free gradient G = D * R; several damped ones are the phantom gradient. With many
-//! steps both go to the exact one, wherever it exists.
+//! One undamped step is the Jacobian-free gradient G = D * R; several damped ones are the phantom
+//! gradient. With many steps both go to the exact one, wherever it exists.
 
 use std::time::Instant;
 
@@ -39,7 +39,8 @@ pub fn adjoint(
     state.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
     let mut change = Change::NONE;
     for step in 1..=steps {
-        change = sweep.adjoint(derivative, Norm::default(), state.view(), workspace.spare().view_mut());
+        change =
+            sweep.adjoint(derivative, Norm::default(), state.view(), workspace.spare().view_mut());
         if !change.finite {
             return Err(blame(sweep, "adjoint", step, Some(state.view())));
         }
@@ -49,7 +50,9 @@ pub fn adjoint(
         }
         let (mut state, next) = (state.view_mut(), workspace.spare().view());
         let chunks = state.padded_mut().par_chunks_mut(CHUNK).zip(next.padded().par_chunks(CHUNK));
-        chunks.for_each(|(g, new)| g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g)));
+        chunks.for_each(|(g, new)| {
+            g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g))
+        });
     }
     Ok(SolveInfo {
         sweeps: steps,

@@ -1,5 +1,5 @@
-//! Where a solve is, and how it goes on: by sweeps over all rows, over those that move, or from proposals.
-//! It decides; sweeps, residuals and the end are `fixed_point`'s.
+//! Where a solve is, and how it goes on: by sweeps over all rows, over those that move, or from
+//! proposals. It decides; sweeps, residuals and the end are `fixed_point`'s.
 
 use super::anderson::History;
 use super::fixed_point::{FADED, Measure, SolveParams};
@@ -16,18 +16,22 @@ const FEW: f64 = 8.0;
 const GROWTH: f32 = 4.0;
 /// After so many of them without a better state in between a solve goes on without proposals.
 const FAILURES: usize = 3;
-/// Where fewer than this part of the rows move, passing over the others saves more than proposals, which move all.
+/// Where fewer than this part of the rows move, passing over the others saves more than proposals,
+/// which move all.
 const QUIET: f64 = 0.6;
 /// Nor is it worth the sweep that verifies, where no more than so many are to go.
 const LEAST: f64 = 4.0;
-/// A row that moves by less than this part of the tolerance does not wake those that gather from it.
+/// A row that moves by less than this part of the tolerance does not wake those that gather from
+/// it.
 const SHARE: f64 = 0.1;
 /// Where that turns out to have been too much it is cut to this part of itself.
 const CUT: f64 = 0.25;
 
-/// Rounding to 11 bits moves a state by a part of 2^-12 at most: with residuals below some times that a solve goes on in 32 bits.
+/// Rounding to 11 bits moves a state by a part of 2^-12 at most: with residuals below some times
+/// that a solve goes on in 32 bits.
 const ROUGH: f64 = 1.0 / 1024.0;
-/// The same while proposals are made, which are differences of rounded states: at 2^-8 some solves took half as many sweeps more.
+/// The same while proposals are made, which are differences of rounded states: at 2^-8 some solves
+/// took half as many sweeps more.
 const ROUGH_MIXED: f64 = 1.0 / 128.0;
 /// So it does after so many sweeps without a smaller residual.
 const STUCK: usize = 4;
@@ -72,7 +76,8 @@ pub(super) struct Walk {
     skips: bool,
     /// What the last sweep read and wrote.
     last: Option<(Place, Place)>,
-    /// Whether states may be stored in 16 bits, whether the next one is, and sweeps since the residual fell.
+    /// Whether states may be stored in 16 bits, whether the next one is, and sweeps since the
+    /// residual fell.
     may_shorten: bool,
     shortens: bool,
     stuck: usize,
@@ -131,7 +136,9 @@ impl Walk {
 
     /// Goes to a proposal, where it is time for one and there is one.
     pub fn propose(&mut self, workspace: &mut Workspace) {
-        let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else { return };
+        let Some(history) = self.history.as_mut().filter(|history| history.is_due()) else {
+            return;
+        };
         let (mixing, from, best) = (workspace.take_mixing(), self.at, self.best.map(|best| best.0));
         let to = match from {
             Place::Full(_) => {
@@ -142,7 +149,8 @@ impl Walk {
                 Place::Short(workspace.free_short(is_used), unit(self.size))
             }
         };
-        let is_used = |short: usize| from.is_short(short) || to.is_short(short) || history.uses(short);
+        let is_used =
+            |short: usize| from.is_short(short) || to.is_short(short) || history.uses(short);
         let jump = workspace.free_short(is_used);
         let (mut proposal, mut jumped) = (workspace.take(to), workspace.take_short(jump));
         let (shorts, jumped_to) = (&workspace.shorts, (jump, &mut jumped));
@@ -167,8 +175,9 @@ impl Walk {
         }
     }
 
-    /// Where the next sweep is to write, the state before this one where that is free; and where to keep what it moves. The last sweep before
-    /// an end writes 32 bits, and so do the first two, which tell the unit of others and how many there will be.
+    /// Where the next sweep is to write, the state before this one where that is free; and where to
+    /// keep what it moves. The last sweep before an end writes 32 bits, and so do the first two,
+    /// which tell the unit of others and how many there will be.
     pub fn target(&mut self, workspace: &mut Workspace, is_last: bool) -> (Place, Option<usize>) {
         if let Some(history) = &mut self.history {
             history.make_room();
@@ -193,7 +202,8 @@ impl Walk {
         (to, self.kept.map(|kept| kept.0))
     }
 
-    /// Whether a sweep to this place reads and writes 32 bits: only then is it told which rows move.
+    /// Whether a sweep to this place reads and writes 32 bits: only then is it told which rows
+    /// move.
     fn is_full(&self, to: Place) -> bool {
         matches!((self.at, to), (Place::Full(_), Place::Full(_)))
     }
@@ -203,8 +213,8 @@ impl Walk {
         if let Place::Full(at) = self.at { Some(at) } else { None }
     }
 
-    /// What the next sweep keeps beside its result: its moves where there is a matrix for them, or which rows move. The last
-    /// sweep before an end takes all rows.
+    /// What the next sweep keeps beside its result: its moves where there is a matrix for them, or
+    /// which rows move. The last sweep before an end takes all rows.
     pub fn beside<'a>(
         &'a mut self,
         to: Place,
@@ -235,7 +245,8 @@ impl Walk {
         Some(activity)
     }
 
-    /// The change of a sweep with the largest entry of the whole state, though it may not have computed all rows.
+    /// The change of a sweep with the largest entry of the whole state, though it may not have
+    /// computed all rows.
     pub fn whole(&mut self, change: Change, is_full: bool) -> Change {
         self.size = if is_full { change.state } else { self.size.max(change.state) };
         self.largest = change.largest;
@@ -257,20 +268,23 @@ impl Walk {
         is_small && is_full && self.at_full().is_some()
     }
 
-    /// A sweep wrote a state, `moving` the part of the rows that count as moved: goes there, and decides how to go on.
+    /// A sweep wrote a state, `moving` the part of the rows that count as moved: goes there, and
+    /// decides how to go on.
     pub fn took(&mut self, to: Place, residual: f64, measure: f32, moving: f64) {
         let rate = residual / self.residual;
         // Of a wave that travels nobody knows how far.
-        let to_go = if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
-        let can_skip =
-            self.is_full(to) && self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
+        let to_go =
+            if rate < 1.0 { (self.tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
+        let can_skip = self.is_full(to)
+            && self.activity.as_ref().is_some_and(|activity| !activity.never_skips);
         let is_quiet = can_skip && moving < QUIET;
         self.skips |= self.sweeps > 1 && is_quiet && to_go > LEAST;
         let is_falling = measure < self.least;
         self.choice.short_sweeps += usize::from(matches!(to, Place::Short(..)));
         self.stuck = if is_falling { 0 } else { self.stuck + 1 };
         let rough = if self.history.is_some() { ROUGH_MIXED } else { ROUGH };
-        // What the next sweep would find must still be larger than what rounding adds; after a proposal no rate tells.
+        // What the next sweep would find must still be larger than what rounding adds; after a
+        // proposal no rate tells.
         let is_plain = self.sweeps > 1 && self.history.is_none();
         let next = if is_plain { residual * rate.min(1.0) } else { residual };
         self.may_shorten &= next > self.tolerance.max(rough) && self.stuck < STUCK;
@@ -290,7 +304,8 @@ impl Walk {
                         history.note(short, unit);
                     }
                     self.least_since = self.least_since.min(measure);
-                    // Where an activation's kink moves, some proposals fail and the next ones do not.
+                    // Where an activation's kink moves, some proposals fail and the next ones do
+                    // not.
                     self.failures = if is_falling { 0 } else { self.failures };
                 }
                 if self.failures >= FAILURES {
@@ -299,14 +314,19 @@ impl Walk {
             }
             None if matches!(self.choice.why, Why::Fast | Why::Quiet) => {
                 self.choice.rate = if rate.is_finite() { rate } else { 0.0 };
-                // Where nothing is certified it may be that there is no equilibrium, or one that sweeps lead away from: only what
-                // converges by itself is hastened. Waves are not.
-                if self.sweeps > 1 && to_go > FEW && to_go.is_finite() && (self.is_certified || is_falling) {
+                // Where nothing is certified it may be that there is no equilibrium, or one that
+                // sweeps lead away from: only what converges by itself is hastened. Waves are not.
+                if self.sweeps > 1
+                    && to_go > FEW
+                    && to_go.is_finite()
+                    && (self.is_certified || is_falling)
+                {
                     if is_quiet {
                         self.choice.why = Why::Quiet;
                     } else {
                         self.history = Some(History::new(self.depth));
-                        self.choice = Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
+                        self.choice =
+                            Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
                     }
                 }
             }

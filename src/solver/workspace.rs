@@ -1,8 +1,9 @@
-//! The memory of a solve beyond its result: states to write to, the best one of a solve without certificate, and the
-//! moves that acceleration looks back on.
-//! It holds buffers; what is in them between solves means nothing.
+//! The memory of a solve beyond its result: states to write to, the best one of a solve without
+//! certificate, and the moves that acceleration looks back on. It holds buffers; what is in them
+//! between solves means nothing.
 //!
-//! The first buffers are made at once, those of acceleration when a solve turns out to be slow; all are kept from then on.
+//! The first buffers are made at once, those of acceleration when a solve turns out to be slow; all
+//! are kept from then on.
 
 use crate::dense::{Entry, F16, Matrix, stride};
 use crate::kernels::mixing::Mixing;
@@ -47,7 +48,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// For states of `rows` x `cols`. A solve without certificate needs `keep_best`: see [`super::fixed_point`].
+    /// For states of `rows` x `cols`. A solve without certificate needs `keep_best`: see
+    /// [`super::fixed_point`].
     pub fn new(rows: usize, cols: usize, keep_best: bool) -> Self {
         let buffers = (0..1 + usize::from(keep_best)).map(|_| Matrix::zeros(rows, cols)).collect();
         Self {
@@ -61,7 +63,8 @@ impl Workspace {
         }
     }
 
-    /// Bytes that [`Workspace::new`] takes, and so many short matrices ([`super::SolveParams::shorts`]); the state itself comes on top.
+    /// Bytes that [`Workspace::new`] takes, and so many short matrices
+    /// ([`super::SolveParams::shorts`]); the state itself comes on top.
     pub fn bytes(rows: usize, cols: usize, keep_best: bool, shorts: usize) -> u64 {
         let entries = (rows as u64).saturating_mul(stride(cols) as u64);
         let states = (1 + usize::from(keep_best)) * size_of::<f32>();
@@ -125,7 +128,9 @@ impl Workspace {
     /// A state to write, out of its place until it is put back.
     pub(super) fn take(&mut self, place: Place) -> State {
         match place {
-            Place::Full(at) => State::Full(std::mem::replace(&mut self.buffers[at], Matrix::zeros(0, 0))),
+            Place::Full(at) => {
+                State::Full(std::mem::replace(&mut self.buffers[at], Matrix::zeros(0, 0)))
+            }
             Place::Short(at, unit) => State::Short(self.take_short(at), unit),
         }
     }

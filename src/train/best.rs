@@ -21,7 +21,13 @@ pub struct Best {
 }
 
 /// Keeps the model's values where the validation part is better than ever.
-pub(super) fn keep(best: &mut Option<Best>, epoch: u64, monitor: Metric, part: &PartRecord, model: &Ignn) {
+pub(super) fn keep(
+    best: &mut Option<Best>,
+    epoch: u64,
+    monitor: Metric,
+    part: &PartRecord,
+    model: &Ignn,
+) {
     let value = match monitor {
         Metric::Loss => part.loss,
         metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),

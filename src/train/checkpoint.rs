@@ -1,5 +1,6 @@
-//! Everything a run needs to go on, in one file that is replaced whole: `checkpoint/state.safetensors`.
-//! A run that was interrupted and resumed follows the same curve to the bit.
+//! Everything a run needs to go on, in one file that is replaced whole:
+//! `checkpoint/state.safetensors`. A run that was interrupted and resumed follows the same curve to
+//! the bit.
 //!
 //! | tensors | what |
 //! | --- | --- |
@@ -9,8 +10,9 @@
 //! | `state0.X`, `state0.G`, ... | state and adjoint of each layer on one graph, from which the next solves start; of SSE the state alone |
 //! | `forward0.u`, `forward0.v`, `adjoint0.u`, `adjoint0.v`, ... | the vectors of the certificates |
 //!
-//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of the best (bits of the f64).
-//! Random numbers need none: they are functions of seed, epoch and place.
+//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of
+//! the best (bits of the f64). Random numbers need none: they are functions of seed, epoch and
+//! place.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +40,8 @@ impl Trainer<'_> {
     /// Writes a checkpoint, in place of the last one.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(ignn_format::FormatError::io("create", directory))?;
+            std::fs::create_dir_all(directory)
+                .map_err(ignn_format::FormatError::io("create", directory))?;
         }
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
@@ -71,7 +74,8 @@ impl Trainer<'_> {
             tensors.push(Tensor::matrix(format!("state{at}.X"), layer.state.view()));
             tensors.push(Tensor::matrix(format!("state{at}.G"), layer.adjoint.view()));
             for (kept, names) in layer.kept().into_iter().zip(vector_names(at)) {
-                // Which vectors there are is told by a row of length 0 or more; none at all: nothing kept.
+                // Which vectors there are is told by a row of length 0 or more; none at all:
+                // nothing kept.
                 if let Some(Vectors { u, v }) = kept {
                     rows.extend(names.into_iter().zip([row(u), row(v)]));
                 }
@@ -79,7 +83,9 @@ impl Trainer<'_> {
         }
         if let Ground::One(one) = &self.ground {
             let kept = one.on.kept_states().into_iter();
-            tensors.extend(kept.map(|(at, state)| Tensor::matrix(format!("state{at}.X"), state.view())));
+            tensors.extend(
+                kept.map(|(at, state)| Tensor::matrix(format!("state{at}.X"), state.view())),
+            );
         }
         tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(name, row.view())));
         Ok(file::write(path, &tensors, &texts)?)
@@ -92,7 +98,9 @@ impl Trainer<'_> {
         let expected = self.task.dataset().manifest().checksum();
         let found = file.text(text::DATASET)?;
         if found != expected {
-            return Err(unfit(format!("dataset: found {found}, expected {expected}: has it changed?")));
+            return Err(unfit(format!(
+                "dataset: found {found}, expected {expected}: has it changed?"
+            )));
         }
         let saved = IgnnConfig::from_toml(file.text(text::CONFIG)?, path);
         if let Some(what) = self.other_setting(&saved.map_err(|error| unfit(error.to_string()))?) {
@@ -114,8 +122,10 @@ impl Trainer<'_> {
         let best = match file.texts().contains_key(BEST_EPOCH) {
             false => None,
             true => {
-                let read = |(slot, value): (Slot, &Matrix)| same(value, &format!("best.{}", slot.name));
-                let values = all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
+                let read =
+                    |(slot, value): (Slot, &Matrix)| same(value, &format!("best.{}", slot.name));
+                let values =
+                    all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
                 let loss = f64::from_bits(number(BEST_LOSS)?);
                 Some(Best { epoch: number(BEST_EPOCH)?, value, loss, values })
@@ -131,9 +141,12 @@ impl Trainer<'_> {
                     let [u, v] = names.each_ref().map(|name| vector(&file, name));
                     let (vectors, lengths) = ([u?, v?], [layer.state.rows(), layer.state.cols()]);
                     for ((name, vector), expected) in names.iter().zip(&vectors).zip(lengths) {
-                        if let Some(found) = vector.as_ref().map(Vec::len).filter(|&found| found != expected)
+                        if let Some(found) =
+                            vector.as_ref().map(Vec::len).filter(|&found| found != expected)
                         {
-                            return Err(unfit(format!("{name}: found {found} numbers, expected {expected}")));
+                            return Err(unfit(format!(
+                                "{name}: found {found} numbers, expected {expected}"
+                            )));
                         }
                     }
                     let [u, v] = vectors;
@@ -166,7 +179,8 @@ impl Trainer<'_> {
 }
 
 impl<'g> Trainer<'g> {
-    /// A setting that differs from that of a checkpoint, but for those that only tell when to end and what to save.
+    /// A setting that differs from that of a checkpoint, but for those that only tell when to end
+    /// and what to save.
     fn other_setting(&self, saved: &IgnnConfig) -> Option<String> {
         let mut saved = saved.clone();
         saved.train.epochs = self.config.train.epochs;

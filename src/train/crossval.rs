@@ -1,5 +1,6 @@
-//! Cross-validation over the graphs of a dataset: every fold trained by itself, and what all of them come to.
-//! It trains and counts; how folds are drawn is in `folds`, and files and terminals are the caller's.
+//! Cross-validation over the graphs of a dataset: every fold trained by itself, and what all of
+//! them come to. It trains and counts; how folds are drawn is in `folds`, and files and terminals
+//! are the caller's.
 //!
 //! | protocol | epoch of a fold |
 //! | --- | --- |
@@ -7,7 +8,8 @@
 //! | mean curve | the one epoch whose test accuracy is best in the mean over all folds (the rule of the GIN paper) |
 //! | best of each | the best on the fold's own test part (the rule of the published IGNN code) |
 //!
-//! The last two look at the test parts: they are for comparison with papers only. Deviations are those of a sample (n - 1).
+//! The last two look at the test parts: they are for comparison with papers only. Deviations are
+//! those of a sample (n - 1).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -122,14 +124,16 @@ impl Plan<'_> {
         memory::check(&task, self.config, self.memory)?;
         let operators = task.operators()?;
         let mut trainer = Trainer::new(&task, &operators, self.config.clone())?;
-        let mut curve = Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
+        let mut curve =
+            Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
         let ended = trainer.run(&mut curve, stop, |_| Ok(()))?;
         if ended == Ended::Stopped {
             return Ok(Outcome::Stopped);
         }
         let Curve { points, sweeps, epochs, converged, .. } = curve;
         let best = trainer.best().map(|best| best.epoch);
-        let chosen = points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
+        let chosen =
+            points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
         let svm = match &self.svm {
             Some(search) => Some(search.run(&task, &mut trainer)?),
             None => None,
@@ -181,8 +185,9 @@ impl Observer for Curve<'_> {
     }
 }
 
-/// Works on folds, beside each other on a thread each, or one after another on all threads; results in the order of
-/// `folds`. After an error the folds that have not begun are left out, and the first error in that order is returned.
+/// Works on folds, beside each other on a thread each, or one after another on all threads; results
+/// in the order of `folds`. After an error the folds that have not begun are left out, and the
+/// first error in that order is returned.
 pub fn each_fold<R: Send, E: Send>(
     folds: &[usize],
     threads: usize,
@@ -228,10 +233,13 @@ impl Summary {
     /// Of finished folds; none of none.
     pub fn of(folds: &[FoldRecord]) -> Option<Self> {
         let first = folds.first()?;
-        // Folds that ran out of patience have shorter curves: only epochs that all have are compared.
-        let at =
-            |fold: &FoldRecord, epoch| fold.curve.iter().find(|point| point.epoch == epoch).map(|p| p.test);
-        let all = |epoch: u64| folds.iter().map(|fold| at(fold, epoch)).collect::<Option<Vec<f64>>>();
+        // Folds that ran out of patience have shorter curves: only epochs that all have are
+        // compared.
+        let at = |fold: &FoldRecord, epoch| {
+            fold.curve.iter().find(|point| point.epoch == epoch).map(|p| p.test)
+        };
+        let all =
+            |epoch: u64| folds.iter().map(|fold| at(fold, epoch)).collect::<Option<Vec<f64>>>();
         let mut best: Option<(u64, Mean)> = None;
         for point in &first.curve {
             let Some(values) = all(point.epoch) else { continue };
@@ -240,9 +248,11 @@ impl Summary {
                 best = Some((point.epoch, mean));
             }
         }
-        let highest = |fold: &FoldRecord| fold.curve.iter().map(|point| point.test).fold(0.0, f64::max);
+        let highest =
+            |fold: &FoldRecord| fold.curve.iter().map(|point| point.test).fold(0.0, f64::max);
         let chosen: Vec<f64> = folds.iter().map(|fold| fold.chosen.test).collect();
-        let svm: Option<Vec<f64>> = folds.iter().map(|fold| fold.svm.as_ref().map(|svm| svm.test)).collect();
+        let svm: Option<Vec<f64>> =
+            folds.iter().map(|fold| fold.svm.as_ref().map(|svm| svm.test)).collect();
         let (mean_curve_epoch, mean_curve) = best?;
         Some(Self {
             folds: folds.len(),
@@ -260,7 +270,8 @@ mod tests {
     use super::*;
 
     fn fold(number: usize, chosen: usize, tests: &[f64]) -> FoldRecord {
-        let point = |(epoch, &test): (usize, &f64)| Point { epoch: epoch as u64, validation: 0.5, test };
+        let point =
+            |(epoch, &test): (usize, &f64)| Point { epoch: epoch as u64, validation: 0.5, test };
         let curve: Vec<Point> = tests.iter().enumerate().map(point).collect();
         FoldRecord {
             fold: number,
@@ -281,7 +292,10 @@ mod tests {
         let summary = Summary::of(&folds).unwrap();
         assert!((summary.validation.mean - 0.5).abs() < 1e-12, "0.6 and 0.4");
         assert!((summary.validation.deviation - 0.02f64.sqrt()).abs() < 1e-12);
-        assert_eq!(summary.mean_curve_epoch, 1, "0.5, 0.7, 0.65; the fourth epoch is of one fold only");
+        assert_eq!(
+            summary.mean_curve_epoch, 1,
+            "0.5, 0.7, 0.65; the fourth epoch is of one fold only"
+        );
         assert!((summary.mean_curve.mean - 0.7).abs() < 1e-12);
         assert!((summary.best_of_each.mean - 0.95).abs() < 1e-12);
         assert_eq!(summary.svm, None);
@@ -295,7 +309,8 @@ mod tests {
         for threads in [1, 2, 4] {
             let found = each_fold(&folds, threads, |fold| -> Result<usize, ()> { Ok(fold * 10) });
             assert_eq!(found, Ok(vec![40, 20, 70, 10]));
-            let found = each_fold(&folds, threads, |fold| if fold == 2 { Err(fold) } else { Ok(()) });
+            let found =
+                each_fold(&folds, threads, |fold| if fold == 2 { Err(fold) } else { Ok(()) });
             assert_eq!(found, Err(2));
         }
     }

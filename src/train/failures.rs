@@ -1,5 +1,5 @@
-//! Solves without convergence: told to the observer, or the end of the run, as the configuration asks.
-//! They are counted by the trainer.
+//! Solves without convergence: told to the observer, or the end of the run, as the configuration
+//! asks. They are counted by the trainer.
 
 use super::TrainError;
 use super::record::{EpochRecord, LayerRecord, Observer};
@@ -12,7 +12,8 @@ pub(super) fn heed(
     config: &IgnnConfig,
     observer: &mut dyn Observer,
 ) -> Result<(), TrainError> {
-    let only = record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
+    let only =
+        record.forward.map(|forward| LayerRecord { solves: 1, forward, adjoint: record.adjoint });
     let layers = if record.layers.is_empty() { only.as_slice() } else { &record.layers };
     let is_exact = config.solver.gradient == GradientKind::Exact;
     for (at, layer) in layers.iter().enumerate() {

@@ -1,9 +1,10 @@
-//! Stratified folds of the graphs of a dataset, and what each fold trains on, chooses by and is judged on.
-//! It draws graphs; it opens no dataset and trains nothing.
+//! Stratified folds of the graphs of a dataset, and what each fold trains on, chooses by and is
+//! judged on. It draws graphs; it opens no dataset and trains nothing.
 //!
-//! The graphs of each class are put in an order drawn by the seed and dealt to the folds one after another, the next class
-//! beginning where the last one ended: sizes of folds, and of a class in them, differ by one at most. Fold k is judged on its own
-//! graphs, chooses its epoch on those of fold k + 1 (the first fold's for the last), and learns from all others.
+//! The graphs of each class are put in an order drawn by the seed and dealt to the folds one after
+//! another, the next class beginning where the last one ended: sizes of folds, and of a class in
+//! them, differ by one at most. Fold k is judged on its own graphs, chooses its epoch on those of
+//! fold k + 1 (the first fold's for the last), and learns from all others.
 
 use std::path::PathBuf;
 
@@ -94,7 +95,8 @@ impl Folds {
     ) -> Result<Self, FoldError> {
         assert!(count >= FEWEST, "folds to judge, choose and learn by");
         let path = || path.to_path_buf();
-        let graphs = graphs.ok_or_else(|| FoldError::NoLabels { path: path(), found: "one graph" })?;
+        let graphs =
+            graphs.ok_or_else(|| FoldError::NoLabels { path: path(), found: "one graph" })?;
         if graphs.labels.is_empty() {
             return Err(FoldError::NoLabels { path: path(), found: "graphs without labels" });
         }
@@ -167,7 +169,11 @@ impl Folds {
     }
 
     fn graphs(&self, is_own: impl Fn(usize) -> bool) -> Vec<u32> {
-        (0..).zip(&self.of).filter(|(_, of)| is_own(**of as usize)).map(|(graph, _)| graph).collect()
+        (0..)
+            .zip(&self.of)
+            .filter(|(_, of)| is_own(**of as usize))
+            .map(|(graph, _)| graph)
+            .collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Nodes hidden from a step: which, and their rows of a table taken out and put back.
-//! A draw is a function of seed, epoch and node; what is done with the hidden nodes is for the step.
+//! Nodes hidden from a step: which, and their rows of a table taken out and put back. A draw is a
+//! function of seed, epoch and node; what is done with the hidden nodes is for the step.
 
 use crate::dense::Matrix;
 use crate::nn::{clear_rows, random::Stream, scatter_rows, select_rows};

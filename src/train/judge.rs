@@ -20,7 +20,9 @@ impl<'g> Judge<'g> {
         let classes = task.labels().classes().len();
         let class_weights = match config.train.class_weights {
             ClassWeights::None => None,
-            ClassWeights::Balanced => Some(balanced_weights(&task.parts().train, task.targets(), classes)),
+            ClassWeights::Balanced => {
+                Some(balanced_weights(&task.parts().train, task.targets(), classes))
+            }
         };
         Self { task, loss: Loss { kind: task.loss(), class_weights } }
     }
@@ -36,7 +38,8 @@ impl<'g> Judge<'g> {
         let loss = self.loss.evaluate(logits, ids, self.task.targets(), None);
         let scores = self.task.scores(logits, ids);
         let named = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);
-        let scores = named.filter_map(|metric| Some((metric.name().into(), metric.of(&scores, loss)?)));
+        let scores =
+            named.filter_map(|metric| Some((metric.name().into(), metric.of(&scores, loss)?)));
         PartRecord { loss, scores: scores.collect() }
     }
 }

@@ -1,13 +1,13 @@
-//! First values that speak of labels: the untrained model is label propagation.
-//! Features of a training node are its labels, a column a class; the read-out reads every class from its own columns. What is
-//! learned from there is for the steps.
+//! First values that speak of labels: the untrained model is label propagation. Features of a
+//! training node are its labels, a column a class; the read-out reads every class from its own
+//! columns. What is learned from there is for the steps.
 
 use super::{Task, TrainError};
 use crate::config::{FeatureStart, IgnnConfig, InitName, Readout};
 use crate::models::Ignn;
 
-/// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives a class that is alone
-/// about even odds, from where they move either way.
+/// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives
+/// a class that is alone about even odds, from where they move either way.
 const GAIN: f32 = 6.0;
 
 /// Gives a model these values where the configuration asks for them.
@@ -42,10 +42,15 @@ pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Resul
 /// Refuses models that cannot start so; where their table is.
 fn check(task: &Task, config: &IgnnConfig, model: &Ignn) -> Result<usize, TrainError> {
     let classes = task.labels().classes().len();
-    let refused = |what: &str, found: String, hint| TrainError::LabelStart { what: what.into(), found, hint };
+    let refused =
+        |what: &str, found: String, hint| TrainError::LabelStart { what: what.into(), found, hint };
     let table = model.table().ok_or_else(|| {
         let found = "features of the dataset".into();
-        refused("learned features", found, "use model.features=learned or model.init_features=random")
+        refused(
+            "learned features",
+            found,
+            "use model.features=learned or model.init_features=random",
+        )
     })?;
     if !matches!(config.model.init, InitName::Identity | InitName::Cascade) {
         let found = config.model.init.to_string();

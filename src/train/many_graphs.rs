@@ -1,6 +1,6 @@
-//! Training on many graphs: each step takes some of them, others are only evaluated.
-//! A batch is a view of the dataset's arrays with compact states of its own, made for the step and dropped after it; solves
-//! start from zero, so that a run does not depend on what was solved before.
+//! Training on many graphs: each step takes some of them, others are only evaluated. A batch is a
+//! view of the dataset's arrays with compact states of its own, made for the step and dropped after
+//! it; solves start from zero, so that a run does not depend on what was solved before.
 
 use std::path::PathBuf;
 
@@ -105,7 +105,9 @@ impl<'g> ManyGraphs<'g> {
             on.read_out(model, &mut pass, Some(epoch));
             let loss = judge.differentiate(&mut pass);
             let adjoint = match backward {
-                Some(backward) => on.backward(model, &mut pass, epoch, backward, &config.adjoint())?,
+                Some(backward) => {
+                    on.backward(model, &mut pass, epoch, backward, &config.adjoint())?
+                }
                 None => {
                     on.backward_head(model, &mut pass);
                     Vec::new()
@@ -117,7 +119,8 @@ impl<'g> ManyGraphs<'g> {
         })
     }
 
-    /// Logits of every labelled item of some graphs, without dropout; and how each layer was solved.
+    /// Logits of every labelled item of some graphs, without dropout; and how each layer was
+    /// solved.
     #[allow(clippy::type_complexity)] // Logits, items and solves, each what it says.
     pub fn logits(
         &self,
@@ -139,7 +142,11 @@ impl<'g> ManyGraphs<'g> {
     }
 
     /// What the read-out sees of all labelled graphs, or nodes, of the dataset; and which they are.
-    pub fn rows(&self, model: &mut Ignn, config: &IgnnConfig) -> Result<(Matrix, Vec<u32>), BatchError> {
+    pub fn rows(
+        &self,
+        model: &mut Ignn,
+        config: &IgnnConfig,
+    ) -> Result<(Matrix, Vec<u32>), BatchError> {
         let all: Vec<u32> = (0..self.graphs.len() as u32).collect();
         let (mut rows, mut width) = (Collected::default(), 0);
         for chunk in self.chunks(&all) {
@@ -172,7 +179,8 @@ impl<'g> ManyGraphs<'g> {
         self.chunks(&self.parts.train).into_iter().map(chunk).collect()
     }
 
-    /// Loss and scores of the parts that steps do not see, and of the training part where that is asked for.
+    /// Loss and scores of the parts that steps do not see, and of the training part where that is
+    /// asked for.
     #[allow(clippy::type_complexity)] // Parts and solves, each what it says.
     pub fn evaluate(
         &self,
@@ -225,8 +233,11 @@ impl<'g> ManyGraphs<'g> {
             let rows = selection.first_row().iter().map(|&row| row as u64).collect();
             let on = OnGraph::with_input(model, operators, input, trains).with_graphs(rows);
             let mut on = on.with_ids(selection.source());
-            let certify =
-                if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
+            let certify = if trains {
+                Equilibrium::certify_closed_forms
+            } else {
+                Equilibrium::certify_quickly
+            };
             on.equilibria_mut().for_each(certify);
             let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
             let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
@@ -252,7 +263,8 @@ impl Collected {
     }
 
     pub fn finish(self, classes: usize) -> (Matrix, Vec<u32>) {
-        let logits = Matrix::from_fn(self.ids.len(), classes, |row, k| self.values[row * classes + k]);
+        let logits =
+            Matrix::from_fn(self.ids.len(), classes, |row, k| self.values[row * classes + k]);
         (logits, self.ids)
     }
 }

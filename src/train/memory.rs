@@ -7,7 +7,8 @@ use crate::dense::stride;
 use crate::models::{self, BodyShape};
 use crate::nn::{Equilibrium, Explicit, Features};
 
-/// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out rows.
+/// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out
+/// rows.
 pub fn estimate(task: &Task, config: &IgnnConfig) -> u64 {
     let widths: Vec<u64> = config.model.state.iter().map(|&width| width as u64).collect();
     bytes(task, config, &widths)
@@ -61,13 +62,17 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
                     // Both ways, and the tables between them.
                     Some(nonzeros) => {
                         let ways = if model.feature_dropout > 0.0 { 2 } else { 1 };
-                        nonzeros.saturating_mul(16 * ways).saturating_add(2 * manifest.nodes * row(width))
+                        nonzeros
+                            .saturating_mul(16 * ways)
+                            .saturating_add(2 * manifest.nodes * row(width))
                     }
                     None => {
-                        // Made anew for each step: entries dropped, gathered by each map, side by side.
+                        // Made anew for each step: entries dropped, gathered by each map, side by
+                        // side.
                         let beside = if maps > 1 { maps } else { 0 };
                         let drawn = if model.feature_dropout > 0.0 { 1 + maps + beside } else { 0 };
-                        Features::dense_bytes(manifest.nodes, entry.columns).saturating_mul(1 + maps + drawn)
+                        Features::dense_bytes(manifest.nodes, entry.columns)
+                            .saturating_mul(1 + maps + drawn)
                     }
                 };
                 total = total.saturating_add(held);
@@ -84,7 +89,8 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     total.saturating_add(passes(task, below)).saturating_add(head(task, config, below, copies))
 }
 
-/// The read-out of rows of a width: its parameters, so many of each, and its hidden rows with their gradients.
+/// The read-out of rows of a width: its parameters, so many of each, and its hidden rows with their
+/// gradients.
 fn head(task: &Task, config: &IgnnConfig, width: u64, copies: u64) -> u64 {
     let classes = task.labels().classes().len() as u64;
     let hidden: &[usize] = match config.model.readout {
@@ -95,7 +101,8 @@ fn head(task: &Task, config: &IgnnConfig, width: u64, copies: u64) -> u64 {
     let (mut total, mut below) = (0u64, width);
     for &width in hidden {
         let rows = read_rows(task).saturating_mul(2 * row(width as u64));
-        total = total.saturating_add((width as u64).saturating_mul(row(below)).saturating_mul(copies));
+        total =
+            total.saturating_add((width as u64).saturating_mul(row(below)).saturating_mul(copies));
         (total, below) = (total.saturating_add(rows), width as u64);
     }
     total.saturating_add(classes.saturating_mul(row(below)).saturating_mul(copies))
@@ -148,7 +155,8 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
         let BodyShape::Explicit(body) = &layer.body else { continue };
         let width = layer.input.width as u64;
         // The skip's sum, the normalised result, what is left after dropout.
-        let more = [layer.between.is_some(), layer.norm.is_some(), layer.dropout.is_some() && at > 0];
+        let more =
+            [layer.between.is_some(), layer.norm.is_some(), layer.dropout.is_some() && at > 0];
         let more = more.into_iter().filter(|&is_there| is_there).count() as u64;
         let slots = body.slots(at).into_iter().chain(layer.input.slots());
         let parameters: u64 =

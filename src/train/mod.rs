@@ -1,5 +1,5 @@
-//! Training: a dataset and a configuration become a model, epoch by epoch.
-//! It emits records to an observer and prints nothing; files and terminals are for `report` and the command line.
+//! Training: a dataset and a configuration become a model, epoch by epoch. It emits records to an
+//! observer and prints nothing; files and terminals are for `report` and the command line.
 //!
 //! | file | what |
 //! | --- | --- |

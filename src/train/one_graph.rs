@@ -1,9 +1,9 @@
-//! Training on one graph: all nodes are solved together, and some of them are learned from.
-//! One forward solve serves both the evaluation and the step that follows, unless a normalisation or hidden nodes tell
-//! them apart.
+//! Training on one graph: all nodes are solved together, and some of them are learned from. One
+//! forward solve serves both the evaluation and the step that follows, unless a normalisation or
+//! hidden nodes tell them apart.
 //!
-//! Nodes are hidden by rows of zeros in the table of learned features: while a step's equilibrium is solved, and in the
-//! gradient. The values come back before anything else can see them.
+//! Nodes are hidden by rows of zeros in the table of learned features: while a step's equilibrium
+//! is solved, and in the gradient. The values come back before anything else can see them.
 
 use super::judge::Judge;
 use super::record::PartRecord;
@@ -25,7 +25,11 @@ pub(super) struct OneGraph<'g> {
 }
 
 impl<'g> OneGraph<'g> {
-    pub fn new(task: &Task, model: &Ignn, operators: &'g Operators<'g>) -> Result<Self, TrainError> {
+    pub fn new(
+        task: &Task,
+        model: &Ignn,
+        operators: &'g Operators<'g>,
+    ) -> Result<Self, TrainError> {
         let on = OnGraph::new(model, operators, task.features()?, true);
         let pass = |nodes: &[u32]| on.pass(model, nodes.to_vec(), nodes.to_vec());
         let filled = task.parts().named().into_iter().filter(|(_, nodes)| !nodes.is_empty());

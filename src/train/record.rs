@@ -1,9 +1,9 @@
 //! What the trainer tells of every epoch, and to whom.
 //! Plain data for observers: files, terminals and plots are theirs, and so is what is shown of it.
 //!
-//! As JSON (see `report::json_lines`) a record is one object; scores stand beside the loss of their part:
-//! `{"epoch":3,"loss":0.4,"train":{"loss":0.4,"accuracy":0.9},"validation":null,...}`. A number that is not finite
-//! becomes null.
+//! As JSON (see `report::json_lines`) a record is one object; scores stand beside the loss of their
+//! part: `{"epoch":3,"loss":0.4,"train":{"loss":0.4,"accuracy":0.9},"validation":null,...}`. A
+//! number that is not finite becomes null.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,16 @@ pub struct EpochRecord {
     pub validation: Option<PartRecord>,
     /// The evaluation on the test part.
     pub test: Option<PartRecord>,
-    /// The solve of the equilibrium; of several layers or batches all together, see [`SolveInfo::together`]. None for models
-    /// without one.
+    /// The solve of the equilibrium; of several layers or batches all together, see
+    /// [`SolveInfo::together`]. None for models without one.
     pub forward: Option<SolveInfo>,
     /// The solve of the adjoint; none for the gradients without one.
     pub adjoint: Option<SolveInfo>,
     /// Layer by layer, where there are several layers or batches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerRecord>,
-    /// The contraction bound q, whether or not it is below 1; the largest of the layers. Not a number without an equilibrium.
+    /// The contraction bound q, whether or not it is below 1; the largest of the layers. Not a
+    /// number without an equilibrium.
     pub contraction: f64,
     /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers. Likewise.
     pub weight_radius: f64,
@@ -108,12 +109,14 @@ impl PhaseSeconds {
 impl EpochRecord {
     /// The parts that were evaluated, with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &PartRecord)> {
-        let parts = [("train", &self.train), ("validation", &self.validation), ("test", &self.test)];
+        let parts =
+            [("train", &self.train), ("validation", &self.validation), ("test", &self.test)];
         parts.into_iter().filter_map(|(name, part)| Some((name, part.as_ref()?)))
     }
 }
 
-/// Somebody who is told how training goes. An error of one ends the run: a full disk is not to be found out at the end.
+/// Somebody who is told how training goes. An error of one ends the run: a full disk is not to be
+/// found out at the end.
 pub trait Observer {
     /// After every epoch.
     fn epoch(&mut self, record: &EpochRecord) -> Result<()>;
@@ -209,7 +212,11 @@ mod tests {
             fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
                 *self.0 += record.epoch as u32;
                 let full = || std::io::Error::other("full");
-                if self.1 { Err(ignn_format::FormatError::io("write", "x")(full())) } else { Ok(()) }
+                if self.1 {
+                    Err(ignn_format::FormatError::io("write", "x")(full()))
+                } else {
+                    Ok(())
+                }
             }
         }
         let (mut a, mut b, mut c) = (0, 0, 0);

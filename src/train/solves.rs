@@ -66,7 +66,8 @@ impl Solves {
             return Vec::new();
         }
         let of = |side: &[Vec<SolveInfo>], layer: usize| {
-            let all: Vec<SolveInfo> = side.iter().filter_map(|step| step.get(layer)).copied().collect();
+            let all: Vec<SolveInfo> =
+                side.iter().filter_map(|step| step.get(layer)).copied().collect();
             SolveInfo::together(&all)
         };
         let record = |layer| LayerRecord {

@@ -1,10 +1,12 @@
-//! A support vector machine in place of a model's read-out: on the embeddings of graphs, as graph-kernel papers do it.
-//! It chooses C and gamma inside a fold; the machine itself is in `nn::svm`.
+//! A support vector machine in place of a model's read-out: on the embeddings of graphs, as
+//! graph-kernel papers do it. It chooses C and gamma inside a fold; the machine itself is in
+//! `nn::svm`.
 //!
-//! Embeddings are the pooled rows of the epoch that validation chose, scaled by those of the graphs that are learned from. Where
-//! the layers were trained, C and gamma are chosen on the validation part, whose labels the layers have not seen; where
-//! they are as they were drawn (`train.epochs = 0`), by [`INNER_FOLDS`] folds of all graphs but those of the test part. The machine is then trained
-//! on both parts. Of equal scores the smallest C, then the smallest gamma is taken.
+//! Embeddings are the pooled rows of the epoch that validation chose, scaled by those of the graphs
+//! that are learned from. Where the layers were trained, C and gamma are chosen on the validation
+//! part, whose labels the layers have not seen; where they are as they were drawn (`train.epochs =
+//! 0`), by [`INNER_FOLDS`] folds of all graphs but those of the test part. The machine is then
+//! trained on both parts. Of equal scores the smallest C, then the smallest gamma is taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,9 +48,12 @@ pub struct SvmRecord {
 }
 
 impl SvmSearch {
-    /// Chooses, trains and judges, on the trainer's best model; that is the model at hand from then on.
+    /// Chooses, trains and judges, on the trainer's best model; that is the model at hand from then
+    /// on.
     pub fn run(self, task: &Task, trainer: &mut Trainer<'_>) -> Result<SvmRecord, TrainError> {
-        let Targets::Classes(labels) = task.targets() else { unreachable!("graphs have one class each") };
+        let Targets::Classes(labels) = task.targets() else {
+            unreachable!("graphs have one class each")
+        };
         let classes = task.labels().classes().len();
         let parts = task.parts();
         let mut rest = [&parts.train[..], &parts.validation].concat();
@@ -79,9 +84,9 @@ impl SvmSearch {
                 }
             }
             let (score, c) = chosen.expect("prices to choose from");
-            let is_better = best
-                .as_ref()
-                .is_none_or(|(highest, _, price, _)| score > *highest || (score == *highest && c < *price));
+            let is_better = best.as_ref().is_none_or(|(highest, _, price, _)| {
+                score > *highest || (score == *highest && c < *price)
+            });
             if is_better {
                 let svm = Svm::train(&gram, &rest, labels, classes, c);
                 let record = SvmRecord {
@@ -105,7 +110,8 @@ fn inner_folds(items: &[u32], labels: &[i32], seed: u64) -> Vec<(Vec<u32>, Vec<u
     let mut order = items.to_vec();
     order.sort_by_key(|&item| (labels[item as usize], stream.row(u64::from(item)).bits(0), item));
     let pick = |fold: usize, own: bool| {
-        let dealt = order.iter().enumerate().filter(|(place, _)| (place % INNER_FOLDS == fold) == own);
+        let dealt =
+            order.iter().enumerate().filter(|(place, _)| (place % INNER_FOLDS == fold) == own);
         dealt.map(|(_, &item)| item).collect::<Vec<u32>>()
     };
     (0..INNER_FOLDS).map(|fold| (pick(fold, false), pick(fold, true))).collect()

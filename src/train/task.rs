@@ -49,7 +49,8 @@ impl Parts {
 
     /// The nodes of these graphs.
     fn nodes(&self, graphs: &Graphs) -> Self {
-        let range = |&graph: &u32| graphs.first_node[graph as usize]..graphs.first_node[graph as usize + 1];
+        let range =
+            |&graph: &u32| graphs.first_node[graph as usize]..graphs.first_node[graph as usize + 1];
         self.map(|own| own.iter().flat_map(range).map(|node| node as u32).collect())
     }
 }
@@ -194,7 +195,9 @@ impl Task {
     /// Nodes that are solved at once.
     pub fn nodes_at_once(&self, config: &IgnnConfig) -> u64 {
         let Some((graphs, parts)) = &self.graphs else { return self.dataset.manifest().nodes };
-        let nodes = |graph: &u32| graphs.first_node[*graph as usize + 1] - graphs.first_node[*graph as usize];
+        let nodes = |graph: &u32| {
+            graphs.first_node[*graph as usize + 1] - graphs.first_node[*graph as usize]
+        };
         let mut sizes: Vec<u64> = parts.train.iter().map(nodes).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let count = if config.train.batch == 0 { sizes.len() } else { config.train.batch as usize };
@@ -225,11 +228,16 @@ impl Task {
 
     /// Columns of features made of the graph, where these are asked for.
     pub fn structural_columns(&self) -> Option<usize> {
-        let sides = self.relations.iter().map(|relation| 1 + usize::from(relation.outgoing.is_some())).sum();
+        let sides = self
+            .relations
+            .iter()
+            .map(|relation| 1 + usize::from(relation.outgoing.is_some()))
+            .sum();
         self.structural_hops.map(|hops| structural::columns(sides, hops))
     }
 
-    /// Writes 1 for every label of a training node into a table with a row a node and a column a class, or more; how many it wrote.
+    /// Writes 1 for every label of a training node into a table with a row a node and a column a
+    /// class, or more; how many it wrote.
     pub fn put_labels(&self, table: &mut Matrix) -> usize {
         let mut count = 0;
         for &node in &self.parts.train {
@@ -288,7 +296,9 @@ impl Task {
 
 fn loss(labels: &Labels, wanted: LossName) -> Result<LossKind, TrainError> {
     match (wanted, labels) {
-        (LossName::Auto | LossName::CrossEntropy, Labels::Single { .. }) => Ok(LossKind::CrossEntropy),
+        (LossName::Auto | LossName::CrossEntropy, Labels::Single { .. }) => {
+            Ok(LossKind::CrossEntropy)
+        }
         (LossName::Auto | LossName::BinaryCrossEntropy, Labels::Multi { .. }) => {
             Ok(LossKind::BinaryCrossEntropy)
         }
@@ -308,7 +318,9 @@ fn node_parts(dataset: &Dataset, config: &TrainConfig) -> Result<Parts, TrainErr
     let splits = dataset.directory().splits()?;
     if splits.is_empty() {
         let (what, hint) = ("splits".into(), ": ingest with --splits or --split".into());
-        return Err(FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into());
+        return Err(
+            FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into()
+        );
     }
     parts_of(dataset, &splits, config)
 }
@@ -320,7 +332,8 @@ fn no_train_items(dataset: &Dataset, config: &TrainConfig, pools: bool) -> Train
         _ => &manifest.splits,
     };
     let split = splits.iter().find(|split| split.name == config.split).or(splits.first());
-    let parts = split.map_or(Vec::new(), |split| split.parts.iter().map(|part| part.0.clone()).collect());
+    let parts =
+        split.map_or(Vec::new(), |split| split.parts.iter().map(|part| part.0.clone()).collect());
     TrainError::NoTrainItems {
         path: dataset.directory().path().into(),
         split: split.map_or_else(|| config.split.clone(), |split| split.name.clone()),
@@ -330,7 +343,8 @@ fn no_train_items(dataset: &Dataset, config: &TrainConfig, pools: bool) -> Train
     }
 }
 
-/// The graphs of each part; none where the dataset has no split over graphs and nodes have the labels.
+/// The graphs of each part; none where the dataset has no split over graphs and nodes have the
+/// labels.
 fn graph_parts(
     dataset: &Dataset,
     graphs: &Graphs,
@@ -347,22 +361,33 @@ fn graph_parts(
     if graphs.splits.is_empty() {
         let what = "splits over graphs".into();
         let hint = ": ingest with a split, or use `ignn crossval`, which needs none".into();
-        return Err(FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into());
+        return Err(
+            FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into()
+        );
     }
     parts_of(dataset, &graphs.splits, &config.train).map(Some)
 }
 
 /// The items of each part of the split that is asked for.
-fn parts_of(dataset: &Dataset, splits: &[Split], config: &TrainConfig) -> Result<Parts, TrainError> {
+fn parts_of(
+    dataset: &Dataset,
+    splits: &[Split],
+    config: &TrainConfig,
+) -> Result<Parts, TrainError> {
     let path = || dataset.directory().path().to_path_buf();
-    let names = |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");
+    let names =
+        |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");
     let split = splits.iter().find(|split| split.name == config.split).or(match splits {
         // The only split needs no name.
         [only] if config.split == "default" => Some(only),
         _ => None,
     });
     let Some(split) = split else {
-        return Err(TrainError::Split { path: path(), wanted: config.split.clone(), found: names(splits) });
+        return Err(TrainError::Split {
+            path: path(),
+            wanted: config.split.clone(),
+            found: names(splits),
+        });
     };
     let items = |wanted: &str| -> Vec<u32> {
         let Some(part) = find_part(&split.parts, wanted) else { return Vec::new() };

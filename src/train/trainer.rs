@@ -1,16 +1,17 @@
-//! The loop: solve, evaluate, differentiate, step, project; one record an epoch.
-//! It knows when a model is better and when to stop; it prints nothing and writes nothing but through its caller.
+//! The loop: solve, evaluate, differentiate, step, project; one record an epoch. It knows when a
+//! model is better and when to stop; it prints nothing and writes nothing but through its caller.
 //!
-//! Epoch e speaks of the model after e steps: epoch 0 of the first values, the last one of the last. One forward solve serves
-//! both the evaluation (without dropout) and the step that follows:
+//! Epoch e speaks of the model after e steps: epoch 0 of the first values, the last one of the
+//! last. One forward solve serves both the evaluation (without dropout) and the step that follows:
 //!
 //! ```text
 //! solve X -> evaluate the parts, keep the best -> read out the training nodes with dropout -> loss
 //!         -> solve G -> gradients -> clip -> step -> project W
 //! ```
 //!
-//! The same seed gives the same bits, whatever the number of threads, and whether or not the run was interrupted: random
-//! numbers are functions of seed, epoch and place, and a checkpoint holds all the rest.
+//! The same seed gives the same bits, whatever the number of threads, and whether or not the run
+//! was interrupted: random numbers are functions of seed, epoch and place, and a checkpoint holds
+//! all the rest.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +104,8 @@ impl<'g> Trainer<'g> {
                 let facts = task.facts(operators.radii().to_vec());
                 let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
                 if config.model.kind == ModelKind::LabelPropagation {
-                    let known = model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
+                    let known =
+                        model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
                 label_start::apply(task, &config, &mut model)?;
@@ -114,7 +116,8 @@ impl<'g> Trainer<'g> {
                 let place = || task.dataset().directory().path().to_path_buf();
                 let radii = operators.graph_radii(&graphs.first_node);
                 let radii = radii.map_err(|source| TrainError::Graph { path: place(), source })?;
-                // Training is constrained by the graphs that it sees, never by those it is judged on.
+                // Training is constrained by the graphs that it sees, never by those it is judged
+                // on.
                 let largest = |radii: &Vec<f64>| {
                     parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
                 };
@@ -127,7 +130,8 @@ impl<'g> Trainer<'g> {
         };
         set_paces(&mut model, &config);
         let first = first_learned(&model, &config);
-        let optimiser = Optimiser::new(method(&config), decay(&config), &model.parameters[first..])?;
+        let optimiser =
+            Optimiser::new(method(&config), decay(&config), &model.parameters[first..])?;
         Ok(Self {
             judge: Judge::new(task, &config),
             config,
@@ -177,8 +181,8 @@ impl<'g> Trainer<'g> {
         self.failures
     }
 
-    /// Trains to the end, until patience runs out, or until `stop` is set. `after` is called after every epoch but the
-    /// last: for checkpoints.
+    /// Trains to the end, until patience runs out, or until `stop` is set. `after` is called after
+    /// every epoch but the last: for checkpoints.
     pub fn run(
         &mut self,
         observer: &mut dyn Observer,
@@ -270,7 +274,8 @@ impl<'g> Trainer<'g> {
         })
     }
 
-    /// Loss and scores of the parts, without dropout; on one graph also the solve that the step starts from.
+    /// Loss and scores of the parts, without dropout; on one graph also the solve that the step
+    /// starts from.
     fn evaluate(
         &mut self,
         is_evaluated: bool,
@@ -293,7 +298,10 @@ impl<'g> Trainer<'g> {
                 } else {
                     solves.step(solved, operators.nodes(), operators.nonzeros());
                 }
-                (if is_evaluated { one.evaluate(model, judge) } else { Vec::new() }, seconds.forward)
+                (
+                    if is_evaluated { one.evaluate(model, judge) } else { Vec::new() },
+                    seconds.forward,
+                )
             }
             Ground::Many(many) if is_evaluated => {
                 let found = many.evaluate(model, judge, config, is_last);
@@ -307,10 +315,16 @@ impl<'g> Trainer<'g> {
         Ok(parts)
     }
 
-    /// The steps of an epoch, each with loss, adjoint, gradients and projection: the model becomes that of the next epoch.
-    fn steps(&mut self, seconds: &mut PhaseSeconds, solves: &mut Solves) -> Result<Steps, TrainError> {
+    /// The steps of an epoch, each with loss, adjoint, gradients and projection: the model becomes
+    /// that of the next epoch.
+    fn steps(
+        &mut self,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<Steps, TrainError> {
         let epoch = self.epoch;
-        let backward = (first_learned(&self.model, &self.config) == 0).then(|| backward(&self.config));
+        let backward =
+            (first_learned(&self.model, &self.config) == 0).then(|| backward(&self.config));
         let steps = match &mut self.ground {
             _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
@@ -323,7 +337,8 @@ impl<'g> Trainer<'g> {
         Ok(steps)
     }
 
-    /// Whether a step on one graph has a forward solve of its own: it hides or drops what an evaluation sees.
+    /// Whether a step on one graph has a forward solve of its own: it hides or drops what an
+    /// evaluation sees.
     fn steps_apart(&self) -> bool {
         let is_step = self.config.train.learn != Learn::Ridge;
         is_step && (self.model.trains_apart() || self.config.train.hide > 0.0)
@@ -348,7 +363,8 @@ impl<'g> Trainer<'g> {
             seconds.forward += clock.elapsed().as_secs_f64();
         }
         let clock = Instant::now();
-        let (loss, adjoint) = one.differentiate(model, judge, epoch, backward, config).map_err(wrong)?;
+        let (loss, adjoint) =
+            one.differentiate(model, judge, epoch, backward, config).map_err(wrong)?;
         let spent: f64 = adjoint.iter().map(|solve| solve.seconds).sum();
         seconds.adjoint += spent;
         seconds.gradients += clock.elapsed().as_secs_f64() - spent;
@@ -373,7 +389,8 @@ impl<'g> Trainer<'g> {
             };
             let made = many.differentiate(model, judge, batch, epoch, config, backward);
             let step = made.map_err(|error| error.told(epoch, place.clone()))?;
-            let spent = |solves: &[SolveInfo]| solves.iter().map(|solve| solve.seconds).sum::<f64>();
+            let spent =
+                |solves: &[SolveInfo]| solves.iter().map(|solve| solve.seconds).sum::<f64>();
             let (forward, adjoint) = (spent(&step.forward), spent(&step.adjoint));
             seconds.forward += forward;
             seconds.adjoint += adjoint;
@@ -399,7 +416,8 @@ impl<'g> Trainer<'g> {
         self.task.dataset().directory().path().into()
     }
 
-    /// Clips the gradients, makes the step they ask for, and projects. Returns their norm and the learning rate.
+    /// Clips the gradients, makes the step they ask for, and projects. Returns their norm and the
+    /// learning rate.
     fn update(&mut self, seconds: &mut PhaseSeconds) -> Result<(f64, f64), TrainError> {
         let (epoch, clock) = (self.epoch, Instant::now());
         let first = first_learned(&self.model, &self.config);
@@ -407,7 +425,8 @@ impl<'g> Trainer<'g> {
         let clipped = clip(&self.config).apply(learned);
         let norm = clipped.map_err(|source| TrainError::Gradient { epoch, source })?;
         let epochs = self.config.train.epochs as usize;
-        let rate = schedule(&self.config).rate(self.config.optim.learning_rate, epoch as usize, epochs);
+        let rate =
+            schedule(&self.config).rate(self.config.optim.learning_rate, epoch as usize, epochs);
         self.optimiser.step(learned, rate);
         if first == 0 {
             self.model.project().map_err(|source| TrainError::Projection { epoch, source })?;
@@ -416,8 +435,8 @@ impl<'g> Trainer<'g> {
         Ok((norm, rate))
     }
 
-    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's order. The best model is
-    /// the one at hand from then on.
+    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's
+    /// order. The best model is the one at hand from then on.
     ///
     /// # Panics
     /// Where nodes, not graphs, have the labels.
@@ -430,11 +449,15 @@ impl<'g> Trainer<'g> {
             panic!("embeddings of graphs")
         };
         let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
-        assert!(ids.iter().enumerate().all(|(at, &id)| at == id as usize), "every graph in its order");
+        assert!(
+            ids.iter().enumerate().all(|(at, &id)| at == id as usize),
+            "every graph in its order"
+        );
         Ok(rows)
     }
 
-    /// The best model, or the one at hand where nothing was chosen; to be written or put on a graph.
+    /// The best model, or the one at hand where nothing was chosen; to be written or put on a
+    /// graph.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
         let value = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
@@ -471,7 +494,8 @@ fn set_paces(model: &mut Ignn, config: &IgnnConfig) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
-        parameter.pace = if is_table { config.optim.table_factor } else { config.optim.layer_factor };
+        parameter.pace =
+            if is_table { config.optim.table_factor } else { config.optim.layer_factor };
     }
 }
 

@@ -1,4 +1,5 @@
-//! GCN as an equilibrium whose W is strictly block triangular: lambda(|W|) is 0, and as many sweeps as layers are exact.
+//! GCN as an equilibrium whose W is strictly block triangular: lambda(|W|) is 0, and as many sweeps
+//! as layers are exact.
 
 use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind};
 use ignn::dense::Matrix;
@@ -23,7 +24,8 @@ fn logits(
     let mut on = OnGraph::new(model, operators, Features::Dense(u.clone()), false);
     // Sweeps alone: they are what is counted.
     let method = Method::Plain;
-    let params = SolveParams { tolerance: 1e-30, max_sweeps: sweeps, method, ..SolveParams::default() };
+    let params =
+        SolveParams { tolerance: 1e-30, max_sweeps: sweeps, method, ..SolveParams::default() };
     let solves = on.forward(model, &params, Mode::Evaluation).unwrap();
     let nodes: Vec<u32> = (0..NODES as u32).collect();
     let mut pass = on.pass(model, nodes.clone(), nodes);
@@ -42,7 +44,8 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
         let mut random = Random::new(depth as u64);
         let mut a = Mat::new(NODES, NODES, |_, _| if random.unit() < 0.08 { 1.0 } else { 0.0 });
         (0..NODES).for_each(|i| a.data[i * NODES + i] = 1.0);
-        let rows: Vec<f64> = (0..NODES).map(|i| (0..NODES).map(|k| a.at(i, k)).sum::<f64>()).collect();
+        let rows: Vec<f64> =
+            (0..NODES).map(|i| (0..NODES).map(|k| a.at(i, k)).sum::<f64>()).collect();
         let a = Mat::new(NODES, NODES, |i, k| a.at(i, k) / (rows[i] * rows[k]).sqrt());
         let (incoming, outgoing) = (Rows::of(&a.t()), Rows::of(&a));
         let operators = Operators::new(vec![incoming.view()], vec![outgoing.view()]);
@@ -56,14 +59,16 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
             pools: false,
         };
         let plain = ModelConfig { dropout: 0.0, ..IgnnConfig::default().model };
-        let config = ModelConfig { kind: ModelKind::Gcn, depth, state: vec![WIDTH], ..plain.clone() };
+        let config =
+            ModelConfig { kind: ModelKind::Gcn, depth, state: vec![WIDTH], ..plain.clone() };
         let mut gcn = Ignn::new(&config, &facts, 1, false).unwrap();
         for parameter in &mut gcn.parameters {
             let (rows, cols) = (parameter.value.rows(), parameter.value.cols());
             parameter.value = Matrix::from_fn(rows, cols, |_, _| random.sign() as f32);
         }
 
-        // Blocks of the state: the hidden layers, then the logits and their negatives, as relu would cut either.
+        // Blocks of the state: the hidden layers, then the logits and their negatives, as relu
+        // would cut either.
         let hidden = (depth - 1) * WIDTH;
         let m = hidden + 2 * CLASSES;
         let config = ModelConfig {
@@ -75,7 +80,8 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
             ..plain
         };
         let mut implicit = Ignn::new(&config, &facts, 1, false).unwrap();
-        let of = |name: String| gcn.parameters.iter().find(|p| p.name == name).unwrap().value.clone();
+        let of =
+            |name: String| gcn.parameters.iter().find(|p| p.name == name).unwrap().value.clone();
         let mut w = Matrix::zeros(m, m);
         let (mut omega, mut bias) = (Matrix::zeros(m, FEATURES), Matrix::zeros(1, m));
         for layer in 0..depth {
@@ -88,7 +94,9 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
                     for l in 0..map.cols() {
                         match layer {
                             0 => omega.row_mut(first + k)[l] = sign * map.row(k)[l],
-                            _ => w.row_mut(first + k)[(layer - 1) * WIDTH + l] = sign * map.row(k)[l],
+                            _ => {
+                                w.row_mut(first + k)[(layer - 1) * WIDTH + l] = sign * map.row(k)[l]
+                            }
                         }
                     }
                 }
@@ -112,11 +120,19 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
 
         let (expected, solved) = logits(&mut gcn, &operators, &u, 1);
         assert_eq!(solved, None, "nothing is solved");
-        let largest = (0..NODES).flat_map(|i| expected.row(i)).fold(0f32, |most, x| most.max(x.abs()));
+        let largest =
+            (0..NODES).flat_map(|i| expected.row(i)).fold(0f32, |most, x| most.max(x.abs()));
         let (short, _) = logits(&mut implicit, &operators, &u, depth - 1);
-        assert!(distance(&short, &expected) > 1e-2 * largest, "{depth}: a sweep less is not enough");
+        assert!(
+            distance(&short, &expected) > 1e-2 * largest,
+            "{depth}: a sweep less is not enough"
+        );
         let (exact, _) = logits(&mut implicit, &operators, &u, depth);
-        assert!(distance(&exact, &expected) <= 2e-5 * largest, "{depth}: {}", distance(&exact, &expected));
+        assert!(
+            distance(&exact, &expected) <= 2e-5 * largest,
+            "{depth}: {}",
+            distance(&exact, &expected)
+        );
         // One sweep more moves nothing: a residual of 0 is below any tolerance.
         let (more, stopped) = logits(&mut implicit, &operators, &u, depth + 1);
         assert_eq!((distance(&more, &exact), stopped), (0.0, Some(Stopped::Converged)));

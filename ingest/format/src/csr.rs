@@ -62,7 +62,8 @@ impl CsrWriter {
         Ok(())
     }
 
-    /// Ends `degrees.len()` rows; their entries were, or will be, appended with [`CsrWriter::extend`].
+    /// Ends `degrees.len()` rows; their entries were, or will be, appended with
+    /// [`CsrWriter::extend`].
     pub fn end_rows(&mut self, degrees: &[u64]) -> Result<()> {
         self.scratch.clear();
         for degree in degrees {
@@ -81,7 +82,8 @@ impl CsrWriter {
     pub fn finish(self) -> Result<WrittenFiles> {
         assert_eq!(self.end, self.neighbours.count(), "rows and entries agree");
         let [offsets, neighbours, values] = self.paths;
-        let mut files = vec![(offsets, self.offsets.finish()?), (neighbours, self.neighbours.finish()?)];
+        let mut files =
+            vec![(offsets, self.offsets.finish()?), (neighbours, self.neighbours.finish()?)];
         if let Some(writer) = self.values {
             files.push((values, writer.finish()?));
         }
@@ -99,19 +101,36 @@ pub struct CsrFile {
 
 impl CsrFile {
     /// Maps the files and checks lengths and offsets, in O(rows).
-    pub fn open(directory: &Path, direction: &str, rows: u64, entries: u64, weighted: bool) -> Result<Self> {
+    pub fn open(
+        directory: &Path,
+        direction: &str,
+        rows: u64,
+        entries: u64,
+        weighted: bool,
+    ) -> Result<Self> {
         let [offsets_path, neighbours_path, values_path] = paths(directory, direction);
         let offsets = MappedArray::<u64>::open(&offsets_path, "offsets")?;
         let neighbours = MappedArray::<u32>::open(&neighbours_path, "neighbours")?;
-        let values = if weighted { Some(MappedArray::<f32>::open(&values_path, "values")?) } else { None };
+        let values =
+            if weighted { Some(MappedArray::<f32>::open(&values_path, "values")?) } else { None };
         let invalid = |path, what: &str, found: u64, expected: u64| {
             Err(FormatError::invalid(path, what, found, expected))
         };
         if offsets.len() as u64 != rows.saturating_add(1) {
-            return invalid(&offsets_path, "number of offsets", offsets.len() as u64, rows.saturating_add(1));
+            return invalid(
+                &offsets_path,
+                "number of offsets",
+                offsets.len() as u64,
+                rows.saturating_add(1),
+            );
         }
         if neighbours.len() as u64 != entries {
-            return invalid(&neighbours_path, "number of neighbours", neighbours.len() as u64, entries);
+            return invalid(
+                &neighbours_path,
+                "number of neighbours",
+                neighbours.len() as u64,
+                entries,
+            );
         }
         if let Some(values) = &values
             && values.len() as u64 != entries
@@ -186,7 +205,8 @@ mod tests {
     #[test]
     fn falling_offsets_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let mut offsets = ArrayWriter::<u64>::create(&dir.path().join("in.offsets.u64"), "offsets").unwrap();
+        let mut offsets =
+            ArrayWriter::<u64>::create(&dir.path().join("in.offsets.u64"), "offsets").unwrap();
         offsets.write(&[0, 2, 1, 2]).unwrap();
         offsets.finish().unwrap();
         let path = dir.path().join("in.neighbours.u32");
@@ -194,6 +214,9 @@ mod tests {
         neighbours.write(&[0, 1]).unwrap();
         neighbours.finish().unwrap();
         let error = CsrFile::open(dir.path(), "in", 3, 2, false).unwrap_err().to_string();
-        assert!(error.ends_with("in.offsets.u64: offset of row 2 (found 1, expected at least 2)"), "{error}");
+        assert!(
+            error.ends_with("in.offsets.u64: offset of row 2 (found 1, expected at least 2)"),
+            "{error}"
+        );
     }
 }

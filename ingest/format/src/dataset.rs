@@ -68,7 +68,8 @@ impl DatasetDir {
         })?;
         let directory = relation_path(&self.path, name);
         let nodes = self.manifest.nodes;
-        let open = |direction| CsrFile::open(&directory, direction, nodes, entry.nonzeros, entry.weighted);
+        let open =
+            |direction| CsrFile::open(&directory, direction, nodes, entry.nonzeros, entry.weighted);
         let incoming = open("in")?;
         let outgoing = if entry.symmetric { None } else { Some(open("out")?) };
         let scale = if entry.scale == Scale::None {
@@ -110,7 +111,12 @@ impl DatasetDir {
         let rows = features::read_sparse(&self.path, entry)?;
         if rows.rows() as u64 != self.manifest.nodes {
             let path = self.path.join(features::FEATURES);
-            return Err(FormatError::invalid(path, "number of rows", rows.rows(), self.manifest.nodes));
+            return Err(FormatError::invalid(
+                path,
+                "number of rows",
+                rows.rows(),
+                self.manifest.nodes,
+            ));
         }
         Ok(rows)
     }
@@ -118,7 +124,8 @@ impl DatasetDir {
     /// Node labels.
     pub fn labels(&self) -> Result<Labels> {
         let entry = self.manifest.labels.as_ref();
-        let entry = entry.ok_or_else(|| self.missing("labels", ": ingest with --labels or --communities"))?;
+        let entry = entry
+            .ok_or_else(|| self.missing("labels", ": ingest with --labels or --communities"))?;
         labels::read(&self.path, entry, self.manifest.nodes)
     }
 

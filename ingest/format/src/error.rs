@@ -113,8 +113,8 @@ impl FormatError {
         move |source| Self::Parquet { path, source }
     }
 
-    /// The same where a file is written: a full disk comes wrapped in the library's error, and the system's own words
-    /// are clearer.
+    /// The same where a file is written: a full disk comes wrapped in the library's error, and the
+    /// system's own words are clearer.
     pub fn parquet_written(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |error| match error {

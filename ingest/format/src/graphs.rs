@@ -1,5 +1,6 @@
-//! A dataset of many graphs: `graphs.parquet`, a row a graph: its block of nodes, its label, its splits.
-//! The edges of all graphs lie in the same relations; that none leaves its block is verified by `ignn check`.
+//! A dataset of many graphs: `graphs.parquet`, a row a graph: its block of nodes, its label, its
+//! splits. The edges of all graphs lie in the same relations; that none leaves its block is
+//! verified by `ignn check`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +76,12 @@ impl Graphs {
         for (graph, class) in self.labels.iter().enumerate() {
             if *class < -1 || i64::from(*class) >= self.classes.len() as i64 {
                 let expected = format!("a class below {}", self.classes.len());
-                return Err(FormatError::invalid(path, format!("label of graph {graph}"), class, expected));
+                return Err(FormatError::invalid(
+                    path,
+                    format!("label of graph {graph}"),
+                    class,
+                    expected,
+                ));
             }
         }
         Ok(())
@@ -87,8 +93,8 @@ fn split_column(name: &str) -> String {
     format!("split.{name}")
 }
 
-/// Writes `graphs.parquet`: columns `id`, `first_node`, `nodes`, `label` (i32, nullable; only where graphs have
-/// labels), and `split.<name>` for each split.
+/// Writes `graphs.parquet`: columns `id`, `first_node`, `nodes`, `label` (i32, nullable; only where
+/// graphs have labels), and `split.<name>` for each split.
 pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFiles)> {
     let path = dataset.join(GRAPHS);
     let count = graphs.len();
@@ -131,8 +137,12 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
         let ends = &graphs.first_node[rows.start..=rows.end];
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(&graphs.ids[rows.clone()])),
-            Arc::new(Int64Array::from_iter_values(ends[..rows.len()].iter().map(|&first| first as i64))),
-            Arc::new(Int64Array::from_iter_values(ends.windows(2).map(|pair| (pair[1] - pair[0]) as i64))),
+            Arc::new(Int64Array::from_iter_values(
+                ends[..rows.len()].iter().map(|&first| first as i64),
+            )),
+            Arc::new(Int64Array::from_iter_values(
+                ends.windows(2).map(|pair| (pair[1] - pair[0]) as i64),
+            )),
         ];
         if has_labels(&entry) {
             let class = |graph| graphs.labels.get(graph).copied().filter(|class| *class >= 0);
@@ -151,7 +161,8 @@ fn has_labels(entry: &GraphsEntry) -> bool {
 /// Reads and checks them.
 pub fn read(dataset: &Path, entry: &GraphsEntry, nodes: u64) -> Result<Graphs> {
     let path = dataset.join(GRAPHS);
-    let split_columns: Vec<_> = entry.splits.iter().map(|split| split_column(&split.name)).collect();
+    let split_columns: Vec<_> =
+        entry.splits.iter().map(|split| split_column(&split.name)).collect();
     let mut columns = vec![
         table::column("id", &[DataType::Utf8]),
         table::column("first_node", &[DataType::Int64]),

@@ -1,5 +1,5 @@
-//! The 64 bytes at the start of every array file: what it holds, how many, and a check of themselves.
-//! Parquet and JSON files have no such header.
+//! The 64 bytes at the start of every array file: what it holds, how many, and a check of
+//! themselves. Parquet and JSON files have no such header.
 //!
 //! ```text
 //! byte  0..8   magic "IGNNARR\0"
@@ -72,7 +72,8 @@ pub fn encode<T: Element>(kind: &str, count: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// Checks a header against what the reader wants and the file's length; returns the number of elements.
+/// Checks a header against what the reader wants and the file's length; returns the number of
+/// elements.
 pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> {
     if bytes.len() < HEADER_BYTES {
         let found = format!("{} bytes", bytes.len());
@@ -113,8 +114,9 @@ pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> 
         ));
     }
     let count = long(16);
-    let length =
-        count.checked_mul(size_of::<T>() as u64).and_then(|payload| payload.checked_add(HEADER_BYTES as u64));
+    let length = count
+        .checked_mul(size_of::<T>() as u64)
+        .and_then(|payload| payload.checked_add(HEADER_BYTES as u64));
     if length != Some(bytes.len() as u64) {
         let found = format!("{} bytes", bytes.len());
         let expected = format!("{count} elements of {} bytes after the header", size_of::<T>());

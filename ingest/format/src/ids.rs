@@ -221,9 +221,14 @@ impl IdsWriter {
     fn flush(&mut self) -> Result<()> {
         let array: ArrayRef = match (self.kind, self.wide) {
             (IdKind::String, _) => self.strings.take(),
-            (IdKind::Integer, true) => Arc::new(UInt64Array::from_iter_values(self.integers.drain(..))),
+            (IdKind::Integer, true) => {
+                Arc::new(UInt64Array::from_iter_values(self.integers.drain(..)))
+            }
             (IdKind::Integer, false) => {
-                assert!(self.integers.iter().all(|id| i64::try_from(*id).is_ok()), "wide ids need `wide`");
+                assert!(
+                    self.integers.iter().all(|id| i64::try_from(*id).is_ok()),
+                    "wide ids need `wide`"
+                );
                 Arc::new(Int64Array::from_iter_values(self.integers.drain(..).map(|id| id as i64)))
             }
         };
@@ -345,6 +350,9 @@ mod tests {
             error.split_once("ids.parquet: ").unwrap().1.to_string()
         };
         assert_eq!(message(IdKind::Integer, 3), "number of rows (found 2, expected 3)");
-        assert_eq!(message(IdKind::String, 2), "type of column \"id\" (found int64, expected string)");
+        assert_eq!(
+            message(IdKind::String, 2),
+            "type of column \"id\" (found int64, expected string)"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Node labels and class names: `labels.parquet` (a row a node) and `classes.parquet` (a row a class).
-//! It checks that labels are classes; what a class means is in its name.
+//! Node labels and class names: `labels.parquet` (a row a node) and `classes.parquet` (a row a
+//! class). It checks that labels are classes; what a class means is in its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,9 @@ impl Labels {
     pub fn labelled(&self) -> u64 {
         let count = match self {
             Self::Single { of, .. } => of.iter().filter(|class| **class >= 0).count(),
-            Self::Multi { offsets, .. } => offsets.windows(2).filter(|ends| ends[0] < ends[1]).count(),
+            Self::Multi { offsets, .. } => {
+                offsets.windows(2).filter(|ends| ends[0] < ends[1]).count()
+            }
         };
         count as u64
     }
@@ -114,7 +116,12 @@ impl Labels {
                     }
                     if let Some(pair) = set.windows(2).find(|pair| pair[0] >= pair[1]) {
                         let found = format!("{} after {}", pair[1], pair[0]);
-                        return Err(FormatError::invalid(path, what(), found, "strictly rising classes"));
+                        return Err(FormatError::invalid(
+                            path,
+                            what(),
+                            found,
+                            "strictly rising classes",
+                        ));
                     }
                 }
             }
@@ -128,7 +135,12 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
     let path = dataset.join(LABELS);
     labels.validate(&path)?;
     if labels.classes().len() > i32::MAX as usize {
-        return Err(FormatError::invalid(path, "classes", labels.classes().len(), "at most 2147483647"));
+        return Err(FormatError::invalid(
+            path,
+            "classes",
+            labels.classes().len(),
+            "at most 2147483647",
+        ));
     }
     let (kind, field) = match labels {
         Labels::Single { .. } => (LabelKind::Single, Field::new("label", DataType::Int32, true)),
@@ -139,16 +151,23 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
     let mut table = TableWriter::create(path, vec![field], table::properties())?;
     for rows in table::batches_of(labels.nodes()) {
         let column: ArrayRef = match labels {
-            Labels::Single { of, .. } => {
-                Arc::new(Int32Array::from_iter(of[rows].iter().map(|&class| (class >= 0).then_some(class))))
-            }
+            Labels::Single { of, .. } => Arc::new(Int32Array::from_iter(
+                of[rows].iter().map(|&class| (class >= 0).then_some(class)),
+            )),
             Labels::Multi { offsets, of, .. } => {
                 let (start, end) = (offsets[rows.start] as usize, offsets[rows.end] as usize);
-                let lengths =
-                    offsets[rows.start..=rows.end].windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                let lengths = offsets[rows.start..=rows.end]
+                    .windows(2)
+                    .map(|ends| (ends[1] - ends[0]) as usize);
                 let lengths = OffsetBuffer::from_lengths(lengths);
-                let items = Int32Array::from_iter_values(of[start..end].iter().map(|&class| class as i32));
-                Arc::new(ListArray::new(table::item_field(DataType::Int32), lengths, Arc::new(items), None))
+                let items =
+                    Int32Array::from_iter_values(of[start..end].iter().map(|&class| class as i32));
+                Arc::new(ListArray::new(
+                    table::item_field(DataType::Int32),
+                    lengths,
+                    Arc::new(items),
+                    None,
+                ))
             }
         };
         table.write(vec![column])?;
@@ -176,7 +195,12 @@ pub fn read(dataset: &Path, entry: &LabelsEntry, nodes: u64) -> Result<Labels> {
     };
     labels.validate(&path)?;
     if labels.labelled() != entry.labelled {
-        return Err(FormatError::invalid(path, "labelled nodes", labels.labelled(), entry.labelled));
+        return Err(FormatError::invalid(
+            path,
+            "labelled nodes",
+            labels.labelled(),
+            entry.labelled,
+        ));
     }
     Ok(labels)
 }
@@ -197,7 +221,9 @@ fn read_single(path: &Path, nodes: u64) -> Result<Vec<i32>> {
     let table = Table::open(path, &[table::column("label", &[DataType::Int32])], Some(nodes))?;
     let mut of = Vec::new();
     table.read(None, BATCH_ROWS, |batch| {
-        of.extend(batch.column(0).as_primitive::<Int32Type>().iter().map(|class| class.unwrap_or(-1)));
+        of.extend(
+            batch.column(0).as_primitive::<Int32Type>().iter().map(|class| class.unwrap_or(-1)),
+        );
         Ok(())
     })?;
     table.expect_read(of.len())?;
@@ -265,16 +291,26 @@ mod tests {
         let too_large = Labels::Single { classes: names(2), of: vec![0, 2] };
         assert_eq!(message(too_large), "label of node 1 (found 2, expected a class below 2)");
         let falling = Labels::Multi { classes: names(2), offsets: vec![0, 2], of: vec![1, 1] };
-        assert_eq!(message(falling), "labels of node 0 (found 1 after 1, expected strictly rising classes)");
+        assert_eq!(
+            message(falling),
+            "labels of node 0 (found 1 after 1, expected strictly rising classes)"
+        );
 
         let labels = Labels::Single { classes: names(3), of: vec![0, 2, -1] };
         let (entry, _) = write(dir.path(), &labels).unwrap();
-        let message = |entry: &LabelsEntry, nodes| read(dir.path(), entry, nodes).unwrap_err().to_string();
+        let message =
+            |entry: &LabelsEntry, nodes| read(dir.path(), entry, nodes).unwrap_err().to_string();
         let wrong = message(&LabelsEntry { labelled: 3, ..entry }, 3);
         assert!(wrong.ends_with("labels.parquet: labelled nodes (found 2, expected 3)"), "{wrong}");
         let wrong = message(&LabelsEntry { classes: 2, ..entry }, 3);
-        assert!(wrong.ends_with("classes.parquet: number of rows (found 3, expected 2)"), "{wrong}");
+        assert!(
+            wrong.ends_with("classes.parquet: number of rows (found 3, expected 2)"),
+            "{wrong}"
+        );
         let wrong = message(&LabelsEntry { kind: LabelKind::Multi, ..entry }, 3);
-        assert!(wrong.ends_with("labels.parquet: columns (found label, expected labels)"), "{wrong}");
+        assert!(
+            wrong.ends_with("labels.parquet: columns (found label, expected labels)"),
+            "{wrong}"
+        );
     }
 }

@@ -4,7 +4,9 @@
 //! The layout is specified in this package's `README.md`.
 
 #[cfg(target_endian = "big")]
-compile_error!("dataset files are little-endian and mapped as they are: ignn needs a little-endian machine");
+compile_error!(
+    "dataset files are little-endian and mapped as they are: ignn needs a little-endian machine"
+);
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("dataset files are mapped whole: ignn needs a 64-bit machine");
 

@@ -1,9 +1,9 @@
 //! `manifest.json`: what the dataset is, how it was made, and the size and checksum of each file.
 //! Written last: a directory without a manifest is not a dataset.
 //!
-//! The file is pretty-printed JSON whose last field, `xxh3`, is the checksum of all bytes before the comma that
-//! precedes it. So the manifest vouches for itself and, through `files`, for every byte of the dataset: that checksum
-//! names the dataset.
+//! The file is pretty-printed JSON whose last field, `xxh3`, is the checksum of all bytes before
+//! the comma that precedes it. So the manifest vouches for itself and, through `files`, for every
+//! byte of the dataset: that checksum names the dataset.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -78,13 +78,15 @@ pub struct MadeBy {
     pub options: BTreeMap<String, String>,
 }
 
-/// One adjacency. The matrix is `A[j, i] = v(j, i) * s`, with `v` stored or 1 and `s` given by `scale`.
+/// One adjacency. The matrix is `A[j, i] = v(j, i) * s`, with `v` stored or 1 and `s` given by
+/// `scale`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelationEntry {
     /// Letters, digits, `-`, `_`, `.`; its files lie in `relations/<name>/`.
     pub name: String,
-    /// Whether the stored values are symmetric: then `in` serves as `out` too (with the scale's sides swapped).
+    /// Whether the stored values are symmetric: then `in` serves as `out` too (with the scale's
+    /// sides swapped).
     pub symmetric: bool,
     /// Whether values are stored; otherwise every `v` is 1.
     pub weighted: bool,
@@ -143,26 +145,38 @@ impl Manifest {
     pub fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
         if !directory.is_dir() {
-            let why = if directory.exists() { "it is a file, not a directory" } else { "no such directory" };
+            let why = if directory.exists() {
+                "it is a file, not a directory"
+            } else {
+                "no such directory"
+            };
             return Err(FormatError::NotADataset { path: directory.into(), why: why.into() });
         }
         if !path.exists() {
-            let why = format!("it has no {MANIFEST} (create one with `ignn ingest` or `ignn generate`)");
+            let why =
+                format!("it has no {MANIFEST} (create one with `ignn ingest` or `ignn generate`)");
             return Err(FormatError::NotADataset { path: directory.into(), why });
         }
         let text = fs::read(&path).map_err(FormatError::io("read", &path))?;
         Self::parse(&text, &path)
     }
 
-    /// Checks the text of a manifest: format, version, checksum, fields, and whether they fit together.
+    /// Checks the text of a manifest: format, version, checksum, fields, and whether they fit
+    /// together.
     pub fn parse(text: &[u8], path: &Path) -> Result<Self> {
-        let bad =
-            |e: serde_json::Error| FormatError::invalid(path, "manifest", e, "the fields of the format");
+        let bad = |e: serde_json::Error| {
+            FormatError::invalid(path, "manifest", e, "the fields of the format")
+        };
         // The version first: a later version may have other fields.
         let mut value: serde_json::Value = serde_json::from_slice(text).map_err(bad)?;
         if value["format"] != FORMAT {
             let found = &value["format"];
-            return Err(FormatError::invalid(path, "field \"format\"", found, format!("{FORMAT:?}")));
+            return Err(FormatError::invalid(
+                path,
+                "field \"format\"",
+                found,
+                format!("{FORMAT:?}"),
+            ));
         }
         match value["version"].as_u64() {
             Some(version) if version == u64::from(VERSION) => {}
@@ -170,7 +184,14 @@ impl Manifest {
                 let found = u32::try_from(version).unwrap_or(u32::MAX);
                 return Err(FormatError::Version { path: path.into(), found, supported: VERSION });
             }
-            None => return Err(FormatError::invalid(path, "field \"version\"", &value["version"], VERSION)),
+            None => {
+                return Err(FormatError::invalid(
+                    path,
+                    "field \"version\"",
+                    &value["version"],
+                    VERSION,
+                ));
+            }
         }
         let (body, digest) = split_checksum(text).ok_or_else(|| {
             FormatError::invalid(
@@ -220,7 +241,11 @@ impl Manifest {
         for (i, relation) in self.relations.iter().enumerate() {
             let of = |what: &str| format!("{what} of relation {:?}", relation.name);
             if !valid_name(&relation.name) {
-                return invalid("relation name".into(), &relation.name, &"letters, digits, '-', '_', '.'");
+                return invalid(
+                    "relation name".into(),
+                    &relation.name,
+                    &"letters, digits, '-', '_', '.'",
+                );
             }
             if self.relations[..i].iter().any(|other| other.name == relation.name) {
                 return invalid(
@@ -231,7 +256,11 @@ impl Manifest {
             }
             // 2^32 - 1 squared fits.
             if relation.nonzeros > nodes * nodes {
-                return invalid(of("non-zeros"), &relation.nonzeros, &format!("at most {}", nodes * nodes));
+                return invalid(
+                    of("non-zeros"),
+                    &relation.nonzeros,
+                    &format!("at most {}", nodes * nodes),
+                );
             }
             let most = relation.nonzeros.min(nodes);
             if relation.diagonal > most {
@@ -247,12 +276,20 @@ impl Manifest {
                 return invalid(of("scale"), &found.to_lowercase(), &expected.to_lowercase());
             }
             if relation.normalisation == Normalisation::Renorm && relation.diagonal != nodes {
-                return invalid(of("diagonal"), &relation.diagonal, &format!("{nodes}, for renorm adds it"));
+                return invalid(
+                    of("diagonal"),
+                    &relation.diagonal,
+                    &format!("{nodes}, for renorm adds it"),
+                );
             }
         }
         if let Some(features) = &self.features {
             if features.columns == 0 || features.columns > MOST_COLUMNS {
-                return invalid("feature columns".into(), &features.columns, &format!("1 to {MOST_COLUMNS}"));
+                return invalid(
+                    "feature columns".into(),
+                    &features.columns,
+                    &format!("1 to {MOST_COLUMNS}"),
+                );
             }
             if features.rows_per_shard == 0 {
                 return invalid("feature rows a shard".into(), &0, &"at least 1");
@@ -263,7 +300,11 @@ impl Manifest {
             }
             if features.nonzeros.is_some() != (features.kind == FeatureKind::Sparse) {
                 let found = if features.nonzeros.is_some() { "a number" } else { "none" };
-                return invalid("feature non-zeros".into(), &found, &"a number for sparse features alone");
+                return invalid(
+                    "feature non-zeros".into(),
+                    &found,
+                    &"a number for sparse features alone",
+                );
             }
         }
         if let Some(labels) = &self.labels
@@ -275,7 +316,8 @@ impl Manifest {
         self.graphs.iter().try_for_each(|graphs| splits::check_entries(path, &graphs.splits))
     }
 
-    /// Writes the manifest under a temporary name and renames it: the last step of making a dataset.
+    /// Writes the manifest under a temporary name and renames it: the last step of making a
+    /// dataset.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(MANIFEST);
         self.validate(&path)?;

@@ -2,10 +2,11 @@
 //! It checks headers and lengths; what the numbers mean is for `csr` and above.
 //!
 //! # Safety of the mapping
-//! A mapped file that another process truncates raises SIGBUS, and one that it rewrites changes under a shared
-//! reference. No operating-system call prevents that on Linux. Dataset directories are therefore written once,
-//! under a temporary name, and renamed when complete: no program of this project ever opens a file of a finished
-//! dataset for writing, and `--force` replaces the directory, which leaves the mapped inodes untouched.
+//! A mapped file that another process truncates raises SIGBUS, and one that it rewrites changes
+//! under a shared reference. No operating-system call prevents that on Linux. Dataset directories
+//! are therefore written once, under a temporary name, and renamed when complete: no program of
+//! this project ever opens a file of a finished dataset for writing, and `--force` replaces the
+//! directory, which leaves the mapped inodes untouched.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -41,14 +42,25 @@ impl<T: Element> MappedArray<T> {
         let file = File::open(path).map_err(FormatError::io("open", path))?;
         let metadata = file.metadata().map_err(FormatError::io("read", path))?;
         if !metadata.is_file() {
-            return Err(FormatError::invalid(path, "array file", "a directory or device", "a file"));
+            return Err(FormatError::invalid(
+                path,
+                "array file",
+                "a directory or device",
+                "a file",
+            ));
         }
         let length = metadata.len();
         if length < HEADER_BYTES as u64 {
             let found = format!("{length} bytes");
-            return Err(FormatError::invalid(path, "truncated array file", found, "a 64-byte header"));
+            return Err(FormatError::invalid(
+                path,
+                "truncated array file",
+                found,
+                "a 64-byte header",
+            ));
         }
-        // SAFETY: the file belongs to a dataset directory, which is written once (see the module's text).
+        // SAFETY: the file belongs to a dataset directory, which is written once (see the module's
+        // text).
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(FormatError::io("map", path))?;
         header::decode::<T>(&map, path, kind)?;
@@ -153,6 +165,9 @@ mod tests {
         let entry = writer.finish().unwrap();
         assert_eq!(entry, crate::checksum::of_file(&path, 64).unwrap());
         assert_eq!(MappedArray::<u32>::open(&path, "neighbours").unwrap()[..], elements[..]);
-        assert!(ArrayWriter::<u32>::create(&path, "neighbours").is_err(), "a file is never overwritten");
+        assert!(
+            ArrayWriter::<u32>::create(&path, "neighbours").is_err(),
+            "a file is never overwritten"
+        );
     }
 }

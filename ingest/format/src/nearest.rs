@@ -1,7 +1,8 @@
 //! The known word that a misspelt one is nearest to: for messages about keys and names.
 //! It compares letters and knows no meanings.
 
-/// The nearest of the words, where it is near: at most one slip, and one more for every four letters.
+/// The nearest of the words, where it is near: at most one slip, and one more for every four
+/// letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let slips = known.into_iter().map(|other| (slips(word, other), other));
     let near = slips.filter(|(slips, other)| *slips <= 1 + other.len() / 4);
@@ -11,7 +12,8 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// Letters to insert, remove, replace or swap with their neighbour.
 fn slips(a: &str, b: &str) -> usize {
     // Whatever is longer is far from any key.
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for (i, &x) in a.iter().enumerate() {
         let above = &rows[i];

@@ -1,5 +1,5 @@
-//! Named splits of the nodes (`splits.parquet`) or of the graphs: each assigns some of them to named parts.
-//! It keeps them; drawing a split at random is for `ignn-ingest`.
+//! Named splits of the nodes (`splits.parquet`) or of the graphs: each assigns some of them to
+//! named parts. It keeps them; drawing a split at random is for `ignn-ingest`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -43,11 +43,14 @@ pub struct Split {
     pub of: Vec<u8>,
 }
 
-/// Writes `splits.parquet`: a row a node, a dictionary-encoded string column a split, null for no part.
-/// Without splits there is no file.
+/// Writes `splits.parquet`: a row a node, a dictionary-encoded string column a split, null for no
+/// part. Without splits there is no file.
 pub fn write(dataset: &Path, splits: &[Split]) -> Result<(Vec<SplitEntry>, WrittenFiles)> {
     let Some(first) = splits.first() else { return Ok((Vec::new(), Vec::new())) };
-    assert!(splits.iter().all(|split| split.of.len() == first.of.len()), "splits of the same nodes");
+    assert!(
+        splits.iter().all(|split| split.of.len() == first.of.len()),
+        "splits of the same nodes"
+    );
     let path = dataset.join(SPLITS);
     let entries = entries(&path, splits)?;
     let fields = splits.iter().map(|split| field(&split.name)).collect();
@@ -61,11 +64,15 @@ pub fn write(dataset: &Path, splits: &[Split]) -> Result<(Vec<SplitEntry>, Writt
 /// Reads the splits of the nodes.
 pub fn read(dataset: &Path, entries: &[SplitEntry], nodes: u64) -> Result<Vec<Split>> {
     let path = dataset.join(SPLITS);
-    let columns: Vec<_> = entries.iter().map(|entry| table::column(&entry.name, &[DataType::Utf8])).collect();
+    let columns: Vec<_> =
+        entries.iter().map(|entry| table::column(&entry.name, &[DataType::Utf8])).collect();
     let table = Table::open(&path, &columns, Some(nodes))?;
     let mut splits: Vec<_> = entries.iter().map(empty).collect();
     table.read(None, BATCH_ROWS, |batch| {
-        splits.iter_mut().zip(batch.columns()).try_for_each(|(split, column)| decode(&path, split, column))
+        splits
+            .iter_mut()
+            .zip(batch.columns())
+            .try_for_each(|(split, column)| decode(&path, split, column))
     })?;
     for (split, entry) in splits.iter().zip(entries) {
         table.expect_read(split.of.len())?;
@@ -76,9 +83,15 @@ pub fn read(dataset: &Path, entries: &[SplitEntry], nodes: u64) -> Result<Vec<Sp
 
 /// What the manifest will say of splits; refuses names and parts that cannot be kept.
 pub(crate) fn entries(path: &Path, splits: &[Split]) -> Result<Vec<SplitEntry>> {
-    let entries: Vec<SplitEntry> = splits.iter().map(entry).collect::<Option<_>>().ok_or_else(|| {
-        FormatError::invalid(path, "part of a split", "an index beyond its parts", "an index of a part")
-    })?;
+    let entries: Vec<SplitEntry> =
+        splits.iter().map(entry).collect::<Option<_>>().ok_or_else(|| {
+            FormatError::invalid(
+                path,
+                "part of a split",
+                "an index beyond its parts",
+                "an index of a part",
+            )
+        })?;
     check_entries(path, &entries)?;
     Ok(entries)
 }
@@ -88,7 +101,10 @@ fn entry(split: &Split) -> Option<SplitEntry> {
     for &part in split.of.iter().filter(|part| **part != NO_PART) {
         *counts.get_mut(part as usize)? += 1;
     }
-    Some(SplitEntry { name: split.name.clone(), parts: split.parts.iter().cloned().zip(counts).collect() })
+    Some(SplitEntry {
+        name: split.name.clone(),
+        parts: split.parts.iter().cloned().zip(counts).collect(),
+    })
 }
 
 /// Whether names are names and none comes twice.
@@ -96,7 +112,12 @@ pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
     for (i, entry) in entries.iter().enumerate() {
         if !valid_name(&entry.name) {
             let expected = "letters, digits, '-', '_', '.'";
-            return Err(FormatError::invalid(path, "split name", format!("{:?}", entry.name), expected));
+            return Err(FormatError::invalid(
+                path,
+                "split name",
+                format!("{:?}", entry.name),
+                expected,
+            ));
         }
         if entries[..i].iter().any(|other| other.name == entry.name) {
             let found = format!("{:?} twice", entry.name);
@@ -180,8 +201,9 @@ mod tests {
     #[test]
     fn round_trips() {
         let dir = tempfile::tempdir().unwrap();
-        let of =
-            |shift: usize| (0..100_000).map(|i| [0, 1, NO_PART, 2][(i + shift) % 4]).collect::<Vec<u8>>();
+        let of = |shift: usize| {
+            (0..100_000).map(|i| [0, 1, NO_PART, 2][(i + shift) % 4]).collect::<Vec<u8>>()
+        };
         let splits = [
             split("default", &["train", "val", "test"], of(0)),
             split("fold-1", &["a", "b", "c", "empty"], of(1)),
@@ -217,13 +239,18 @@ mod tests {
         assert!(message(&[split("a", &["x"], vec![1])]).contains("an index beyond its parts"));
 
         let (entries, _) = write(dir.path(), &[ok]).unwrap();
-        let message = |entry: SplitEntry, nodes| read(dir.path(), &[entry], nodes).unwrap_err().to_string();
+        let message =
+            |entry: SplitEntry, nodes| read(dir.path(), &[entry], nodes).unwrap_err().to_string();
         let parts = |train: &str, count| vec![(train.to_string(), count), ("test".to_string(), 1)];
         let found = message(SplitEntry { name: "a".into(), parts: parts("valid", 1) }, 2);
-        let expected = r#"split "a", row 0 (found part "train", expected one of ["valid", "test"])"#;
+        let expected =
+            r#"split "a", row 0 (found part "train", expected one of ["valid", "test"])"#;
         assert!(found.ends_with(expected), "{found}");
         let found = message(SplitEntry { name: "a".into(), parts: parts("train", 2) }, 2);
-        assert!(found.ends_with("size of part \"train\" of split \"a\" (found 1, expected 2)"), "{found}");
+        assert!(
+            found.ends_with("size of part \"train\" of split \"a\" (found 1, expected 2)"),
+            "{found}"
+        );
         assert!(message(entries[0].clone(), 3).ends_with("number of rows (found 2, expected 3)"));
     }
 }

@@ -1,14 +1,15 @@
-//! Outputs that appear whole or not at all: a locked temporary directory beside the target, renamed at the end.
-//! It knows nothing of what is written inside.
+//! Outputs that appear whole or not at all: a locked temporary directory beside the target, renamed
+//! at the end. It knows nothing of what is written inside.
 //!
 //! ```text
 //! .DIR.ignn-<pid>        the directory being written
 //! .DIR.ignn-<pid>.lock   locked as long as the run lives
 //! .DIR.ignn-<pid>.old    the old target, for the moment of its replacement
 //! ```
-//! The lock is taken before the directory is created and given back after it was renamed or removed. It dies with its
-//! process, however that ends: whatever has no held lock was left by a dead run, and is removed by the next run with
-//! the same target; an old target whose replacement never came is put back.
+//! The lock is taken before the directory is created and given back after it was renamed or
+//! removed. It dies with its process, however that ends: whatever has no held lock was left by a
+//! dead run, and is removed by the next run with the same target; an old target whose replacement
+//! never came is put back.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ struct Live {
     parents: Vec<PathBuf>,
 }
 
-/// A temporary directory that becomes the target on [`Staging::commit`] and is removed when dropped before.
+/// A temporary directory that becomes the target on [`Staging::commit`] and is removed when dropped
+/// before.
 #[derive(Debug)]
 pub struct Staging {
     directory: PathBuf,
@@ -39,10 +41,16 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Refuses an existing target unless `force`, removes what dead runs left, creates and locks the directory.
+    /// Refuses an existing target unless `force`, removes what dead runs left, creates and locks
+    /// the directory.
     pub fn create(target: &Path, force: bool) -> Result<Self> {
         let Some(name) = target.file_name() else {
-            return Err(FormatError::invalid(target, "output", "a path without a name", "a new directory"));
+            return Err(FormatError::invalid(
+                target,
+                "output",
+                "a path without a name",
+                "a new directory",
+            ));
         };
         let parent = match target.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -77,7 +85,8 @@ impl Staging {
         &self.target
     }
 
-    /// Renames the directory to the target; an old target (with `force`) is moved aside first and removed after.
+    /// Renames the directory to the target; an old target (with `force`) is moved aside first and
+    /// removed after.
     pub fn commit(self) -> Result<()> {
         let mut live = LIVE.lock().expect("no panic while held");
         let old = is_there(&self.target).then(|| with_ending(&self.directory, OLD));
@@ -113,8 +122,8 @@ impl Drop for Staging {
     }
 }
 
-/// Creates a directory and those on the way to it below a root, which must be there: a run that was told to stop has removed it, and must not
-/// find it made anew by a thread that goes on.
+/// Creates a directory and those on the way to it below a root, which must be there: a run that was
+/// told to stop has removed it, and must not find it made anew by a thread that goes on.
 pub fn create_below(root: &Path, path: &Path) -> Result<()> {
     let below = path.strip_prefix(root).unwrap_or(path);
     let mut directory = root.to_path_buf();
@@ -130,8 +139,8 @@ pub fn create_below(root: &Path, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes every unfinished output of this process and says whether there was any, for a signal handler's thread; it
-/// must end the process after.
+/// Removes every unfinished output of this process and says whether there was any, for a signal
+/// handler's thread; it must end the process after.
 pub fn abandon_all() -> bool {
     /// Workers that still write get time to meet the missing directory.
     const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(5);
@@ -153,15 +162,20 @@ pub fn abandon_all() -> bool {
     any
 }
 
-/// Directories that were created on the way to a target, the innermost first; those that are empty in the end are
-/// removed.
+/// Directories that were created on the way to a target, the innermost first; those that are empty
+/// in the end are removed.
 #[derive(Debug)]
 struct Parents(Vec<PathBuf>);
 
 impl Parents {
     fn create(parent: &Path) -> Result<Self> {
         if is_there(parent) && !parent.is_dir() {
-            return Err(FormatError::invalid(parent, "parent of the output", "a file", "a directory"));
+            return Err(FormatError::invalid(
+                parent,
+                "parent of the output",
+                "a file",
+                "a directory",
+            ));
         }
         let missing = |path: &&Path| !path.as_os_str().is_empty() && !is_there(path);
         let parents = Self(parent.ancestors().take_while(missing).map(PathBuf::from).collect());
@@ -176,7 +190,8 @@ impl Drop for Parents {
     }
 }
 
-/// Removes directories that hold nothing, neither an output nor what somebody else has put there meanwhile.
+/// Removes directories that hold nothing, neither an output nor what somebody else has put there
+/// meanwhile.
 fn remove_empty(directories: &[PathBuf]) {
     for directory in directories {
         let _ = fs::remove_dir(directory);
@@ -214,7 +229,8 @@ fn lock(path: &Path, target: &Path) -> Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(FormatError::io("lock", path)(error)),
         }
-        // Another run may have taken it for a dead run's and removed it between its creation and its locking.
+        // Another run may have taken it for a dead run's and removed it between its creation and
+        // its locking.
         if path.exists() {
             return Ok(lock);
         }

@@ -1,8 +1,9 @@
-//! What all Parquet files of a dataset share: created through the checksum, opened with their columns checked.
-//! It knows columns and rows; what they mean is for `features`, `labels`, `splits`, `ids` and `graphs`.
+//! What all Parquet files of a dataset share: created through the checksum, opened with their
+//! columns checked. It knows columns and rows; what they mean is for `features`, `labels`,
+//! `splits`, `ids` and `graphs`.
 //!
-//! Readers ignore the Arrow schema that writers embed for other programs: the Parquet schema alone decides, so that
-//! a file rewritten by another program with the same columns reads the same.
+//! Readers ignore the Arrow schema that writers embed for other programs: the Parquet schema alone
+//! decides, so that a file rewritten by another program with the same columns reads the same.
 
 use std::fs::File;
 use std::ops::Range;
@@ -32,8 +33,9 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Bytes of a row group: what a writer keeps in memory.
 const GROUP_BYTES: usize = 32 << 20;
 
-/// What the files have in common: Snappy, statistics a row group. One noisy measurement stands behind Snappy: wide rows
-/// of random floats read 1.8 times as fast as with Zstandard 1, but rows of 0 and 1 half as fast, in files 4 times as large.
+/// What the files have in common: Snappy, statistics a row group. One noisy measurement stands
+/// behind Snappy: wide rows of random floats read 1.8 times as fast as with Zstandard 1, but rows
+/// of 0 and 1 half as fast, in files 4 times as large.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -51,17 +53,26 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Creates the file; it must not exist.
-    pub fn create(path: PathBuf, fields: Vec<Field>, properties: WriterPropertiesBuilder) -> Result<Self> {
+    pub fn create(
+        path: PathBuf,
+        fields: Vec<Field>,
+        properties: WriterPropertiesBuilder,
+    ) -> Result<Self> {
         let file = File::create_new(&path).map_err(FormatError::io("create", &path))?;
         let schema = Arc::new(Schema::new(fields));
-        let writer = ArrowWriter::try_new(HashingWriter::new(file), schema.clone(), Some(properties.build()))
-            .map_err(FormatError::parquet_written(&path))?;
+        let writer = ArrowWriter::try_new(
+            HashingWriter::new(file),
+            schema.clone(),
+            Some(properties.build()),
+        )
+        .map_err(FormatError::parquet_written(&path))?;
         Ok(Self { path, schema, writer })
     }
 
     /// Appends rows: an array for each field.
     pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
-        let batch = RecordBatch::try_new(self.schema.clone(), columns).expect("columns of the schema");
+        let batch =
+            RecordBatch::try_new(self.schema.clone(), columns).expect("columns of the schema");
         self.writer.write(&batch).map_err(FormatError::parquet_written(&self.path))
     }
 
@@ -111,14 +122,17 @@ impl Table {
     pub fn open(path: &Path, columns: &[Column], rows: Option<u64>) -> Result<Self> {
         let file = open_file(path)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))?;
+        let metadata =
+            ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))?;
         let table = Self { path: path.to_path_buf(), metadata };
         table.check_columns(columns)?;
         let length = file.metadata().map_err(FormatError::io("read", path))?.len();
         table.check_chunks(length)?;
         let found = table.rows()?;
         match rows {
-            Some(rows) if rows != found => Err(FormatError::invalid(path, "number of rows", found, rows)),
+            Some(rows) if rows != found => {
+                Err(FormatError::invalid(path, "number of rows", found, rows))
+            }
             _ => Ok(table),
         }
     }
@@ -126,7 +140,11 @@ impl Table {
     fn check_columns(&self, columns: &[Column]) -> Result<()> {
         let fields = self.metadata.schema().fields();
         let names = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(", ");
-        if !fields.iter().map(|field| field.name().as_str()).eq(columns.iter().map(|column| column.name)) {
+        if !fields
+            .iter()
+            .map(|field| field.name().as_str())
+            .eq(columns.iter().map(|column| column.name))
+        {
             let found = names(&mut fields.iter().map(|field| field.name().as_str()));
             let expected = names(&mut columns.iter().map(|column| column.name));
             return Err(FormatError::invalid(&self.path, "columns", found, expected));
@@ -180,15 +198,21 @@ impl Table {
         let sum = self.group_rows()?.iter().try_fold(0u64, |sum, rows| sum.checked_add(*rows));
         match u64::try_from(total) {
             Ok(total) if sum == Some(total) => Ok(total),
-            _ => Err(FormatError::invalid(&self.path, "number of rows", total, "the sum of its row groups")),
+            _ => Err(FormatError::invalid(
+                &self.path,
+                "number of rows",
+                total,
+                "the sum of its row groups",
+            )),
         }
     }
 
     /// Number of rows of each row group.
     pub fn group_rows(&self) -> Result<Vec<u64>> {
         let rows = |rows: i64| {
-            u64::try_from(rows)
-                .map_err(|_| FormatError::invalid(&self.path, "rows of a row group", rows, "at least 0"))
+            u64::try_from(rows).map_err(|_| {
+                FormatError::invalid(&self.path, "rows of a row group", rows, "at least 0")
+            })
         };
         self.footer().row_groups().iter().map(|group| rows(group.num_rows())).collect()
     }
@@ -202,13 +226,15 @@ impl Table {
     ) -> Result<()> {
         // A file of its own for every caller: clones of a file share their position.
         let file = open_file(&self.path)?;
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_batch_size(batch_rows);
+        let mut builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                .with_batch_size(batch_rows);
         if let Some(group) = group {
             builder = builder.with_row_groups(vec![group]);
         }
         for batch in builder.build().map_err(FormatError::parquet(&self.path))? {
-            let source = |error: arrow_schema::ArrowError| ParquetError::ArrowError(error.to_string());
+            let source =
+                |error: arrow_schema::ArrowError| ParquetError::ArrowError(error.to_string());
             each(&batch.map_err(source).map_err(FormatError::parquet(&self.path))?)?;
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Damaged and wrong datasets: no panic whatever the bytes, every flipped byte found, and the exact messages.
+//! Damaged and wrong datasets: no panic whatever the bytes, every flipped byte found, and the exact
+//! messages.
 
 mod sample;
 
@@ -22,7 +23,13 @@ fn read_all(dataset: &DatasetDir) {
     for relation in &dataset.manifest().relations {
         let _ = dataset.relation(&relation.name);
     }
-    let _ = (dataset.ids(), dataset.labels(), dataset.splits(), dataset.graphs(), dataset.read_sparse());
+    let _ = (
+        dataset.ids(),
+        dataset.labels(),
+        dataset.splits(),
+        dataset.graphs(),
+        dataset.read_sparse(),
+    );
     let mut out = [0.0; 24];
     let _ = dataset.read_dense(0, &mut out[..18], 3);
     let _ = dataset.read_dense(1, &mut out, 8);
@@ -154,8 +161,14 @@ proptest! {
 }
 
 fn json() -> impl Strategy<Value = Option<Value>> {
-    let number =
-        prop_oneof![Just(0), Just(1), Just(5), Just(1 << 31), Just(u64::from(u32::MAX)), Just(u64::MAX)];
+    let number = prop_oneof![
+        Just(0),
+        Just(1),
+        Just(5),
+        Just(1 << 31),
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX)
+    ];
     let word = prop_oneof![
         Just("row"),
         Just("none"),
@@ -232,10 +245,14 @@ fn messages_of_damaged_files() {
     let found = one(after(graphs, flip(edges, 70)));
     assert!(found.starts_with("relations/edges/in.neighbours.u32: checksum (found "), "{found}");
     let found = one(after(graphs, flip(edges, 17)));
-    assert!(found.starts_with("relations/edges/in.neighbours.u32: damaged header (found "), "{found}");
+    assert!(
+        found.starts_with("relations/edges/in.neighbours.u32: damaged header (found "),
+        "{found}"
+    );
     let found = one(after(graphs, flip("manifest.json", 105)));
     assert!(found.starts_with("manifest.json: checksum of the manifest (found "), "{found}");
-    let found = one(after(graphs, |root| fs::write(root.join("features/more.parquet"), "").unwrap()));
+    let found =
+        one(after(graphs, |root| fs::write(root.join("features/more.parquet"), "").unwrap()));
     assert_eq!(found, "features/more.parquet: not listed in the manifest");
     let found = one(after(graphs, |root| fs::remove_file(root.join("labels.parquet")).unwrap()));
     assert_eq!(found, "labels.parquet: cannot open: No such file or directory (os error 2)");
@@ -243,7 +260,10 @@ fn messages_of_damaged_files() {
         let file = fs::OpenOptions::new().write(true).open(root.join(edges)).unwrap();
         file.set_len(100).unwrap();
     }));
-    assert_eq!(found, "relations/edges/in.neighbours.u32: length in bytes (found 100, expected 120)");
+    assert_eq!(
+        found,
+        "relations/edges/in.neighbours.u32: length in bytes (found 100, expected 120)"
+    );
 }
 
 #[test]
@@ -258,7 +278,9 @@ fn messages_of_wrong_manifests() {
     let manifest = |rest: &str| format!("manifest.json: {rest}");
     assert_eq!(
         message(|m| m.version = 2),
-        manifest("dataset format version 2 (this program reads version 1): ingest the raw files again")
+        manifest(
+            "dataset format version 2 (this program reads version 1): ingest the raw files again"
+        )
     );
     assert_eq!(
         message(|m| m.nodes = 1 << 32),
@@ -292,7 +314,10 @@ fn messages_of_wrong_manifests() {
 
     let dir = tempfile::tempdir().unwrap();
     let missing = DatasetDir::open(dir.path().join("none")).unwrap_err();
-    assert!(missing.to_string().ends_with("none: not an ignn dataset: no such directory"), "{missing}");
+    assert!(
+        missing.to_string().ends_with("none: not an ignn dataset: no such directory"),
+        "{missing}"
+    );
     let empty = DatasetDir::open(dir.path()).unwrap_err();
     assert!(matches!(empty, FormatError::NotADataset { .. }), "{empty}");
 }
@@ -311,7 +336,10 @@ fn relation(
     maker.ids(&Ids::Integer(vec![0, 1, 2]));
     maker.finish();
     let prefix = "relations/r/";
-    findings(dir.path()).iter().map(|line| line.strip_prefix(prefix).unwrap_or(line).to_string()).collect()
+    findings(dir.path())
+        .iter()
+        .map(|line| line.strip_prefix(prefix).unwrap_or(line).to_string())
+        .collect()
 }
 
 #[test]
@@ -325,7 +353,13 @@ fn messages_of_wrong_relations() {
         ["in.neighbours.u32: row 2: neighbour (found 3, expected less than 3)"]
     );
     assert_eq!(
-        relation(false, Plain, &[&[(2, 1.0), (1, 1.0)], &[(0, 1.0)], &[(0, 1.0), (0, 1.0)]], None, &[]),
+        relation(
+            false,
+            Plain,
+            &[&[(2, 1.0), (1, 1.0)], &[(0, 1.0)], &[(0, 1.0), (0, 1.0)]],
+            None,
+            &[]
+        ),
         [
             "in.neighbours.u32: row 0: neighbours must rise strictly (found 1 after 2)",
             "in.neighbours.u32: row 2: neighbours must rise strictly (found 0 after 0)"
@@ -354,7 +388,9 @@ fn messages_of_wrong_relations() {
     );
     assert_eq!(
         relation(true, Plain, &[&[(1, 2.0)], &[], &[]], Some(&[&[], &[(0, 3.0)], &[]]), &[]),
-        ["in.neighbours.u32: out is not the transpose of in: entry 1 of row 0 is 2, its counterpart 3"]
+        [
+            "in.neighbours.u32: out is not the transpose of in: entry 1 of row 0 is 2, its counterpart 3"
+        ]
     );
     assert_eq!(
         relation(false, Plain, &[&[(1, 1.0)], &[], &[]], Some(&[&[], &[(1, 1.0)], &[]]), &[]),
@@ -368,7 +404,8 @@ fn messages_of_wrong_relations() {
         relation(false, Row, pair, None, &[1.0, 1.0, f32::NAN]),
         ["scale.f32: scale of node 2 (found NaN, expected 0e0)"]
     );
-    // Row sums are over what leaves a node: node 1 here sends to both others and itself, the others to themselves.
+    // Row sums are over what leaves a node: node 1 here sends to both others and itself, the others
+    // to themselves.
     let incoming: Rows = &[&[(0, 1.0), (1, 1.0)], &[(1, 1.0)], &[(1, 1.0), (2, 1.0)]];
     let outgoing: Rows = &[&[(0, 1.0)], &[(0, 1.0), (1, 1.0), (2, 1.0)], &[(2, 1.0)]];
     let scale = [1.0, sample::inverse_root(3.0), 1.0];
@@ -386,7 +423,10 @@ fn many_problems_of_a_kind_are_counted() {
     maker.finish();
     let found = findings(dir.path());
     assert_eq!(found.len(), 4);
-    assert!(found[2].ends_with("row 2: neighbour (found 5000, expected less than 5000)"), "{found:?}");
+    assert!(
+        found[2].ends_with("row 2: neighbour (found 5000, expected less than 5000)"),
+        "{found:?}"
+    );
     assert!(found[3].ends_with("and 4997 more like the last"), "{found:?}");
 }
 

@@ -1,7 +1,8 @@
-//! Datasets written by the first version, kept for ever: they must open, pass the check and hold what they held.
+//! Datasets written by the first version, kept for ever: they must open, pass the check and hold
+//! what they held.
 //!
-//! They were written by `IGNN_WRITE_GOLDEN=1 cargo test -p ignn-format --test golden`, which writes only what is not
-//! there: a later version gets a folder of its own, and these files never change.
+//! They were written by `IGNN_WRITE_GOLDEN=1 cargo test -p ignn-format --test golden`, which writes
+//! only what is not there: a later version gets a folder of its own, and these files never change.
 
 mod sample;
 
@@ -18,7 +19,10 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// The kept dataset, and the same one written now.
-fn both(name: &str, maker: fn(&Path) -> sample::Maker) -> [(DatasetDir, Option<tempfile::TempDir>); 2] {
+fn both(
+    name: &str,
+    maker: fn(&Path) -> sample::Maker,
+) -> [(DatasetDir, Option<tempfile::TempDir>); 2] {
     let kept = golden(name);
     if std::env::var_os("IGNN_WRITE_GOLDEN").is_some() && !kept.exists() {
         maker(&kept).finish();
@@ -84,7 +88,9 @@ fn relations_with_sparse_features() {
         assert_eq!(dataset.labels().unwrap(), sample::multi_labels());
         assert_eq!(dataset.splits().unwrap(), sample::two_splits());
         assert_eq!(dataset.graphs().unwrap(), None);
-        assert!(dataset.relation("edges").unwrap_err().to_string().ends_with("(it has: flow, link)"));
+        assert!(
+            dataset.relation("edges").unwrap_err().to_string().ends_with("(it has: flow, link)")
+        );
     }
 }
 
@@ -97,7 +103,10 @@ fn array_files_are_written_as_ever() {
         let [(kept, _), (now, _keep)] = both(name, maker);
         let arrays = kept.manifest().files.keys().filter(|name| name.starts_with("relations/"));
         for file in arrays {
-            assert_eq!(fs::read(kept.path().join(file)).unwrap(), fs::read(now.path().join(file)).unwrap());
+            assert_eq!(
+                fs::read(kept.path().join(file)).unwrap(),
+                fs::read(now.path().join(file)).unwrap()
+            );
         }
     }
 }

@@ -87,8 +87,8 @@ pub struct IngestEdges {
     pub source: Option<String>,
     /// Column of the target.
     pub target: Option<String>,
-    /// Column of the weight; `None`: a third column that is named like a weight, or the third of exactly three
-    /// unnamed ones.
+    /// Column of the weight; `None`: a third column that is named like a weight, or the third of
+    /// exactly three unnamed ones.
     pub weight: Option<String>,
     /// Never read weights.
     pub unweighted: bool,
@@ -150,8 +150,13 @@ impl IngestEdges {
             return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
         }
         self.check_node_data()?;
-        let mut builder =
-            DatasetBuilder::begin(context, &self.out, self.force, "ingest edges", self.options(context))?;
+        let mut builder = DatasetBuilder::begin(
+            context,
+            &self.out,
+            self.force,
+            "ingest edges",
+            self.options(context),
+        )?;
         let scratch = builder.scratch();
         let files = EdgeFiles::open(self)?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
@@ -160,10 +165,14 @@ impl IngestEdges {
         builder.set_nodes(least_nodes)?;
         // Unweighted duplicates that are to be summed count 1 each.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
-        let mut read = Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
+        let mut read =
+            Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
         files.finish()?;
         if read.edges.is_empty() && least_nodes == 0 {
-            return Err(IngestError::file(files.first_path(), "no edges in it (expected at least one)"));
+            return Err(IngestError::file(
+                files.first_path(),
+                "no edges in it (expected at least one)",
+            ));
         }
         if let Some(count) = self.node_count
             && read.index.nodes() > count
@@ -178,8 +187,8 @@ impl IngestEdges {
         builder.finish()
     }
 
-    /// Refuses what can be refused before the edges are read, which may take long: files that are not there, and
-    /// splits that cannot be drawn.
+    /// Refuses what can be refused before the edges are read, which may take long: files that are
+    /// not there, and splits that cannot be drawn.
     fn check_node_data(&self) -> Result<()> {
         let communities = self.communities.iter().map(|(path, _)| path);
         let files = self.features.iter().chain(&self.labels).chain(communities).chain(&self.splits);
@@ -197,12 +206,16 @@ impl IngestEdges {
         if let Some(path) = &self.features {
             let summary = features::add(context, builder, index, path, self.missing_features_zero)?;
             if summary.missing > 0 {
-                context.observer.note(&format!("{} nodes had no features and got zeros", summary.missing));
+                context
+                    .observer
+                    .note(&format!("{} nodes had no features and got zeros", summary.missing));
             }
         }
         let labels = match (&self.labels, &self.communities) {
             (Some(path), _) => Some(labels::from_table(context, index, path)?),
-            (None, Some((path, choice))) => Some(labels::from_communities(context, index, path, *choice)?),
+            (None, Some((path, choice))) => {
+                Some(labels::from_communities(context, index, path, *choice)?)
+            }
             (None, None) => None,
         };
         if let Some(labels) = &labels {
@@ -229,17 +242,20 @@ impl IngestEdges {
     fn options(&self, context: &Context) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
-        let name =
-            |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = |path: &PathBuf| {
+            path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+        };
         let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
         set("files", names(&self.files));
         set("directed", self.relation.directed.to_string());
         set("duplicates", format!("{:?}", self.relation.duplicates).to_lowercase());
         set("self-loops", format!("{:?}", self.relation.self_loops).to_lowercase());
         set("normalise", format!("{:?}", self.relation.normalise).to_lowercase());
-        for (option, path) in
-            [("features", &self.features), ("labels", &self.labels), ("nodes-file", &self.nodes_file)]
-        {
+        for (option, path) in [
+            ("features", &self.features),
+            ("labels", &self.labels),
+            ("nodes-file", &self.nodes_file),
+        ] {
             if let Some(path) = path {
                 set(option, name(path));
             }
@@ -267,13 +283,13 @@ impl IngestEdges {
         self.nodes_file.as_ref().map(|path| NodeList::read(path, integer, limit)).transpose()
     }
 
-    /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without ids.
+    /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without
+    /// ids.
     fn least_nodes(&self, files: &EdgeFiles) -> Result<u64> {
         let least = files.least_nodes;
         if let Some(count) = self.node_count {
             if !files.integer {
-                let what =
-                    "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
+                let what = "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
                 return Err(IngestError::Usage(what.into()));
             }
             if least > count {
@@ -290,8 +306,14 @@ impl IngestEdges {
         }
     }
 
-    /// Builds the adjacency; a second time where the nodes are to be reordered by what the first one shows.
-    fn build(&self, builder: &mut DatasetBuilder, read: &mut Relabelled, context: &Context) -> Result<Built> {
+    /// Builds the adjacency; a second time where the nodes are to be reordered by what the first
+    /// one shows.
+    fn build(
+        &self,
+        builder: &mut DatasetBuilder,
+        read: &mut Relabelled,
+        context: &Context,
+    ) -> Result<Built> {
         let (index, rank) = (&read.index, &read.rank);
         let describe = |node: u32| index.name(node);
         let map = read_map(index, rank);
@@ -299,13 +321,20 @@ impl IngestEdges {
         if reorder {
             let (nodes, edges) = (index.nodes(), read.edges.len());
             let entries = nodes + if self.relation.directed { edges } else { 2 * edges };
-            order::check_memory(self.order, nodes, entries, self.relation.directed, context.memory)?;
+            order::check_memory(
+                self.order,
+                nodes,
+                entries,
+                self.relation.directed,
+                context.memory,
+            )?;
             if matches!(index.known(), KnownIds::OnDisk(_)) {
                 let what = "--order needs the node ids in memory, and they do not fit: raise --memory, or use --order none";
                 return Err(IngestError::Usage(what.into()));
             }
         }
-        let built = builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, reorder)?;
+        let built =
+            builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, reorder)?;
         if !reorder {
             return Ok(built);
         }
@@ -317,8 +346,10 @@ impl IngestEdges {
         };
         let incoming = open("in")?;
         let outgoing = if built.entry.symmetric { None } else { Some(open("out")?) };
-        let position =
-            order::positions(self.order, &Pattern { incoming: &incoming, outgoing: outgoing.as_ref() });
+        let position = order::positions(
+            self.order,
+            &Pattern { incoming: &incoming, outgoing: outgoing.as_ref() },
+        );
         drop((incoming, outgoing));
         let spilled = built.counts.spilled;
         builder.discard_built(built)?;
@@ -333,7 +364,8 @@ impl IngestEdges {
             NodeMap::Table(_) => NodeMap::Table(&composed),
             _ => NodeMap::Table(&position),
         };
-        let mut built = builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, false)?;
+        let mut built =
+            builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, false)?;
         built.counts.spilled += spilled;
         read.index.reorder(position);
         Ok(built)

@@ -51,7 +51,9 @@ impl Generate {
     /// Runs the job; there is a manifest where there is a dataset.
     pub fn run(&self, context: &Context) -> Result<Option<Made>> {
         if self.out.is_none() && self.raw.is_none() {
-            return Err(IngestError::Usage("generate: nothing to write: pass --out DIR or --raw DIR".into()));
+            return Err(IngestError::Usage(
+                "generate: nothing to write: pass --out DIR or --raw DIR".into(),
+            ));
         }
         match &self.kind {
             Kind::Chains(options) => self.write(&Chains::new(options, context.seed)?, context),
@@ -103,7 +105,12 @@ impl Kind {
             _ => false,
         };
         // Only R-MAT draws loops, and there they mean nothing.
-        RelationOptions { directed, normalise, self_loops: SelfLoops::Drop, ..RelationOptions::default() }
+        RelationOptions {
+            directed,
+            normalise,
+            self_loops: SelfLoops::Drop,
+            ..RelationOptions::default()
+        }
     }
 
     /// Name of the subcommand, and the options by name.
@@ -121,7 +128,9 @@ impl Kind {
                     ("test", o.test.to_string()),
                 ],
             ),
-            Self::Ppi(o) => ("ppi", vec![("scale", o.scale.to_string()), ("restart", o.restart.to_string())]),
+            Self::Ppi(o) => {
+                ("ppi", vec![("scale", o.scale.to_string()), ("restart", o.restart.to_string())])
+            }
             Self::Rmat(o) => (
                 "rmat",
                 vec![
@@ -136,7 +145,9 @@ impl Kind {
             Self::Sbm(o) => {
                 let (density, within, between) = match o.density {
                     Density::Degrees { within, between } => ("degrees", within, between),
-                    Density::Probabilities { within, between } => ("probabilities", within, between),
+                    Density::Probabilities { within, between } => {
+                        ("probabilities", within, between)
+                    }
                 };
                 (
                     "sbm",
@@ -144,7 +155,10 @@ impl Kind {
                         ("nodes", o.nodes.to_string()),
                         ("blocks", o.blocks.to_string()),
                         (density, join(&[within, between])),
-                        ("features", o.features.map_or_else(|| "auto".into(), |columns| columns.to_string())),
+                        (
+                            "features",
+                            o.features.map_or_else(|| "auto".into(), |columns| columns.to_string()),
+                        ),
                         ("noise", o.noise.to_string()),
                         ("fractions", join(&o.fractions)),
                     ],
@@ -174,8 +188,10 @@ mod tests {
     use crate::context::Recorder;
 
     fn generate(kind: Kind, raw: Option<PathBuf>) -> Result<Option<Made>> {
-        let context = Context { threads: 2, memory: 1 << 30, seed: 1, observer: &Recorder::default() };
-        Generate { kind, out: None, raw, force: false, normalise: Normalisation::Renorm }.run(&context)
+        let context =
+            Context { threads: 2, memory: 1 << 30, seed: 1, observer: &Recorder::default() };
+        Generate { kind, out: None, raw, force: false, normalise: Normalisation::Renorm }
+            .run(&context)
     }
 
     #[test]

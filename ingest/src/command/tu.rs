@@ -31,12 +31,14 @@ impl IngestTu {
         let tu = tu::read(&self.directory, self.degree_features)?;
         for path in &tu.unused {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            context.observer.note(&format!("{name} is not used: only nodes have features in a dataset"));
-        }
-        if tu.has_degrees && !self.degree_features {
             context
                 .observer
-                .note("the nodes have neither labels nor attributes: their degree is their feature");
+                .note(&format!("{name} is not used: only nodes have features in a dataset"));
+        }
+        if tu.has_degrees && !self.degree_features {
+            context.observer.note(
+                "the nodes have neither labels nor attributes: their degree is their feature",
+            );
         }
         let mut options = BTreeMap::from([
             ("name".to_owned(), tu.name),
@@ -45,7 +47,15 @@ impl IngestTu {
         for (column, values) in tu.node_label_values.iter().enumerate() {
             options.insert(format!("node_labels_{column}"), join(values));
         }
-        content::write(&tu.collection, context, &self.out, self.force, "ingest tu", options, &self.relation)
+        content::write(
+            &tu.collection,
+            context,
+            &self.out,
+            self.force,
+            "ingest tu",
+            options,
+            &self.relation,
+        )
     }
 }
 

@@ -1,4 +1,5 @@
-//! From the numbers in a spool to node numbers: the identity, a rank in a set of ids, a table, or both.
+//! From the numbers in a spool to node numbers: the identity, a rank in a set of ids, a table, or
+//! both.
 
 /// A set of 32-bit ids with the rank of each: its position among the members.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! A sorted bucket becomes rows: duplicates merged, self-loops kept or dropped, the identity added for renormalisation.
-//! One thread; it writes nothing.
+//! A sorted bucket becomes rows: duplicates merged, self-loops kept or dropped, the identity added
+//! for renormalisation. One thread; it writes nothing.
 
 use ignn_format::manifest::Normalisation;
 
@@ -11,7 +11,8 @@ use crate::edges::spool::Edge;
 pub struct Rows {
     /// Entries of each row from the bucket's first to its last.
     pub degrees: Vec<u64>,
-    /// Sum of the values of each of those rows; left empty where values are not kept (the sum is the degree).
+    /// Sum of the values of each of those rows; left empty where values are not kept (the sum is
+    /// the degree).
     pub sums: Vec<f64>,
     /// Columns, row after row.
     pub neighbours: Vec<u32>,
@@ -29,8 +30,9 @@ pub struct Rows {
     pub duplicate: Option<(u32, u32)>,
 }
 
-/// Merges equal keys of sorted entries in place, to keep a bucket small while it is read; `done` counts them and keeps
-/// the first duplicate. Later entries come after earlier ones, so merging in steps equals merging at once.
+/// Merges equal keys of sorted entries in place, to keep a bucket small while it is read; `done`
+/// counts them and keeps the first duplicate. Later entries come after earlier ones, so merging in
+/// steps equals merging at once.
 pub fn compact<E: Edge>(entries: &mut Vec<E>, duplicates: Duplicates, done: &mut Rows) {
     entries.dedup_by(|later, kept| {
         let (row, column) = (kept.source(), kept.target());
@@ -52,8 +54,8 @@ fn combine(duplicates: Duplicates, kept: f32, later: f32) -> f32 {
     }
 }
 
-/// Makes the rows of the keys `bounds.0 .. bounds.1` from their sorted entries. `keep_values`: the output has values;
-/// `done`: what [`compact`] counted before.
+/// Makes the rows of the keys `bounds.0 .. bounds.1` from their sorted entries. `keep_values`: the
+/// output has values; `done`: what [`compact`] counted before.
 pub fn rows<E: Edge>(
     entries: &[E],
     bounds: (u64, u64),
@@ -89,7 +91,10 @@ pub fn rows<E: Edge>(
             let column = entries[at].target();
             let mut value = entries[at].weight();
             at += 1;
-            while at < entries.len() && entries[at].source() == row && entries[at].target() == column {
+            while at < entries.len()
+                && entries[at].source() == row
+                && entries[at].target() == column
+            {
                 value = combine(options.duplicates, value, entries[at].weight());
                 out.merged[usize::from(row == column)] += 1;
                 out.duplicate.get_or_insert((row, column));

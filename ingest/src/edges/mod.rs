@@ -1,4 +1,5 @@
-//! Edges on their way from a source to an adjacency: spooled, partitioned, sorted, merged; in memory or on disk.
+//! Edges on their way from a source to an adjacency: spooled, partitioned, sorted, merged; in
+//! memory or on disk.
 
 pub mod map;
 pub mod merge;

@@ -1,9 +1,11 @@
-//! Entries of the matrix in buckets of rising (row, column): each bucket can then be sorted by itself.
-//! Buckets are chosen from a sample so that they are about equally full; a hub's row may span several.
+//! Entries of the matrix in buckets of rising (row, column): each bucket can then be sorted by
+//! itself. Buckets are chosen from a sample so that they are about equally full; a hub's row may
+//! span several.
 //!
-//! A worker takes about `CHUNK_BYTES` of edges, maps their ends to node numbers, and writes their entries grouped by
-//! bucket as one chunk. Chunks keep the order of the input, so a bucket read chunk after chunk holds its entries in input
-//! order, and a stable sort makes "the first of the duplicates" well defined for any number of threads.
+//! A worker takes about `CHUNK_BYTES` of edges, maps their ends to node numbers, and writes their
+//! entries grouped by bucket as one chunk. Chunks keep the order of the input, so a bucket read
+//! chunk after chunk holds its entries in input order, and a stable sort makes "the first of the
+//! duplicates" well defined for any number of threads.
 
 use std::path::Path;
 
@@ -71,7 +73,9 @@ impl Plan<'_> {
             NodeMap::Identity => self.run_mapped(spool, keep, |id| id),
             NodeMap::Table(table) => self.run_mapped(spool, keep, |id| table[id as usize]),
             NodeMap::Rank(set) => self.run_mapped(spool, keep, |id| set.rank(id)),
-            NodeMap::RankTable(set, table) => self.run_mapped(spool, keep, |id| table[set.rank(id) as usize]),
+            NodeMap::RankTable(set, table) => {
+                self.run_mapped(spool, keep, |id| table[set.rank(id) as usize])
+            }
         }
     }
 
@@ -84,14 +88,17 @@ impl Plan<'_> {
         let per_edge = if self.side == Side::Both { 2 } else { 1 };
         let entry_bytes = size_of::<E>() as u64;
         let bytes = spool.len() * per_edge * entry_bytes;
-        // Chunks and buckets are small while everything stays in memory; on disk they are as large as memory allows,
-        // so that a bucket's slice of a chunk is worth a read.
+        // Chunks and buckets are small while everything stays in memory; on disk they are as large
+        // as memory allows, so that a bucket's slice of a chunk is worth a read.
         let in_memory = bytes <= self.budget.left();
         let workers = pipeline::alive(self.context.threads) as u64;
         let chunk_bytes =
             if in_memory { CHUNK_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
-        let bucket_bytes =
-            if in_memory { BUCKET_BYTES } else { (self.context.memory / 16 / workers).max(1 << 18) };
+        let bucket_bytes = if in_memory {
+            BUCKET_BYTES
+        } else {
+            (self.context.memory / 16 / workers).max(1 << 18)
+        };
         let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
         let finder = Finder::new(self.bounds(spool.sample(), buckets, &map), self.nodes);
         let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
@@ -111,8 +118,11 @@ impl Plan<'_> {
                 && (group.is_empty() || edges + store.chunk_records(next) <= chunk_edges)
             {
                 edges += store.chunk_records(next);
-                let chunk =
-                    if keep { store.read(next).map(|chunk| chunk.into_owned()) } else { store.take(next) };
+                let chunk = if keep {
+                    store.read(next).map(|chunk| chunk.into_owned())
+                } else {
+                    store.take(next)
+                };
                 match chunk {
                     Ok(chunk) => group.push(chunk),
                     Err(error) => return Some(Err(error)),
@@ -139,7 +149,8 @@ impl Plan<'_> {
         Ok(partition)
     }
 
-    /// Bounds at the quantiles of the sample, at row starts except inside rows that are a bucket by themselves.
+    /// Bounds at the quantiles of the sample, at row starts except inside rows that are a bucket by
+    /// themselves.
     fn bounds(&self, sample: &[[u32; 2]], buckets: u64, map: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut keys: Vec<u64> = Vec::with_capacity(sample.len() * 2);
         for &[source, target] in sample {
@@ -154,7 +165,8 @@ impl Plan<'_> {
         keys.sort_unstable();
         let mut bounds = vec![0];
         for bucket in 1..buckets.min(keys.len() as u64) {
-            let quantile = keys[(bucket as usize * keys.len()) / buckets.min(keys.len() as u64) as usize];
+            let quantile =
+                keys[(bucket as usize * keys.len()) / buckets.min(keys.len() as u64) as usize];
             let row_start = quantile & !0xffff_ffff;
             let last = *bounds.last().expect("never empty");
             let bound = if row_start > last { row_start } else { quantile };
@@ -207,7 +219,8 @@ impl Finder {
         bucket
     }
 
-    /// The entries of some edges grouped by bucket, where each group starts, and how many edges there were.
+    /// The entries of some edges grouped by bucket, where each group starts, and how many edges
+    /// there were.
     fn group<E: Edge>(
         &self,
         edges: Vec<Vec<E>>,
@@ -284,7 +297,8 @@ impl<E: Edge> Partition<E> {
         self.starts.iter().map(|starts| (starts[bucket + 1] - starts[bucket]) as usize).sum()
     }
 
-    /// Reads a bucket in input order, in pieces: `flush` is called whenever `entries` has grown by a chunk's part.
+    /// Reads a bucket in input order, in pieces: `flush` is called whenever `entries` has grown by
+    /// a chunk's part.
     pub fn read(
         &self,
         bucket: usize,

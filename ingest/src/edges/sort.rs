@@ -1,8 +1,8 @@
-//! A stable radix sort of edges by (row, column), for buckets from a handful of records to hundreds of millions.
-//! One thread, no allocation: the scratch is the caller's.
+//! A stable radix sort of edges by (row, column), for buckets from a handful of records to hundreds
+//! of millions. One thread, no allocation: the scratch is the caller's.
 //!
-//! Above `IN_CACHE` bytes the highest digit is split off first (each part then fits a cache); below, plain
-//! least-significant-digit passes.
+//! Above `IN_CACHE` bytes the highest digit is split off first (each part then fits a cache);
+//! below, plain least-significant-digit passes.
 
 use crate::edges::spool::Edge;
 
@@ -13,7 +13,8 @@ const LSD_BITS: u32 = 11;
 /// Up to this many records insertion is faster.
 const FEW: usize = 48;
 
-/// The part of the key that differs inside a bucket: rows from `first_row`, columns of `column_bits`.
+/// The part of the key that differs inside a bucket: rows from `first_row`, columns of
+/// `column_bits`.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpace {
     /// Smallest row.
@@ -72,7 +73,8 @@ fn sort_bits<E: Edge>(a: &mut [E], b: &mut [E], space: KeySpace, bits: u32, into
     }
 }
 
-/// One counting pass on the digit of `DIGITS` values above `shift`; `ends` becomes the end of each digit's part.
+/// One counting pass on the digit of `DIGITS` values above `shift`; `ends` becomes the end of each
+/// digit's part.
 fn scatter<E: Edge, const DIGITS: usize>(
     from: &[E],
     to: &mut [E],
@@ -127,7 +129,13 @@ mod tests {
             (400_000, 60_000, 1 << 20),
         ] {
             let mut edges: Vec<Weighted> = (0..count)
-                .map(|i| Weighted::new(17 + stream.below(rows) as u32, stream.below(nodes) as u32, i as f32))
+                .map(|i| {
+                    Weighted::new(
+                        17 + stream.below(rows) as u32,
+                        stream.below(nodes) as u32,
+                        i as f32,
+                    )
+                })
                 .collect();
             let mut expected = edges.clone();
             expected.sort_by_key(|e| (e.source, e.target));

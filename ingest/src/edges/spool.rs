@@ -89,7 +89,8 @@ pub enum EdgeSpool {
 #[derive(Debug)]
 pub struct Spool<E> {
     store: ChunkStore<E>,
-    /// The chunk being filled: chunks are full but for the last, so that the memory they take is what they hold.
+    /// The chunk being filled: chunks are full but for the last, so that the memory they take is
+    /// what they hold.
     open: Vec<E>,
     sample: Vec<[u32; 2]>,
     loops: u64,
@@ -103,13 +104,20 @@ const CHUNK_BYTES: usize = 2 << 20;
 impl<E: Edge> Spool<E> {
     /// An empty spool.
     pub fn new(scratch: &Path, budget: &Budget) -> Self {
-        Self { store: ChunkStore::new(scratch, budget), open: Vec::new(), sample: Vec::new(), loops: 0 }
+        Self {
+            store: ChunkStore::new(scratch, budget),
+            open: Vec::new(),
+            sample: Vec::new(),
+            loops: 0,
+        }
     }
 
     /// Appends edges.
     pub fn push(&mut self, edges: &[E]) -> Result<()> {
         let phase = (SAMPLE_EVERY - (self.len() % SAMPLE_EVERY as u64) as usize) % SAMPLE_EVERY;
-        self.sample.extend(edges.iter().skip(phase).step_by(SAMPLE_EVERY).map(|e| [e.source(), e.target()]));
+        self.sample.extend(
+            edges.iter().skip(phase).step_by(SAMPLE_EVERY).map(|e| [e.source(), e.target()]),
+        );
         self.loops += edges.iter().filter(|e| e.source() == e.target()).count() as u64;
         let capacity = CHUNK_BYTES / size_of::<E>();
         let mut rest = edges;
@@ -187,17 +195,22 @@ impl EdgeSpool {
         }
     }
 
-    /// Appends a chunk of edges; `weights` is empty for an unweighted spool, else as long as `edges`.
+    /// Appends a chunk of edges; `weights` is empty for an unweighted spool, else as long as
+    /// `edges`.
     pub fn push(&mut self, edges: &[[u32; 2]], weights: &[f32]) -> Result<()> {
         match self {
             Self::Plain(spool) => {
-                let edges: Vec<_> = edges.iter().map(|&[source, target]| Plain { source, target }).collect();
+                let edges: Vec<_> =
+                    edges.iter().map(|&[source, target]| Plain { source, target }).collect();
                 spool.push(&edges)
             }
             Self::Weighted(spool) => {
                 assert_eq!(edges.len(), weights.len(), "a weight for every edge");
-                let weigh =
-                    |(&[source, target], &weight): (&[u32; 2], &f32)| Weighted { source, target, weight };
+                let weigh = |(&[source, target], &weight): (&[u32; 2], &f32)| Weighted {
+                    source,
+                    target,
+                    weight,
+                };
                 spool.push(&edges.iter().zip(weights).map(weigh).collect::<Vec<_>>())
             }
         }

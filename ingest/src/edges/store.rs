@@ -1,5 +1,5 @@
-//! Chunks of plain records, kept in memory while the job's budget lasts and in one scratch file beyond.
-//! It knows nothing of what the records mean.
+//! Chunks of plain records, kept in memory while the job's budget lasts and in one scratch file
+//! beyond. It knows nothing of what the records mean.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -167,7 +167,12 @@ impl<T: Pod> ChunkStore<T> {
     }
 
     /// Appends part of a chunk to `out`.
-    pub fn append_range(&self, chunk: usize, range: std::ops::Range<usize>, out: &mut Vec<T>) -> Result<()> {
+    pub fn append_range(
+        &self,
+        chunk: usize,
+        range: std::ops::Range<usize>,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         match &self.chunks[chunk] {
             Chunk::Memory(records) => out.extend_from_slice(&records[range]),
             Chunk::Disk { at, .. } => {

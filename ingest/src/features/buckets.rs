@@ -1,8 +1,9 @@
-//! Records of fixed size gathered by node range: in memory while they fit, in one scratch file beyond.
-//! It knows a record's node and its bytes; what the bytes mean is for the caller.
+//! Records of fixed size gathered by node range: in memory while they fit, in one scratch file
+//! beyond. It knows a record's node and its bytes; what the bytes mean is for the caller.
 //!
-//! A bucket is a range of nodes. Its records keep the order in which they came: first its pieces in the file, in
-//! order, then what is still in its buffer. So reading is the same whatever the memory.
+//! A bucket is a range of nodes. Its records keep the order in which they came: first its pieces in
+//! the file, in order, then what is still in its buffer. So reading is the same whatever the
+//! memory.
 
 use std::fs::File;
 use std::io::Write;
@@ -36,8 +37,9 @@ struct Bucket {
 }
 
 impl Buckets {
-    /// No records; they have `record` bytes besides their node, there will be about `expected` of them, and buffers
-    /// take at most `memory` bytes (but a few KiB and a record at least). The file is created when it is needed.
+    /// No records; they have `record` bytes besides their node, there will be about `expected` of
+    /// them, and buffers take at most `memory` bytes (but a few KiB and a record at least). The
+    /// file is created when it is needed.
     pub fn new(path: PathBuf, nodes: u64, record: usize, expected: u64, memory: u64) -> Self {
         let record = record + size_of::<u32>();
         let bytes = expected.saturating_mul(record as u64);
@@ -73,7 +75,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Visits the records of some nodes, from any thread: bucket by bucket, in the order in which they came.
+    /// Visits the records of some nodes, from any thread: bucket by bucket, in the order in which
+    /// they came.
     pub fn visit(&self, nodes: Range<u64>, mut visit: impl FnMut(u32, &[u8])) -> Result<()> {
         if nodes.is_empty() {
             return Ok(());
@@ -94,7 +97,8 @@ impl Buckets {
             for &(offset, length) in &bucket.pieces {
                 bytes.resize(length, 0);
                 let file = self.file.as_ref().expect("pieces lie in the file");
-                file.read_exact_at(&mut bytes, offset).map_err(IngestError::io("read", &self.path))?;
+                file.read_exact_at(&mut bytes, offset)
+                    .map_err(IngestError::io("read", &self.path))?;
                 each(&bytes);
             }
             each(&bucket.buffer);
@@ -136,13 +140,15 @@ mod tests {
             for first in [0, 300, 600, 900] {
                 buckets
                     .visit(first..(first + 300).min(1000), |node, bytes| {
-                        seen[node as usize].push(u32::from_le_bytes(bytes[..4].try_into().unwrap()));
+                        seen[node as usize]
+                            .push(u32::from_le_bytes(bytes[..4].try_into().unwrap()));
                         assert_eq!(bytes, record(*seen[node as usize].last().unwrap()));
                     })
                     .unwrap();
             }
             for (node, seen) in seen.iter().enumerate() {
-                let expected: Vec<u32> = (0..20_000).filter(|i| i * 7 % 1000 == node as u32).collect();
+                let expected: Vec<u32> =
+                    (0..20_000).filter(|i| i * 7 % 1000 == node as u32).collect();
                 assert_eq!(*seen, expected);
             }
             drop(buckets);

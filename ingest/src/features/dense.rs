@@ -22,7 +22,9 @@ pub fn from_array(job: &Job, sink: &mut dyn Sink, array: &NpyArray) -> Result<Fe
     let read = |first: u64, out: &mut [f32]| {
         array.read_rows(first, out)?;
         match out.iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(job.not_finite(first + (at / columns) as u64, (at % columns) as u64, out[at])),
+            Some(at) => {
+                Err(job.not_finite(first + (at / columns) as u64, (at % columns) as u64, out[at]))
+            }
             None => Ok(()),
         }
     };
@@ -72,7 +74,9 @@ pub fn from_table(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
             read_row(&table, &batch, row, &columns, &mut values)?;
             let gathered = match &mut gathered {
                 Some(gathered) => gathered,
-                none => none.insert(RowBuckets::new(job, sink, job.check_columns(values.len() as u64)?)),
+                none => {
+                    none.insert(RowBuckets::new(job, sink, job.check_columns(values.len() as u64)?))
+                }
             };
             if values.len() != gathered.columns {
                 let expected = format!("{} values, as in the first row", gathered.columns);

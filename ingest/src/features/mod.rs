@@ -1,9 +1,11 @@
-//! Node features from any supported file into the dataset, dense or sparse as the file is, in bounded memory.
-//! It pairs rows with nodes; parsing is done in [`crate::source`], shards are written by the builder.
+//! Node features from any supported file into the dataset, dense or sparse as the file is, in
+//! bounded memory. It pairs rows with nodes; parsing is done in [`crate::source`], shards are
+//! written by the builder.
 //!
-//! A file without ids (.npy, .npz, Matrix Market, Parquet without an id column) gives row `r` to the node with integer
-//! id `r`. Where nodes are numbered so and rows can be read anywhere, shards are filled straight from the file;
-//! otherwise rows or entries pass through `buckets`, by node range.
+//! A file without ids (.npy, .npz, Matrix Market, Parquet without an id column) gives row `r` to
+//! the node with integer id `r`. Where nodes are numbered so and rows can be read anywhere, shards
+//! are filled straight from the file; otherwise rows or entries pass through `buckets`, by node
+//! range.
 
 mod buckets;
 mod dense;
@@ -38,7 +40,8 @@ pub struct FeaturesSummary {
     pub missing: u64,
 }
 
-/// Adds the features in a file to the dataset. Nodes without features are an error unless `missing_zero`.
+/// Adds the features in a file to the dataset. Nodes without features are an error unless
+/// `missing_zero`.
 pub fn add(
     context: &Context,
     builder: &mut DatasetBuilder,
@@ -49,7 +52,8 @@ pub fn add(
     Job { context, nodes, path, missing_zero }.run(builder)
 }
 
-/// Number of rows of a file without ids, whose row `r` belongs to the node with id `r`; `None` if it has ids.
+/// Number of rows of a file without ids, whose row `r` belongs to the node with id `r`; `None` if
+/// it has ids.
 pub fn rows_by_position(path: &Path) -> Result<Option<u64>> {
     match Form::of(path)? {
         Form::Npy => {
@@ -193,20 +197,27 @@ impl Job<'_> {
         match u32::try_from(columns) {
             Ok(0) => Err(IngestError::file(self.path, "no feature columns (expected at least 1)")),
             Ok(columns) => Ok(columns as usize),
-            Err(_) => {
-                Err(IngestError::file(self.path, format!("{columns} columns (expected fewer than 2^32)")))
-            }
+            Err(_) => Err(IngestError::file(
+                self.path,
+                format!("{columns} columns (expected fewer than 2^32)"),
+            )),
         }
     }
 
     fn summary(&self, kind: FeatureKind, columns: usize, given: u64) -> FeaturesSummary {
-        FeaturesSummary { kind, columns: columns as u64, given, missing: self.nodes.nodes() - given }
+        FeaturesSummary {
+            kind,
+            columns: columns as u64,
+            given,
+            missing: self.nodes.nodes() - given,
+        }
     }
 
     /// The error for a value that is not finite.
     fn not_finite(&self, row: u64, column: u64, value: f32) -> IngestError {
-        let what =
-            format!("row {row}, column {column} (counting from 0): expected a finite number, found {value}");
+        let what = format!(
+            "row {row}, column {column} (counting from 0): expected a finite number, found {value}"
+        );
         IngestError::file(self.path, what)
     }
 }

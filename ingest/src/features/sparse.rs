@@ -39,7 +39,11 @@ pub fn from_matrix_market(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSumm
 }
 
 /// Features in the arrays of a SciPy matrix: row `r` belongs to node id `r`.
-pub fn from_arrays(job: &Job, sink: &mut dyn Sink, matrix: &SparseArrays) -> Result<FeaturesSummary> {
+pub fn from_arrays(
+    job: &Job,
+    sink: &mut dyn Sink,
+    matrix: &SparseArrays,
+) -> Result<FeaturesSummary> {
     let columns = job.check_columns(matrix.columns)?;
     job.check_rows(matrix.rows)?;
     if matrix.layout == SparseLayout::Csr && job.nodes.is_counting() {
@@ -74,7 +78,8 @@ pub fn from_arrays(job: &Job, sink: &mut dyn Sink, matrix: &SparseArrays) -> Res
     Ok(job.summary(FeatureKind::Sparse, columns, matrix.rows))
 }
 
-/// Visits the entries of rows `first .. end` (of columns, or of entries themselves, by the layout) in order, checked.
+/// Visits the entries of rows `first .. end` (of columns, or of entries themselves, by the layout)
+/// in order, checked.
 fn for_each_entry(
     job: &Job,
     matrix: &SparseArrays,
@@ -83,10 +88,13 @@ fn for_each_entry(
     visit: &mut dyn FnMut(u64, u32, f32) -> Result<()>,
 ) -> Result<()> {
     let mut visit_checked = |major: u64, minor: u64, value: f32| {
-        let (row, column) = if matrix.layout == SparseLayout::Csc { (minor, major) } else { (major, minor) };
+        let (row, column) =
+            if matrix.layout == SparseLayout::Csc { (minor, major) } else { (major, minor) };
         if row >= matrix.rows || column >= matrix.columns {
             let (rows, columns) = (matrix.rows, matrix.columns);
-            let what = format!("entry at row {row}, column {column}, outside of shape ({rows}, {columns})");
+            let what = format!(
+                "entry at row {row}, column {column}, outside of shape ({rows}, {columns})"
+            );
             return Err(IngestError::file(job.path, what));
         }
         if !value.is_finite() {
@@ -100,7 +108,8 @@ fn for_each_entry(
         let compressed = matrix.layout != SparseLayout::Coo;
         majors.resize(count as usize + usize::from(compressed), 0);
         matrix.major.read_integers(piece, &mut majors)?;
-        let range = if compressed { check_offsets(matrix, piece, &majors)? } else { piece..piece + count };
+        let range =
+            if compressed { check_offsets(matrix, piece, &majors)? } else { piece..piece + count };
         let mut at = 0;
         for from in range.clone().step_by(PIECE as usize) {
             let count = PIECE.min(range.end - from);
@@ -127,7 +136,11 @@ fn for_each_entry(
 fn check_offsets(matrix: &SparseArrays, first: u64, offsets: &[u64]) -> Result<Range<u64>> {
     let (start, end) = (offsets[0], offsets[offsets.len() - 1]);
     if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
-        let what = format!("element {} is {}, below the one before", first + at as u64 + 1, offsets[at + 1]);
+        let what = format!(
+            "element {} is {}, below the one before",
+            first + at as u64 + 1,
+            offsets[at + 1]
+        );
         return Err(IngestError::file(matrix.major.name(), what));
     }
     if end > matrix.entries() {
@@ -140,8 +153,9 @@ fn check_offsets(matrix: &SparseArrays, first: u64, offsets: &[u64]) -> Result<R
 /// The error for entries whose sum is not finite.
 fn overflow(job: &Job, node: u64, column: u32) -> IngestError {
     let node = job.nodes.describe(node as u32).unwrap_or_else(|_| node.to_string());
-    let what =
-        format!("the entries of node {node} in column {column} add up to more than a 32-bit float holds");
+    let what = format!(
+        "the entries of node {node} in column {column} add up to more than a 32-bit float holds"
+    );
     IngestError::file(job.path, what)
 }
 
@@ -201,11 +215,13 @@ impl RowsBuilder {
         self.entries.push((row as u32, column, value));
     }
 
-    /// Sorts, adds up what repeats and leaves out zeros; the error is the place of a sum that overflows.
+    /// Sorts, adds up what repeats and leaves out zeros; the error is the place of a sum that
+    /// overflows.
     fn finish(mut self) -> Result<SparseRows, (usize, u32)> {
         // Stable, and summed in the order of the file: the same bits whatever the memory.
         self.entries.sort_by_key(|&(row, column, _)| (row, column));
-        let mut out = SparseRows { offsets: Vec::with_capacity(self.rows + 1), ..SparseRows::default() };
+        let mut out =
+            SparseRows { offsets: Vec::with_capacity(self.rows + 1), ..SparseRows::default() };
         for same in self.entries.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (row, column, _) = same[0];
             out.offsets.resize(row as usize + 1, out.columns.len() as u64);

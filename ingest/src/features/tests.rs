@@ -1,4 +1,5 @@
-//! Features through a sink in memory that asks for its shards in odd sizes, from the last to the first.
+//! Features through a sink in memory that asks for its shards in odd sizes, from the last to the
+//! first.
 
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ impl NodeLookup for Letters {
         Ok(None)
     }
     fn find_string(&self, id: &str) -> Result<Option<u32>> {
-        let letter = id.as_bytes().first().map_or(u64::MAX, |&letter| u64::from(letter.wrapping_sub(b'a')));
+        let letter =
+            id.as_bytes().first().map_or(u64::MAX, |&letter| u64::from(letter.wrapping_sub(b'a')));
         Ok((id.len() == 1 && letter < self.0).then_some(letter as u32))
     }
 }
@@ -129,7 +131,10 @@ fn arrays_by_position() {
     let bytes = floats(5, 2, &values);
     assert_eq!(dense("x.npy", &bytes, &Counting(5)), values);
     assert_eq!(dense("x.npz", &npz(&[("x", bytes.clone())]), &Counting(5)), values);
-    assert_eq!(dense("x", &bytes, &Reversed(5)), [8.0, 9.0, 6.0, 7.0, 4.0, 5.0, 2.0, 3.0, 0.0, 1.0]);
+    assert_eq!(
+        dense("x", &bytes, &Reversed(5)),
+        [8.0, 9.0, 6.0, 7.0, 4.0, 5.0, 2.0, 3.0, 0.0, 1.0]
+    );
     let (summary, sink) = run("x.npy", &floats(1, 2, &[1.0, 2.0]), &Counting(4), true, 0).unwrap();
     let expected = FeaturesSummary { kind: FeatureKind::Dense, columns: 2, given: 1, missing: 3 };
     assert_eq!(summary, expected);
@@ -151,20 +156,29 @@ fn parquet_by_id_by_row_and_as_lists() {
     let integers = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
     let floats = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
     let lists = |rows: &[&[f32]]| {
-        let rows = rows.iter().map(|row| Some(row.iter().map(|&value| Some(value)).collect::<Vec<_>>()));
+        let rows =
+            rows.iter().map(|row| Some(row.iter().map(|&value| Some(value)).collect::<Vec<_>>()));
         Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows)) as ArrayRef
     };
-    let by_id =
-        parquet(vec![("f", floats(&[0.5, 1.5])), ("id", integers(&[1, 0])), ("g", integers(&[7, 8]))]);
+    let by_id = parquet(vec![
+        ("f", floats(&[0.5, 1.5])),
+        ("id", integers(&[1, 0])),
+        ("g", integers(&[7, 8])),
+    ]);
     assert_eq!(dense("x.parquet", &by_id, &Counting(2)), [1.5, 8.0, 0.5, 7.0]);
     let by_row = parquet(vec![("x", lists(&[&[1.0, 2.0], &[3.0, 4.0]]))]);
     assert_eq!(dense("x", &by_row, &Reversed(2)), [3.0, 4.0, 1.0, 2.0]);
-    assert_eq!(message("x.parquet", &by_row, &Counting(1)), "x.parquet: 2 rows, but the graph has 1 nodes");
+    assert_eq!(
+        message("x.parquet", &by_row, &Counting(1)),
+        "x.parquet: 2 rows, but the graph has 1 nodes"
+    );
     assert!(
         message("x.parquet", &by_row, &Counting(3))
             .starts_with("x.parquet: 2 rows, but the graph has 3 nodes")
     );
-    assert!(message("x.parquet", &by_row, &Letters(2)).starts_with("x.parquet: rows without node ids"));
+    assert!(
+        message("x.parquet", &by_row, &Letters(2)).starts_with("x.parquet: rows without node ids")
+    );
     let uneven = parquet(vec![("node", integers(&[0, 1])), ("x", lists(&[&[1.0, 2.0], &[3.0]]))]);
     assert_eq!(
         message("x.parquet", &uneven, &Counting(2)),
@@ -199,10 +213,19 @@ fn sparse_forms_agree() {
         &[3, 1, 1, 0, 2, 2, 0],
         &[-1.0, 0.5, 1.5, 4.0, 0.0, 8.0, 1.0],
     );
-    let csc = sparse("csc", [4, 4], &[0, 2, 4, 5, 6], &[3, 2, 0, 0, 3, 0], &[1.0, 4.0, 1.0, 1.0, 8.0, -1.0]);
-    let coo = sparse("coo", [4, 4], &[3, 0, 3, 2, 0], &[2, 1, 0, 0, 3], &[8.0, 2.0, 1.0, 4.0, -1.0]);
+    let csc = sparse(
+        "csc",
+        [4, 4],
+        &[0, 2, 4, 5, 6],
+        &[3, 2, 0, 0, 3, 0],
+        &[1.0, 4.0, 1.0, 1.0, 8.0, -1.0],
+    );
+    let coo =
+        sparse("coo", [4, 4], &[3, 0, 3, 2, 0], &[2, 1, 0, 0, 3], &[8.0, 2.0, 1.0, 4.0, -1.0]);
     for memory in [0, 1 << 30] {
-        for (name, bytes) in [("x.mtx", &mtx[..]), ("r.npz", &csr), ("c.npz", &csc), ("o.npz", &coo)] {
+        for (name, bytes) in
+            [("x.mtx", &mtx[..]), ("r.npz", &csr), ("c.npz", &csc), ("o.npz", &coo)]
+        {
             let (summary, sink) = run(name, bytes, &Counting(4), false, memory).unwrap();
             assert_eq!(sink.sparse, expected, "{name}");
             assert_eq!((summary.kind, summary.columns, summary.given), (FeatureKind::Sparse, 4, 4));
@@ -249,7 +272,11 @@ fn malformed_files_have_exact_messages() {
         ),
         ("x.npy", floats(3, 0, &[]), "x.npy: no feature columns (expected at least 1)"),
         ("x.npy", b"node,x\n".to_vec(), "x.npy: not a NumPy array file: it begins with \"node,x\""),
-        ("x.npy.gz", b"\x1f\x8b..".to_vec(), "x.npy.gz: a compressed NumPy file: decompress it first"),
+        (
+            "x.npy.gz",
+            b"\x1f\x8b..".to_vec(),
+            "x.npy.gz: a compressed NumPy file: decompress it first",
+        ),
         (
             "x.mtx",
             b"%%MatrixMarket matrix coordinate real general\n4 1 0\n".to_vec(),
@@ -296,7 +323,11 @@ fn malformed_files_have_exact_messages() {
             b"node,x\n3,1\n".to_vec(),
             "x.csv:2: expected the id of a node of the graph, found \"3\" (unknown)",
         ),
-        ("x.csv", b"node,x\n0,abc\n".to_vec(), "x.csv:2: expected a number in column \"x\", found \"abc\""),
+        (
+            "x.csv",
+            b"node,x\n0,abc\n".to_vec(),
+            "x.csv:2: expected a number in column \"x\", found \"abc\"",
+        ),
         (
             "x.csv",
             b"0,1,\n".to_vec(),

@@ -1,4 +1,5 @@
-//! Integer ids of moderate size: a bit for each possible id, set while edges are read; a node's number is its rank.
+//! Integer ids of moderate size: a bit for each possible id, set while edges are read; a node's
+//! number is its rank.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +50,8 @@ pub fn read<E: Edge>(
         })?;
         Ok((parsed, edges, largest, bytes))
     };
-    // Once full, the items that are still on their way are dropped; nothing new is started after the error below.
+    // Once full, the items that are still on their way are dropped; nothing new is started after
+    // the error below.
     let outcome = pipeline::ordered(
         context.threads,
         files.items().map(|item| item.map_err(Some)),

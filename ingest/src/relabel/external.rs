@@ -1,9 +1,10 @@
 //! Any ids, however many: through the disk, a bucket at a time.
 //!
-//! Ids become byte strings whose order is theirs (integers big-endian). Two passes over the files: the first draws a sample
-//! and chooses bounds between buckets, the second sends the end of every edge, with its position, to its bucket. Each bucket
-//! is then sorted in memory: equal ids get the next number, which goes, with the position, to a bucket of positions; and each
-//! of those, in order, becomes a chunk of edges. Everything moves in large sequential pieces.
+//! Ids become byte strings whose order is theirs (integers big-endian). Two passes over the files:
+//! the first draws a sample and chooses bounds between buckets, the second sends the end of every
+//! edge, with its position, to its bucket. Each bucket is then sorted in memory: equal ids get the
+//! next number, which goes, with the position, to a bucket of positions; and each of those, in
+//! order, becomes a chunk of edges. Everything moves in large sequential pieces.
 
 use std::path::Path;
 
@@ -100,7 +101,8 @@ fn group(bytes: &[u8], records: &[(u32, u32, u32)], buckets: usize) -> (Vec<u8>,
     let mut out = vec![0u8; bytes.len()];
     for &(bucket, start, end) in records {
         let to = &mut at[bucket as usize];
-        out[*to as usize..(*to + end - start) as usize].copy_from_slice(&bytes[start as usize..end as usize]);
+        out[*to as usize..(*to + end - start) as usize]
+            .copy_from_slice(&bytes[start as usize..end as usize]);
         *to += end - start;
     }
     (out, starts)
@@ -202,8 +204,8 @@ impl TokenFamily for Strings {
     const KIND: IdKind = IdKind::String;
 }
 
-/// Reads all edges into the spool with final numbers; writes the ids; returns them as a searchable file. Integer ids below
-/// `least_nodes` exist, with edges or without.
+/// Reads all edges into the spool with final numbers; writes the ids; returns them as a searchable
+/// file. Integer ids below `least_nodes` exist, with edges or without.
 pub fn read<K: TokenFamily, E: Edge>(
     places: &Places,
     files: &EdgeFiles,
@@ -216,7 +218,8 @@ pub fn read<K: TokenFamily, E: Edge>(
     survey.sample.extend(certain);
     survey.sample.sort_unstable();
     survey.bytes += least_nodes * size_of::<u64>() as u64;
-    let share = (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
+    let share =
+        (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
 
     // Second pass: every end of an edge to the bucket of its id.
     observer.phase("read edges", Some(files.bytes), Unit::Bytes);
@@ -279,7 +282,8 @@ pub fn read<K: TokenFamily, E: Edge>(
     let span = (share / 16).clamp(1 << 10, 1 << 30) & !1;
     let spans = ends.div_ceil(span).max(1) as usize;
     let mut by_position = Pieces::create(places.scratch)?;
-    let wide = K::KIND == IdKind::Integer && survey.largest.first().is_some_and(|&byte| byte >= 0x80);
+    let wide =
+        K::KIND == IdKind::Integer && survey.largest.first().is_some_and(|&byte| byte >= 0x80);
     let mut writer = IdsWriter::create(places.dataset, K::KIND, wide)?;
     let mut keys = KeyFile::create(places.scratch, K::KIND)?;
     let work = |bucket: usize| {
@@ -287,9 +291,12 @@ pub fn read<K: TokenFamily, E: Edge>(
         let mut records: Vec<(usize, u32, u64)> = Vec::new();
         by_id.read(bucket, |base, mut bytes| {
             while let Some((head, rest)) = bytes.split_at_checked(RECORD_BYTES as usize) {
-                let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+                let number = |at: usize| {
+                    u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"))
+                };
                 let (key, rest) = rest.split_at(number(4) as usize);
-                let position = if number(0) == NO_POSITION { u64::MAX } else { base + u64::from(number(0)) };
+                let position =
+                    if number(0) == NO_POSITION { u64::MAX } else { base + u64::from(number(0)) };
                 records.push((text.len(), number(4), position));
                 text.extend_from_slice(key);
                 bytes = rest;
@@ -318,21 +325,27 @@ pub fn read<K: TokenFamily, E: Edge>(
     };
     let mut nodes = 0u64;
     let steps = (0..buckets).map(Ok);
-    pipeline::ordered(context.threads, steps, work, |(unique, lengths, mut grouped, starts, count)| {
-        observer.advance(count as u64);
-        let base = nodes;
-        nodes += lengths.len() as u64;
-        if nodes > u64::from(u32::MAX) {
-            let what = format!("more than {} different node ids (that many are supported)", u32::MAX);
-            return Err(IngestError::file(files.first_path(), what));
-        }
-        for record in grouped.chunks_exact_mut(8) {
-            let rank = u32::from_le_bytes(record[4..].try_into().expect("four bytes"));
-            record[4..].copy_from_slice(&(base as u32 + rank).to_le_bytes());
-        }
-        by_position.push(&grouped, starts, 0)?;
-        keys.push(&unique, &lengths, &mut writer)
-    })?;
+    pipeline::ordered(
+        context.threads,
+        steps,
+        work,
+        |(unique, lengths, mut grouped, starts, count)| {
+            observer.advance(count as u64);
+            let base = nodes;
+            nodes += lengths.len() as u64;
+            if nodes > u64::from(u32::MAX) {
+                let what =
+                    format!("more than {} different node ids (that many are supported)", u32::MAX);
+                return Err(IngestError::file(files.first_path(), what));
+            }
+            for record in grouped.chunks_exact_mut(8) {
+                let rank = u32::from_le_bytes(record[4..].try_into().expect("four bytes"));
+                record[4..].copy_from_slice(&(base as u32 + rank).to_le_bytes());
+            }
+            by_position.push(&grouped, starts, 0)?;
+            keys.push(&unique, &lengths, &mut writer)
+        },
+    )?;
     drop(by_id);
 
     // Each span of positions: put the numbers in their places; pairs of ends are edges.
@@ -341,7 +354,9 @@ pub fn read<K: TokenFamily, E: Edge>(
         let mut numbers = vec![0u32; (span.min(ends - at as u64 * span)) as usize];
         by_position.read(at, |_, bytes| {
             for record in bytes.chunks_exact(8) {
-                let word = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
+                let word = |at: usize| {
+                    u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"))
+                };
                 numbers[word(0) as usize] = word(4);
             }
         })?;
@@ -354,7 +369,8 @@ pub fn read<K: TokenFamily, E: Edge>(
         let weights = if E::WEIGHTED { weights.next(numbers.len() / 2)? } else { Vec::new() };
         let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
         let edges = numbers.chunks_exact(2).enumerate();
-        spool.push(&edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect::<Vec<_>>())
+        spool
+            .push(&edges.map(|(at, pair)| E::new(pair[0], pair[1], weight(at))).collect::<Vec<_>>())
     })?;
     Ok((writer, keys.finish(nodes)?))
 }
@@ -423,7 +439,9 @@ impl KeyFile {
                 writer.push_integers(&keys.iter().map(id).collect::<Vec<_>>())?;
             }
             IdKind::String => {
-                writer.push_strings(keys.iter().map(|key| std::str::from_utf8(key).expect("was text")))?;
+                writer.push_strings(
+                    keys.iter().map(|key| std::str::from_utf8(key).expect("was text")),
+                )?;
             }
         }
         Ok(())
@@ -463,7 +481,8 @@ impl KeyFile {
     }
 
     fn find(&self, wanted: &[u8]) -> Result<Option<u32>> {
-        let Some(block) = self.blocks.partition_point(|(first, _)| first.as_slice() <= wanted).checked_sub(1)
+        let Some(block) =
+            self.blocks.partition_point(|(first, _)| first.as_slice() <= wanted).checked_sub(1)
         else {
             return Ok(None);
         };

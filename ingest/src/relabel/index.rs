@@ -1,4 +1,5 @@
-//! The ids of a dataset's nodes and the way from an id to its node, in every way that they can be known.
+//! The ids of a dataset's nodes and the way from an id to its node, in every way that they can be
+//! known.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -56,10 +57,14 @@ impl NodeList {
             if text.is_empty() || text[0] == b'#' {
                 continue;
             }
-            let name = <&str>::parse(text).map_err(|e| IngestError::line(path, line, e, quoted(text)))?;
+            let name =
+                <&str>::parse(text).map_err(|e| IngestError::line(path, line, e, quoted(text)))?;
             bytes += name.len() as u64 + 120;
             if bytes > limit {
-                let what = format!("the list of nodes needs more than {} MiB: raise --memory", limit >> 20);
+                let what = format!(
+                    "the list of nodes needs more than {} MiB: raise --memory",
+                    limit >> 20
+                );
                 return Err(IngestError::file(path, what));
             }
             names.push(name.into());
@@ -69,15 +74,23 @@ impl NodeList {
             return Err(IngestError::file(path, "no node ids in it (expected one a line)"));
         }
         let twice = |at: usize| {
-            IngestError::line(path, lines_of[at], "each node once", format!("{:?} again", names[at]))
+            IngestError::line(
+                path,
+                lines_of[at],
+                "each node once",
+                format!("{:?} again", names[at]),
+            )
         };
-        let integer = integer.unwrap_or_else(|| names.iter().all(|name| u64::parse(name.as_bytes()).is_ok()));
+        let integer =
+            integer.unwrap_or_else(|| names.iter().all(|name| u64::parse(name.as_bytes()).is_ok()));
         if integer {
             let mut ids = Vec::with_capacity(names.len());
             let mut map = IntegerMap::default();
             for (at, name) in names.iter().enumerate() {
                 let id = u64::parse(name.as_bytes());
-                let id = id.map_err(|e| IngestError::line(path, lines_of[at], e, quoted(name.as_bytes())))?;
+                let id = id.map_err(|e| {
+                    IngestError::line(path, lines_of[at], e, quoted(name.as_bytes()))
+                })?;
                 ids.push(id);
                 if map.insert(id, at as u32).is_some() {
                     return Err(twice(at));
@@ -113,11 +126,14 @@ impl NodeIndex {
     pub fn new(ids: KnownIds, nodes: u64) -> Self {
         let counting = match &ids {
             KnownIds::Set(set) => {
-                nodes == 0 || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes
+                nodes == 0
+                    || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes
             }
             // The last of n different integers is n - 1: they are 0 .. n.
             KnownIds::Integers(ids) => ids.last().is_none_or(|&last| last == nodes - 1),
-            KnownIds::Listed(NodeList::Integers(ids, _)) => ids.iter().zip(0..).all(|(&id, at)| id == at),
+            KnownIds::Listed(NodeList::Integers(ids, _)) => {
+                ids.iter().zip(0..).all(|(&id, at)| id == at)
+            }
             _ => false,
         };
         Self { ids: if counting { KnownIds::Counting } else { ids }, nodes, position: None }
@@ -144,13 +160,18 @@ impl NodeIndex {
         match &self.ids {
             KnownIds::Counting => node.to_string(),
             KnownIds::Set(set) => set.iter().nth(at).map_or_else(String::new, |id| id.to_string()),
-            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => ids[at].to_string(),
-            KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => format!("{:?}", ids[at]),
+            KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
+                ids[at].to_string()
+            }
+            KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
+                format!("{:?}", ids[at])
+            }
             KnownIds::OnDisk(_) => format!("node number {node}"),
         }
     }
 
-    /// The ids in their final order, where they have to be in memory for it; `None`: write [`Self::known`] as it is.
+    /// The ids in their final order, where they have to be in memory for it; `None`: write
+    /// [`Self::known`] as it is.
     pub fn reordered(&self) -> Option<Ids> {
         let position = self.position.as_ref()?;
         let nodes = position.len();

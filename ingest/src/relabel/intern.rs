@@ -1,5 +1,5 @@
-//! Any ids, while a table of them fits in memory: each gets a provisional number when it is first seen, and its final one,
-//! the rank among all ids, when all are known.
+//! Any ids, while a table of them fits in memory: each gets a provisional number when it is first
+//! seen, and its final one, the rank among all ids, when all are known.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -80,7 +80,8 @@ impl OwnedId for Box<str> {
 
     fn shard(token: &str) -> usize {
         let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        (token.as_bytes().iter().rev().take(12).fold(0xcbf2_9ce4_8422_2325, fold) >> 40) as usize % SHARDS
+        (token.as_bytes().iter().rev().take(12).fold(0xcbf2_9ce4_8422_2325, fold) >> 40) as usize
+            % SHARDS
     }
 
     fn number(map: &mut Self::Map, token: &str) -> (u32, u64) {
@@ -105,8 +106,8 @@ pub struct Interned<I> {
     pub rank: Vec<u32>,
 }
 
-/// Reads all edges with provisional numbers; `None` if the table would exceed `limit` bytes. The ids in `also` exist, with
-/// edges or without.
+/// Reads all edges with provisional numbers; `None` if the table would exceed `limit` bytes. The
+/// ids in `also` exist, with edges or without.
 pub fn read<I: OwnedId, E: Edge>(
     context: &Context,
     files: &EdgeFiles,
@@ -148,8 +149,11 @@ pub fn read<I: OwnedId, E: Edge>(
         Ok((parsed.map_err(Some)?, edges, size))
     };
     let items = files.items().map(|item| item.map_err(Some));
-    let outcome =
-        pipeline::ordered(context.threads, items, work, |(parsed, edges, size): (Parsed, Vec<E>, u64)| {
+    let outcome = pipeline::ordered(
+        context.threads,
+        items,
+        work,
+        |(parsed, edges, size): (Parsed, Vec<E>, u64)| {
             if parsed == Parsed::Full {
                 return Err(None);
             }
@@ -157,7 +161,8 @@ pub fn read<I: OwnedId, E: Edge>(
             spool.push(&edges).map_err(Some)?;
             spare.give(edges);
             Ok(())
-        });
+        },
+    );
     match outcome {
         Ok(()) => {}
         Err(None) => return Ok(None),

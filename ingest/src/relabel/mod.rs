@@ -1,4 +1,5 @@
-//! From the ids in the files to node numbers `0 .. n`, rising with the id: three ways, by what fits in memory.
+//! From the ids in the files to node numbers `0 .. n`, rising with the id: three ways, by what fits
+//! in memory.
 //!
 //! | way | ids | memory |
 //! | --- | --- | --- |
@@ -64,7 +65,14 @@ impl<'a> Reader<'a> {
         scratch: &'a Path,
         least_nodes: u64,
     ) -> Self {
-        Self { context, files, scratch, dataset: builder.path(), budget: builder.budget(), least_nodes }
+        Self {
+            context,
+            files,
+            scratch,
+            dataset: builder.path(),
+            budget: builder.budget(),
+            least_nodes,
+        }
     }
 
     /// Reads all edges; `weighted` spools carry weights (1 where the files have none).
@@ -113,16 +121,22 @@ impl<'a> Reader<'a> {
             drop(spool);
             let mut spool = fresh();
             start();
-            if let Some(found) =
-                intern::read::<u64, E>(self.context, self.files, &mut spool, limit, 0..self.least_nodes)?
-            {
+            if let Some(found) = intern::read::<u64, E>(
+                self.context,
+                self.files,
+                &mut spool,
+                limit,
+                0..self.least_nodes,
+            )? {
                 let nodes = found.ids.len() as u64;
                 return Ok(done(spool, KnownIds::Integers(found.ids), nodes, found.rank));
             }
             drop(spool);
             return self.read_external::<external::Integers, E>(wrap);
         }
-        if let Some(found) = intern::read::<Box<str>, E>(self.context, self.files, &mut spool, limit, [])? {
+        if let Some(found) =
+            intern::read::<Box<str>, E>(self.context, self.files, &mut spool, limit, [])?
+        {
             let nodes = found.ids.len() as u64;
             return Ok(done(spool, KnownIds::Strings(found.ids), nodes, found.rank));
         }
@@ -141,7 +155,8 @@ impl<'a> Reader<'a> {
             dataset: self.dataset,
             budget: self.budget,
         };
-        let (written, keys) = external::read::<K, E>(&places, self.files, &mut spool, self.least_nodes)?;
+        let (written, keys) =
+            external::read::<K, E>(&places, self.files, &mut spool, self.least_nodes)?;
         let nodes = keys.nodes();
         let index = NodeIndex::new(KnownIds::OnDisk(keys), nodes);
         Ok(Relabelled { edges: wrap(spool), index, rank: Vec::new(), written: Some(written) })
@@ -163,18 +178,23 @@ impl<'a> Reader<'a> {
                 Err(unknown) => unknown,
             };
             match list {
-                NodeList::Integers(_, map) => {
-                    self.files.parse::<u64>(&item, |s, t, w| add(pair(map.get(&s), map.get(&t)), w))?
-                }
-                NodeList::Strings(_, map) => {
-                    self.files.parse::<&str>(&item, |s, t, w| add(pair(map.get(s), map.get(t)), w))?
-                }
+                NodeList::Integers(_, map) => self
+                    .files
+                    .parse::<u64>(&item, |s, t, w| add(pair(map.get(&s), map.get(&t)), w))?,
+                NodeList::Strings(_, map) => self
+                    .files
+                    .parse::<&str>(&item, |s, t, w| add(pair(map.get(s), map.get(t)), w))?,
             };
             Ok((edges, self.files.item_bytes(&item)))
         };
-        pipeline::ordered(self.context.threads, self.files.items(), work, |(edges, bytes): (Vec<E>, u64)| {
-            self.context.observer.advance(bytes);
-            spool.push(&edges)
-        })
+        pipeline::ordered(
+            self.context.threads,
+            self.files.items(),
+            work,
+            |(edges, bytes): (Vec<E>, u64)| {
+                self.context.observer.advance(bytes);
+                spool.push(&edges)
+            },
+        )
     }
 }

@@ -4,13 +4,15 @@
 use crate::error::quoted;
 use crate::source::edge_list::{BadLine, Key, Pushed};
 
-/// Whether the first lines of a text look like this form and not like an edge list: every count is right, and
-/// the lines have different lengths.
+/// Whether the first lines of a text look like this form and not like an edge list: every count is
+/// right, and the lines have different lengths.
 pub fn looks_like(text: &[u8]) -> bool {
     let mut lengths = Vec::new();
     // The last line may be cut.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1);
-    for line in text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(1000) {
+    for line in
+        text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(1000)
+    {
         let cells: Vec<_> = cells(line).collect();
         match cells.first().map(|cell| u64::parse(cell)) {
             Some(Ok(degree)) if degree as usize == cells.len() - 1 => lengths.push(cells.len()),
@@ -24,8 +26,8 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|cell| !cell.is_empty())
 }
 
-/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its neighbours, which
-/// are among so many `nodes` where that is known.
+/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its
+/// neighbours, which are among so many `nodes` where that is known.
 pub fn parse(
     text: &[u8],
     first: u64,
@@ -36,10 +38,12 @@ pub fn parse(
     for (node, line) in (first..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
         let start = at;
         at += line.len();
-        let bad = |expected: String, found: &[u8]| BadLine { at: start, expected, found: quoted(found) };
+        let bad =
+            |expected: String, found: &[u8]| BadLine { at: start, expected, found: quoted(found) };
         let mut cells = cells(line);
         let degree = cells.next().unwrap_or_default();
-        let degree = u64::parse(degree).map_err(|_| bad("a number of neighbours".into(), degree))?;
+        let degree =
+            u64::parse(degree).map_err(|_| bad("a number of neighbours".into(), degree))?;
         let mut found = 0;
         for cell in cells {
             let neighbour = u64::parse(cell).map_err(|expected| bad(expected.into(), cell))?;

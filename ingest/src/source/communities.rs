@@ -36,7 +36,10 @@ pub fn for_each(path: &Path, mut visit: impl FnMut(Community) -> Result<()>) -> 
         index += 1;
     }
     if index == 0 {
-        return Err(IngestError::file(path, "no communities (expected one a line: the ids of its members)"));
+        return Err(IngestError::file(
+            path,
+            "no communities (expected one a line: the ids of its members)",
+        ));
     }
     Ok(())
 }
@@ -62,7 +65,8 @@ mod tests {
     #[test]
     fn comments_and_blank_lines_do_not_count() {
         let found = read(b"# members\r\n1\t2 3\r\n\r\n x").unwrap();
-        let expected = [(0, 2, vec!["1".into(), "2".into(), "3".into()]), (1, 4, vec!["x".to_string()])];
+        let expected =
+            [(0, 2, vec!["1".into(), "2".into(), "3".into()]), (1, 4, vec!["x".to_string()])];
         assert_eq!(found, expected);
     }
 

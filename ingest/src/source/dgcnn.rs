@@ -33,11 +33,19 @@ pub struct Dgcnn {
 pub fn read(path: &Path) -> Result<Dgcnn> {
     let mut rows = Rows { lines: Lines::open(path)?, row: Vec::new() };
     let count = match rows.next()? {
-        Some((line, row)) => {
-            integer_within(path, line, "a number of graphs", 1, u64::from(u32::MAX), row.trim_ascii())?
-        }
+        Some((line, row)) => integer_within(
+            path,
+            line,
+            "a number of graphs",
+            1,
+            u64::from(u32::MAX),
+            row.trim_ascii(),
+        )?,
         None => {
-            return Err(IngestError::file(path, "empty (expected the number of graphs on the first line)"));
+            return Err(IngestError::file(
+                path,
+                "empty (expected the number of graphs on the first line)",
+            ));
         }
     };
     let mut parsed = Parsed { first_node: vec![0], ..Parsed::default() };
@@ -62,7 +70,13 @@ struct Parsed {
     values: Vec<f32>,
 }
 
-fn read_graph(rows: &mut Rows, path: &Path, parsed: &mut Parsed, graph: u64, count: u64) -> Result<()> {
+fn read_graph(
+    rows: &mut Rows,
+    path: &Path,
+    parsed: &mut Parsed,
+    graph: u64,
+    count: u64,
+) -> Result<()> {
     let Some((line, row)) = rows.next()? else {
         let what = format!("ends after {graph} graphs (expected {count}, as its first line says)");
         return Err(IngestError::file(path, what));
@@ -73,7 +87,8 @@ fn read_graph(rows: &mut Rows, path: &Path, parsed: &mut Parsed, graph: u64, cou
         return Err(IngestError::line(path, line, "2 columns, nodes and label of a graph", found));
     };
     let first = parsed.tags.len() as u64;
-    let nodes = integer_within(path, line, "a number of nodes", 1, u64::from(u32::MAX) - first, nodes)?;
+    let nodes =
+        integer_within(path, line, "a number of nodes", 1, u64::from(u32::MAX) - first, nodes)?;
     parsed.labels.push(integer(path, line, "an integer label of a graph", label)?);
     for node in 0..nodes {
         let Some((line, row)) = rows.next()? else {
@@ -103,7 +118,12 @@ fn read_node(
     for found in 0..degree {
         let Some(field) = fields.next() else {
             let expected = format!("{degree} neighbours, as the degree says");
-            return Err(IngestError::line(path, line, expected, format!("{found}: {}", quoted(row))));
+            return Err(IngestError::line(
+                path,
+                line,
+                expected,
+                format!("{found}: {}", quoted(row)),
+            ));
         };
         let neighbour = integer_within(path, line, "a neighbour", 0, nodes - 1, field)?;
         parsed.edges.push([(first + node) as u32, (first + neighbour) as u32]);
@@ -206,13 +226,19 @@ mod tests {
             ("0\n", "t.txt:1: expected a number of graphs from 1 to 4294967295, found \"0\""),
             ("2\n1 0\n0 0\n", "t.txt: ends after 1 graphs (expected 2, as its first line says)"),
             ("1\n2 0\n0 0\n", "t.txt: ends after 1 of the 2 nodes of graph 1"),
-            ("1\n1 0\n0 0\n7 7\n", "t.txt:4: expected the end of the file after 1 graphs, found \"7 7\""),
+            (
+                "1\n1 0\n0 0\n7 7\n",
+                "t.txt:4: expected the end of the file after 1 graphs, found \"7 7\"",
+            ),
             ("1\n1\n", "t.txt:2: expected 2 columns, nodes and label of a graph, found 1: \"1\""),
             ("1\n0 1\n", "t.txt:2: expected a number of nodes from 1 to 4294967295, found \"0\""),
             ("1\n1 x\n", "t.txt:2: expected an integer label of a graph, found \"x\""),
             ("1\n1 0\n3\n", "t.txt:3: expected tag and degree of a node, found \"3\""),
             ("1\n1 0\na 0\n", "t.txt:3: expected an integer tag, found \"a\""),
-            ("1\n2 0\n3 2 1\n", "t.txt:3: expected 2 neighbours, as the degree says, found 1: \"3 2 1\""),
+            (
+                "1\n2 0\n3 2 1\n",
+                "t.txt:3: expected 2 neighbours, as the degree says, found 1: \"3 2 1\"",
+            ),
             ("1\n2 0\n3 1 2\n", "t.txt:3: expected a neighbour from 0 to 1, found \"2\""),
             ("1\n1 0\n3 0 inf\n", "t.txt:3: expected a finite number, found \"inf\""),
             (

@@ -94,7 +94,8 @@ impl<'a> Key<'a> for &'a str {
 #[inline]
 fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     if let Some(eight) = bytes.get(*at..*at + 8) {
-        let (digits, value) = up_to_eight_digits(u64::from_le_bytes(eight.try_into().expect("eight bytes")));
+        let (digits, value) =
+            up_to_eight_digits(u64::from_le_bytes(eight.try_into().expect("eight bytes")));
         if digits < 8 {
             *at += digits as usize;
             return (digits > 0).then_some(value);
@@ -103,14 +104,16 @@ fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     any_integer(bytes, at)
 }
 
-/// How many of eight bytes are digits, from the lowest on, and the number that they make: all at once.
+/// How many of eight bytes are digits, from the lowest on, and the number that they make: all at
+/// once.
 #[inline]
 fn up_to_eight_digits(eight: u64) -> (u32, u64) {
     let values = eight ^ 0x3030_3030_3030_3030;
     // The high bit of each byte above 9; a carry can only disturb bytes above the first such.
     let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
     let digits = others.trailing_zeros() / 8;
-    // Leading zeros in front of the digits, then pairs, fours and eight, each in one multiplication.
+    // Leading zeros in front of the digits, then pairs, fours and eight, each in one
+    // multiplication.
     let padded = if digits == 0 { 0 } else { values << (64 - 8 * digits) };
     let pairs = (padded.wrapping_mul(10) + (padded >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -122,7 +125,9 @@ fn any_integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     const SAFE_DIGITS: usize = 19;
     let start = *at;
     let mut value = 0u64;
-    while let Some(digit) = bytes.get(*at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+    while let Some(digit) =
+        bytes.get(*at).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9)
+    {
         value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         *at += 1;
     }
@@ -134,12 +139,18 @@ fn any_integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 /// A weight: finite and not negative.
 pub fn parse_weight(token: &[u8]) -> Result<f32, &'static str> {
-    check_weight(std::str::from_utf8(token).ok().and_then(|t| t.parse().ok()).ok_or("a number as weight")?)
+    check_weight(
+        std::str::from_utf8(token).ok().and_then(|t| t.parse().ok()).ok_or("a number as weight")?,
+    )
 }
 
 /// A number as a weight.
 pub fn check_weight(weight: f32) -> Result<f32, &'static str> {
-    if weight.is_finite() && weight >= 0.0 { Ok(weight) } else { Err("a finite weight that is not negative") }
+    if weight.is_finite() && weight >= 0.0 {
+        Ok(weight)
+    } else {
+        Err("a finite weight that is not negative")
+    }
 }
 
 /// The columns of a line.
@@ -227,34 +238,47 @@ impl Layout {
         };
         let cells = |line| columns(line, separator).collect::<Vec<_>>();
         let is_integer = |token: &&[u8]| u64::parse(token).is_ok();
-        let names: Vec<String> =
-            cells(first).iter().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect();
+        let names: Vec<String> = cells(first)
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
+            .collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
-        let second_is_integer = data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
+        let second_is_integer =
+            data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
         let header = wishes.header.unwrap_or_else(|| {
             let asked = [&wishes.source, &wishes.target, &wishes.weight];
-            let by_name = asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
+            let by_name =
+                asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
             let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
             let only_first_differs = second_is_integer
                 && !cells(first).iter().take(2).any(&is_integer)
                 && wishes.ids != IdChoice::String;
             by_name || known || only_first_differs
         });
-        let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| match wish {
-            Some(wish) => {
-                let by_name =
-                    if header { names.iter().position(|n| *n == wish.to_ascii_lowercase()) } else { None };
-                let found = by_name.or_else(|| wish.parse().ok().filter(|&at: &usize| at < names.len()));
-                found.map(Some).ok_or_else(|| {
-                    let what = if header {
-                        format!("columns: {}", names.join(", "))
+        let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| {
+            match wish {
+                Some(wish) => {
+                    let by_name = if header {
+                        names.iter().position(|n| *n == wish.to_ascii_lowercase())
                     } else {
-                        format!("{} columns, no header", names.len())
+                        None
                     };
-                    IngestError::file(path, format!("no column {wish:?} for the {role} (found {what})"))
-                })
+                    let found = by_name
+                        .or_else(|| wish.parse().ok().filter(|&at: &usize| at < names.len()));
+                    found.map(Some).ok_or_else(|| {
+                        let what = if header {
+                            format!("columns: {}", names.join(", "))
+                        } else {
+                            format!("{} columns, no header", names.len())
+                        };
+                        IngestError::file(
+                            path,
+                            format!("no column {wish:?} for the {role} (found {what})"),
+                        )
+                    })
+                }
+                None => Ok(if header { named(known) } else { None }.or(default)),
             }
-            None => Ok(if header { named(known) } else { None }.or(default)),
         };
         let source = find(&wishes.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
         let target = find(&wishes.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
@@ -277,7 +301,9 @@ impl Layout {
             ));
         }
         if third && weight.is_some() && wishes.weight.is_none() {
-            guesses.push("the third column is taken as the weight: pass --unweighted if it is none".into());
+            guesses.push(
+                "the third column is taken as the weight: pass --unweighted if it is none".into(),
+            );
         }
         Ok(Self { separator, header, source, target, weight, integer, guesses })
     }
@@ -289,7 +315,10 @@ impl Layout {
         }
         let header = lines(text).find(|(_, line)| !no_edge(line));
         let end = header.map_or(0, |(at, _)| at);
-        text[end..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |newline| end + newline + 1)
+        text[end..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(text.len(), |newline| end + newline + 1)
     }
 
     /// Whether the fast parser of plain integer columns fits.
@@ -332,7 +361,8 @@ pub const TARGET_NAMES: &[&str] = &[
 /// Names of the weight column.
 pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 
-/// Parses the edges of a block of whole lines; stops where `push` does. Returns how many edges it took and why it stopped.
+/// Parses the edges of a block of whole lines; stops where `push` does. Returns how many edges it
+/// took and why it stopped.
 pub fn parse<'a, K: Key<'a>>(
     text: &'a [u8],
     layout: &Layout,
@@ -351,10 +381,14 @@ pub fn parse<'a, K: Key<'a>>(
             let expected = format!("{} columns", last + 1);
             return Err(bad(expected, format!("{}: {}", cells.len(), quoted(line))));
         }
-        let key = |column: usize| K::parse(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])));
+        let key = |column: usize| {
+            K::parse(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))
+        };
         let (source, target) = (key(layout.source)?, key(layout.target)?);
         let weight = match layout.weight {
-            Some(column) => parse_weight(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))?,
+            Some(column) => {
+                parse_weight(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))?
+            }
             None => 1.0,
         };
         match push(source, target, weight) {
@@ -371,8 +405,8 @@ pub fn parse<'a, K: Key<'a>>(
     Ok(Pushed::Taken)
 }
 
-/// The same for integer ids in the first two columns, without looking at cells: most of the world's edge lists.
-/// Lines that it does not understand go to [`parse`].
+/// The same for integer ids in the first two columns, without looking at cells: most of the world's
+/// edge lists. Lines that it does not understand go to [`parse`].
 pub fn parse_integers(
     text: &[u8],
     layout: &Layout,
@@ -395,7 +429,10 @@ pub fn parse_integers(
             }
         }
         // A comment, an empty line, an error, or more columns: one line, slowly.
-        let end = text[start..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |n| start + n + 1);
+        let end = text[start..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(text.len(), |n| start + n + 1);
         let done = parse(&text[start..end], layout, &mut push);
         match done.map_err(|bad| BadLine { at: start + bad.at, ..bad })? {
             Pushed::Taken => at = end,

@@ -1,11 +1,12 @@
-//! Edges in Parquet tables: the columns of source, target and weight, by name; a slice of a row group at a time.
+//! Edges in Parquet tables: the columns of source, target and weight, by name; a slice of a row
+//! group at a time.
 
 use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
@@ -52,7 +53,8 @@ impl EdgeTable {
         let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options);
         let metadata = metadata.map_err(FormatError::parquet(path))?;
         let fields = metadata.schema().fields().clone();
-        let names: Vec<String> = fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
+        let names: Vec<String> =
+            fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
         let find = |wish: &Option<String>, known: &[&str], role: &str| {
             let found = match wish {
                 Some(wish) => names.iter().position(|name| *name == wish.to_ascii_lowercase()),
@@ -61,8 +63,9 @@ impl EdgeTable {
             let wanted = wish.as_deref().unwrap_or(known[0]);
             found.ok_or_else(|| {
                 let found = names.join(", ");
-                let what =
-                    format!("no column {wanted:?} for the {role} (found {found}): name it with --{role}");
+                let what = format!(
+                    "no column {wanted:?} for the {role} (found {found}): name it with --{role}"
+                );
                 IngestError::file(path, what)
             })
         };
@@ -77,11 +80,14 @@ impl EdgeTable {
             let kind = fields[column].data_type();
             if !kind.is_integer() && !matches!(kind, DataType::Utf8 | DataType::LargeUtf8) {
                 let name = fields[column].name();
-                let what = format!("column {name:?} has type {kind} (expected integers or strings as ids)");
+                let what = format!(
+                    "column {name:?} has type {kind} (expected integers or strings as ids)"
+                );
                 return Err(IngestError::file(path, what));
             }
         }
-        let [integer, other] = [source, target].map(|column| fields[column].data_type().is_integer());
+        let [integer, other] =
+            [source, target].map(|column| fields[column].data_type().is_integer());
         if integer != other {
             let [source, target] = [source, target].map(|column| fields[column].name());
             let what = format!(
@@ -136,7 +142,10 @@ impl EdgeTable {
         let expected = SLICE_ROWS.min(group - slice.offset);
         if rows != expected {
             // Else a damaged file that announces 2^60 rows would be read for ever.
-            let what = format!("{rows} rows from row {} on, where it announces {expected}", slice.first_row);
+            let what = format!(
+                "{rows} rows from row {} on, where it announces {expected}",
+                slice.first_row
+            );
             return Err(parquet_file::damaged(&self.path, what));
         }
         Ok(batches)
@@ -146,15 +155,18 @@ impl EdgeTable {
         let file = text::open_file(&self.path)?;
         let columns = self.columns.into_iter().chain(self.weight);
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns);
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-            .with_projection(mask)
-            .with_row_groups(vec![slice.group])
-            .with_offset(slice.offset)
-            .with_limit(SLICE_ROWS)
-            .with_batch_size(SLICE_ROWS)
-            .build()
-            .map_err(FormatError::parquet(&self.path))?;
-        reader.map(|batch| batch.map_err(|error| parquet_file::damaged(&self.path, error))).collect()
+        let reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                .with_projection(mask)
+                .with_row_groups(vec![slice.group])
+                .with_offset(slice.offset)
+                .with_limit(SLICE_ROWS)
+                .with_batch_size(SLICE_ROWS)
+                .build()
+                .map_err(FormatError::parquet(&self.path))?;
+        reader
+            .map(|batch| batch.map_err(|error| parquet_file::damaged(&self.path, error)))
+            .collect()
     }
 
     /// The position of one of our columns in a batch, which keeps the file's order.
@@ -172,7 +184,11 @@ impl EdgeTable {
         batches: &[RecordBatch],
         mut push: impl FnMut(u64, u64, f32) -> Pushed,
     ) -> Result<Pushed, BadLine> {
-        self.rows(batches, |batch, column| integer_column(batch.column(self.place(column))), &mut push)
+        self.rows(
+            batches,
+            |batch, column| integer_column(batch.column(self.place(column))),
+            &mut push,
+        )
     }
 
     /// String ids of a batch.
@@ -184,7 +200,9 @@ impl EdgeTable {
         let column = |batch: &'a RecordBatch, column: usize| {
             let array = batch.column(self.place(column));
             match array.data_type() {
-                DataType::Utf8 => array.as_string::<i32>().iter().map(|id| id.ok_or_else(null)).collect(),
+                DataType::Utf8 => {
+                    array.as_string::<i32>().iter().map(|id| id.ok_or_else(null)).collect()
+                }
                 _ => array.as_string::<i64>().iter().map(|id| id.ok_or_else(null)).collect(),
             }
         };
@@ -208,8 +226,9 @@ impl EdgeTable {
                     found,
                 };
                 let id = |ids: &[Result<K, String>]| {
-                    let expected =
-                        |found: &str| if found == NULL { "an id" } else { "an id that is not negative" };
+                    let expected = |found: &str| {
+                        if found == NULL { "an id" } else { "an id that is not negative" }
+                    };
                     ids[row].clone().map_err(|found| bad(expected(&found), found))
                 };
                 let (source, target) = (id(&sources)?, id(&targets)?);
@@ -218,7 +237,8 @@ impl EdgeTable {
                         let shown = |weight: f32| {
                             if weight.is_nan() { "NaN or null".into() } else { weight.to_string() }
                         };
-                        edge_list::check_weight(weights[row]).map_err(|e| bad(e, shown(weights[row])))?
+                        edge_list::check_weight(weights[row])
+                            .map_err(|e| bad(e, shown(weights[row])))?
                     }
                     None => 1.0,
                 };
@@ -251,7 +271,9 @@ fn integer_column(array: &dyn Array) -> Vec<Result<u64, String>> {
             array
                 .as_primitive::<$kind>()
                 .iter()
-                .map(|id| id.ok_or_else(null).and_then(|id| u64::try_from(id).map_err(|_| id.to_string())))
+                .map(|id| {
+                    id.ok_or_else(null).and_then(|id| u64::try_from(id).map_err(|_| id.to_string()))
+                })
                 .collect()
         };
     }
@@ -273,12 +295,17 @@ fn weight_column(array: &dyn Array) -> Vec<f32> {
         DataType::Float32 => {
             array.as_primitive::<Float32Type>().iter().map(|w| w.unwrap_or(f32::NAN)).collect()
         }
-        DataType::Float64 => {
-            array.as_primitive::<Float64Type>().iter().map(|w| w.map_or(f32::NAN, |w| w as f32)).collect()
-        }
+        DataType::Float64 => array
+            .as_primitive::<Float64Type>()
+            .iter()
+            .map(|w| w.map_or(f32::NAN, |w| w as f32))
+            .collect(),
         _ => {
             let negative = |number: String| number.parse().unwrap_or(f32::NAN);
-            integer_column(array).into_iter().map(|w| w.map_or_else(negative, |w| w as f32)).collect()
+            integer_column(array)
+                .into_iter()
+                .map(|w| w.map_or_else(negative, |w| w as f32))
+                .collect()
         }
     }
 }

@@ -88,7 +88,8 @@ pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
             paths.push(word.clone());
             continue;
         }
-        let found = glob::glob(&pattern).map_err(|e| IngestError::file(word, format!("bad pattern: {e}")))?;
+        let found = glob::glob(&pattern)
+            .map_err(|e| IngestError::file(word, format!("bad pattern: {e}")))?;
         let before = paths.len();
         for path in found {
             paths.push(path.map_err(|e| IngestError::file(word, e.to_string()))?);
@@ -106,7 +107,8 @@ impl EdgeFiles {
         Self::open_files(wishes, true)
     }
 
-    /// The same for files whose sources and targets may be of different types, so that a matrix need not be square.
+    /// The same for files whose sources and targets may be of different types, so that a matrix
+    /// need not be square.
     pub fn open_pairs(wishes: &IngestEdges) -> Result<Self> {
         Self::open_files(wishes, false)
     }
@@ -135,8 +137,9 @@ impl EdgeFiles {
                 Form::MatrixMarket { header, .. } => {
                     if square && header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
-                        let what =
-                            format!("a matrix of {rows} x {cols} (expected a square one as adjacency)");
+                        let what = format!(
+                            "a matrix of {rows} x {cols} (expected a square one as adjacency)"
+                        );
                         return Err(IngestError::file(path, what));
                     }
                     if header.rows.max(header.cols) > u64::from(u32::MAX) {
@@ -165,7 +168,10 @@ impl EdgeFiles {
                 } else {
                     "has no weights, but the file before it has"
                 };
-                return Err(IngestError::file(path, format!("{what}: pass --unweighted to ignore weights")));
+                return Err(IngestError::file(
+                    path,
+                    format!("{what}: pass --unweighted to ignore weights"),
+                ));
             }
             if integer != all.integer && !all.files.is_empty() {
                 return Err(IngestError::file(
@@ -188,9 +194,9 @@ impl EdgeFiles {
     pub fn items(&self) -> impl Iterator<Item = Result<Item>> + Send + '_ {
         self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, form, .. })| {
             let items: Box<dyn Iterator<Item = Result<Item>> + Send> = match form {
-                Form::Parquet(table) => {
-                    Box::new(table.slices().map(move |slice| Ok(Item { file, piece: Piece::Slice(slice) })))
-                }
+                Form::Parquet(table) => Box::new(
+                    table.slices().map(move |slice| Ok(Item { file, piece: Piece::Slice(slice) })),
+                ),
                 _ => match Blocks::open(path) {
                     Err(error) => Box::new(std::iter::once(Err(error))),
                     Ok(blocks) => {
@@ -202,7 +208,8 @@ impl EdgeFiles {
                         Box::new(blocks.map(move |block| {
                             let (block, first) = (block?, line);
                             if numbered {
-                                line += block.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+                                line +=
+                                    block.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
                             }
                             Ok(Item { file, piece: Piece::Text(block, first) })
                         }))
@@ -235,7 +242,10 @@ impl EdgeFiles {
                 let start = if *offset == 0 { layout.data_start(text) } else { 0 };
                 (start, K::parse_list(&text[start..], layout, push))
             }
-            (Form::MatrixMarket { header, start, seen }, Piece::Text(Block { text, offset, .. }, _)) => {
+            (
+                Form::MatrixMarket { header, start, seen },
+                Piece::Text(Block { text, offset, .. }, _),
+            ) => {
                 let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
                 let both = self.directed && header.symmetry == Symmetry::Symmetric;
                 (
@@ -245,10 +255,13 @@ impl EdgeFiles {
                     }),
                 )
             }
-            (Form::Adjacency { nodes }, Piece::Text(Block { text, .. }, first)) => {
-                (0, adjacency::parse(text, *first, *nodes, |s, t, w| K::integers(&mut push, s, t, w)))
+            (Form::Adjacency { nodes }, Piece::Text(Block { text, .. }, first)) => (
+                0,
+                adjacency::parse(text, *first, *nodes, |s, t, w| K::integers(&mut push, s, t, w)),
+            ),
+            (Form::Parquet(table), Piece::Rows(_, batches)) => {
+                (0, K::parse_table(table, batches, push))
             }
-            (Form::Parquet(table), Piece::Rows(_, batches)) => (0, K::parse_table(table, batches, push)),
             _ => unreachable!("pieces are made for their form and loaded before they are parsed"),
         };
         match done {
@@ -276,8 +289,8 @@ impl EdgeFiles {
         Ok(())
     }
 
-    /// The error for the first edge with an integer id of `limit` or more, which must be there: it reads the files
-    /// again to say where. `why` says where the limit comes from.
+    /// The error for the first edge with an integer id of `limit` or more, which must be there: it
+    /// reads the files again to say where. `why` says where the limit comes from.
     pub fn beyond(&self, limit: u64, why: &str) -> IngestError {
         let check = |source: u64, target: u64, _| match (source < limit, target < limit) {
             (true, true) => Pushed::Taken,
@@ -290,7 +303,9 @@ impl EdgeFiles {
             Err(IngestError::Line { path, line, found, .. }) => {
                 IngestError::Line { path, line, expected, found }
             }
-            Err(IngestError::Row { path, row, found, .. }) => IngestError::Row { path, row, expected, found },
+            Err(IngestError::Row { path, row, found, .. }) => {
+                IngestError::Row { path, row, expected, found }
+            }
             Err(error) => error,
             Ok(()) => IngestError::file(self.first_path(), format!("expected {expected}")),
         }
@@ -317,8 +332,8 @@ fn count_lines(path: &Path) -> Result<u64> {
     for block in Blocks::open(path)? {
         let block = block?;
         let text = &block.text;
-        lines +=
-            text.iter().filter(|&&byte| byte == b'\n').count() as u64 + u64::from(!text.ends_with(b"\n"));
+        lines += text.iter().filter(|&&byte| byte == b'\n').count() as u64
+            + u64::from(!text.ends_with(b"\n"));
     }
     Ok(lines)
 }
@@ -436,7 +451,10 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
         && magic == *edge_table::MAGIC;
     if is_parquet && wishes.form.is_none() || wishes.form == Some(EdgeForm::Parquet) {
         if !is_parquet {
-            return Err(IngestError::file(path, "not a Parquet file (it does not start with PAR1)"));
+            return Err(IngestError::file(
+                path,
+                "not a Parquet file (it does not start with PAR1)",
+            ));
         }
         let table = EdgeTable::open(path, wishes)?;
         return Ok((Form::Parquet(table), 1.0));

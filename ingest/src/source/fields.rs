@@ -27,9 +27,9 @@ pub fn integer_within(
     field: &[u8],
 ) -> Result<u64> {
     let number: Option<u64> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
-    number
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| IngestError::line(path, line, format!("{what} from {least} to {most}"), quoted(field)))
+    number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+        IngestError::line(path, line, format!("{what} from {least} to {most}"), quoted(field))
+    })
 }
 
 /// A finite number.
@@ -40,8 +40,9 @@ pub fn finite(path: &Path, line: u64, field: &[u8]) -> Result<f32> {
         .ok_or_else(|| IngestError::line(path, line, "a finite number", quoted(field)))
 }
 
-/// Calls `row` with each line that is not blank, and returns their number. Where the line number means something a
-/// blank line would shift what follows: blank lines are allowed at the end of the file alone.
+/// Calls `row` with each line that is not blank, and returns their number. Where the line number
+/// means something a blank line would shift what follows: blank lines are allowed at the end of the
+/// file alone.
 pub fn each_row(path: &Path, mut row: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<u64> {
     let mut lines = Lines::open(path)?;
     let (mut rows, mut blank) = (0, None);

@@ -1,13 +1,14 @@
 //! The two published forms of the PPI data set, and whatever else was saved the same way.
 //! It parses and checks; the JSON of graphs is read by [`super::node_link`].
 //!
-//! Form of many graphs, three parts `train`, `valid` and `test`, each with nodes numbered from 0 (the rows of its arrays):
-//! `PART_graph.json` (node-link), `PART_feats.npy`, `PART_labels.npy` (0 or 1 for each class) and
-//! `PART_graph_id.npy` (rising: the nodes of a graph follow each other).
+//! Form of many graphs, three parts `train`, `valid` and `test`, each with nodes numbered from 0
+//! (the rows of its arrays): `PART_graph.json` (node-link), `PART_feats.npy`, `PART_labels.npy` (0
+//! or 1 for each class) and `PART_graph_id.npy` (rising: the nodes of a graph follow each other).
 //!
-//! GraphSAGE's form of one graph: `PREFIX-G.json` (node-link; nodes with `val` and `test`), `PREFIX-id_map.json` (id to
-//! row), `PREFIX-class_map.json` (id to a class, or to a list of 0 and 1) and, if there are features,
-//! `PREFIX-feats.npy`. It says nothing of separate graphs: one graph, with a split of its nodes.
+//! GraphSAGE's form of one graph: `PREFIX-G.json` (node-link; nodes with `val` and `test`),
+//! `PREFIX-id_map.json` (id to row), `PREFIX-class_map.json` (id to a class, or to a list of 0 and
+//! 1) and, if there are features, `PREFIX-feats.npy`. It says nothing of separate graphs: one
+//! graph, with a split of its nodes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -64,7 +65,9 @@ pub fn read(directory: &Path) -> Result<GraphSage> {
             Err(IngestError::file(directory, what))
         }
         [first, second, ..] => {
-            let what = format!("both {first}{GRAPH} and {second}{GRAPH} (expected one data set a directory)");
+            let what = format!(
+                "both {first}{GRAPH} and {second}{GRAPH} (expected one data set a directory)"
+            );
             Err(IngestError::file(directory, what))
         }
     }
@@ -73,8 +76,13 @@ pub fn read(directory: &Path) -> Result<GraphSage> {
 /// Reads the form of many graphs.
 fn read_parts(directory: &Path) -> Result<Collection> {
     let mut set = Collection::default();
-    let mut graphs =
-        Graphs { ids: vec![], first_node: vec![0], classes: vec![], labels: vec![], splits: vec![] };
+    let mut graphs = Graphs {
+        ids: vec![],
+        first_node: vec![0],
+        classes: vec![],
+        labels: vec![],
+        splits: vec![],
+    };
     let (mut nodes_of_part, mut graphs_of_part) = (Vec::new(), Vec::new());
     let (mut offsets, mut of) = (vec![0], Vec::new());
     let (mut columns, mut classes, mut last_graph) = (None, None, None);
@@ -82,7 +90,8 @@ fn read_parts(directory: &Path) -> Result<Collection> {
         let file = |what: &str| directory.join(format!("{name}_{what}"));
         let (features_path, labels_path, ids_path) =
             (file("feats.npy"), file("labels.npy"), file("graph_id.npy"));
-        // One column: its number of rows is one that the file really has, and all others must agree with it.
+        // One column: its number of rows is one that the file really has, and all others must agree
+        // with it.
         let graph_of = read_graph_ids(&ids_path)?;
         let open_rows = |path: &Path| {
             let array = NpyArray::open(path)?;
@@ -97,17 +106,23 @@ fn read_parts(directory: &Path) -> Result<Collection> {
         let first = set.nodes;
         set.nodes += graph_of.len() as u64;
         if set.nodes > u64::from(u32::MAX) {
-            return Err(IngestError::file(&features_path, format!("more than {} nodes in all", u32::MAX)));
+            return Err(IngestError::file(
+                &features_path,
+                format!("more than {} nodes in all", u32::MAX),
+            ));
         }
 
-        let same_columns = |path: &Path, what: &str, found: u64, expected: u64| match found == expected {
-            true => Ok(()),
-            false => {
-                let what =
-                    format!("{found} columns (expected {expected}, as in {}_{what}.npy)", PART_FILES[0]);
-                Err(IngestError::file(path, what))
-            }
-        };
+        let same_columns =
+            |path: &Path, what: &str, found: u64, expected: u64| match found == expected {
+                true => Ok(()),
+                false => {
+                    let what = format!(
+                        "{found} columns (expected {expected}, as in {}_{what}.npy)",
+                        PART_FILES[0]
+                    );
+                    Err(IngestError::file(path, what))
+                }
+            };
         same_columns(
             &features_path,
             "feats",
@@ -115,7 +130,12 @@ fn read_parts(directory: &Path) -> Result<Collection> {
             *columns.get_or_insert(features.columns()),
         )?;
         append_finite(&features, &features_path, &mut set.features.plain)?;
-        same_columns(&labels_path, "labels", labels.columns(), *classes.get_or_insert(labels.columns()))?;
+        same_columns(
+            &labels_path,
+            "labels",
+            labels.columns(),
+            *classes.get_or_insert(labels.columns()),
+        )?;
         append_marks(&labels, &labels_path, &mut offsets, &mut of)?;
 
         for (row, &graph) in (0..).zip(&graph_of) {
@@ -170,7 +190,12 @@ fn append_finite(array: &NpyArray, path: &Path, values: &mut Vec<f32>) -> Result
 }
 
 /// Appends the columns that are 1 of each row of an array of 0 and 1.
-fn append_marks(array: &NpyArray, path: &Path, offsets: &mut Vec<u64>, of: &mut Vec<u32>) -> Result<()> {
+fn append_marks(
+    array: &NpyArray,
+    path: &Path,
+    offsets: &mut Vec<u64>,
+    of: &mut Vec<u32>,
+) -> Result<()> {
     // Without rows the file need not hold as many columns as it says.
     let mut marks = vec![0.0; if array.rows() == 0 { 0 } else { array.columns() as usize }];
     for row in 0..array.rows() {
@@ -209,7 +234,11 @@ fn append_edges(
     let graph = node_link::read(path)?;
     let rows = rows.file_name().unwrap_or_default().to_string_lossy();
     if graph.nodes.len() != graph_of.len() {
-        let what = format!("{} nodes (expected {}, the rows of {rows})", graph.nodes.len(), graph_of.len());
+        let what = format!(
+            "{} nodes (expected {}, the rows of {rows})",
+            graph.nodes.len(),
+            graph_of.len()
+        );
         return Err(IngestError::file(path, what));
     }
     let mut row_of = Vec::with_capacity(graph.nodes.len());
@@ -217,8 +246,11 @@ fn append_edges(
         match node.id {
             Key::Integer(id) if id < graph_of.len() as u64 => row_of.push(id as u32),
             _ => {
-                let what =
-                    format!("node id {} (expected a row of {rows}, 0 to {})", node.id, graph_of.len() - 1);
+                let what = format!(
+                    "node id {} (expected a row of {rows}, 0 to {})",
+                    node.id,
+                    graph_of.len() - 1
+                );
                 return Err(IngestError::file(path, what));
             }
         }
@@ -264,7 +296,9 @@ fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
         place_of[row as usize] = place;
     }
     let ids = match graph.nodes.iter().all(|node| matches!(node.id, Key::Integer(_))) {
-        true => Ids::Integer(place_of.iter().map(|&place| integer_of(&graph.nodes[place].id)).collect()),
+        true => {
+            Ids::Integer(place_of.iter().map(|&place| integer_of(&graph.nodes[place].id)).collect())
+        }
         false => {
             let (mut offsets, mut text) = (vec![0], String::new());
             for &place in &place_of {
@@ -283,7 +317,8 @@ fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
     if features_path.exists() {
         let array = NpyArray::open(&features_path)?;
         if array.rows() != nodes as u64 {
-            let what = format!("{} rows (expected {nodes}, one a node of {prefix}{GRAPH})", array.rows());
+            let what =
+                format!("{} rows (expected {nodes}, one a node of {prefix}{GRAPH})", array.rows());
             return Err(IngestError::file(&features_path, what));
         }
         features.plain_columns = array.columns() as usize;
@@ -294,16 +329,18 @@ fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
     let labels = read_classes(&file("-class_map.json"), &graph, &place_of)?;
 
     let mut unmarked = 0;
-    let part_of = place_of.iter().map(|&place| match (graph.nodes[place].val, graph.nodes[place].test) {
-        (_, Some(true)) => 2,
-        (Some(true), _) => 1,
-        (None, None) => {
-            unmarked += 1;
-            NO_PART
-        }
-        _ => 0,
-    });
-    let split = Split { name: SPLIT.into(), parts: PARTS.map(String::from).into(), of: part_of.collect() };
+    let part_of =
+        place_of.iter().map(|&place| match (graph.nodes[place].val, graph.nodes[place].test) {
+            (_, Some(true)) => 2,
+            (Some(true), _) => 1,
+            (None, None) => {
+                unmarked += 1;
+                NO_PART
+            }
+            _ => 0,
+        });
+    let split =
+        Split { name: SPLIT.into(), parts: PARTS.map(String::from).into(), of: part_of.collect() };
     if unmarked > 0 {
         notes.push(format!(
             "{unmarked} nodes of {prefix}{GRAPH} have neither \"val\" nor \"test\": they are in no part"
@@ -340,7 +377,8 @@ fn read_rows(path: &Path, graph: &node_link::NodeLink) -> Result<Vec<u32>> {
                 ));
             }
             None => {
-                let what = format!("row {row} for the node {} (expected 0 to {})", node.id, nodes - 1);
+                let what =
+                    format!("row {row} for the node {} (expected 0 to {})", node.id, nodes - 1);
                 return Err(IngestError::file(path, what));
             }
         }
@@ -361,10 +399,13 @@ fn read_classes(path: &Path, graph: &node_link::NodeLink, place_of: &[usize]) ->
             Some(ClassEntry::Marks(marks)) => {
                 let expected = *width.get_or_insert(marks.len());
                 if marks.len() != expected || marks.iter().any(|&mark| mark > 1) {
-                    let what = format!("node {id}: expected {expected} marks of 0 or 1, found others");
+                    let what =
+                        format!("node {id}: expected {expected} marks of 0 or 1, found others");
                     return Err(IngestError::file(path, what));
                 }
-                of.extend((0u32..).zip(&marks).filter(|&(_, &mark)| mark == 1).map(|(class, _)| class));
+                of.extend(
+                    (0u32..).zip(&marks).filter(|&(_, &mark)| mark == 1).map(|(class, _)| class),
+                );
                 offsets.push(of.len() as u64);
             }
         }
@@ -375,9 +416,11 @@ fn read_classes(path: &Path, graph: &node_link::NodeLink, place_of: &[usize]) ->
             let of = of.iter().map(|&class| class as i32).collect();
             Ok(Labels::Single { classes: classes.iter().map(i64::to_string).collect(), of })
         }
-        Some(width) if single.is_empty() => {
-            Ok(Labels::Multi { classes: (0..width).map(|class| class.to_string()).collect(), offsets, of })
-        }
+        Some(width) if single.is_empty() => Ok(Labels::Multi {
+            classes: (0..width).map(|class| class.to_string()).collect(),
+            offsets,
+            of,
+        }),
         Some(_) => Err(IngestError::file(
             path,
             "a class for some nodes and a list for others (expected one of them)",

@@ -1,5 +1,5 @@
-//! Matrix Market files: the header, and coordinate entries one by one.
-//! It neither mirrors symmetric entries nor sums repeated ones; what rows and columns mean is for the caller.
+//! Matrix Market files: the header, and coordinate entries one by one. It neither mirrors symmetric
+//! entries nor sums repeated ones; what rows and columns mean is for the caller.
 
 use std::path::{Path, PathBuf};
 
@@ -104,7 +104,8 @@ impl Header {
         let mut used = 0;
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             used += line.len();
-            let header = parser.line(line.trim_ascii_end()).map_err(|error| error.at(path, parser.lines))?;
+            let header =
+                parser.line(line.trim_ascii_end()).map_err(|error| error.at(path, parser.lines))?;
             if let Some(header) = header {
                 return Ok((header, used));
             }
@@ -128,7 +129,8 @@ impl Header {
         Self::read(&mut Lines::open(path)?)
     }
 
-    /// Parses an entry: row and column, from 0, and value (1 for a pattern); `None` for a blank line or a comment.
+    /// Parses an entry: row and column, from 0, and value (1 for a pattern); `None` for a blank
+    /// line or a comment.
     pub fn parse_entry(&self, line: &[u8]) -> Result<Option<(u64, u64, f32)>, Mismatch> {
         if is_blank(line) {
             return Ok(None);
@@ -163,8 +165,8 @@ impl Header {
         Ok(Some((row, col, value)))
     }
 
-    /// Checks how many entries there were in the end; more than announced are best refused where they begin, see
-    /// [`Header::surplus`].
+    /// Checks how many entries there were in the end; more than announced are best refused where
+    /// they begin, see [`Header::surplus`].
     pub fn check_count(&self, path: &Path, found: u64) -> Result<()> {
         if found == self.entries {
             return Ok(());
@@ -206,7 +208,8 @@ impl Entries {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(u64, u64, f32)>> {
         while let Some((number, line)) = self.lines.next()? {
-            let entry = self.header.parse_entry(line).map_err(|error| error.at(&self.path, number))?;
+            let entry =
+                self.header.parse_entry(line).map_err(|error| error.at(&self.path, number))?;
             if entry.is_some() {
                 if self.seen == self.header.entries {
                     return Err(self.header.surplus(line).at(&self.path, number));
@@ -234,7 +237,8 @@ fn parse_integer(word: &[u8]) -> Option<u64> {
 
 /// Parses `%%MatrixMarket matrix coordinate real general`; words may be in capitals.
 fn parse_banner(line: &[u8]) -> Result<(Field, Symmetry), Mismatch> {
-    const FORM: &str = "\"%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric\"";
+    const FORM: &str =
+        "\"%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric\"";
     let wrong = || Mismatch::new(FORM, line);
     let text = String::from_utf8_lossy(&line[..line.len().min(200)]).to_ascii_lowercase();
     let mut words = text.split_ascii_whitespace();
@@ -252,7 +256,9 @@ fn parse_banner(line: &[u8]) -> Result<(Field, Symmetry), Mismatch> {
         Some("pattern") => Field::Pattern,
         Some("real" | "double") => Field::Real,
         Some("integer") => Field::Integer,
-        Some("complex") => return Err(Mismatch::new("values that are real, integer or pattern", line)),
+        Some("complex") => {
+            return Err(Mismatch::new("values that are real, integer or pattern", line));
+        }
         _ => return Err(wrong()),
     };
     let symmetry = match words.next() {
@@ -335,23 +341,33 @@ mod tests {
             ),
             (
                 "%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n".into(),
-                "x.mtx:2: expected as many rows as columns in a symmetric matrix, found \"2 3 1\"".into(),
+                "x.mtx:2: expected as many rows as columns in a symmetric matrix, found \"2 3 1\""
+                    .into(),
             ),
             (
                 format!("{head}2 2 1\n1 1\n"),
                 "x.mtx:3: expected a row, a column and a value, found \"1 1\"".into(),
             ),
-            (format!("{head}2 2 1\n0 1 1\n"), "x.mtx:3: expected a row from 1 to 2, found \"0 1 1\"".into()),
+            (
+                format!("{head}2 2 1\n0 1 1\n"),
+                "x.mtx:3: expected a row from 1 to 2, found \"0 1 1\"".into(),
+            ),
             (
                 format!("{head}2 2 1\n1 3 1\n"),
                 "x.mtx:3: expected a column from 1 to 2, found \"1 3 1\"".into(),
             ),
-            (format!("{head}2 2 1\n1 1 nan\n"), "x.mtx:3: expected a finite value, found \"1 1 nan\"".into()),
+            (
+                format!("{head}2 2 1\n1 1 nan\n"),
+                "x.mtx:3: expected a finite value, found \"1 1 nan\"".into(),
+            ),
             (
                 format!("{head}2 2 1\n1 1 1\n2 2 1\n"),
                 "x.mtx:4: expected the end of the file after 1 entries, found \"2 2 1\"".into(),
             ),
-            (format!("{head}2 2 3\n1 1 1\n"), "x.mtx: 3 entries announced on line 2, but 1 found".into()),
+            (
+                format!("{head}2 2 3\n1 1 1\n"),
+                "x.mtx: 3 entries announced on line 2, but 1 found".into(),
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(message(&text), expected);

@@ -1,9 +1,10 @@
-//! A graph as networkx writes it in node-link JSON: `{"nodes": [{"id": 0}, ...], "links": [{"source": 0, ...}]}`.
-//! It keeps ids, the `val` and `test` marks of nodes, and links; all other fields are skipped while reading.
+//! A graph as networkx writes it in node-link JSON: `{"nodes": [{"id": 0}, ...], "links":
+//! [{"source": 0, ...}]}`. It keeps ids, the `val` and `test` marks of nodes, and links; all other
+//! fields are skipped while reading.
 //!
-//! Old versions of networkx write the place of a node in the list of nodes into a link, newer ones write its id. Where
-//! ids are `0, 1, ..., n - 1` in order it is the same. Otherwise: where all links hold integers and the ids are
-//! text, links hold places; in every other case they hold ids.
+//! Old versions of networkx write the place of a node in the list of nodes into a link, newer ones
+//! write its id. Where ids are `0, 1, ..., n - 1` in order it is the same. Otherwise: where all
+//! links hold integers and the ids are text, links hold places; in every other case they hold ids.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -89,9 +90,13 @@ impl NodeLink {
     pub fn edges(&self, path: &Path) -> Result<Vec<[u32; 2]>> {
         let nodes = self.nodes.len();
         if u32::try_from(nodes).is_err() {
-            return Err(IngestError::file(path, format!("{nodes} nodes (expected at most {})", u32::MAX)));
+            return Err(IngestError::file(
+                path,
+                format!("{nodes} nodes (expected at most {})", u32::MAX),
+            ));
         }
-        let counting = self.nodes.iter().zip(0..).all(|(node, place)| node.id == Key::Integer(place));
+        let counting =
+            self.nodes.iter().zip(0..).all(|(node, place)| node.id == Key::Integer(place));
         let named = self.nodes.iter().any(|node| matches!(node.id, Key::Text(_)));
         if counting || (named && self.links.texts.is_empty()) {
             let what = if counting { "a node id" } else { "a place in the list of nodes" };
@@ -113,11 +118,15 @@ impl NodeLink {
         let mut places = HashMap::with_capacity(nodes);
         for (place, node) in (0u32..).zip(&self.nodes) {
             if places.insert(&node.id, place).is_some() {
-                return Err(IngestError::file(path, format!("the id {} twice among the nodes", node.id)));
+                return Err(IngestError::file(
+                    path,
+                    format!("the id {} twice among the nodes", node.id),
+                ));
             }
         }
         let end = |key: Key| {
-            let unknown = || IngestError::file(path, format!("a link to {key} (expected the id of a node)"));
+            let unknown =
+                || IngestError::file(path, format!("a link to {key} (expected the id of a node)"));
             places.get(&key).copied().ok_or_else(unknown)
         };
         let integers = self.links.integers.iter().map(|pair| pair.map(Key::Integer));
@@ -173,7 +182,11 @@ impl<'de> Deserialize<'de> for Links {
                     match (link.source, link.target) {
                         (Key::Integer(u), Key::Integer(v)) => links.integers.push([u, v]),
                         (Key::Text(u), Key::Text(v)) => links.texts.push([u, v]),
-                        _ => return Err(de::Error::custom("a link between an integer and a string id")),
+                        _ => {
+                            return Err(de::Error::custom(
+                                "a link between an integer and a string id",
+                            ));
+                        }
                     }
                 }
                 Ok(links)
@@ -206,18 +219,24 @@ mod tests {
         let counting = r#"{"directed": false, "nodes": [{"id": 0, "f": [1, {}]}, {"id": 1}],
             "links": [{"source": 0, "target": 1, "w": null}], "multigraph": false}"#;
         assert_eq!(edges(counting.as_bytes()).unwrap(), [[0, 1]]);
-        let places = r#"{"links": [{"source": 1, "target": 0}], "nodes": [{"id": "b"}, {"id": "a"}]}"#;
+        let places =
+            r#"{"links": [{"source": 1, "target": 0}], "nodes": [{"id": "b"}, {"id": "a"}]}"#;
         assert_eq!(edges(places.as_bytes()).unwrap(), [[1, 0]]);
-        let names = r#"{"edges": [{"source": "a", "target": "b"}], "nodes": [{"id": "b"}, {"id": "a"}]}"#;
+        let names =
+            r#"{"edges": [{"source": "a", "target": "b"}], "nodes": [{"id": "b"}, {"id": "a"}]}"#;
         assert_eq!(edges(names.as_bytes()).unwrap(), [[1, 0]]);
-        let integers = r#"{"links": [{"source": 7, "target": 3}], "nodes": [{"id": 3}, {"id": 7}]}"#;
+        let integers =
+            r#"{"links": [{"source": 7, "target": 3}], "nodes": [{"id": 3}, {"id": 7}]}"#;
         assert_eq!(edges(integers.as_bytes()).unwrap(), [[1, 0]]);
     }
 
     #[test]
     fn malformed_graphs_are_told() {
         let cases = [
-            ("", "g.json:1: expected a graph in node-link JSON, found EOF while parsing a value at column 0"),
+            (
+                "",
+                "g.json:1: expected a graph in node-link JSON, found EOF while parsing a value at column 0",
+            ),
             (
                 "[1]",
                 "g.json:1: expected a graph in node-link JSON, found invalid type: integer `1`, expected a sequence at column 3",

@@ -1,5 +1,5 @@
-//! NumPy archives (.npz): one dense array, or the arrays of a SciPy sparse matrix.
-//! Members are unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
+//! NumPy archives (.npz): one dense array, or the arrays of a SciPy sparse matrix. Members are
+//! unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -29,7 +29,8 @@ pub struct SparseArrays {
     pub rows: u64,
     /// Number of columns.
     pub columns: u64,
-    /// Offsets of the rows (or columns), one more than there are; for [`SparseLayout::Coo`], the row of each entry.
+    /// Offsets of the rows (or columns), one more than there are; for [`SparseLayout::Coo`], the
+    /// row of each entry.
     pub major: NpyArray,
     /// Column (or row) of each entry.
     pub minor: NpyArray,
@@ -62,8 +63,14 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
                 _ => ["indptr", "indices", "data"],
             };
             let [major, minor, values] = names.map(|name| archive.unpack(name, scratch));
-            let arrays =
-                SparseArrays { layout, rows, columns, major: major?, minor: minor?, values: values? };
+            let arrays = SparseArrays {
+                layout,
+                rows,
+                columns,
+                major: major?,
+                minor: minor?,
+                values: values?,
+            };
             arrays.check(path)?;
             Ok(Npz::Sparse(Box::new(arrays)))
         }
@@ -168,14 +175,16 @@ impl Archive {
     /// The member `format`: a byte or unicode string of no dimension.
     fn layout(&mut self) -> Result<SparseLayout> {
         let (_, bytes) = self.small("format")?;
-        let word: String = bytes.iter().filter(|&&byte| byte != 0).map(|&byte| byte as char).collect();
+        let word: String =
+            bytes.iter().filter(|&&byte| byte != 0).map(|&byte| byte as char).collect();
         match word.as_str() {
             "csr" => Ok(SparseLayout::Csr),
             "csc" => Ok(SparseLayout::Csc),
             "coo" => Ok(SparseLayout::Coo),
             _ => {
-                let what =
-                    format!("sparse matrix of format {word:?} (expected csr, csc or coo): save m.tocsr()");
+                let what = format!(
+                    "sparse matrix of format {word:?} (expected csr, csc or coo): save m.tocsr()"
+                );
                 Err(IngestError::file(&self.path, what))
             }
         }
@@ -184,9 +193,10 @@ impl Archive {
     fn shape(&mut self) -> Result<[u64; 2]> {
         let (header, bytes) = self.small("shape")?;
         let numbers: Vec<u64> = match header.dtype.to_string().as_str() {
-            "<i8" | "<u8" => {
-                bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("8"))).collect()
-            }
+            "<i8" | "<u8" => bytes
+                .chunks_exact(8)
+                .map(|b| u64::from_le_bytes(b.try_into().expect("8")))
+                .collect(),
             "<i4" | "<u4" => bytes
                 .chunks_exact(4)
                 .map(|b| u64::from(u32::from_le_bytes(b.try_into().expect("4"))))
@@ -199,7 +209,10 @@ impl Archive {
         // Above 2^63: a negative number.
         match numbers[..] {
             [rows, columns] if rows.max(columns) <= i64::MAX as u64 => Ok([rows, columns]),
-            _ => Err(IngestError::file(&self.path, "sparse matrix whose shape is not two dimensions")),
+            _ => Err(IngestError::file(
+                &self.path,
+                "sparse matrix whose shape is not two dimensions",
+            )),
         }
     }
 
@@ -216,7 +229,8 @@ impl Archive {
 
     fn unpack(&mut self, name: &str, scratch: &Path) -> Result<NpyArray> {
         let shown = self.shown(name);
-        // Names inside an archive are anything, paths upwards too: the scratch file has a name of its own.
+        // Names inside an archive are anything, paths upwards too: the scratch file has a name of
+        // its own.
         let target = scratch.join(match name {
             "indptr" | "row" => "features.major.npy",
             "indices" | "col" => "features.minor.npy",
@@ -233,12 +247,16 @@ impl Archive {
         NpyArray::open_as(&target, &shown)
     }
 
-    fn member<T>(&mut self, name: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+    fn member<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut dyn Read) -> Result<T>,
+    ) -> Result<T> {
         let shown = self.shown(name);
         let zip = self.npz.zip_archive();
-        let mut member = zip
-            .by_name(&file_name_from_array_name(name))
-            .map_err(|error| IngestError::file(&shown, format!("cannot read this member: {error}")))?;
+        let mut member = zip.by_name(&file_name_from_array_name(name)).map_err(|error| {
+            IngestError::file(&shown, format!("cannot read this member: {error}"))
+        })?;
         read(&mut member)
     }
 }

@@ -131,12 +131,15 @@ impl ListId for Box<str> {
             TypeIds::Gathered(GatheredIds::Integers(map)) => {
                 <u64 as OwnedId>::number(map, self.parse().unwrap_or(0))
             }
-            TypeIds::Gathered(GatheredIds::Strings(map)) => <Box<str> as OwnedId>::number(map, self),
+            TypeIds::Gathered(GatheredIds::Strings(map)) => {
+                <Box<str> as OwnedId>::number(map, self)
+            }
         }
     }
 }
 
-/// Opens the files of a list. Where a header names both types, the columns are those; else they are the first two.
+/// Opens the files of a list. Where a header names both types, the columns are those; else they are
+/// the first two.
 pub fn open(files: &IngestEdges, columns: &[String; 2]) -> Result<EdgeFiles> {
     let mut wishes = files.clone();
     let by_user = wishes.source.is_some() || wishes.target.is_some();
@@ -166,7 +169,9 @@ fn names_columns(path: &Path, columns: &[String; 2]) -> Result<bool> {
         }
         let cells: Vec<&str> =
             line.split([',', '\t', ' ']).map(|cell| cell.trim().trim_matches('"')).collect();
-        return Ok(columns.iter().all(|name| cells.iter().any(|cell| cell.eq_ignore_ascii_case(name))));
+        return Ok(columns
+            .iter()
+            .all(|name| cells.iter().any(|cell| cell.eq_ignore_ascii_case(name))));
     }
     Ok(false)
 }
@@ -188,7 +193,10 @@ pub fn read(
     }
     files.finish()?;
     if spool.is_empty() {
-        return Err(IngestError::file(files.first_path(), "no pairs in it (expected at least one)"));
+        return Err(IngestError::file(
+            files.first_path(),
+            "no pairs in it (expected at least one)",
+        ));
     }
     Ok(())
 }
@@ -230,8 +238,10 @@ fn read_ids<I: ListId>(
             }
         }
         if memory.used > memory.limit {
-            let what =
-                format!("the ids of the lists need more than {} MiB: raise --memory", memory.limit >> 20);
+            let what = format!(
+                "the ids of the lists need more than {} MiB: raise --memory",
+                memory.limit >> 20
+            );
             return Err(IngestError::file(files.first_path(), what));
         }
         context.observer.advance(piece.bytes);
@@ -284,8 +294,10 @@ mod tests {
         let path = dir.path().join("pairs.txt");
         std::fs::write(&path, text).unwrap();
         let columns = ["paper".to_string(), "author".to_string()];
-        let files =
-            open(&IngestEdges { unweighted: true, ..IngestEdges::new(vec![path], "".into()) }, &columns)?;
+        let files = open(
+            &IngestEdges { unweighted: true, ..IngestEdges::new(vec![path], "".into()) },
+            &columns,
+        )?;
         let fresh = || match files.integer {
             true => TypeIds::Gathered(GatheredIds::Integers(Default::default())),
             false => TypeIds::Gathered(GatheredIds::Strings(Default::default())),
@@ -310,7 +322,9 @@ mod tests {
         });
         let mut found = Vec::new();
         spool.visit(|chunk| {
-            found.extend(chunk.iter().map(|p| (names[0][&p.source].clone(), names[1][&p.target].clone())));
+            found.extend(
+                chunk.iter().map(|p| (names[0][&p.source].clone(), names[1][&p.target].clone())),
+            );
         })?;
         Ok(found)
     }
@@ -324,7 +338,10 @@ mod tests {
         let expected = owned(&[("7", "1"), ("8", "2")]);
         assert_eq!(pairs(b"7\t1\n8\t2\n", 1, 1 << 20).unwrap(), expected);
         assert_eq!(pairs(b"# x\n7 1 0.5\n8 2 z\n", 1, 1 << 20).unwrap(), expected);
-        assert_eq!(pairs(b"Author,year,\"Paper\"\n1,2001,7\n2,2002,8\n", 1, 1 << 20).unwrap(), expected);
+        assert_eq!(
+            pairs(b"Author,year,\"Paper\"\n1,2001,7\n2,2002,8\n", 1, 1 << 20).unwrap(),
+            expected
+        );
         let text = pairs(b"author,paper\nann,7\nann,p\n", 1, 1 << 20).unwrap();
         assert_eq!(text, owned(&[("7", "ann"), ("p", "ann")]));
     }

@@ -75,7 +75,8 @@ pub fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize
     Ok(got)
 }
 
-/// Opens a file, recognises its compression by its first bytes, and returns the decompressed stream.
+/// Opens a file, recognises its compression by its first bytes, and returns the decompressed
+/// stream.
 pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
     let mut file = open_file(path)?;
     let mut magic = [0u8; 4];
@@ -89,10 +90,12 @@ pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
     let whole = head.chain(file);
     let reader: Box<dyn Read + Send> = match compression {
         Compression::Plain => Box::new(whole),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole))),
-        Compression::Zstd => {
-            Box::new(zstd::stream::read::Decoder::new(whole).map_err(IngestError::io("read", path))?)
+        Compression::Gzip => {
+            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole)))
         }
+        Compression::Zstd => Box::new(
+            zstd::stream::read::Decoder::new(whole).map_err(IngestError::io("read", path))?,
+        ),
     };
     Ok((reader, compression))
 }
@@ -131,7 +134,11 @@ impl Blocks {
             self.offset += got as u64;
             if got < BLOCK_BYTES {
                 self.ended = true;
-                return Ok((!text.is_empty()).then_some(Block { text, offset, spare: self.spare.clone() }));
+                return Ok((!text.is_empty()).then_some(Block {
+                    text,
+                    offset,
+                    spare: self.spare.clone(),
+                }));
             }
             if let Some(end) = text[start..].iter().rposition(|&byte| byte == b'\n') {
                 self.carry.extend_from_slice(&text[start + end + 1..]);
@@ -261,7 +268,8 @@ mod tests {
 
     #[test]
     fn compressed_forms_are_recognised_and_truncation_is_told() {
-        let text: Vec<u8> = (0..500_000).flat_map(|i| format!("{i} {}\n", i * 7).into_bytes()).collect();
+        let text: Vec<u8> =
+            (0..500_000).flat_map(|i| format!("{i} {}\n", i * 7).into_bytes()).collect();
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(&text).unwrap();
         let gz = gz.finish().unwrap();

@@ -1,5 +1,5 @@
-//! TOML files read key by key: every complaint has the file, the line, the whole key and what was expected.
-//! It knows types of values; what keys there are and mean is for the caller.
+//! TOML files read key by key: every complaint has the file, the line, the whole key and what was
+//! expected. It knows types of values; what keys there are and mean is for the caller.
 
 use std::path::{Path, PathBuf};
 
@@ -25,9 +25,11 @@ impl TomlFile {
         let file = text::open_file(path)?;
         let mut bytes = Vec::new();
         let mut limited = std::io::Read::take(file, LONGEST + 1);
-        std::io::Read::read_to_end(&mut limited, &mut bytes).map_err(IngestError::io("read", path))?;
+        std::io::Read::read_to_end(&mut limited, &mut bytes)
+            .map_err(IngestError::io("read", path))?;
         if bytes.len() as u64 > LONGEST {
-            let what = format!("longer than {} MiB (expected a specification in TOML)", LONGEST >> 20);
+            let what =
+                format!("longer than {} MiB (expected a specification in TOML)", LONGEST >> 20);
             return Err(IngestError::file(path, what));
         }
         match String::from_utf8(bytes) {
@@ -92,9 +94,11 @@ impl<'a> Section<'a> {
             self.table.keys().filter(|key| !known.contains(&&**key.get_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
         let Some(key) = unknown.first() else { return Ok(()) };
-        let place = if self.name.is_empty() { "at the top".into() } else { format!("in {}", self.name) };
+        let place =
+            if self.name.is_empty() { "at the top".into() } else { format!("in {}", self.name) };
         let expected = format!("one of the keys {} {place}", known.join(", "));
-        let found = format!("{}{}", quoted(key.get_ref().as_bytes()), did_you_mean(key.get_ref(), known));
+        let found =
+            format!("{}{}", quoted(key.get_ref().as_bytes()), did_you_mean(key.get_ref(), known));
         Err(IngestError::line(&self.file.path, self.file.line(key.span().start), expected, found))
     }
 
@@ -133,7 +137,11 @@ impl<'a> Section<'a> {
     }
 
     /// A number from 0 on, or text.
-    pub fn integer_or_string(&self, key: &str, expected: &str) -> Result<Option<Result<u64, String>>> {
+    pub fn integer_or_string(
+        &self,
+        key: &str,
+        expected: &str,
+    ) -> Result<Option<Result<u64, String>>> {
         self.value(key, expected, |value| {
             integer(value).map(Ok).or_else(|| value.as_str().map(|text| Err(text.to_string())))
         })

@@ -1,5 +1,6 @@
-//! The raw text files of the TU collection of graph data sets: `NAME_A.txt`, `NAME_graph_indicator.txt` and so on.
-//! It parses and checks them; files about edges are not used, since edges carry no features here.
+//! The raw text files of the TU collection of graph data sets: `NAME_A.txt`,
+//! `NAME_graph_indicator.txt` and so on. It parses and checks them; files about edges are not used,
+//! since edges carry no features here.
 //!
 //! | file | line | meaning |
 //! | --- | --- | --- |
@@ -37,16 +38,18 @@ pub struct Tu {
     pub unused: Vec<PathBuf>,
 }
 
-/// Reads the data set in a directory; with `degree_features`, or where nodes have no others, the degree becomes one more, last
-/// feature.
+/// Reads the data set in a directory; with `degree_features`, or where nodes have no others, the
+/// degree becomes one more, last feature.
 pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     let name = find_name(directory)?;
     let file = |part: &str| directory.join(format!("{name}_{part}.txt"));
     let indicator_path = file("graph_indicator");
     let graph_of = read_indicator(&indicator_path)?;
-    let (graphs, nodes) = (graph_of.last().map_or(0, |&graph| graph as usize + 1), graph_of.len() as u64);
+    let (graphs, nodes) =
+        (graph_of.last().map_or(0, |&graph| graph as usize + 1), graph_of.len() as u64);
 
-    let labels = read_integers(&file("graph_labels"), "one a graph", graphs as u64, &indicator_path)?;
+    let labels =
+        read_integers(&file("graph_labels"), "one a graph", graphs as u64, &indicator_path)?;
     if labels.columns > 1 {
         let what = format!("{} columns (expected 1, the class of the graph)", labels.columns);
         return Err(IngestError::file(file("graph_labels"), what));
@@ -77,7 +80,8 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
 
     let unused = ["edge_labels", "edge_attributes", "graph_attributes"].map(file).into_iter();
     let unused = unused.filter(|path| path.exists()).collect();
-    let first_node = (0..=graphs).map(|graph| graph_of.partition_point(|&of| (of as usize) < graph) as u64);
+    let first_node =
+        (0..=graphs).map(|graph| graph_of.partition_point(|&of| (of as usize) < graph) as u64);
     let collection = Collection {
         nodes,
         ids: Some(Ids::Integer((1..=nodes).collect())),
@@ -107,9 +111,14 @@ fn find_name(directory: &Path) -> Result<String> {
     names.sort();
     match &names[..] {
         [name] => Ok(name.clone()),
-        [] => Err(IngestError::file(directory, format!("no file NAME{EDGES} (expected a TU data set)"))),
+        [] => Err(IngestError::file(
+            directory,
+            format!("no file NAME{EDGES} (expected a TU data set)"),
+        )),
         [first, second, ..] => {
-            let what = format!("both {first}{EDGES} and {second}{EDGES} (expected one data set a directory)");
+            let what = format!(
+                "both {first}{EDGES} and {second}{EDGES} (expected one data set a directory)"
+            );
             Err(IngestError::file(directory, what))
         }
     }
@@ -141,7 +150,10 @@ fn read_indicator(path: &Path) -> Result<Vec<u32>> {
         Ok(())
     })?;
     if graph_of.is_empty() {
-        return Err(IngestError::file(path, "no nodes (expected the number of a graph on each line)"));
+        return Err(IngestError::file(
+            path,
+            "no nodes (expected the number of a graph on each line)",
+        ));
     }
     Ok(graph_of)
 }
@@ -154,12 +166,14 @@ fn read_edges(path: &Path, graph_of: &[u32]) -> Result<Vec<[u32; 2]>> {
             let found = format!("{}: {}", split(row).count(), quoted(row));
             return Err(IngestError::line(path, line, "2 node numbers", found));
         };
-        let node = |field| integer_within(path, line, "a node number", 1, graph_of.len() as u64, field);
+        let node =
+            |field| integer_within(path, line, "a node number", 1, graph_of.len() as u64, field);
         let ends = [node(u)? as u32 - 1, node(v)? as u32 - 1];
         let [u, v] = ends;
         let (of_u, of_v) = (graph_of[u as usize], graph_of[v as usize]);
         if of_u != of_v {
-            let found = format!("nodes {} and {} of graphs {} and {}", u + 1, v + 1, of_u + 1, of_v + 1);
+            let found =
+                format!("nodes {} and {} of graphs {} and {}", u + 1, v + 1, of_u + 1, of_v + 1);
             return Err(IngestError::line(path, line, "an edge inside one graph", found));
         }
         edges.push(ends);
@@ -192,7 +206,8 @@ fn read_attributes(path: &Path, nodes: u64, indicator: &Path) -> Result<(usize, 
     Ok((columns, values))
 }
 
-/// Reads a table with the same number of fields on each of exactly `expected` lines; returns that number.
+/// Reads a table with the same number of fields on each of exactly `expected` lines; returns that
+/// number.
 fn read_table(
     path: &Path,
     each: &str,
@@ -212,7 +227,9 @@ fn read_table(
         }
         match *columns.get_or_insert(count) {
             columns if columns == count => Ok(()),
-            columns => Err(IngestError::line(path, line, format!("{columns} columns"), count.to_string())),
+            columns => {
+                Err(IngestError::line(path, line, format!("{columns} columns"), count.to_string()))
+            }
         }
     })?;
     if rows != expected {
@@ -232,8 +249,10 @@ pub(crate) mod tests {
 
     /// Directory of the shared data, or `None` after saying so.
     pub(crate) fn shared(part: &str) -> Option<PathBuf> {
-        let root = std::env::var_os("IGNN_SHARED")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+        let root = std::env::var_os("IGNN_SHARED").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+            PathBuf::from,
+        );
         let path = root.join("data").join(part);
         if !path.exists() {
             println!("skipped: no {} (set IGNN_SHARED)", path.display());
@@ -265,7 +284,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_small_set_is_read_whole() {
-        let dir = write(&[("node_attributes", "1,2\n3, 4\n5,6\n7,8\n9,1e1\n"), ("edge_labels", "1\n")]);
+        let dir =
+            write(&[("node_attributes", "1,2\n3, 4\n5,6\n7,8\n9,1e1\n"), ("edge_labels", "1\n")]);
         let tu = read(dir.path(), true).unwrap();
         assert_eq!(tu.name, "T");
         assert_eq!(tu.node_label_values, [[3, 7]]);
@@ -302,7 +322,10 @@ pub(crate) mod tests {
             (&[("A", "1,2,3\n")], "T_A.txt:1: expected 2 node numbers, found 3: \"1,2,3\""),
             (&[("A", "1 6\n")], "T_A.txt:1: expected a node number from 1 to 5, found \"6\""),
             (&[("A", "0 1\n")], "T_A.txt:1: expected a node number from 1 to 5, found \"0\""),
-            (&[("A", "1 2\n\n2 1\n")], "T_A.txt:2: expected a value on every line, found a blank line"),
+            (
+                &[("A", "1 2\n\n2 1\n")],
+                "T_A.txt:2: expected a value on every line, found a blank line",
+            ),
             (
                 &[("A", "3 4\n")],
                 "T_A.txt:1: expected an edge inside one graph, found nodes 3 and 4 of graphs 1 and 2",
@@ -323,7 +346,10 @@ pub(crate) mod tests {
                 &[("graph_labels", "1\n-1\n1\n")],
                 "T_graph_labels.txt: 3 lines (expected 2, one a graph of T_graph_indicator.txt)",
             ),
-            (&[("graph_labels", "1\n0.5\n")], "T_graph_labels.txt:2: expected an integer, found \"0.5\""),
+            (
+                &[("graph_labels", "1\n0.5\n")],
+                "T_graph_labels.txt:2: expected an integer, found \"0.5\"",
+            ),
             (
                 &[("node_labels", "1\n2\n")],
                 "T_node_labels.txt: 2 lines (expected 5, one a node of T_graph_indicator.txt)",

@@ -1,8 +1,9 @@
 //! Directed chains whose class is told at their first node only: a test of long-range dependency.
 //! It knows nothing of how long a model's reach is.
 //!
-//! For each class there are `chains` chains of `length` nodes, node ids chain by chain along each chain. All features are zero but
-//! feature `class` of the first node of a chain, which is 1; the label of every node is the class of its chain.
+//! For each class there are `chains` chains of `length` nodes, node ids chain by chain along each
+//! chain. All features are zero but feature `class` of the first node of a chain, which is 1; the
+//! label of every node is the class of its chain.
 
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
@@ -78,7 +79,9 @@ impl Chains {
         let nodes = classes.checked_mul(chains).and_then(|chains| chains.checked_mul(length));
         let nodes = require_nodes(command, nodes)?;
         require(features as u64 >= classes, || {
-            format!("{command}: {features} features for {classes} classes (expected at least one a class)")
+            format!(
+                "{command}: {features} features for {classes} classes (expected at least one a class)"
+            )
         })?;
         let drawn = train.checked_add(val).and_then(|sum| sum.checked_add(test));
         require(drawn.is_some_and(|drawn| drawn <= nodes), || {
@@ -129,7 +132,10 @@ impl Content for Chains {
 
     fn labels(&self) -> Option<Labels> {
         let classes = (0..self.options.classes).map(|class| class.to_string()).collect();
-        Some(Labels::Single { classes, of: (0..self.nodes).map(|node| self.class_of(node) as i32).collect() })
+        Some(Labels::Single {
+            classes,
+            of: (0..self.nodes).map(|node| self.class_of(node) as i32).collect(),
+        })
     }
 
     fn splits(&self) -> Vec<Split> {
@@ -160,7 +166,10 @@ mod tests {
         let Some(Labels::Single { of, .. }) = chains.labels() else { panic!() };
         assert_eq!((of[199], of[200]), (0, 1));
         let split = &chains.splits()[0];
-        assert_eq!([0, 1, 2].map(|part| split.of.iter().filter(|&&of| of == part).count()), [20, 100, 200]);
+        assert_eq!(
+            [0, 1, 2].map(|part| split.of.iter().filter(|&&of| of == part).count()),
+            [20, 100, 200]
+        );
     }
 
     #[test]

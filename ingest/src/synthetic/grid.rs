@@ -1,5 +1,5 @@
-//! A grid of rows and columns, each node joined to the next in its row and in its column; a torus on request.
-//! For benchmarks and as a graph whose distances are known; it has no labels.
+//! A grid of rows and columns, each node joined to the next in its row and in its column; a torus
+//! on request. For benchmarks and as a graph whose distances are known; it has no labels.
 
 use crate::content::{Content, Features};
 use crate::error::Result;
@@ -12,7 +12,8 @@ pub const COLUMNS: u64 = 100;
 
 /// Nodes whose edges make a chunk.
 const CHUNK: u64 = 1 << 16;
-/// A row or column is closed to a ring from this length on; below, the closing edge would be there already.
+/// A row or column is closed to a ring from this length on; below, the closing edge would be there
+/// already.
 const SHORTEST_RING: u64 = 3;
 
 /// Options of `ignn generate grid`.
@@ -112,12 +113,14 @@ mod tests {
         assert_eq!(edges(2, 2, true), edges(2, 2, false));
         assert_eq!(edges(1, 3, true), [[0, 1], [1, 2], [2, 0]]);
         assert_eq!(edges(300, 400, true).len(), 2 * 300 * 400);
-        let grid = Grid::new(&GridOptions { rows: 3, columns: 2, torus: false, coordinates: true }).unwrap();
+        let grid = Grid::new(&GridOptions { rows: 3, columns: 2, torus: false, coordinates: true })
+            .unwrap();
         let Some(Features::Dense { columns: 2, fill }) = grid.features() else { panic!() };
         let mut row = [0.0; 2];
         fill(3, &mut row);
         assert_eq!(row, [0.5, 1.0]);
-        let error = Grid::new(&GridOptions { rows: 1 << 20, columns: 1 << 20, ..GridOptions::default() });
+        let error =
+            Grid::new(&GridOptions { rows: 1 << 20, columns: 1 << 20, ..GridOptions::default() });
         assert_eq!(
             error.err().unwrap().to_string(),
             "generate grid: 1099511627776 nodes (expected 1 to 4294967295)"

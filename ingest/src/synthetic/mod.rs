@@ -1,5 +1,6 @@
-//! Graphs made by rule or by lot, one file a kind: seeded, and the same bytes for any number of threads.
-//! They make content; writing a dataset is [`crate::content`], writing raw files [`raw`] and [`ppi_raw`].
+//! Graphs made by rule or by lot, one file a kind: seeded, and the same bytes for any number of
+//! threads. They make content; writing a dataset is [`crate::content`], writing raw files [`raw`]
+//! and [`ppi_raw`].
 
 pub mod chains;
 pub mod grid;
@@ -30,12 +31,12 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
 fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
     match nodes {
         Some(nodes) if (1..=MOST_NODES).contains(&nodes) => Ok(nodes),
-        Some(nodes) => {
-            Err(IngestError::Usage(format!("{command}: {nodes} nodes (expected 1 to {MOST_NODES})")))
-        }
-        None => {
-            Err(IngestError::Usage(format!("{command}: more than 2^64 nodes (expected 1 to {MOST_NODES})")))
-        }
+        Some(nodes) => Err(IngestError::Usage(format!(
+            "{command}: {nodes} nodes (expected 1 to {MOST_NODES})"
+        ))),
+        None => Err(IngestError::Usage(format!(
+            "{command}: more than 2^64 nodes (expected 1 to {MOST_NODES})"
+        ))),
     }
 }
 

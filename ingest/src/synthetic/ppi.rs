@@ -1,18 +1,22 @@
-//! A stand-in for the PPI data set: the same shape, and labels that can only be learned from wide neighbourhoods.
-//! It does not imitate proteins; what it shares with the real set are the counts and the published raw form.
+//! A stand-in for the PPI data set: the same shape, and labels that can only be learned from wide
+//! neighbourhoods. It does not imitate proteins; what it shares with the real set are the counts
+//! and the published raw form.
 //!
-//! Graphs. Nodes are points drawn in a long, narrow strip; the `m` nearest pairs are joined. Such graphs are local: about
-//! 29 neighbours a node, and more than a hundred hops from end to end, so that a neighbourhood grows slowly with its
-//! radius and a graph holds many that do not overlap: enough to learn from.
+//! Graphs. Nodes are points drawn in a long, narrow strip; the `m` nearest pairs are joined. Such
+//! graphs are local: about 29 neighbours a node, and more than a hundred hops from end to end, so
+//! that a neighbourhood grows slowly with its radius and a graph holds many that do not overlap:
+//! enough to learn from.
 //!
-//! Features. Each node has 50 independent bits, few of them set, standardised to mean 0 and variance 1.
+//! Features. Each node has 50 independent bits, few of them set, standardised to mean 0 and
+//! variance 1.
 //!
-//! Labels. The features `X` are spread over the graph by personalised PageRank, twice: `Z = R R X` with
-//! `R = c sum_k (1 - c)^k P^k`, `P` the mean over a node and its neighbours and `c` the restart probability. Class `j` is on
-//! where `w_j . z` (random `w_j`) is among the highest, with a rate of its own; 37 classes are on for a node on average.
-//! So a node's own features say nothing, two hops something, and it takes ten and more to know most of it: a linear fit
-//! that knows `w_j` and sees `P^k X` explains 1, 24, 31, 36 and 38 % of the variance of a label for `k` = 0, 2, 5, 10 and
-//! 20, measured on a fifth of the full size.
+//! Labels. The features `X` are spread over the graph by personalised PageRank, twice: `Z = R R X`
+//! with `R = c sum_k (1 - c)^k P^k`, `P` the mean over a node and its neighbours and `c` the
+//! restart probability. Class `j` is on where `w_j . z` (random `w_j`) is among the highest, with a
+//! rate of its own; 37 classes are on for a node on average. So a node's own features say nothing,
+//! two hops something, and it takes ten and more to know most of it: a linear fit that knows `w_j`
+//! and sees `P^k X` explains 1, 24, 31, 36 and 38 % of the variance of a label for `k` = 0, 2, 5,
+//! 10 and 20, measured on a fifth of the full size.
 
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
@@ -48,21 +52,25 @@ const SMALLEST_GRAPH: f64 = 45.0;
 const WIDTH: f64 = 4.0;
 /// Probability that a bit of the features is set.
 const BIT: f64 = 0.1;
-/// Steps of one spreading; with them a label depends on nothing farther away than twice as many hops.
+/// Steps of one spreading; with them a label depends on nothing farther away than twice as many
+/// hops.
 const STEPS: usize = 80;
 /// Spreadings, one after the other: after one alone near nodes would still weigh most.
 const SPREADINGS: usize = 2;
 /// Rates of the rarest and of the most frequent class.
 const RATES: [f64; 2] = [0.05, 0.75];
-/// Ranks by size of the graphs for validation and test: larger than most, and the same for every seed.
+/// Ranks by size of the graphs for validation and test: larger than most, and the same for every
+/// seed.
 const HELD_OUT: [usize; 4] = [14, 20, 17, 22];
 
 /// Options of `ignn generate ppi`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PpiOptions {
-    /// Fraction of the nodes and edges of the full set, for quick runs; graphs, features and classes stay.
+    /// Fraction of the nodes and edges of the full set, for quick runs; graphs, features and
+    /// classes stay.
     pub scale: f64,
-    /// Restart probability of the spreading: the smaller, the wider the neighbourhoods that labels depend on.
+    /// Restart probability of the spreading: the smaller, the wider the neighbourhoods that labels
+    /// depend on.
     pub restart: f64,
 }
 
@@ -119,7 +127,8 @@ pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
     set.labels = Some(draw_labels(&spread, context)?);
 
     let of: Vec<u8> = (0u8..).zip(GRAPHS).flat_map(|(part, count)| vec![part; count]).collect();
-    let of_nodes = of.iter().zip(&nodes).flat_map(|(&part, &nodes)| vec![part; nodes as usize]).collect();
+    let of_nodes =
+        of.iter().zip(&nodes).flat_map(|(&part, &nodes)| vec![part; nodes as usize]).collect();
     let split = |of| Split { name: SPLIT.into(), parts: PARTS.map(String::from).into(), of };
     set.splits = vec![split(of_nodes)];
     set.graphs = Some(Graphs {
@@ -132,7 +141,8 @@ pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
     Ok(set)
 }
 
-/// Splits a total into whole shares that sum to it exactly, in proportion to weights (largest remainders).
+/// Splits a total into whole shares that sum to it exactly, in proportion to weights (largest
+/// remainders).
 fn apportion(total: u64, weights: &[f64]) -> Vec<u64> {
     let sum: f64 = weights.iter().sum();
     let exact: Vec<f64> = weights.iter().map(|weight| total as f64 * weight / sum).collect();
@@ -144,7 +154,8 @@ fn apportion(total: u64, weights: &[f64]) -> Vec<u64> {
     shares
 }
 
-/// Nodes of each graph: sizes spread between the two of [`SIZES`], those of the train part in random order.
+/// Nodes of each graph: sizes spread between the two of [`SIZES`], those of the train part in
+/// random order.
 fn graph_sizes(nodes: u64, seed: u64) -> Vec<u64> {
     let count: usize = GRAPHS.iter().sum();
     let [smallest, largest] = SIZES;
@@ -164,9 +175,10 @@ fn graph_sizes(nodes: u64, seed: u64) -> Vec<u64> {
 /// The `edges` nearest pairs `[u, v]`, `u < v`, of points drawn in a strip; in rising order.
 fn nearest_pairs(nodes: usize, edges: usize, mut stream: Stream) -> Vec<[u32; 2]> {
     let length = nodes as f64 / WIDTH;
-    let points: Vec<[f64; 2]> = (0..nodes).map(|_| [stream.unit() * length, stream.unit() * WIDTH]).collect();
-    // The radius of a disc, or half the length of a piece of the strip, with as many points as a node has
-    // neighbours; but for the borders and luck that would do: begin with more.
+    let points: Vec<[f64; 2]> =
+        (0..nodes).map(|_| [stream.unit() * length, stream.unit() * WIDTH]).collect();
+    // The radius of a disc, or half the length of a piece of the strip, with as many points as a
+    // node has neighbours; but for the borders and luck that would do: begin with more.
     let degree = 2.0 * edges as f64 / nodes as f64;
     let mut radius = 1.2 * (degree / std::f64::consts::PI).sqrt().max(degree / 2.0 / WIDTH);
     loop {
@@ -185,7 +197,8 @@ fn nearest_pairs(nodes: usize, edges: usize, mut stream: Stream) -> Vec<[u32; 2]
 fn pairs_within(points: &[[f64; 2]], radius: f64, length: f64) -> Vec<(f64, [u32; 2])> {
     // Slices across the strip, as long as the radius: a pair lies in one or in two that touch.
     let slices = ((length / radius).floor() as usize).max(1);
-    let slice_of = |point: &[f64; 2]| ((point[0] / length * slices as f64) as usize).min(slices - 1);
+    let slice_of =
+        |point: &[f64; 2]| ((point[0] / length * slices as f64) as usize).min(slices - 1);
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); slices];
     for (node, point) in (0u32..).zip(points) {
         members[slice_of(point)].push(node);
@@ -195,7 +208,8 @@ fn pairs_within(points: &[[f64; 2]], radius: f64, length: f64) -> Vec<(f64, [u32
         let next = members.get(slice + 1).map_or(&[][..], |next| next);
         for (at, &u) in here.iter().enumerate() {
             for &v in here[at + 1..].iter().chain(next) {
-                let [dx, dy] = [0, 1].map(|axis| points[u as usize][axis] - points[v as usize][axis]);
+                let [dx, dy] =
+                    [0, 1].map(|axis| points[u as usize][axis] - points[v as usize][axis]);
                 let square = dx * dx + dy * dy;
                 if square <= radius * radius {
                     pairs.push((square, [u.min(v), u.max(v)]));
@@ -245,7 +259,9 @@ fn spread_features(nodes: usize, edges: &[[u32; 2]], features: &[f32], restart: 
         let mut now = source.clone();
         for _ in 0..STEPS {
             mean_step(&neighbours, &now, &mut next);
-            next.iter_mut().zip(&source).for_each(|(next, x)| *next = (1.0 - restart) * *next + restart * x);
+            next.iter_mut()
+                .zip(&source)
+                .for_each(|(next, x)| *next = (1.0 - restart) * *next + restart * x);
             std::mem::swap(&mut now, &mut next);
         }
         source = now;
@@ -253,13 +269,15 @@ fn spread_features(nodes: usize, edges: &[[u32; 2]], features: &[f32], restart: 
     source
 }
 
-/// Rate of each class: spread between the two of [`RATES`] with the mean that [`CLASSES_ON`] asks for, shuffled.
+/// Rate of each class: spread between the two of [`RATES`] with the mean that [`CLASSES_ON`] asks
+/// for, shuffled.
 fn class_rates(seed: u64) -> Vec<f64> {
     let [rarest, commonest] = RATES;
     let power = (commonest - rarest) / (CLASSES_ON / CLASSES as f64 - rarest) - 1.0;
     let place = |class: usize| (class as f64 + 0.5) / CLASSES as f64;
-    let mut rates: Vec<f64> =
-        (0..CLASSES).map(|class| rarest + (commonest - rarest) * place(class).powf(power)).collect();
+    let mut rates: Vec<f64> = (0..CLASSES)
+        .map(|class| rarest + (commonest - rarest) * place(class).powf(power))
+        .collect();
     Stream::new(seed, "ppi rates").shuffle(&mut rates);
     rates
 }
@@ -279,7 +297,9 @@ fn draw_labels(spread: &[f32], context: &Context) -> Result<Labels> {
         let scores = class_scores(class, spread, context.seed);
         let mut order: Vec<u32> = (0..nodes as u32).collect();
         // Ties are broken by number, so that the rate is exact.
-        order.sort_unstable_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
+        order.sort_unstable_by(|&a, &b| {
+            scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b))
+        });
         order.truncate((rates[class] * nodes as f64).round() as usize);
         Ok::<_, IngestError>(order)
     };
@@ -296,7 +316,11 @@ fn draw_labels(spread: &[f32], context: &Context) -> Result<Labels> {
         of.extend((0..CLASSES as u32).filter(|class| bits >> class & 1 == 1));
         offsets.push(of.len() as u64);
     }
-    Ok(Labels::Multi { classes: (0..CLASSES).map(|class| class.to_string()).collect(), offsets, of })
+    Ok(Labels::Multi {
+        classes: (0..CLASSES).map(|class| class.to_string()).collect(),
+        offsets,
+        of,
+    })
 }
 
 #[cfg(test)]
@@ -324,7 +348,8 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), set.edges.len());
         let graphs = set.graphs.as_ref().unwrap();
-        let graph_of = |node: u32| graphs.first_node.partition_point(|&first| first <= u64::from(node));
+        let graph_of =
+            |node: u32| graphs.first_node.partition_point(|&first| first <= u64::from(node));
         assert!(set.edges.iter().all(|&[u, v]| u < v && graph_of(u) == graph_of(v)));
         assert_eq!(
             [0, 1, 2].map(|part| graphs.splits[0].of.iter().filter(|&&of| of == part).count()),
@@ -349,12 +374,14 @@ mod tests {
         let (nodes, edges) = (200, 1500);
         let found = nearest_pairs(nodes, edges, Stream::new(4, "points"));
         let mut stream = Stream::new(4, "points");
-        let points: Vec<[f64; 2]> =
-            (0..nodes).map(|_| [stream.unit() * nodes as f64 / WIDTH, stream.unit() * WIDTH]).collect();
+        let points: Vec<[f64; 2]> = (0..nodes)
+            .map(|_| [stream.unit() * nodes as f64 / WIDTH, stream.unit() * WIDTH])
+            .collect();
         let mut all: Vec<(f64, [u32; 2])> = Vec::new();
         for u in 0..nodes {
             for v in u + 1..nodes {
-                let square: f64 = (0..2).map(|axis| (points[u][axis] - points[v][axis]).powi(2)).sum();
+                let square: f64 =
+                    (0..2).map(|axis| (points[u][axis] - points[v][axis]).powi(2)).sum();
                 all.push((square, [u as u32, v as u32]));
             }
         }
@@ -394,12 +421,18 @@ mod tests {
         for hops in 0..=20 {
             if [0, 1, 2, 5, 10, 20].contains(&hops) {
                 let share = |class: usize| explained(&class_scores(class, &rows, seed), &on[class]);
-                shares.push((hops, (0..CLASSES_TRIED).map(share).sum::<f64>() / CLASSES_TRIED as f64));
+                shares.push((
+                    hops,
+                    (0..CLASSES_TRIED).map(share).sum::<f64>() / CLASSES_TRIED as f64,
+                ));
             }
             mean_step(&neighbours, &rows, &mut next);
             std::mem::swap(&mut rows, &mut next);
         }
         let share = |hops| shares.iter().find(|(of, _)| *of == hops).unwrap().1;
-        assert!(share(0) < 0.1 && share(2) > share(0) + 0.1 && share(10) > share(2) + 0.1, "{shares:?}");
+        assert!(
+            share(0) < 0.1 && share(2) > share(0) + 0.1 && share(10) > share(2) + 0.1,
+            "{shares:?}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Many graphs in the published PPI form, for each part `train`, `valid` and `test` four files:
-//! `PART_graph.json`, `PART_feats.npy`, `PART_labels.npy`, `PART_graph_id.npy`; [`crate::source::graphsage`] reads it.
+//! `PART_graph.json`, `PART_feats.npy`, `PART_labels.npy`, `PART_graph_id.npy`;
+//! [`crate::source::graphsage`] reads it.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -24,12 +25,17 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
         let count = nodes.end - nodes.start;
         let file = |what: &str| directory.join(format!("{name}_{what}"));
 
-        let [first, last] =
-            [nodes.start, nodes.end].map(|node| edges.partition_point(|[u, _]| u64::from(*u) < node));
+        let [first, last] = [nodes.start, nodes.end]
+            .map(|node| edges.partition_point(|[u, _]| u64::from(*u) < node));
         write_graph(&file("graph.json"), &nodes, &edges[first..last])?;
         let columns = set.features.plain_columns;
-        let features = &set.features.plain[nodes.start as usize * columns..nodes.end as usize * columns];
-        write_npy(&file("feats.npy"), &[count, columns as u64], features.iter().map(|&x| f64::from(x)))?;
+        let features =
+            &set.features.plain[nodes.start as usize * columns..nodes.end as usize * columns];
+        write_npy(
+            &file("feats.npy"),
+            &[count, columns as u64],
+            features.iter().map(|&x| f64::from(x)),
+        )?;
         if let Some(Labels::Multi { classes, offsets, of }) = &set.labels {
             let marks = nodes.clone().flat_map(|node| {
                 let mut marks = vec![0i64; classes.len()];
@@ -78,7 +84,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let context = Context { threads: 2, memory: 1 << 30, seed: 7, observer: &Recorder::default() };
+        let context =
+            Context { threads: 2, memory: 1 << 30, seed: 7, observer: &Recorder::default() };
         let set = generate(&PpiOptions { scale: 0.08, ..PpiOptions::default() }, &context).unwrap();
         let dir = tempfile::tempdir().unwrap();
         write(&set, set.graphs.as_ref().unwrap(), dir.path()).unwrap();

@@ -25,9 +25,14 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Feature rows filled at once.
 const ROWS: u64 = 4096;
 
-/// Writes the files of all parts that the content has into a directory; `edges` names the edge list, and the ending
-/// `.tsv` asks for tabs.
-pub fn write(content: &dyn Content, context: &Context, directory: &Path, edges: &str) -> Result<()> {
+/// Writes the files of all parts that the content has into a directory; `edges` names the edge
+/// list, and the ending `.tsv` asks for tabs.
+pub fn write(
+    content: &dyn Content,
+    context: &Context,
+    directory: &Path,
+    edges: &str,
+) -> Result<()> {
     let separator = if edges.ends_with(".tsv") { b'\t' } else { b' ' };
     write_edges(content, context, &directory.join(edges), separator)?;
     if let Some(Features::Dense { columns, fill }) = content.features() {
@@ -48,7 +53,9 @@ pub fn write(content: &dyn Content, context: &Context, directory: &Path, edges: 
         write_csv(&directory.join("labels.csv"), "node,label", rows)?;
     }
     for Split { parts, of, .. } in content.splits() {
-        let rows = (0u64..).zip(&of).filter_map(|(node, &part)| Some((node, parts.get(usize::from(part))?)));
+        let rows = (0u64..)
+            .zip(&of)
+            .filter_map(|(node, &part)| Some((node, parts.get(usize::from(part))?)));
         write_csv(&directory.join("splits.csv"), "node,split", rows)?;
     }
     Ok(())
@@ -67,14 +74,19 @@ pub(super) fn write_npy<T: npyz::AutoSerialize>(
     values: impl IntoIterator<Item = T>,
 ) -> Result<()> {
     let write = |out: BufWriter<File>| -> io::Result<()> {
-        let mut writer = npyz::WriteOptions::new().default_dtype().shape(shape).writer(out).begin_nd()?;
+        let mut writer =
+            npyz::WriteOptions::new().default_dtype().shape(shape).writer(out).begin_nd()?;
         writer.extend(values)?;
         writer.finish()
     };
     write(create(path)?).map_err(IngestError::io("write", path))
 }
 
-fn write_csv<'a>(path: &Path, header: &str, rows: impl Iterator<Item = (u64, &'a String)>) -> Result<()> {
+fn write_csv<'a>(
+    path: &Path,
+    header: &str,
+    rows: impl Iterator<Item = (u64, &'a String)>,
+) -> Result<()> {
     let mut out = create(path)?;
     let write = || -> io::Result<()> {
         writeln!(out, "{header}")?;
@@ -164,13 +176,17 @@ mod tests {
         assert_eq!(read("splits.csv").matches("test").count(), 5);
         let npy = npyz::NpyFile::new(File::open(dir.path().join("features.npy")).unwrap()).unwrap();
         assert_eq!(npy.shape(), [6, 2]);
-        assert_eq!(npy.into_vec::<f32>().unwrap(), [1., 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.]);
+        assert_eq!(
+            npy.into_vec::<f32>().unwrap(),
+            [1., 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.]
+        );
     }
 
     #[test]
     fn bytes_do_not_depend_on_threads() {
         let rmat =
-            Rmat::new(&RmatOptions { scale: 20, edges: Some(700_000), ..Default::default() }, 1).unwrap();
+            Rmat::new(&RmatOptions { scale: 20, edges: Some(700_000), ..Default::default() }, 1)
+                .unwrap();
         let bytes = |threads| {
             let dir = tempfile::tempdir().unwrap();
             write(&rmat, &context(threads, &Recorder::default()), dir.path(), "edges.txt").unwrap();

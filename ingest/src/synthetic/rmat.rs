@@ -1,10 +1,12 @@
-//! R-MAT graphs: each edge falls through the levels of the matrix into one of four quarters, again and again.
-//! It removes neither duplicates nor loops (ingest does that) and keeps nothing: an edge costs no memory.
+//! R-MAT graphs: each edge falls through the levels of the matrix into one of four quarters, again
+//! and again. It removes neither duplicates nor loops (ingest does that) and keeps nothing: an edge
+//! costs no memory.
 //!
-//! The nodes are all ids `0 .. 2^scale`; those without an edge stay as isolated nodes. Without the permutation the ids with many zero bits
-//! are the hubs; with it ids say nothing of degrees.
+//! The nodes are all ids `0 .. 2^scale`; those without an edge stay as isolated nodes. Without the
+//! permutation the ids with many zero bits are the hubs; with it ids say nothing of degrees.
 //!
-//! Cost: four levels are drawn at once from an alias table (Walker 1977; Vose 1991) with 32 random bits.
+//! Cost: four levels are drawn at once from an alias table (Walker 1977; Vose 1991) with 32 random
+//! bits.
 
 use crate::content::Content;
 use crate::error::Result;
@@ -84,7 +86,9 @@ impl Rmat {
         })?;
         let edges = options.edges.or_else(|| options.edge_factor.checked_mul(1 << scale));
         require(edges.is_some_and(|edges| edges > 0), || {
-            format!("{command}: no edges, or more than 2^64 (expected --edges or --edge-factor from 1 on)")
+            format!(
+                "{command}: no edges, or more than 2^64 (expected --edges or --edge-factor from 1 on)"
+            )
         })?;
         let rest = scale % LEVELS;
         Ok(Self {
@@ -93,7 +97,9 @@ impl Rmat {
             stream: Stream::new(seed, "rmat edges"),
             four: Table::new(LEVELS, &quarters),
             rest: (rest > 0).then(|| Table::new(rest, &quarters)),
-            permutation: options.permute.then(|| Permutation::new(scale, Stream::new(seed, "rmat ids"))),
+            permutation: options
+                .permute
+                .then(|| Permutation::new(scale, Stream::new(seed, "rmat ids"))),
         })
     }
 
@@ -131,7 +137,9 @@ impl Content for Rmat {
         let count = CHUNK.min(self.edges - chunk * CHUNK);
         edges.reserve(count as usize);
         match &self.permutation {
-            Some(ids) => edges.extend((0..count).map(|_| self.draw(&mut stream).map(|id| ids.of(id)))),
+            Some(ids) => {
+                edges.extend((0..count).map(|_| self.draw(&mut stream).map(|id| ids.of(id))))
+            }
             None => edges.extend((0..count).map(|_| self.draw(&mut stream))),
         }
     }
@@ -170,7 +178,8 @@ impl Table {
         }
         // Vose: columns with less than their share are filled up by one with more.
         let mut columns = vec![Column::default(); count];
-        let (mut small, mut large): (Vec<_>, Vec<_>) = (0..count).partition(|&index| share[index] < 1.0);
+        let (mut small, mut large): (Vec<_>, Vec<_>) =
+            (0..count).partition(|&index| share[index] < 1.0);
         while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
             small.pop();
             let threshold = (share[low] * f64::from(1u32 << FRACTION_BITS)).round() as u32;
@@ -195,7 +204,8 @@ impl Table {
     }
 }
 
-/// A bijection of `0 .. 2^bits` without a table: odd factors and shifts, each of which can be undone.
+/// A bijection of `0 .. 2^bits` without a table: odd factors and shifts, each of which can be
+/// undone.
 struct Permutation {
     mask: u32,
     shift: u32,
@@ -205,7 +215,11 @@ struct Permutation {
 impl Permutation {
     fn new(bits: u32, mut stream: Stream) -> Self {
         let mut round = || [stream.bits() as u32 | 1, stream.bits() as u32];
-        Self { mask: u32::MAX >> (32 - bits), shift: bits.div_ceil(2), rounds: [round(), round(), round()] }
+        Self {
+            mask: u32::MAX >> (32 - bits),
+            shift: bits.div_ceil(2),
+            rounds: [round(), round(), round()],
+        }
     }
 
     fn of(&self, id: u32) -> u32 {
@@ -222,8 +236,12 @@ mod tests {
 
     #[test]
     fn quarters_have_their_probabilities_on_every_level() {
-        let options =
-            RmatOptions { scale: 7, edges: Some(400_000), permute: false, ..RmatOptions::default() };
+        let options = RmatOptions {
+            scale: 7,
+            edges: Some(400_000),
+            permute: false,
+            ..RmatOptions::default()
+        };
         let rmat = Rmat::new(&options, 5).unwrap();
         let mut edges = Vec::new();
         (0..rmat.edge_chunks()).for_each(|chunk| rmat.edge_chunk(chunk, &mut edges));
@@ -239,7 +257,8 @@ mod tests {
         }
         // Levels are independent: two of the same table and two of different ones.
         for (one, other) in [(0, 2), (3, 5)] {
-            let both = edges.iter().filter(|[u, v]| (u | v) >> one & 1 == 0 && (u | v) >> other & 1 == 0);
+            let both =
+                edges.iter().filter(|[u, v]| (u | v) >> one & 1 == 0 && (u | v) >> other & 1 == 0);
             let share = both.count() as f64 / 400_000.0;
             assert!((share - 0.57 * 0.57).abs() < 0.005, "{share}");
         }

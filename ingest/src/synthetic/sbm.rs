@@ -1,5 +1,6 @@
-//! Stochastic block model: pairs inside a block are joined with one probability, pairs between blocks with another.
-//! The label of a node is its block, its features a noisy indicator of it; blocks are ranges of ids of nearly equal size.
+//! Stochastic block model: pairs inside a block are joined with one probability, pairs between
+//! blocks with another. The label of a node is its block, its features a noisy indicator of it;
+//! blocks are ranges of ids of nearly equal size.
 //!
 //! Cost: proportional to the edges, by geometric skips from edge to edge (Batagelj, Brandes 2005).
 
@@ -114,15 +115,19 @@ impl Sbm {
         }
         let columns = options.features.unwrap_or(blocks as usize);
         require(columns == 0 || columns as u64 >= blocks, || {
-            format!("{command}: {columns} features for {blocks} blocks (expected at least one a block, or 0)")
+            format!(
+                "{command}: {columns} features for {blocks} blocks (expected at least one a block, or 0)"
+            )
         })?;
         require(noise.is_finite() && noise >= 0.0, || {
             format!("{command}: noise {noise} (expected a number from 0 on)")
         })?;
-        let valid =
-            fractions.iter().all(|f| (0.0..=1.0).contains(f)) && fractions.iter().sum::<f64>() < 1.0 + 1e-9;
+        let valid = fractions.iter().all(|f| (0.0..=1.0).contains(f))
+            && fractions.iter().sum::<f64>() < 1.0 + 1e-9;
         require(valid, || {
-            format!("{command}: fractions {fractions:?} (expected three from 0 to 1 that sum to at most 1)")
+            format!(
+                "{command}: fractions {fractions:?} (expected three from 0 to 1 that sum to at most 1)"
+            )
         })?;
         // Half of a node's edges lead to later nodes.
         let expected = (within * size + between * (nodes as f64 - size)) / 2.0;
@@ -197,7 +202,10 @@ impl Content for Sbm {
                 let pairs = (part.end - part.start) * others;
                 let mut at = skips.next(log_between);
                 while at < pairs {
-                    edges.push([(part.start + at / others) as u32, (block.end + at % others) as u32]);
+                    edges.push([
+                        (part.start + at / others) as u32,
+                        (block.end + at % others) as u32,
+                    ]);
                     at = at.saturating_add(1).saturating_add(skips.next(log_between));
                 }
             }
@@ -249,9 +257,13 @@ mod tests {
         let sbm = Sbm::new(&options, 3).unwrap();
         let mut drawn = edges(&sbm);
         let count = drawn.len();
-        assert!(sbm.edge_chunks() > 2 && drawn.iter().all(|[u, v]| u < v && u64::from(*v) < 30_001));
-        let inside =
-            drawn.iter().filter(|[u, v]| sbm.block_of((*u).into()) == sbm.block_of((*v).into())).count();
+        assert!(
+            sbm.edge_chunks() > 2 && drawn.iter().all(|[u, v]| u < v && u64::from(*v) < 30_001)
+        );
+        let inside = drawn
+            .iter()
+            .filter(|[u, v]| sbm.block_of((*u).into()) == sbm.block_of((*v).into()))
+            .count();
         let degree = |edges: usize| 2.0 * edges as f64 / 30_001.0;
         assert!((degree(inside) - 12.0).abs() < 0.2 && (degree(count - inside) - 4.0).abs() < 0.1);
         drawn.sort_unstable();
@@ -274,12 +286,16 @@ mod tests {
 
     #[test]
     fn features_tell_the_block_through_noise() {
-        let sbm =
-            Sbm::new(&SbmOptions { nodes: 4000, blocks: 2, noise: 0.5, ..SbmOptions::default() }, 1).unwrap();
+        let sbm = Sbm::new(
+            &SbmOptions { nodes: 4000, blocks: 2, noise: 0.5, ..SbmOptions::default() },
+            1,
+        )
+        .unwrap();
         let Some(Features::Dense { columns: 2, fill }) = sbm.features() else { panic!() };
         let mut rows = vec![0.0; 8000];
         fill(0, &mut rows);
-        let mean = |column: usize| rows[..4000].iter().skip(column).step_by(2).sum::<f32>() / 2000.0;
+        let mean =
+            |column: usize| rows[..4000].iter().skip(column).step_by(2).sum::<f32>() / 2000.0;
         assert!((mean(0) - 1.0).abs() < 0.05 && mean(1).abs() < 0.05);
         // Any range of rows gives the same numbers.
         let mut some = vec![0.0; 20];

@@ -14,7 +14,11 @@ use tempfile::TempDir;
 
 pub const AMPLE: u64 = 1 << 30;
 
-pub fn run_with(job: &IngestRelations, threads: usize, memory: u64) -> Result<(Made, Vec<String>), String> {
+pub fn run_with(
+    job: &IngestRelations,
+    threads: usize,
+    memory: u64,
+) -> Result<(Made, Vec<String>), String> {
     let observer = Recorder::default();
     let context = Context { threads, memory, seed: 1, observer: &observer };
     let summary = job.run(&context).map_err(|error| error.to_string())?;
@@ -89,7 +93,10 @@ pub fn bytes(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             if entry.is_dir() {
                 folders.push(entry);
             } else {
-                all.insert(entry.strip_prefix(path).unwrap().into(), std::fs::read(&entry).unwrap());
+                all.insert(
+                    entry.strip_prefix(path).unwrap().into(),
+                    std::fs::read(&entry).unwrap(),
+                );
             }
         }
     }
@@ -101,7 +108,8 @@ pub fn ids(fixture: &Fixture) -> String {
     match dataset.ids().unwrap() {
         Ids::Integer(ids) => ids.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
         Ids::String { offsets, text } => {
-            let ids: Vec<&str> = offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]).collect();
+            let ids: Vec<&str> =
+                offsets.windows(2).map(|w| &text[w[0] as usize..w[1] as usize]).collect();
             ids.join(" ")
         }
     }

@@ -1,4 +1,5 @@
-//! `ingest relations` against naive products and maps: every option, any number of threads, exact messages.
+//! `ingest relations` against naive products and maps: every option, any number of threads, exact
+//! messages.
 
 mod fixture;
 mod messages;
@@ -14,24 +15,39 @@ use sprs::{CsMat, TriMat};
 /// Random pairs, each line perhaps more than once.
 fn pairs(seed: u64, count: usize, firsts: u64, seconds: u64) -> Vec<(u64, u64)> {
     let mut stream = Stream::new(seed, "pairs");
-    (0..count).map(|_| (stream.below(firsts), stream.below(seconds).min(stream.below(seconds)))).collect()
+    (0..count)
+        .map(|_| (stream.below(firsts), stream.below(seconds).min(stream.below(seconds))))
+        .collect()
 }
 
 fn matrix(pairs: &[(u64, u64)], rows: usize, columns: usize) -> CsMat<f64> {
     let distinct: BTreeSet<_> = pairs.iter().collect();
     let mut matrix = TriMat::new((rows, columns));
-    distinct.iter().for_each(|&&(row, column)| matrix.add_triplet(row as usize, column as usize, 1.0));
+    distinct
+        .iter()
+        .for_each(|&&(row, column)| matrix.add_triplet(row as usize, column as usize, 1.0));
     matrix.to_csr()
 }
 
-fn table(pairs: &[(u64, u64)], first: impl Fn(u64) -> String, second: impl Fn(u64) -> String) -> String {
+fn table(
+    pairs: &[(u64, u64)],
+    first: impl Fn(u64) -> String,
+    second: impl Fn(u64) -> String,
+) -> String {
     pairs.iter().map(|&(a, b)| format!("{}\t{}\n", first(a), second(b))).collect()
 }
 
-fn expected(product: &CsMat<f64>, counted: bool, diagonal: bool, name: impl Fn(u64) -> String) -> Entries {
+fn expected(
+    product: &CsMat<f64>,
+    counted: bool,
+    diagonal: bool,
+    name: impl Fn(u64) -> String,
+) -> Entries {
     let entries = product.iter().filter(|(_, (row, column))| diagonal || row != column);
     let value = |count: f64| if counted { count as f32 } else { 1.0 };
-    entries.map(|(&count, (row, column))| ((name(row as u64), name(column as u64)), value(count))).collect()
+    entries
+        .map(|(&count, (row, column))| ((name(row as u64), name(column as u64)), value(count)))
+        .collect()
 }
 
 const LISTS: &str = r#"
@@ -67,7 +83,9 @@ fn paths_agree_with_a_naive_product() {
     let knows = pairs(5, 60, AUTHORS, AUTHORS);
     let (p, a, c) = (PAPERS as usize, AUTHORS as usize, CONFERENCES as usize);
     let (pa_m, pc_m, cites_m) = (matrix(&pa, p, a), matrix(&pc, p, c), matrix(&cites, p, p));
-    let both = |pairs: &[(u64, u64)]| pairs.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect::<Vec<_>>();
+    let both = |pairs: &[(u64, u64)]| {
+        pairs.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect::<Vec<_>>()
+    };
     let (near_m, knows_m) = (matrix(&both(&near), c, c), matrix(&both(&knows), a, a));
     let ap = pa_m.transpose_view().to_csr();
     let apc = &ap * &pc_m;
@@ -104,13 +122,18 @@ fn paths_agree_with_a_naive_product() {
             let (summary, notes) = files.run(&spec).unwrap();
             for (at, (path, product, symmetric)) in products.iter().enumerate() {
                 let found = files.entries(&format!("r{at}"));
-                assert_eq!(found, expected(product, counted, diagonal, names), "{path} {counted} {diagonal}");
+                assert_eq!(
+                    found,
+                    expected(product, counted, diagonal, names),
+                    "{path} {counted} {diagonal}"
+                );
                 assert_eq!(summary.manifest.relations[at].symmetric, *symmetric, "{path}");
             }
             let repeated = pa.len() - pa_m.nnz();
             assert!(
                 repeated > 0
-                    && notes[0] == format!("{repeated} pairs of list pa repeat another and count once")
+                    && notes[0]
+                        == format!("{repeated} pairs of list pa repeat another and count once")
             );
         }
     }
@@ -119,7 +142,10 @@ fn paths_agree_with_a_naive_product() {
 #[test]
 fn threads_and_memory_change_no_byte() {
     let files = Fixture::new(&[
-        ("pa.tsv", &table(&pairs(1, 20_000, 8_000, 3_000), |id| id.to_string(), |id| id.to_string())),
+        (
+            "pa.tsv",
+            &table(&pairs(1, 20_000, 8_000, 3_000), |id| id.to_string(), |id| id.to_string()),
+        ),
         ("pc.tsv", &table(&pairs(2, 8_000, 8_000, 40), |id| id.to_string(), |id| format!("c{id}"))),
         ("e.tsv", &table(&pairs(3, 5_000, 3_100, 2_900), |id| id.to_string(), |id| id.to_string())),
     ]);
@@ -176,7 +202,15 @@ fn mixed(scale: u64) -> Fixture {
     let id = |id: u64| id * scale;
     Fixture::new(&[
         // The header names the columns the other way round.
-        ("pa.csv", &format!("author,year,paper\n{},2001,10\n{},2002,10\n{},2001,11\n", id(2), id(9), id(4))),
+        (
+            "pa.csv",
+            &format!(
+                "author,year,paper\n{},2001,10\n{},2002,10\n{},2001,11\n",
+                id(2),
+                id(9),
+                id(4)
+            ),
+        ),
         ("likes.tsv", &format!("{0}\t{1}\n{0}\t{1}\n{1}\t{1}\n", id(5), id(2))),
         ("near.tsv", &format!("{}\t{}\n", id(0), id(7))),
     ])
@@ -236,7 +270,8 @@ fn nodes_can_be_counted_listed_or_given_by_features() {
 #[test]
 fn features_labels_and_splits_come_along() {
     let files = mixed(1);
-    for (name, text) in [("l.csv", "node,label\n2,x\n9,y\n4,x\n"), ("s.csv", "node,split\n2,train\n9,test\n")]
+    for (name, text) in
+        [("l.csv", "node,label\n2,x\n9,y\n4,x\n"), ("s.csv", "node,split\n2,train\n9,test\n")]
     {
         std::fs::write(files.0.path().join(name), text).unwrap();
     }
@@ -247,9 +282,15 @@ fn features_labels_and_splits_come_along() {
     let manifest = &summary.manifest;
     assert_eq!(manifest.features.as_ref().unwrap().columns, 2);
     assert_eq!(manifest.labels.as_ref().unwrap().classes, 2);
-    assert_eq!(manifest.splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["default", "drawn"]);
+    assert_eq!(
+        manifest.splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+        ["default", "drawn"]
+    );
     assert!(notes.contains(&"4 nodes had no features and got zeros".to_string()));
-    assert_eq!(manifest.made_by.options["relations.apa"], "author-paper-author binary without its diagonal");
+    assert_eq!(
+        manifest.made_by.options["relations.apa"],
+        "author-paper-author binary without its diagonal"
+    );
 }
 
 #[test]
@@ -284,7 +325,8 @@ fn lists_may_be_matrices_and_paths_may_name_their_lists() {
 /// The real data, where it is to be had.
 fn shared(folder: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let shared = std::env::var_os("IGNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let shared =
+        std::env::var_os("IGNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
     let data = shared.join("data").join(folder);
     if !data.exists() {
         eprintln!("skipped: no {} (set IGNN_SHARED to the folder with data/)", data.display());
@@ -306,8 +348,9 @@ fn example(name: &str, change: impl Fn(String) -> String) -> Option<Vec<(String,
 
 #[test]
 fn published_sets_have_their_published_counts() {
-    let named =
-        |all: &[(&str, u64)]| all.iter().map(|&(name, count)| (name.to_string(), count)).collect::<Vec<_>>();
+    let named = |all: &[(&str, u64)]| {
+        all.iter().map(|&(name, count)| (name.to_string(), count)).collect::<Vec<_>>()
+    };
     // Every node has a loop, by renormalisation.
     if let Some(found) = example("acm", |spec| spec) {
         assert_eq!(found, named(&[("pap", 29_281), ("psp", 2_210_761)]));
@@ -315,8 +358,9 @@ fn published_sets_have_their_published_counts() {
     if let Some(found) = example("imdb", |spec| spec) {
         assert_eq!(found, named(&[("mam", 66_428), ("mdm", 13_788)]));
     }
-    let kept =
-        |spec: String| format!("normalise = \"none\"\n{}", spec.replace("path =", "diagonal = true\npath ="));
+    let kept = |spec: String| {
+        format!("normalise = \"none\"\n{}", spec.replace("path =", "diagonal = true\npath ="))
+    };
     if let Some(found) = example("dblp-authors", kept) {
         assert_eq!(found, named(&[("apa", 11_113), ("apcpa", 5_000_495), ("aptpa", 7_043_571)]));
     }

@@ -22,7 +22,10 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (String::new(), "spec.toml:1: expected target to be the type of the nodes, found nothing"),
         ("target = 3\n".into(), "spec.toml:1: expected target to be text, found 3"),
-        (head.into(), "spec.toml:1: expected relations to be sections like [relations.NAME], found none"),
+        (
+            head.into(),
+            "spec.toml:1: expected relations to be sections like [relations.NAME], found none",
+        ),
         (
             format!("{head}lables = \"x\"\n"),
             "spec.toml:2: expected one of the keys target, nodes, features, missing-features, labels, communities, \
@@ -47,7 +50,9 @@ fn wrong_specifications_have_exact_messages() {
              among them, found pa (paper, author)",
         ),
         (
-            format!("{head}{pa}[lists.wrote]\nfile = \"pa.tsv\"\ncolumns = [\"author\", \"paper\"]\n{apa}"),
+            format!(
+                "{head}{pa}[lists.wrote]\nfile = \"pa.tsv\"\ncolumns = [\"author\", \"paper\"]\n{apa}"
+            ),
             "spec.toml:9: expected relations.apa.path to be a path along one list that joins \"author\" and \"paper\", \
              found 2 (pa, wrote): choose with through = [...], one list a step",
         ),
@@ -85,7 +90,10 @@ fn wrong_specifications_have_exact_messages() {
             format!("{head}{pa}{apa}normalise = \"sym\"\n"),
             "spec.toml:7: expected relations.apa.normalise to be one of \"renorm\", \"row\", \"none\", found \"sym\"",
         ),
-        (format!("{head}nodes = 0\n{pa}{apa}"), "spec.toml:2: expected nodes to be 1 or more, found 0"),
+        (
+            format!("{head}nodes = 0\n{pa}{apa}"),
+            "spec.toml:2: expected nodes to be 1 or more, found 0",
+        ),
         (
             format!("{head}nodes = 5000000000\n{pa}{apa}"),
             "spec.toml:2: expected nodes to be 4294967295 or less, found 5000000000",
@@ -140,7 +148,8 @@ fn wrong_specifications_have_exact_messages() {
 #[test]
 fn a_path_that_does_not_fit_in_memory_is_refused() {
     let pairs = pairs(1, 300_000, 2_000, 3_000);
-    let files = Fixture::new(&[("pa.tsv", &table(&pairs, |id| id.to_string(), |id| id.to_string()))]);
+    let files =
+        Fixture::new(&[("pa.tsv", &table(&pairs, |id| id.to_string(), |id| id.to_string()))]);
     let spec = "target = \"author\"\n[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\", \"author\"]\n\
                 [relations.apapa]\npath = [\"author\", \"paper\", \"author\", \"paper\", \"author\"]\n";
     let error = run_with(&files.job(spec, "out"), 2, 24 << 20).map(drop).unwrap_err();

@@ -8,11 +8,14 @@ use std::arch::x86_64::*;
 use super::{Kernel, Lanes};
 use crate::dense::{HalfLine, Line};
 
-/// 6 rows of a line are 12 accumulators of the 16 registers; the others hold the line of the weight and a factor.
+/// 6 rows of a line are 12 accumulators of the 16 registers; the others hold the line of the weight
+/// and a factor.
 const ROWS: usize = 6;
 
 pub fn is_available() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
 }
 
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
@@ -103,7 +106,8 @@ impl Lanes for Avx2 {
         }
         method stream_short(this, line: &mut HalfLine) {
             let start: *mut __m128i = line.0.as_mut_ptr().cast();
-            // SAFETY: the first half of a half line that is ours, aligned; nobody reads it before the caller's fence.
+            // SAFETY: the first half of a half line that is ours, aligned; nobody reads it before
+            // the caller's fence.
             unsafe { _mm_stream_si128(start, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.0)) };
             let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.1);
             // SAFETY: the second half, likewise.
@@ -118,7 +122,8 @@ impl Lanes for Avx2 {
         }
         method stream(this, line: &mut Line) {
             let start = line.0.as_mut_ptr();
-            // SAFETY: the first half of a line that is ours, aligned; nobody reads it before the caller's fence.
+            // SAFETY: the first half of a line that is ours, aligned; nobody reads it before the
+            // caller's fence.
             unsafe { _mm256_stream_ps(start, this.0) };
             // SAFETY: the second half, likewise.
             unsafe { _mm256_stream_ps(start.wrapping_add(8), this.1) };

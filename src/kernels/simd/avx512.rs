@@ -86,7 +86,8 @@ impl Lanes for Avx512 {
         }
         method stream_short(this, line: &mut HalfLine) {
             let short = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
-            // SAFETY: a whole half line that is ours, aligned; nobody reads it before the caller's fence.
+            // SAFETY: a whole half line that is ours, aligned; nobody reads it before the caller's
+            // fence.
             unsafe { _mm256_stream_si256(line.0.as_mut_ptr().cast(), short) };
         }
         method store(this, line: &mut Line) {
@@ -94,7 +95,8 @@ impl Lanes for Avx512 {
             unsafe { _mm512_store_ps(line.0.as_mut_ptr(), this.0) };
         }
         method stream(this, line: &mut Line) {
-            // SAFETY: a whole line that is ours, aligned; nobody reads it before the caller's fence.
+            // SAFETY: a whole line that is ours, aligned; nobody reads it before the caller's
+            // fence.
             unsafe { _mm512_stream_ps(line.0.as_mut_ptr(), this.0) };
         }
         method add(this, other: Avx512) -> Avx512 {

@@ -1,8 +1,8 @@
 //! Exponential, tanh, sigmoid and elu on 16 lanes, to a few units in the last place.
 //! NaN in, NaN out; the scalar definitions are in `activation`.
 //!
-//! x = n ln 2 + r with |r| <= ln(2) / 2; exp(r) - 1 is its series to r^7, whose next term is below 2^-27 of it. Then
-//! exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) without cancellation near 0.
+//! x = n ln 2 + r with |r| <= ln(2) / 2; exp(r) - 1 is its series to r^7, whose next term is below
+//! 2^-27 of it. Then exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) without cancellation near 0.
 
 use super::Lanes;
 

@@ -1,9 +1,11 @@
-//! A cache line of floats in registers, for each instruction set, and the choice among them at run time.
-//! Arithmetic on 16 lanes; what is computed with it is in the kernels, written once for all sets.
+//! A cache line of floats in registers, for each instruction set, and the choice among them at run
+//! time. Arithmetic on 16 lanes; what is computed with it is in the kernels, written once for all
+//! sets.
 //!
-//! Kernels are generic over [`Lanes`] and always inlined into a function that enables the instruction set, chosen once per
-//! block of rows ([`Isa::run`]). `IGNN_SIMD=scalar|avx2|avx512` overrides the choice; what the processor cannot do is
-//! never chosen. Results differ between instruction sets in the last bits (fused multiply-add), never between threads.
+//! Kernels are generic over [`Lanes`] and always inlined into a function that enables the
+//! instruction set, chosen once per block of rows ([`Isa::run`]). `IGNN_SIMD=scalar|avx2|avx512`
+//! overrides the choice; what the processor cannot do is never chosen. Results differ between
+//! instruction sets in the last bits (fused multiply-add), never between threads.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -74,8 +76,8 @@ pub(crate) trait Lanes: Copy {
 
 /// Work that runs on any instruction set.
 ///
-/// `ROWS` rows of `PANELS` lines are as many accumulators as the set has registers for. Implementations are
-/// `#[inline(always)]`, and so is all they call.
+/// `ROWS` rows of `PANELS` lines are as many accumulators as the set has registers for.
+/// Implementations are `#[inline(always)]`, and so is all they call.
 pub(crate) trait Kernel {
     type Output;
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output;

@@ -142,7 +142,8 @@ fn every_operation_on_every_lane() {
 fn what_is_not_a_number_stays_visible() {
     for isa in Isa::available() {
         let nan = Line([f32::NAN; 16]);
-        for (name, found) in isa.run(Operations { a: nan, b: Line([1.0; 16]), c: Line([2.0; 16]) }) {
+        for (name, found) in isa.run(Operations { a: nan, b: Line([1.0; 16]), c: Line([2.0; 16]) })
+        {
             match name {
                 "if_positive" => assert_eq!(found, [2.0; 16]),
                 "power_of_two" | "by_bits" => {}

@@ -1,16 +1,18 @@
-//! Which rows a sweep has to compute: those that gather from a row that moved in the sweep before. The others stay as they are.
-//! It keeps flags, a byte a row; when a row counts as moved, and what is checked in the end, is for `solver`.
+//! Which rows a sweep has to compute: those that gather from a row that moved in the sweep before.
+//! The others stay as they are. It keeps flags, a byte a row; when a row counts as moved, and what
+//! is checked in the end, is for `solver`.
 //!
-//! Two states take turns. A row that stays is copied from one to the other where the last sweep computed it, and not even
-//! that where it stayed then too: work falls with the rows that move. The same bits on any number of threads.
+//! Two states take turns. A row that stays is copied from one to the other where the last sweep
+//! computed it, and not even that where it stayed then too: work falls with the rows that move. The
+//! same bits on any number of threads.
 
 use super::super::AdjacencyRef;
 use super::super::simd::Lanes;
 use super::pass::Gathered;
 use crate::dense::Line;
 
-/// When a row counts as moved: its largest change above `absolute` plus `relative` times its largest entry, and that
-/// entry not below `least`.
+/// When a row counts as moved: its largest change above `absolute` plus `relative` times its
+/// largest entry, and that entry not below `least`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Threshold {
     /// Of any row.

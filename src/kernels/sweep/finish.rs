@@ -30,8 +30,8 @@ pub(super) struct AddBias<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
-/// `line = f(line, other line)` for the lines of two rows; a macro, because a closure would not be compiled for the
-/// instruction set.
+/// `line = f(line, other line)` for the lines of two rows; a macro, because a closure would not be
+/// compiled for the instruction set.
 macro_rules! for_lines {
     ($L:ty, $row:expr, $others:expr, |$x:ident, $other:ident| $value:expr) => {
         for (line, other) in $row.iter_mut().zip($others) {
@@ -49,7 +49,9 @@ impl Finish for Activate<'_> {
         let zero = L::splat(0.0);
         match self.activation {
             Activation::Identity => for_lines!(L, product, input, |sum, b| sum.add(b)),
-            Activation::Relu => for_lines!(L, product, input, |sum, b| sum.add(b).where_negative(zero)),
+            Activation::Relu => {
+                for_lines!(L, product, input, |sum, b| sum.add(b).where_negative(zero))
+            }
             Activation::LeakyRelu(slope) => {
                 let slope = L::splat(slope);
                 for_lines!(L, product, input, |sum, b| {
@@ -58,7 +60,9 @@ impl Finish for Activate<'_> {
                 });
             }
             Activation::Tanh => for_lines!(L, product, input, |sum, b| simd::tanh(sum.add(b))),
-            Activation::Sigmoid => for_lines!(L, product, input, |sum, b| simd::sigmoid(sum.add(b))),
+            Activation::Sigmoid => {
+                for_lines!(L, product, input, |sum, b| simd::sigmoid(sum.add(b)))
+            }
             Activation::Elu => for_lines!(L, product, input, |sum, b| simd::elu(sum.add(b))),
         }
     }
@@ -93,13 +97,19 @@ impl Finish for Differentiate<'_> {
                 let state = line_row(state, row, &mut narrow);
                 match activation {
                     Activation::Identity => {}
-                    Activation::Relu => for_lines!(L, product, state, |z, x| z.mul(x.if_positive(one, zero))),
+                    Activation::Relu => {
+                        for_lines!(L, product, state, |z, x| z.mul(x.if_positive(one, zero)))
+                    }
                     Activation::LeakyRelu(slope) => {
                         let slope = L::splat(slope);
                         for_lines!(L, product, state, |z, x| z.mul(x.if_positive(one, slope)));
                     }
-                    Activation::Tanh => for_lines!(L, product, state, |z, x| z.mul(one.sub(x.mul(x)))),
-                    Activation::Sigmoid => for_lines!(L, product, state, |z, x| z.mul(x.mul(one.sub(x)))),
+                    Activation::Tanh => {
+                        for_lines!(L, product, state, |z, x| z.mul(one.sub(x.mul(x))))
+                    }
+                    Activation::Sigmoid => {
+                        for_lines!(L, product, state, |z, x| z.mul(x.mul(one.sub(x))))
+                    }
                     Activation::Elu => {
                         for_lines!(L, product, state, |z, x| z.mul(x.if_positive(one, x.add(one))));
                     }
@@ -131,7 +141,11 @@ impl Finish for AddBias<'_> {
 
 /// The lines of a row; of a narrow matrix one line in `narrow`, the row followed by zeros.
 #[inline(always)]
-pub(super) fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [Line]) -> &'a [Line] {
+pub(super) fn line_row<'a>(
+    matrix: MatrixRef<'a>,
+    row: usize,
+    narrow: &'a mut [Line],
+) -> &'a [Line] {
     let floats = matrix.padded_row(row);
     if floats.len() >= LINE {
         return bytemuck::cast_slice(floats);
@@ -143,7 +157,11 @@ pub(super) fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [L
 
 /// The same of a state; one in 16 bits is widened into `wide`.
 #[inline(always)]
-pub(super) fn state_row<'a, L: Lanes>(state: StateRef<'a>, row: usize, wide: &'a mut [Line]) -> &'a [Line] {
+pub(super) fn state_row<'a, L: Lanes>(
+    state: StateRef<'a>,
+    row: usize,
+    wide: &'a mut [Line],
+) -> &'a [Line] {
     let (matrix, unit) = match state {
         StateRef::Full(matrix) => return line_row(matrix, row, wide),
         StateRef::Short(matrix, unit) => (matrix, unit),
@@ -233,7 +251,14 @@ impl<L: Lanes> Maxima<L> {
 
     /// Notes a row in every way that the norm asks for; `inverse_v` is 1 / v.
     #[inline(always)]
-    pub fn note_in(&mut self, norm: &Norm<'_>, row: usize, old: &[Line], new: &[Line], inverse_v: &[Line]) {
+    pub fn note_in(
+        &mut self,
+        norm: &Norm<'_>,
+        row: usize,
+        old: &[Line],
+        new: &[Line],
+        inverse_v: &[Line],
+    ) {
         match norm.u.map(|u| 1.0 / u[row]) {
             None if norm.v.is_none() => self.note(old, new),
             inverse_u => self.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),

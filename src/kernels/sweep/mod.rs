@@ -6,7 +6,8 @@
 //! adjoint   G' = D * ( sum_r (A_r G) W_r + R )         A_r:   `AdjacencyRef::outgoing`, weights: `PackedWeights::adjoint`
 //! ```
 //!
-//! Rows are independent and each is computed in one fixed order: the result has the same bits on any number of threads.
+//! Rows are independent and each is computed in one fixed order: the result has the same bits on
+//! any number of threads.
 
 mod active;
 mod finish;
@@ -21,7 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
 use super::{
-    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, StateMut, StateRef, gather, gradient,
+    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, StateMut, StateRef, gather,
+    gradient,
 };
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::{self, RowBlocks};
@@ -33,7 +35,8 @@ use ordered::Ordered;
 pub use ordered::{InOrder, Settled};
 use pass::{Block, Gathered, Pass, Tile};
 
-/// Results larger than this are stored past the caches: nothing of them would be left there for the next sweep.
+/// Results larger than this are stored past the caches: nothing of them would be left there for the
+/// next sweep.
 const LARGE: usize = 32 << 20;
 
 /// One relation of a sweep: what is gathered, and what it is multiplied by.
@@ -55,9 +58,11 @@ pub fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -
 #[derive(Debug)]
 pub struct SweepScratch {
     isa: Isa,
-    /// One a thread; a lock is taken once a block and never contended but in pools larger than the one at hand.
+    /// One a thread; a lock is taken once a block and never contended but in pools larger than the
+    /// one at hand.
     tiles: Vec<Mutex<Tile>>,
-    /// Of each term whose rows repeat: what its columns collect, and the rows that differ. Made by the first sweep.
+    /// Of each term whose rows repeat: what its columns collect, and the rows that differ. Made by
+    /// the first sweep.
     tables: Mutex<Vec<[Matrix; 2]>>,
 }
 
@@ -86,7 +91,8 @@ impl SweepScratch {
 
     /// Bytes taken.
     pub fn bytes(&self) -> usize {
-        let bytes = |tile: &Mutex<Tile>| tile.lock().unwrap_or_else(PoisonError::into_inner).bytes();
+        let bytes =
+            |tile: &Mutex<Tile>| tile.lock().unwrap_or_else(PoisonError::into_inner).bytes();
         self.tiles.iter().map(bytes).sum()
     }
 
@@ -129,7 +135,8 @@ impl Direction<'_> {
 pub enum Beside<'a> {
     /// Nothing.
     Nothing,
-    /// Which rows move: only those that an activity asks for are computed, and `to` holds the state before `from`.
+    /// Which rows move: only those that an activity asks for are computed, and `to` holds the state
+    /// before `from`.
     Activity(&'a mut Activity),
     /// What every entry moved by.
     Moves(Moves<'a>),
@@ -177,10 +184,12 @@ impl Sweep<'_> {
         self.step(Direction::Adjoint(derivative), norm, Beside::Nothing, from.into(), to.into())
     }
 
-    /// A sweep in a direction. The change is that from the state as it is read to the result before it is stored.
+    /// A sweep in a direction. The change is that from the state as it is read to the result before
+    /// it is stored.
     ///
     /// # Panics
-    /// Where shapes do not fit, or rows would be passed over of states that are not both in 32 bits.
+    /// Where shapes do not fit, or rows would be passed over of states that are not both in 32
+    /// bits.
     pub fn step(
         &self,
         direction: Direction<'_>,
@@ -203,8 +212,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// The state by rows in an order in which no row gathers from a later one: each is settled before the next. A row that gathers
-    /// from itself is repeated until it changes by at most `tolerance` of itself, or `repeats` times.
+    /// The state by rows in an order in which no row gathers from a later one: each is settled
+    /// before the next. A row that gathers from itself is repeated until it changes by at most
+    /// `tolerance` of itself, or `repeats` times.
     ///
     /// # Panics
     /// Where shapes do not fit.
@@ -222,7 +232,11 @@ impl Sweep<'_> {
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
-                    assert_eq!(shape, (state.rows(), state.cols()), "a derivative of the state's shape");
+                    assert_eq!(
+                        shape,
+                        (state.rows(), state.cols()),
+                        "a derivative of the state's shape"
+                    );
                 }
                 self.run_in_order(&Differentiate { input, derivative }, order, until, state)
             }
@@ -245,14 +259,23 @@ impl Sweep<'_> {
         let run = |order, first, state| {
             let mut tile = self.scratch.tile();
             let (terms, scratch) = (self.terms, &mut *tile);
-            self.scratch.isa.run(Ordered { terms, finish, order, tolerance, repeats, state, first, scratch })
+            self.scratch.isa.run(Ordered {
+                terms,
+                finish,
+                order,
+                tolerance,
+                repeats,
+                state,
+                first,
+                scratch,
+            })
         };
         match order {
             InOrder::All(order) => run(order, 0, state),
             InOrder::Alone(order) => {
                 let block = |_, rows: Range<usize>, state| {
-                    let [start, end] =
-                        [rows.start, rows.end].map(|row| order.partition_point(|&at| (at as usize) < row));
+                    let [start, end] = [rows.start, rows.end]
+                        .map(|row| order.partition_point(|&at| (at as usize) < row));
                     run(&order[start..end], rows.start, state)
                 };
                 let settled = self.blocks.run(state, MatrixMut::split_at, block, Settled::merge);
@@ -275,16 +298,22 @@ impl Sweep<'_> {
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
         let is_large = from.bytes() > LARGE;
-        let pass = Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
+        let pass =
+            Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
         let activity = match beside {
             Beside::Activity(activity) => activity,
             Beside::Moves(moves) => {
                 assert_eq!((moves.to.rows(), moves.to.cols()), shape, "moves of the state's shape");
                 return run(pass, self.terms, self.blocks, self.scratch, (to, None, Some(moves)));
             }
-            Beside::Nothing => return run(pass, self.terms, self.blocks, self.scratch, (to, None, None)),
+            Beside::Nothing => {
+                return run(pass, self.terms, self.blocks, self.scratch, (to, None, None));
+            }
         };
-        assert!(matches!((from, &to), (StateRef::Full(_), StateMut::Full(_))), "rows that can be copied");
+        assert!(
+            matches!((from, &to), (StateRef::Full(_), StateMut::Full(_))),
+            "rows that can be copied"
+        );
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
         activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
         activity.takes_all |= activity.never_skips;
@@ -298,7 +327,8 @@ impl Sweep<'_> {
     }
 }
 
-/// A product of rows: sum_r (A_r^T U) P_r + U P + bias, in one pass; the input maps, and any linear layer.
+/// A product of rows: sum_r (A_r^T U) P_r + U P + bias, in one pass; the input maps, and any linear
+/// layer.
 ///
 /// # Panics
 /// Where shapes do not fit.
@@ -319,7 +349,8 @@ pub fn product(
     run(pass, terms, blocks, scratch, (to.into(), None, None));
 }
 
-/// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from those that differ.
+/// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from
+/// those that differ.
 fn run<F: Finish>(
     pass: Pass<'_, F>,
     terms: &[Term<'_>],
@@ -327,12 +358,19 @@ fn run<F: Finish>(
     scratch: &SweepScratch,
     part: Part<'_>,
 ) -> Change {
-    check(terms, pass.plain, blocks, (pass.from.rows(), pass.from.cols()), (part.0.rows(), part.0.cols()));
+    check(
+        terms,
+        pass.plain,
+        blocks,
+        (pass.from.rows(), pass.from.cols()),
+        (part.0.rows(), part.0.cols()),
+    );
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
     fill(terms, pass.from, &mut tables);
     let mut of_terms = tables.iter();
     let gathered = terms.iter().map(|term| {
-        let table = term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
+        let table =
+            term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
         let (adjacency, from) = match table {
             Some((expand, [_, rows])) => (expand, rows.view().into()),
             None => (term.adjacency, pass.from),
@@ -353,7 +391,8 @@ fn run<F: Finish>(
     change.unwrap_or(Change::NONE)
 }
 
-/// Rows of the result, their flags where they are watched, and what they moved by where that is kept.
+/// Rows of the result, their flags where they are watched, and what they moved by where that is
+/// kept.
 type Part<'a> = (StateMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
 
 fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
@@ -371,7 +410,9 @@ fn fill(terms: &[Term<'_>], from: StateRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
         match tables.get_mut(at) {
             None => tables.push(made()),
             // Another direction, or another width.
-            Some(tables) if tables.each_ref().map(|table| (table.rows(), table.cols())) != shapes => {
+            Some(tables)
+                if tables.each_ref().map(|table| (table.rows(), table.cols())) != shapes =>
+            {
                 *tables = made();
             }
             Some(_) => {}
@@ -391,9 +432,17 @@ fn check(
     assert_eq!(blocks.rows(), to.0, "blocks of the result's rows");
     for term in terms {
         assert_eq!(term.adjacency.rows(), to.0, "an operator with the result's rows");
-        assert_eq!(term.adjacency.columns(), from.0, "an operator with the state's rows as columns");
+        assert_eq!(
+            term.adjacency.columns(),
+            from.0,
+            "an operator with the state's rows as columns"
+        );
     }
     for weights in terms.iter().map(|term| term.weights).chain(plain) {
-        assert_eq!((weights.inner(), weights.outer()), (from.1, to.1), "weights of the state's width");
+        assert_eq!(
+            (weights.inner(), weights.outer()),
+            (from.1, to.1),
+            "weights of the state's width"
+        );
     }
 }

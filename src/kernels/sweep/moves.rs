@@ -21,7 +21,13 @@ impl Moves<'_> {
 
     /// Keeps what a row moved by.
     #[inline(always)]
-    pub(super) fn note<L: Lanes>(&mut self, row: usize, old: &[Line], new: &[Line], is_large: bool) {
+    pub(super) fn note<L: Lanes>(
+        &mut self,
+        row: usize,
+        old: &[Line],
+        new: &[Line],
+        is_large: bool,
+    ) {
         let stride = self.to.stride();
         if stride < LINE {
             let to = self.to.padded_row_mut(row);

@@ -1,8 +1,9 @@
-//! Rows of a state one after the other, each settled before the next: what is left of a solve where no row gathers from a
-//! later one.
-//! One thread and some rows of one state; that the order is such is for the caller to know, and nothing breaks where it is not.
+//! Rows of a state one after the other, each settled before the next: what is left of a solve where
+//! no row gathers from a later one. One thread and some rows of one state; that the order is such
+//! is for the caller to know, and nothing breaks where it is not.
 //!
-//! What a row gathers from others is gathered and multiplied once; only its own loop is repeated, in cache.
+//! What a row gathers from others is gathered and multiplied once; only its own loop is repeated,
+//! in cache.
 
 use super::super::PackedWeights;
 use super::super::gather;

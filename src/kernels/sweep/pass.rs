@@ -1,8 +1,9 @@
 //! One pass over a block of rows: gather a tile of rows into cache, multiply, finish, store.
 //! It knows no threads; the blocks are disjoint, and each is one call.
 //!
-//! While a tile is multiplied, what the next one gathers is fetched, a row now and then: the memory's latency hides
-//! behind the arithmetic. A panel of the weights (inner x 16 floats) stays in the first cache for a tile.
+//! While a tile is multiplied, what the next one gathers is fetched, a row now and then: the
+//! memory's latency hides behind the arithmetic. A panel of the weights (inner x 16 floats) stays
+//! in the first cache for a tile.
 
 use std::ops::Range;
 
@@ -109,18 +110,24 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
                 panel += 1;
             }
             for at in 0..count {
-                moved += u64::from(self.finish_row::<L>(self.scratch.rows[at] as usize, at, &mut maxima));
+                moved += u64::from(self.finish_row::<L>(
+                    self.scratch.rows[at] as usize,
+                    at,
+                    &mut maxima,
+                ));
             }
             computed += count as u64;
         }
         L::fence();
-        let change = maxima.change(pass.norm.is_some_and(|norm| norm.u.is_some() || norm.v.is_some()));
+        let change =
+            maxima.change(pass.norm.is_some_and(|norm| norm.u.is_some() || norm.v.is_some()));
         Change { rows: computed, moved, ..change }
     }
 }
 
 impl<F: Finish> Block<'_, '_, F> {
-    /// Lists the next rows to compute, at most a tile of them, from `start` on; those passed over stay as they are.
+    /// Lists the next rows to compute, at most a tile of them, from `start` on; those passed over
+    /// stay as they are.
     #[inline(always)]
     fn take_rows<L: Lanes>(&mut self, start: &mut usize, tile: usize) {
         self.scratch.coming.clear();
@@ -155,7 +162,8 @@ impl<F: Finish> Block<'_, '_, F> {
         let Tile { gathered, rows, .. } = &mut *self.scratch;
         let mut first = 0;
         while first < rows.len() {
-            let run = rows[first..].windows(2).take_while(|pair| pair[1] == pair[0] + 1).count() + 1;
+            let run =
+                rows[first..].windows(2).take_while(|pair| pair[1] == pair[0] + 1).count() + 1;
             let range = rows[first] as usize..rows[first] as usize + run;
             for (term, out) in pass.terms.iter().zip(gathered.chunks_exact_mut(tile * per_row)) {
                 let end = match pass.watch.is_some_and(|watch| watch.before.is_some()) {
@@ -228,7 +236,9 @@ impl<F: Finish> Block<'_, '_, F> {
         let row = row - self.rows.start;
         match &mut self.to {
             StateMut::Full(to) => put::<L, f32>(new, None, to, row, pass.is_large),
-            StateMut::Short(to, unit) => put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large),
+            StateMut::Short(to, unit) => {
+                put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large)
+            }
         }
         has_moved
     }
@@ -292,7 +302,8 @@ impl Tile {
     }
 
     pub fn bytes(&self) -> usize {
-        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len() + self.old.len();
+        let lines =
+            self.gathered.len() + self.products.len() + self.inverse_v.len() + self.old.len();
         lines * size_of::<Line>() + self.addresses.capacity() * size_of::<usize>()
     }
 
@@ -306,7 +317,8 @@ impl Tile {
         assert!(is_enough, "a scratch made for these widths");
     }
 
-    /// Lists what the next tile will read: rows that its entries gather, then its rows of the input and of the old state.
+    /// Lists what the next tile will read: rows that its entries gather, then its rows of the input
+    /// and of the old state.
     #[inline(always)]
     fn list<L: Lanes, F: Finish>(&mut self, pass: &Pass<'_, F>) {
         let Self { addresses, coming, .. } = self;
@@ -319,7 +331,9 @@ impl Tile {
                 let (entries, shift) =
                     (term.adjacency.range(row as usize), term.adjacency.shift(row as usize));
                 let room = largest - addresses.len().min(largest);
-                for &neighbour in &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)] {
+                for &neighbour in
+                    &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)]
+                {
                     rows.list(neighbour.wrapping_sub(shift) as usize, addresses);
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
@@ -368,10 +382,12 @@ impl Rows {
     }
 }
 
-/// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group and a panel.
+/// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group
+/// and a panel.
 ///
-/// Line b of a step's rows is fetched before block b of its product: the rows' pages are looked up together, and their
-/// lines come one after the other; in a burst they would wait for each other, and the product for them.
+/// Line b of a step's rows is fetched before block b of its product: the rows' pages are looked up
+/// together, and their lines come one after the other; in a burst they would wait for each other,
+/// and the product for them.
 struct Fetch {
     steps: usize,
     /// Rows that should be fetched by now, in parts of `steps`.

@@ -1,4 +1,5 @@
-//! The sweep against the plainest loop and against sprs, on every instruction set of this processor.
+//! The sweep against the plainest loop and against sprs, on every instruction set of this
+//! processor.
 
 use proptest::prelude::*;
 use sprs::CsMatViewI;
@@ -31,7 +32,12 @@ impl Case {
         let operator = |r| Operator::random(random, nodes, nodes, seed as usize + 3 * r);
         let operators = (0..relations).map(operator).collect();
         let weights = (0..relations).map(|_| random.matrix(width, width)).collect();
-        Self { operators, weights, input: random.matrix(nodes, width), from: random.matrix(nodes, width) }
+        Self {
+            operators,
+            weights,
+            input: random.matrix(nodes, width),
+            from: random.matrix(nodes, width),
+        }
     }
 
     fn naive_terms(&self) -> Vec<(AdjacencyRef<'_>, MatrixRef<'_>)> {
@@ -47,12 +53,14 @@ impl Case {
     ) -> (Matrix, Change) {
         let packed: Vec<_> = self.weights.iter().map(|w| pack(w.view())).collect();
         let operators = self.operators.iter().zip(&packed);
-        let terms: Vec<_> = operators.map(|(a, weights)| Term { adjacency: a.view(), weights }).collect();
+        let terms: Vec<_> =
+            operators.map(|(a, weights)| Term { adjacency: a.view(), weights }).collect();
         let widths: Vec<_> = terms.iter().map(|term| term.weights.inner()).collect();
         let scratch = SweepScratch::with_widths(&widths, self.from.cols(), isa);
         let blocks = blocks(&terms);
         let mut to = Matrix::from_fn(self.from.rows(), self.from.cols(), |_, _| f32::NAN);
-        let parts = Sweep { blocks: &blocks, terms: &terms, input: self.input.view(), scratch: &scratch };
+        let parts =
+            Sweep { blocks: &blocks, terms: &terms, input: self.input.view(), scratch: &scratch };
         let change = sweep(parts, to.view_mut());
         (to, change)
     }
@@ -114,7 +122,8 @@ proptest! {
         let direction = Direction::Forward(ACTIVATIONS[phi]);
         for isa in Isa::available() {
             let (full, expected) = case.forward(isa, ACTIVATIONS[phi], Norm::default());
-            // From 16 bits to 32: the same numbers but for the order of exact factors; to 16 bits: those, rounded.
+            // From 16 bits to 32: the same numbers but for the order of exact factors; to 16 bits:
+            // those, rounded.
             let (to, change) = case.run(isa, PackedWeights::forward, |sweep, to| {
                 let from = StateRef::Short(short.view(), unit);
                 sweep.step(direction, Norm::default(), Beside::Nothing, from, to.into())
@@ -207,8 +216,12 @@ proptest! {
 fn wide_states_are_the_naive_loop() {
     for width in [127, 128, 129, 256, 300, 513] {
         let case = Case::random(width as u64, 40, width, 1);
-        let expected =
-            naive::forward(&case.naive_terms(), case.input.view(), Activation::Identity, case.from.view());
+        let expected = naive::forward(
+            &case.naive_terms(),
+            case.input.view(),
+            Activation::Identity,
+            case.from.view(),
+        );
         for isa in Isa::available() {
             let (to, _) = case.forward(isa, Activation::Identity, Norm::default());
             naive::assert_close(to.view(), &expected, &format!("{} {width}", isa.name()));
@@ -234,7 +247,8 @@ fn gathering_agrees_with_sprs() {
             out
         });
         let columns: Vec<Vec<f32>> = columns.collect();
-        let expected = (0..70).map(|i| columns.iter().map(|column| f64::from(column[i])).collect()).collect();
+        let expected =
+            (0..70).map(|i| columns.iter().map(|column| f64::from(column[i])).collect()).collect();
         // With P = I the product is the gathered sum.
         let identity = Matrix::from_fn(width, width, |k, l| f32::from(u8::from(k == l)));
         let packed = PackedWeights::forward(identity.view());
@@ -255,7 +269,8 @@ fn products_of_other_shapes_with_a_plain_part_and_a_bias() {
         let operator = Operator::random(random, 60, 60, 6);
         let (u, gathered, plain) = (random.matrix(60, p), random.matrix(m, p), random.matrix(m, p));
         let bias = random.vector(m);
-        let copy: naive::Rows = (0..60).map(|i| u.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
+        let copy: naive::Rows =
+            (0..60).map(|i| u.row(i).iter().map(|&x| f64::from(x)).collect()).collect();
         let mut expected =
             naive::times_transposed(&naive::gather(operator.view(), u.view()), gathered.view());
         let second = naive::times_transposed(&copy, plain.view());
@@ -270,7 +285,15 @@ fn products_of_other_shapes_with_a_plain_part_and_a_bias() {
         for isa in Isa::available() {
             let scratch = SweepScratch::with_widths(&[p, p], m, isa);
             let mut to = Matrix::zeros(60, m);
-            product(&blocks(&terms), &terms, Some(&plain), Some(&bias), u.view(), to.view_mut(), &scratch);
+            product(
+                &blocks(&terms),
+                &terms,
+                Some(&plain),
+                Some(&bias),
+                u.view(),
+                to.view_mut(),
+                &scratch,
+            );
             naive::assert_close(to.view(), &expected, &format!("{} {p} {m}", isa.name()));
         }
     }
@@ -300,10 +323,13 @@ fn forward_and_adjoint_are_transposes() {
         let random = &mut Random(width as u64 + 100);
         let incoming = Operator::random(random, 80, 80, 1);
         let mut entries: Vec<(u32, u32, f32)> = (0..80)
-            .flat_map(|i| incoming.view().entries(i).map(move |(j, value)| (j as u32, i as u32, value)))
+            .flat_map(|i| {
+                incoming.view().entries(i).map(move |(j, value)| (j as u32, i as u32, value))
+            })
             .collect();
         entries.sort_unstable_by_key(|&(j, i, _)| (j, i));
-        let offsets = (0..=80).map(|j| entries.partition_point(|&(row, ..)| row < j) as u64).collect();
+        let offsets =
+            (0..=80).map(|j| entries.partition_point(|&(row, ..)| row < j) as u64).collect();
         let outgoing = Operator {
             columns: 80,
             offsets,
@@ -326,7 +352,8 @@ fn forward_and_adjoint_are_transposes() {
         for isa in Isa::available() {
             let (x, _) = forward.forward(isa, Activation::Identity, Norm::default());
             let (y, _) = adjoint.adjoint(isa, Derivative::One);
-            let (left, right) = (dot(x.view(), adjoint.from.view()), dot(forward.from.view(), y.view()));
+            let (left, right) =
+                (dot(x.view(), adjoint.from.view()), dot(forward.from.view(), y.view()));
             let size = dot(x.view(), x.view()).sqrt() * dot(y.view(), y.view()).sqrt();
             assert!((left - right).abs() <= 1e-5 * size, "{} {width}: {left} {right}", isa.name());
         }
@@ -342,7 +369,8 @@ fn what_is_not_a_number_is_reported() {
                     let mut case = Case::random(3, 30, width, 1);
                     case.input.row_mut(17)[width - 1] = poison;
                     let (to, change) = case.forward(isa, activation, Norm::default());
-                    let is_bad = to.row(17)[width - 1].is_nan() || to.row(17)[width - 1].is_infinite();
+                    let is_bad =
+                        to.row(17)[width - 1].is_nan() || to.row(17)[width - 1].is_infinite();
                     assert_eq!(change.finite, !is_bad, "{} {activation:?} {poison}", isa.name());
                     assert!(is_bad || poison.is_infinite(), "NaN disappeared in {activation:?}");
                 }

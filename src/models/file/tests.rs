@@ -9,8 +9,12 @@ fn entry(i: usize, k: usize) -> f32 {
 fn sample(path: &Path) -> (Matrix, Matrix) {
     let (w, bias) = (Matrix::from_fn(3, 20, entry), Matrix::from_fn(1, 3, entry));
     let texts = Texts::from([(text::CONFIG.to_string(), "[model]\nstate = 3\n".to_string())]);
-    write(path, &[Tensor::matrix(name::W, w.view()), Tensor::vector(name::BIAS, bias.view())], &texts)
-        .unwrap();
+    write(
+        path,
+        &[Tensor::matrix(name::W, w.view()), Tensor::vector(name::BIAS, bias.view())],
+        &texts,
+    )
+    .unwrap();
     (w, bias)
 }
 
@@ -70,8 +74,7 @@ fn tensors_of_another_kind_are_refused() {
     sample(&path);
     let file = ModelFile::open(&path).unwrap();
     let found = message(file.matrix(name::THETA, 2, 3), &path);
-    let expected =
-        "m: tensor head.Theta is missing (found layer0.W, layer0.bias, expected one of shape [2, 3])";
+    let expected = "m: tensor head.Theta is missing (found layer0.W, layer0.bias, expected one of shape [2, 3])";
     assert_eq!(found, expected);
     let found = message(file.matrix(name::W, 20, 3), &path);
     assert_eq!(found, "m: tensor layer0.W: shape (found [3, 20], expected [20, 3])");
@@ -79,7 +82,8 @@ fn tensors_of_another_kind_are_refused() {
     assert_eq!(found, "m: tensor layer0.bias: shape (found [3], expected [1, 3])");
     let found = message(file.text(text::CLASSES), &path);
     assert_eq!(found, "m: text classes (found none, expected one in the metadata)");
-    fs::write(&path, with_header(r#"{"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}}"#, 8)).unwrap();
+    fs::write(&path, with_header(r#"{"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}}"#, 8))
+        .unwrap();
     let found = message(ModelFile::open(&path).unwrap().matrix("w", 1, 1), &path);
     assert_eq!(found, "m: tensor w: type (found F64, expected F32)");
 }
@@ -100,7 +104,8 @@ fn damaged_files_are_refused_before_anything_is_allocated() {
     let found = open(b"PAR1PAR1PAR1");
     assert!(found.starts_with("m: damaged model file (found a header of 35"), "{found}");
     let whole = with_header(r#"{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#, 16);
-    let expected = "m: damaged model file: data (found 15 bytes, expected 16 bytes as its header says)";
+    let expected =
+        "m: damaged model file: data (found 15 bytes, expected 16 bytes as its header says)";
     assert_eq!(open(&whole[..whole.len() - 1]), expected);
     let wrong = [
         r#"{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,16]}}"#,
@@ -111,7 +116,10 @@ fn damaged_files_are_refused_before_anything_is_allocated() {
     ];
     for header in wrong {
         let found = open(&with_header(header, 16));
-        assert!(found.starts_with("m: damaged model file (found a header that cannot be read: "), "{found}");
+        assert!(
+            found.starts_with("m: damaged model file (found a header that cannot be read: "),
+            "{found}"
+        );
     }
     let found = open(&with_header(r#"{"__metadata__":{"ignn_format_version":"9"}}"#, 0));
     assert_eq!(found, "m: version of the model file (found \"9\", expected \"1\")");

@@ -1,9 +1,10 @@
-//! Support vector machines over rows that are all at hand: kernels of all pairs, one machine for each pair of classes.
-//! It classifies rows by number; how the rows came about, and which are to be told, is for others.
+//! Support vector machines over rows that are all at hand: kernels of all pairs, one machine for
+//! each pair of classes. It classifies rows by number; how the rows came about, and which are to be
+//! told, is for others.
 //!
-//! Rows are scaled first ([`standardised`]): a kernel of distances would hear the widest column alone. The two-class problem is
-//! `smo`'s; a row gets the class with the most votes of its pairs, of equal votes the lower class. The same bits for
-//! any number of threads.
+//! Rows are scaled first ([`standardised`]): a kernel of distances would hear the widest column
+//! alone. The two-class problem is `smo`'s; a row gets the class with the most votes of its pairs,
+//! of equal votes the lower class. The same bits for any number of threads.
 
 mod smo;
 
@@ -58,9 +59,12 @@ impl Gram {
             for (j, out) in out.iter_mut().enumerate() {
                 let pairs = rows.row(i).iter().zip(rows.row(j));
                 *out = match kernel {
-                    Kernel::Linear => pairs.map(|(&x, &z)| f64::from(x) * f64::from(z)).sum::<f64>(),
+                    Kernel::Linear => {
+                        pairs.map(|(&x, &z)| f64::from(x) * f64::from(z)).sum::<f64>()
+                    }
                     Kernel::Rbf { gamma } => {
-                        let squared: f64 = pairs.map(|(&x, &z)| (f64::from(x) - f64::from(z)).powi(2)).sum();
+                        let squared: f64 =
+                            pairs.map(|(&x, &z)| (f64::from(x) - f64::from(z)).powi(2)).sum();
                         (-gamma * squared).exp()
                     }
                 } as f32;
@@ -75,8 +79,8 @@ impl Gram {
 }
 
 impl Svm {
-    /// Trains on the rows `items`, whose classes are `labels[item]`, below `classes`; `c` is the price of a row on the
-    /// wrong side.
+    /// Trains on the rows `items`, whose classes are `labels[item]`, below `classes`; `c` is the
+    /// price of a row on the wrong side.
     ///
     /// # Panics
     /// Where an item is no row, or its label no class.
@@ -84,18 +88,23 @@ impl Svm {
         let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
         let class = |item: u32| usize::try_from(labels[item as usize]).expect("a labelled row");
         let machine = |pair: (usize, usize)| {
-            let own: Vec<u32> =
-                items.iter().copied().filter(|&item| [pair.0, pair.1].contains(&class(item))).collect();
+            let own: Vec<u32> = items
+                .iter()
+                .copied()
+                .filter(|&item| [pair.0, pair.1].contains(&class(item)))
+                .collect();
             let y: Vec<f64> =
                 own.iter().map(|&item| if class(item) == pair.0 { 1.0 } else { -1.0 }).collect();
-            // Without one of the classes there is nothing to part: every decision is that of the other.
+            // Without one of the classes there is nothing to part: every decision is that of the
+            // other.
             let solution = smo::solve(&y, c, |i, j| f64::from(gram.row(own[i])[own[j] as usize]));
             let bias = match y.iter().all(|&sign| sign == y[0]) {
                 true => -y.first().copied().unwrap_or(0.0),
                 false => solution.bias,
             };
             let vectors = own.iter().zip(&y).zip(&solution.multipliers);
-            let vectors = vectors.filter(|(_, a)| **a > 0.0).map(|((&item, y), a)| (item, y * a)).collect();
+            let vectors =
+                vectors.filter(|(_, a)| **a > 0.0).map(|((&item, y), a)| (item, y * a)).collect();
             Machine { pair, vectors, bias, converged: solution.converged }
         };
         Self { classes, machines: pairs.map(machine).collect() }
@@ -107,7 +116,8 @@ impl Svm {
             let kernels = gram.row(item);
             let mut votes = vec![0; self.classes];
             for Machine { pair, vectors, bias, .. } in &self.machines {
-                let sum: f64 = vectors.iter().map(|&(row, a)| a * f64::from(kernels[row as usize])).sum();
+                let sum: f64 =
+                    vectors.iter().map(|&(row, a)| a * f64::from(kernels[row as usize])).sum();
                 votes[if sum - bias >= 0.0 { pair.0 } else { pair.1 }] += 1;
             }
             let most = votes.iter().copied().max().unwrap_or(0);
@@ -119,8 +129,10 @@ impl Svm {
     /// The share of these rows whose class is right.
     pub fn accuracy(&self, gram: &Gram, items: &[u32], labels: &[i32]) -> f64 {
         let found = self.predict(gram, items);
-        let right =
-            items.iter().zip(&found).filter(|(item, class)| labels[**item as usize] == **class as i32);
+        let right = items
+            .iter()
+            .zip(&found)
+            .filter(|(item, class)| labels[**item as usize] == **class as i32);
         right.count() as f64 / items.len().max(1) as f64
     }
 
@@ -135,7 +147,8 @@ impl Svm {
     }
 }
 
-/// Columns shifted and scaled so that those of the rows `items` have mean 0 and variance 1; constant ones become 0.
+/// Columns shifted and scaled so that those of the rows `items` have mean 0 and variance 1;
+/// constant ones become 0.
 pub fn standardised(rows: MatrixRef<'_>, items: &[u32]) -> Matrix {
     let count = items.len().max(1) as f64;
     let of = |k: usize, value: &dyn Fn(f64) -> f64| -> f64 {
@@ -221,7 +234,10 @@ mod tests {
             with_threads(threads, || {
                 let gram = Gram::of(x.view(), Kernel::Rbf { gamma: 0.5 });
                 let svm = Svm::train(&gram, &all, &labels, 3, 2.0);
-                svm.machines.iter().map(|machine| (machine.bias.to_bits(), machine.vectors.clone())).collect()
+                svm.machines
+                    .iter()
+                    .map(|machine| (machine.bias.to_bits(), machine.vectors.clone()))
+                    .collect()
             })
         };
         let one: Vec<_> = run(1);

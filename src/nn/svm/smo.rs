@@ -1,14 +1,16 @@
-//! The two-class problem of a support vector machine, solved two multipliers at a time (sequential minimal optimisation).
-//! It sees kernel values and signs; classes, votes and the choice of C are for the module above.
+//! The two-class problem of a support vector machine, solved two multipliers at a time (sequential
+//! minimal optimisation). It sees kernel values and signs; classes, votes and the choice of C are
+//! for the module above.
 //!
 //! ```text
 //! minimise 1/2 sum_ij a_i a_j y_i y_j K_ij - sum_i a_i      with 0 <= a_i <= C and sum_i y_i a_i = 0
 //! decision of x: sum_i a_i y_i K(x_i, x) - bias
 //! ```
 //!
-//! The pair of a step is the one that violates the conditions most on one side and promises the largest gain on the other
-//! (Fan, Chen, Lin 2005); the first of equals is taken, so that the result depends on the input alone. It stops when no pair
-//! violates the conditions by more than [`TOLERANCE`], or after [`STEPS_A_ROW`] steps a row.
+//! The pair of a step is the one that violates the conditions most on one side and promises the
+//! largest gain on the other (Fan, Chen, Lin 2005); the first of equals is taken, so that the
+//! result depends on the input alone. It stops when no pair violates the conditions by more than
+//! [`TOLERANCE`], or after [`STEPS_A_ROW`] steps a row.
 
 /// Violation of the optimality conditions that is allowed, in units of the decision.
 pub const TOLERANCE: f64 = 1e-3;
@@ -99,8 +101,16 @@ fn pair(
     if highest - lowest < TOLERANCE { None } else { j.map(|j| (i, j)) }
 }
 
-/// Moves a_i and a_j to the least of the objective along the line that keeps sum y a, inside the box.
-fn step(y: &[f64], a: &mut [f64], gradient: &[f64], c: f64, (i, j): (usize, usize), curvature: f64) {
+/// Moves a_i and a_j to the least of the objective along the line that keeps sum y a, inside the
+/// box.
+fn step(
+    y: &[f64],
+    a: &mut [f64],
+    gradient: &[f64],
+    c: f64,
+    (i, j): (usize, usize),
+    curvature: f64,
+) {
     // y_i a_i rises by t, y_j a_j falls by t.
     let wanted = (-y[i] * gradient[i] + y[j] * gradient[j]) / curvature.max(LEAST_CURVATURE);
     let room = |y: f64, a: f64, rises: bool| if (y > 0.0) == rises { c - a } else { a };
@@ -163,7 +173,10 @@ mod tests {
         let x = [[0.0], [4.0]];
         let found = solve(&[-1.0, 1.0], 10.0, |i, j| dot(&x[i], &x[j]));
         assert!(found.converged);
-        assert!((found.multipliers[0] - 0.125).abs() < 1e-6 && (found.multipliers[1] - 0.125).abs() < 1e-6);
+        assert!(
+            (found.multipliers[0] - 0.125).abs() < 1e-6
+                && (found.multipliers[1] - 0.125).abs() < 1e-6
+        );
         assert!((found.bias - 1.0).abs() < 1e-3, "w x - bias = 0 at x = 2");
         // A small C is the wall.
         let found = solve(&[-1.0, 1.0], 0.05, |i, j| dot(&x[i], &x[j]));
@@ -181,7 +194,8 @@ mod tests {
         for (i, a) in found.multipliers.iter().enumerate() {
             assert!((a - expected).abs() < 2e-3 * expected, "{a} {expected}");
             let decision: f64 =
-                (0..4).map(|j| found.multipliers[j] * y[j] * kernel(j, i)).sum::<f64>() - found.bias;
+                (0..4).map(|j| found.multipliers[j] * y[j] * kernel(j, i)).sum::<f64>()
+                    - found.bias;
             assert!((decision * y[i] - 1.0).abs() < 2e-3);
         }
     }
@@ -189,12 +203,17 @@ mod tests {
     #[test]
     fn the_conditions_of_the_optimum_hold() {
         let (random, mut free) = (&mut Random(3), 0);
-        for (rows, c, gamma) in [(20, 1.0, 0.5), (80, 0.1, 0.2), (80, 10.0, 1.0), (60, 1000.0, 0.05)] {
-            let x: Vec<Vec<f64>> =
-                (0..rows).map(|_| random.vector(3).iter().map(|&x| f64::from(x)).collect()).collect();
+        for (rows, c, gamma) in
+            [(20, 1.0, 0.5), (80, 0.1, 0.2), (80, 10.0, 1.0), (60, 1000.0, 0.05)]
+        {
+            let x: Vec<Vec<f64>> = (0..rows)
+                .map(|_| random.vector(3).iter().map(|&x| f64::from(x)).collect())
+                .collect();
             // Overlapping classes: no plane parts them.
             let y: Vec<f64> = (0..rows)
-                .map(|i| if x[i][0] + 0.3 * f64::from(random.below(3) as u32) > 0.3 { 1.0 } else { -1.0 })
+                .map(|i| {
+                    if x[i][0] + 0.3 * f64::from(random.below(3) as u32) > 0.3 { 1.0 } else { -1.0 }
+                })
                 .collect();
             let kernel = |i: usize, j: usize| (-gamma * squared(&x[i], &x[j])).exp();
             let found = solve(&y, c, kernel);
@@ -206,7 +225,8 @@ mod tests {
                 let a = found.multipliers[i];
                 assert!((0.0..=c).contains(&a));
                 let decision: f64 =
-                    (0..rows).map(|j| found.multipliers[j] * y[j] * kernel(j, i)).sum::<f64>() - found.bias;
+                    (0..rows).map(|j| found.multipliers[j] * y[j] * kernel(j, i)).sum::<f64>()
+                        - found.bias;
                 let margin = y[i] * decision;
                 let slack = 2.0 * TOLERANCE;
                 match a {

@@ -51,8 +51,10 @@ fn passes(input: &mut Input<'_>, values: &[Matrix], g: &Matrix) -> (Matrix, Vec<
     let mut b = Matrix::from_fn(g.rows(), g.cols(), |_, _| f32::NAN);
     let views: Vec<MatrixRef<'_>> = values.iter().map(Matrix::view).collect();
     input.forward(&views, &mut b);
-    let mut gradients: Vec<_> =
-        values.iter().map(|value| Matrix::from_fn(value.rows(), value.cols(), |_, _| f32::NAN)).collect();
+    let mut gradients: Vec<_> = values
+        .iter()
+        .map(|value| Matrix::from_fn(value.rows(), value.cols(), |_, _| f32::NAN))
+        .collect();
     input.backward(g.view(), &mut gradients.iter_mut().map(Matrix::view_mut).collect::<Vec<_>>());
     (b, gradients)
 }
@@ -155,7 +157,11 @@ fn slots_are_the_parameters_of_the_file() {
     let named = |name: &str, shape: (usize, usize)| (name.to_string(), shape);
     let columns = Mapped::Columns(2);
     assert_eq!(slots(shape(InputMap::Own, columns, false, 3)), [named("layer0.Omega", (3, 2))]);
-    let both = [named("layer0.Omega", (3, 2)), named("layer0.Omega2", (3, 2)), named("layer0.bias", (1, 3))];
+    let both = [
+        named("layer0.Omega", (3, 2)),
+        named("layer0.Omega2", (3, 2)),
+        named("layer0.bias", (1, 3)),
+    ];
     assert_eq!(slots(shape(InputMap::Both, columns, true, 3)), both);
     let learned = [named("layer0.E", (5, 3)), named("layer0.bias", (1, 3))];
     assert_eq!(slots(shape(InputMap::Gathered, Mapped::Learned(5), true, 3)), learned);

@@ -42,7 +42,8 @@ impl Both {
         let nodes = incoming.columns;
         let mut entries = Vec::new();
         for row in 0..nodes {
-            entries.extend(incoming.view().entries(row).map(|(column, value)| (column, row, value)));
+            entries
+                .extend(incoming.view().entries(row).map(|(column, value)| (column, row, value)));
         }
         entries.sort_by_key(|entry| (entry.0, entry.1));
         let offset = |row| entries.partition_point(|entry| entry.0 < row) as u64;
@@ -88,7 +89,10 @@ fn radii_are_those_of_the_graph() {
 
     // Without a cycle nothing comes back: any weight will do.
     let path = Both::edges(3, &[(0, 1, 5.0), (1, 2, 5.0)]);
-    assert_eq!((path.operators().radii()[0], path.operators().weight_radius(0, 0.9)), (0.0, f64::INFINITY));
+    assert_eq!(
+        (path.operators().radii()[0], path.operators().weight_radius(0, 0.9)),
+        (0.0, f64::INFINITY)
+    );
 
     // Several relations: what each node passes on at most.
     let path = Both::edges(4, &[(0, 1, 0.5), (0, 2, 0.25), (3, 1, 0.5)]);
@@ -180,7 +184,11 @@ fn relations_have_a_norm_a_graph() {
 }
 
 /// A layer whose input and right side are drawn by a seed.
-fn layer<'g>(operators: &'g Operators<'g>, width: usize, activation: Activation) -> Equilibrium<'g> {
+fn layer<'g>(
+    operators: &'g Operators<'g>,
+    width: usize,
+    activation: Activation,
+) -> Equilibrium<'g> {
     let mut layer = Equilibrium::new(operators, width, activation).with_adjoint();
     let random = &mut Random(5);
     layer.input = random.matrix(operators.nodes(), width);
@@ -214,7 +222,9 @@ fn solves(layer: &mut Equilibrium<'_>, w: &Matrix) -> (SolveInfo, SolveInfo, [Ve
 
 #[test]
 fn what_is_kept_makes_another_layer_go_on_to_the_bit() {
-    for (seed, activation) in [(1, Activation::Relu), (2, Activation::Tanh), (3, Activation::Identity)] {
+    for (seed, activation) in
+        [(1, Activation::Relu), (2, Activation::Tanh), (3, Activation::Identity)]
+    {
         let graph = Both::random(&mut Random(seed), 70);
         let operators = graph.operators();
         let (first, second) = (weight(&operators, 5, 0.95, 7), weight(&operators, 5, 0.95, 8));

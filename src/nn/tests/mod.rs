@@ -1,5 +1,5 @@
-//! Read-out and loss on the golden cases: logits, loss and gradient of Theta from the equilibria given.
-//! Below it: the input map, and the layer with its operators.
+//! Read-out and loss on the golden cases: logits, loss and gradient of Theta from the equilibria
+//! given. Below it: the input map, and the layer with its operators.
 
 mod input;
 mod layer;
@@ -34,7 +34,8 @@ fn golden_cases() {
     let names = ["identity-linear", "leaky-multilabel", "relu-directed", "relu-undirected"];
     for name in names.into_iter().chain(["sigmoid-weighted-raw", "tanh-two-inputs-bias"]) {
         let Some(case) = golden(&format!("single-{name}.json")) else { return };
-        let (theta, state) = (matrix(&rows(&case["parameters"]["Theta"])), rows(&case["equilibrium"]));
+        let (theta, state) =
+            (matrix(&rows(&case["parameters"]["Theta"])), rows(&case["equilibrium"]));
         let nodes: Vec<u32> = serde_json::from_value(case["train"].clone()).unwrap();
         let readout = Readout::new(theta.cols(), &[], theta.rows(), false);
 
@@ -54,7 +55,9 @@ fn golden_cases() {
                 classes.push(target.as_i64().unwrap() as i32);
             } else {
                 let set = target.as_array().unwrap().iter().enumerate();
-                of.extend(set.filter(|(_, x)| x.as_f64() == Some(1.0)).map(|(class, _)| class as u32));
+                of.extend(
+                    set.filter(|(_, x)| x.as_f64() == Some(1.0)).map(|(class, _)| class as u32),
+                );
                 offsets.push(of.len() as u64);
             }
         }
@@ -81,7 +84,10 @@ fn golden_cases() {
         let largest = expected.iter().flatten().fold(0.0f64, |largest, x| largest.max(x.abs()));
         for (k, expected) in expected.iter().enumerate() {
             for (found, expected) in by_theta.row(k).iter().zip(expected) {
-                assert!((f64::from(*found) - expected).abs() < 1e-5 * largest, "{name}: {found} {expected}");
+                assert!(
+                    (f64::from(*found) - expected).abs() < 1e-5 * largest,
+                    "{name}: {found} {expected}"
+                );
             }
         }
     }

@@ -32,7 +32,8 @@ pub(super) struct Fitted {
 
 /// Ticks of an axis, about.
 const TICKS: f64 = 5.0;
-/// Values that span a larger factor are drawn by their logarithm where a caller leaves the choice open.
+/// Values that span a larger factor are drawn by their logarithm where a caller leaves the choice
+/// open.
 const LOG_FROM: f64 = 50.0;
 
 impl Scale {
@@ -71,7 +72,8 @@ impl Axis {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
-    /// Ends and ticks for these values; none where there are none. `tight` axes end where the values do.
+    /// Ends and ticks for these values; none where there are none. `tight` axes end where the
+    /// values do.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64>, tight: bool) -> Option<Fitted> {
         let values = values.chain(self.include.iter().copied()).filter(|&value| self.shows(value));
         let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
@@ -126,7 +128,12 @@ fn logarithmic(from: f64, to: f64) -> Fitted {
     // Ends at 1, 2 or 5 times a power of ten.
     let below = |value: f64| {
         let power = 10f64.powf(value.log10().floor());
-        power * steps.into_iter().rev().find(|step| step * power <= value * (1.0 + 1e-9)).unwrap_or(1.0)
+        power
+            * steps
+                .into_iter()
+                .rev()
+                .find(|step| step * power <= value * (1.0 + 1e-9))
+                .unwrap_or(1.0)
     };
     let above = |value: f64| {
         let power = 10f64.powf(value.log10().floor());
@@ -157,7 +164,8 @@ fn logarithmic(from: f64, to: f64) -> Fitted {
 fn nice(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factor = step / power;
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|nice| factor <= nice * (1.0 + 1e-9)).unwrap_or(10.0);
+    let factor =
+        [1.0, 2.0, 5.0].into_iter().find(|nice| factor <= nice * (1.0 + 1e-9)).unwrap_or(10.0);
     factor * power
 }
 

@@ -126,7 +126,9 @@ impl Chart {
                 })
             })
             .collect();
-        told.extend(self.references.iter().map(|line| format!("{}: {}", line.name, short(line.value))));
+        told.extend(
+            self.references.iter().map(|line| format!("{}: {}", line.name, short(line.value))),
+        );
         let axes = format!("{} against {}. ", self.y.label, self.x.label);
         let note = match self.note.as_str() {
             "" => String::new(),
@@ -156,7 +158,12 @@ impl Frame {
         let lines = chart.series.iter().map(|series| &series.name);
         let names = lines.chain(chart.references.iter().map(|line| &line.name));
         let names = widest(&mut names.map(|name| name.chars().count().min(NAME)));
-        Self { x, y, left: (ticks * LETTER + 10.0).max(28.0), right: WIDTH - names * NAME_LETTER - 12.0 }
+        Self {
+            x,
+            y,
+            left: (ticks * LETTER + 10.0).max(28.0),
+            right: WIDTH - names * NAME_LETTER - 12.0,
+        }
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -185,18 +192,28 @@ impl Frame {
         let mut free = f64::NEG_INFINITY;
         for (value, label) in &self.x.ticks {
             let (at, half) = (self.x(*value), label.chars().count() as f64 * LETTER / 2.0);
-            svg += &format!("<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{}\"/>", bottom + 4.0);
+            svg += &format!(
+                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{}\"/>",
+                bottom + 4.0
+            );
             if at - half > free {
-                svg +=
-                    &format!("<text class=\"middle\" x=\"{at:.1}\" y=\"{}\">{label}</text>\n", bottom + 18.0);
+                svg += &format!(
+                    "<text class=\"middle\" x=\"{at:.1}\" y=\"{}\">{label}</text>\n",
+                    bottom + 18.0
+                );
                 free = at + half + LETTER;
             }
         }
-        svg += &format!("<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n");
-        svg += &format!("<text class=\"label\" x=\"2\" y=\"15\">{}</text>\n", escape(&chart.y.label));
+        svg += &format!(
+            "<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n"
+        );
+        svg +=
+            &format!("<text class=\"label\" x=\"2\" y=\"15\">{}</text>\n", escape(&chart.y.label));
         let (middle, low) = ((left + right) / 2.0, HEIGHT - 8.0);
         let label = escape(&chart.x.label);
-        svg + &format!("<text class=\"label middle\" x=\"{middle:.1}\" y=\"{low}\">{label}</text>\n</g>\n")
+        svg + &format!(
+            "<text class=\"label middle\" x=\"{middle:.1}\" y=\"{low}\">{label}</text>\n</g>\n"
+        )
     }
 
     fn band(&self, at: usize, series: &Series) -> String {
@@ -225,11 +242,13 @@ impl Frame {
                 is_open = false;
                 continue;
             }
-            path += &format!("{}{:.1},{:.1}", if is_open { "L" } else { "M" }, self.x(x), self.y(y));
+            path +=
+                &format!("{}{:.1},{:.1}", if is_open { "L" } else { "M" }, self.x(x), self.y(y));
             is_open = true;
         }
         let name = escape(&series.name);
-        let mut svg = format!("<path class=\"curve s{colour}\" data-series=\"{name}\" d=\"{path}\"/>\n");
+        let mut svg =
+            format!("<path class=\"curve s{colour}\" data-series=\"{name}\" d=\"{path}\"/>\n");
         if series.is_marked || points.len() == 1 {
             for &(x, y) in points {
                 let told = format!("{name}: {} at {x}", short(y));
@@ -247,7 +266,12 @@ impl Frame {
         let mut names: Vec<(String, String, f64, f64)> = Vec::new();
         for (at, series, points) in drawn {
             if let Some(&(x, y)) = points.last() {
-                names.push((format!("s{}", at % COLOURS), series.name.clone(), self.x(x), self.y(y)));
+                names.push((
+                    format!("s{}", at % COLOURS),
+                    series.name.clone(),
+                    self.x(x),
+                    self.y(y),
+                ));
             }
         }
         for line in chart.references.iter().filter(|line| chart.y.shows(line.value)) {
@@ -330,13 +354,16 @@ mod tests {
 
     #[test]
     fn lines_have_names_and_gaps() {
-        let mut chart = chart(vec![line("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.5), (3.0, 0.25)])]);
+        let mut chart =
+            chart(vec![line("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.5), (3.0, 0.25)])]);
         chart.references.push(Reference { name: "kappa".into(), value: 0.9 });
         let svg = chart.render().unwrap();
         assert!(svg.contains("data-series=\"a&lt;b\"") && svg.contains(">a&lt;b</text>"), "{svg}");
         let path = svg.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
-        assert!(svg.contains("data-reference=\"kappa\"") && svg.contains("loss, nats against epoch."));
+        assert!(
+            svg.contains("data-reference=\"kappa\"") && svg.contains("loss, nats against epoch.")
+        );
         assert!(svg.contains("a&lt;b: from 1.000 at 0 to 0.250 at 3; kappa: 0.900"), "{svg}");
     }
 

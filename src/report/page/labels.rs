@@ -1,18 +1,20 @@
 //! Where the names of lines stand beside their ends: as near as they may, and never on each other.
 //! It moves positions; letters are drawn by `chart`.
 
-/// Positions near the wanted ones, at least `gap` apart, between `top` and `bottom` where there is room; same order as
-/// given.
+/// Positions near the wanted ones, at least `gap` apart, between `top` and `bottom` where there is
+/// room; same order as given.
 pub(super) fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    // Neighbours that are too near become one block, which stands around the mean of what its members want.
+    // Neighbours that are too near become one block, which stands around the mean of what its
+    // members want.
     let mut blocks: Vec<(f64, Vec<usize>)> = Vec::new();
     let height = |count: usize| gap * (count - 1) as f64;
     for item in order {
         blocks.push((wanted[item], vec![item]));
         while let [.., before, last] = &blocks[..] {
-            let overlap = before.0 + height(before.1.len()) / 2.0 + gap > last.0 - height(last.1.len()) / 2.0;
+            let overlap =
+                before.0 + height(before.1.len()) / 2.0 + gap > last.0 - height(last.1.len()) / 2.0;
             if !overlap {
                 break;
             }

@@ -109,11 +109,15 @@ impl Table {
         if !self.header.is_empty() {
             let right = |column: usize| {
                 let cell = self.rows.first().and_then(|row| row.get(column));
-                if cell.is_some_and(|cell| !matches!(cell, Cell::Text(_))) { " class=\"n\"" } else { "" }
+                if cell.is_some_and(|cell| !matches!(cell, Cell::Text(_))) {
+                    " class=\"n\""
+                } else {
+                    ""
+                }
             };
             let cells = self.header.iter().enumerate();
-            let cells =
-                cells.map(|(at, name)| format!("<th scope=\"col\"{}>{}</th>", right(at), escape(name)));
+            let cells = cells
+                .map(|(at, name)| format!("<th scope=\"col\"{}>{}</th>", right(at), escape(name)));
             html += &format!("<thead><tr>{}</tr></thead>\n", cells.collect::<String>());
         }
         html += "<tbody>\n";
@@ -135,7 +139,10 @@ mod tests {
 
     #[test]
     fn names_of_users_stay_text() {
-        assert_eq!(escape("<b a='1' c=\"2\">&\u{7}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}");
+        assert_eq!(
+            escape("<b a='1' c=\"2\">&\u{7}"),
+            "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}"
+        );
         let mut table = Table::new(&["run", "F1"]);
         table.row([Cell::text("<a>"), Cell::Share("50 %".into(), 0.5)]);
         table.summary([Cell::text("mean"), Cell::percent(None)]);
@@ -144,7 +151,11 @@ mod tests {
             html.contains("<th scope=\"row\">&lt;a&gt;</th>") && html.contains("--share:50.0%"),
             "{html}"
         );
-        assert!(html.contains("<tr class=\"sum\"><th scope=\"row\">mean</th><td class=\"n\">–</td></tr>"));
+        assert!(
+            html.contains(
+                "<tr class=\"sum\"><th scope=\"row\">mean</th><td class=\"n\">–</td></tr>"
+            )
+        );
         assert!(html.contains("<th scope=\"col\" class=\"n\">F1</th>"));
     }
 }

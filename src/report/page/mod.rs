@@ -1,5 +1,5 @@
-//! One self-contained HTML page: sections of words, tables and vector charts, without a script and without a network.
-//! It lays out what it is given; what the numbers mean is for its callers.
+//! One self-contained HTML page: sections of words, tables and vector charts, without a script and
+//! without a network. It lays out what it is given; what the numbers mean is for its callers.
 
 mod axis;
 mod chart;
@@ -72,7 +72,8 @@ impl Page {
         html += "</header>\n<main>\n";
         for section in &self.sections {
             let Section { id, heading, body, .. } = section;
-            html += &format!("<section id=\"{id}\">\n<h2>{}</h2>\n{body}</section>\n", escape(heading));
+            html +=
+                &format!("<section id=\"{id}\">\n<h2>{}</h2>\n{body}</section>\n", escape(heading));
         }
         html + "</main>\n</body>\n</html>\n"
     }
@@ -104,8 +105,11 @@ impl Section {
 
     /// A table that is shown on demand.
     pub fn folded_table(&mut self, summary: &str, table: &Table) -> &mut Self {
-        self.body +=
-            &format!("<details>\n<summary>{}</summary>\n{}</details>\n", escape(summary), table.render());
+        self.body += &format!(
+            "<details>\n<summary>{}</summary>\n{}</details>\n",
+            escape(summary),
+            table.render()
+        );
         self
     }
 

@@ -68,10 +68,15 @@ impl StackedBars {
             .iter()
             .enumerate()
             .map(|(part, name)| {
-                format!("<li><span class=\"swatch s{}\"></span>{}</li>", part % COLOURS, escape(name))
+                format!(
+                    "<li><span class=\"swatch s{}\"></span>{}</li>",
+                    part % COLOURS,
+                    escape(name)
+                )
             })
             .collect();
-        let told: Vec<String> = self.bars.iter().map(|(name, told, _)| format!("{name}: {told}")).collect();
+        let told: Vec<String> =
+            self.bars.iter().map(|(name, told, _)| format!("{name}: {told}")).collect();
         let told = escape(&told.join("; "));
         Some(format!(
             "<figure id=\"{id}\" class=\"bars\">\n<figcaption>{title}</figcaption>\n<ul class=\"legend\">{legend}</ul>\n\
@@ -94,8 +99,14 @@ mod tests {
             bars: vec![("run".into(), "4 s".into(), values.to_vec())],
         };
         let svg = bars([3.0, 1.0]).render().unwrap();
-        assert!(svg.contains("data-part=\"forward\" x=\"0.0\" y=\"20.0\" width=\"360.0\""), "{svg}");
-        assert!(svg.contains("data-part=\"adjoint\" x=\"360.0\" y=\"20.0\" width=\"120.0\""), "{svg}");
+        assert!(
+            svg.contains("data-part=\"forward\" x=\"0.0\" y=\"20.0\" width=\"360.0\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("data-part=\"adjoint\" x=\"360.0\" y=\"20.0\" width=\"120.0\""),
+            "{svg}"
+        );
         assert!(svg.contains(">75 %</text>") && svg.contains("run: 4 s"));
         assert!(bars([0.0, f64::NAN]).render().is_none());
     }

@@ -37,8 +37,9 @@ impl Group {
         let mut series = Series { name, ..Series::default() };
         for (epoch, values) in by_epoch {
             let x = epoch as f64;
-            let (least, most) =
-                values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+            let (least, most) = values
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
             series.points.push((x, mean(&values)));
             series.band.push((x, least, most));
         }
@@ -47,7 +48,8 @@ impl Group {
 
     /// Mean and deviation over the runs that have the figure.
     pub fn statistic(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<(f64, f64)> {
-        let values: Vec<f64> = self.runs.iter().filter_map(figure).filter(|v| v.is_finite()).collect();
+        let values: Vec<f64> =
+            self.runs.iter().filter_map(figure).filter(|v| v.is_finite()).collect();
         (!values.is_empty()).then(|| (mean(&values), deviation(&values)))
     }
 }
@@ -64,10 +66,12 @@ pub fn deviation(values: &[f64]) -> f64 {
     (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 
-/// Short names that tell paths apart: the last step of each, with those before it where two are alike.
+/// Short names that tell paths apart: the last step of each, with those before it where two are
+/// alike.
 pub fn names(paths: &[PathBuf]) -> Vec<String> {
     let name = |path: &Path, steps: usize| {
-        let all: Vec<_> = path.components().map(|step| step.as_os_str().to_string_lossy()).collect();
+        let all: Vec<_> =
+            path.components().map(|step| step.as_os_str().to_string_lossy()).collect();
         all[all.len().saturating_sub(steps)..].join("/")
     };
     let longest = paths.iter().map(|path| path.components().count()).max().unwrap_or(1);

@@ -1,5 +1,6 @@
-//! The page of one or several runs: curves of training and of the solves, time, scores, classes, configuration, machine.
-//! It says which curve goes where; drawing is for `report::page`, tables are in `tables`.
+//! The page of one or several runs: curves of training and of the solves, time, scores, classes,
+//! configuration, machine. It says which curve goes where; drawing is for `report::page`, tables
+//! are in `tables`.
 
 use super::group::Group;
 use super::tables;
@@ -23,7 +24,8 @@ pub fn page(title: &str, groups: &[Group]) -> Page {
             groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", ")
         ),
     };
-    let unfinished = groups.iter().flat_map(|group| &group.runs).filter(|run| !run.is_finished()).count();
+    let unfinished =
+        groups.iter().flat_map(|group| &group.runs).filter(|run| !run.is_finished()).count();
     if unfinished > 0 {
         lead += &format!(
             " {} not finished: shown as far as it got.",
@@ -104,25 +106,32 @@ fn scores(groups: &[Group]) -> Section {
     let mut section = Section::new("metrics", "Metrics by epoch");
     let mut charts: Vec<Chart> = Vec::new();
     for score in groups[0].first().scores() {
-        let pointers = ["train", "validation", "test"].map(|part| (part, format!("/{part}/{score}")));
+        let pointers =
+            ["train", "validation", "test"].map(|part| (part, format!("/{part}/{score}")));
         let parts: Vec<(&str, &str)> =
             pointers.iter().map(|(part, pointer)| (*part, pointer.as_str())).collect();
         let (id, title) = (format!("chart-{}", score.replace('_', "-")), tables::title(&score));
         let unit = format!("{title}, share of 1");
         let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
-        // A curve that hardly moves between 0 and 1 shows nothing there: it gets an axis of its own.
+        // A curve that hardly moves between 0 and 1 shows nothing there: it gets an axis of its
+        // own.
         for chart in new.iter_mut().filter(|chart| !(f64::EPSILON..WIDE).contains(&spread(chart))) {
             chart.y = chart.y.clone().including(&[0.0, 1.0]);
         }
         // Of single labels micro F1 is the accuracy: the same curves are not drawn twice.
         let is_same = |old: &Chart, new: &Chart| {
-            let points =
-                |chart: &Chart| chart.series.iter().map(|series| series.points.clone()).collect::<Vec<_>>();
+            let points = |chart: &Chart| {
+                chart.series.iter().map(|series| series.points.clone()).collect::<Vec<_>>()
+            };
             points(old) == points(new)
         };
-        let twin = charts.windows(new.len()).position(|old| old.iter().zip(&new).all(|(a, b)| is_same(a, b)));
+        let twin = charts
+            .windows(new.len())
+            .position(|old| old.iter().zip(&new).all(|(a, b)| is_same(a, b)));
         match twin {
-            Some(at) => charts[at].note = format!("{title} is the same in every epoch and not drawn again."),
+            Some(at) => {
+                charts[at].note = format!("{title} is the same in every epoch and not drawn again.")
+            }
             None => charts.extend(new),
         }
     }
@@ -133,8 +142,9 @@ fn scores(groups: &[Group]) -> Section {
 /// How far the values of a chart are apart.
 fn spread(chart: &Chart) -> f64 {
     let values = chart.series.iter().flat_map(|series| series.points.iter().map(|&(_, y)| y));
-    let ends =
-        values.filter(|y| y.is_finite()).fold((f64::INFINITY, 0.0f64), |(a, b), y| (a.min(y), b.max(y)));
+    let ends = values
+        .filter(|y| y.is_finite())
+        .fold((f64::INFINITY, 0.0f64), |(a, b), y| (a.min(y), b.max(y)));
     (ends.1 - ends.0).max(0.0)
 }
 
@@ -150,16 +160,20 @@ fn solves(groups: &[Group]) -> Section {
         &parts,
     );
     charts.iter_mut().for_each(|chart| chart.y = chart.y.clone().including(&[0.0]));
-    let parts =
-        [("forward", "/forward/certified_error/largest"), ("adjoint", "/adjoint/certified_error/largest")];
+    let parts = [
+        ("forward", "/forward/certified_error/largest"),
+        ("adjoint", "/adjoint/certified_error/largest"),
+    ];
     let title = "Certified error";
     let unit = "distance from the solution at most, any entry";
     let mut errors = by_epoch(groups, "chart-error", title, unit, Some(Scale::Log), &parts);
     for chart in &mut errors {
-        chart.note = "Counts the rounding of the sweeps. Epochs without a point have no certificate.".into();
+        chart.note =
+            "Counts the rounding of the sweeps. Epochs without a point have no certificate.".into();
     }
     charts.extend(errors);
-    let parts = [("forward", "/forward/relative_residual"), ("adjoint", "/adjoint/relative_residual")];
+    let parts =
+        [("forward", "/forward/relative_residual"), ("adjoint", "/adjoint/relative_residual")];
     charts.extend(by_epoch(
         groups,
         "chart-residual",
@@ -193,8 +207,10 @@ fn posedness(groups: &[Group]) -> Section {
     kappas.sort_by(f64::total_cmp);
     kappas.dedup();
     for chart in &mut charts {
-        chart.references =
-            kappas.iter().map(|&kappa| Reference { name: format!("kappa {kappa}"), value: kappa }).collect();
+        chart.references = kappas
+            .iter()
+            .map(|&kappa| Reference { name: format!("kappa {kappa}"), value: kappa })
+            .collect();
         chart.references.push(Reference { name: "1".into(), value: 1.0 });
     }
     if charts.iter().all(|chart| chart.series.iter().all(|series| series.points.is_empty())) {
@@ -228,7 +244,14 @@ fn time(groups: &[Group]) -> Section {
     };
     section.bars(&StackedBars { id: "chart-time".into(), title: title.into(), parts, bars });
     let parts = [("forward", "/forward/seconds"), ("adjoint", "/adjoint/seconds")];
-    let charts = by_epoch(groups, "chart-solve-time", "Time of the solves", "seconds an epoch", None, &parts);
+    let charts = by_epoch(
+        groups,
+        "chart-solve-time",
+        "Time of the solves",
+        "seconds an epoch",
+        None,
+        &parts,
+    );
     section.charts(&charts);
     section
 }

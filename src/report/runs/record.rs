@@ -68,7 +68,8 @@ impl RunRecord {
 
     /// A value by epoch, such as `/validation/loss`; epochs without it are left out.
     pub fn curve(&self, pointer: &str) -> Vec<(f64, f64)> {
-        let point = |record: &Value| Some((record["epoch"].as_f64()?, record.pointer(pointer)?.as_f64()?));
+        let point =
+            |record: &Value| Some((record["epoch"].as_f64()?, record.pointer(pointer)?.as_f64()?));
         self.epochs.iter().filter_map(point).collect()
     }
 
@@ -116,8 +117,9 @@ impl RunRecord {
     /// Seconds by phase of all epochs, in the order of an epoch.
     pub fn seconds(&self) -> Vec<(&'static str, f64)> {
         let none = crate::train::PhaseSeconds::default();
-        let total =
-            |phase: &str| self.epochs.iter().filter_map(|record| record["seconds"][phase].as_f64()).sum();
+        let total = |phase: &str| {
+            self.epochs.iter().filter_map(|record| record["seconds"][phase].as_f64()).sum()
+        };
         none.named().into_iter().map(|(phase, _)| (phase, total(phase))).collect()
     }
 }
@@ -194,7 +196,10 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.clone() + "{\"epoch\":2,\"lo").unwrap();
         let run = RunRecord::read(dir.path()).unwrap();
-        assert_eq!((run.epochs.len(), run.is_finished(), run.monitor()), (2, false, "accuracy".into()));
+        assert_eq!(
+            (run.epochs.len(), run.is_finished(), run.monitor()),
+            (2, false, "accuracy".into())
+        );
         fs::write(&path, text + "mine\n").unwrap();
         let error = RunRecord::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("metrics.jsonl: line 3"), "{error}");

@@ -68,7 +68,9 @@ pub fn results(groups: &[Group]) -> Section {
         "ended",
     ];
     let mut table = Table::new(&header);
-    for (group, run) in groups.iter().flat_map(|group| group.runs.iter().map(move |run| (group, run))) {
+    for (group, run) in
+        groups.iter().flat_map(|group| group.runs.iter().map(move |run| (group, run)))
+    {
         let monitor = run.monitor();
         let ended = match run.facts["figures"]["ended"].as_str() {
             Some("epochs") => "last epoch",
@@ -81,7 +83,9 @@ pub fn results(groups: &[Group]) -> Section {
             Cell::number(run.config.train.seed),
             Cell::text(title(&monitor)),
             figure(run.figure("/chosen_on_validation/epoch"), 0),
-            Cell::percent(run.figure("/chosen_on_validation/validation").filter(|_| monitor != "loss")),
+            Cell::percent(
+                run.figure("/chosen_on_validation/validation").filter(|_| monitor != "loss"),
+            ),
             Cell::percent(run.chosen(&monitor).filter(|_| monitor != "loss")),
             Cell::percent(run.best(&monitor).filter(|_| monitor != "loss")),
             figure(run.figure("/best_on_test/epoch"), 0),
@@ -141,10 +145,15 @@ pub fn classes(groups: &[Group]) -> Section {
                 Cell::number(format!("{:.0}", of(&|scores| scores.predicted as f64))),
             ]);
         }
-        let seeds =
-            if scored.len() > 1 { format!(", mean over {} seeds", scored.len()) } else { String::new() };
-        let heading =
-            format!("{}: part {} at the epoch that is best on validation{seeds}", group.name, first.part);
+        let seeds = if scored.len() > 1 {
+            format!(", mean over {} seeds", scored.len())
+        } else {
+            String::new()
+        };
+        let heading = format!(
+            "{}: part {} at the epoch that is best on validation{seeds}",
+            group.name, first.part
+        );
         match table.len() {
             0..=CLASSES => section.heading(&heading).table(&table),
             count => section.folded_table(&format!("{heading} ({count} classes)"), &table),
@@ -165,10 +174,14 @@ pub fn configuration(groups: &[Group]) -> Section {
         let pointer = format!("/{}", field.path.replace('.', "/"));
         let values: Vec<String> = all
             .iter()
-            .map(|config| config.pointer(&pointer).map_or_else(String::new, crate::config::schema::literal))
+            .map(|config| {
+                config.pointer(&pointer).map_or_else(String::new, crate::config::schema::literal)
+            })
             .collect();
         if values.iter().any(|value| *value != values[0]) {
-            table.row(std::iter::once(Cell::text(field.path)).chain(values.into_iter().map(Cell::text)));
+            table.row(
+                std::iter::once(Cell::text(field.path)).chain(values.into_iter().map(Cell::text)),
+            );
         }
     }
     if groups.len() > 1 {
@@ -212,7 +225,8 @@ pub fn machine(groups: &[Group]) -> Section {
         let value = |group: &Group| group.first().facts.pointer(pointer).and_then(show);
         let values: Vec<Option<String>> = groups.iter().map(value).collect();
         if values.iter().any(Option::is_some) {
-            let cells = values.into_iter().map(|value| Cell::text(value.unwrap_or_else(|| "–".into())));
+            let cells =
+                values.into_iter().map(|value| Cell::text(value.unwrap_or_else(|| "–".into())));
             table.row(std::iter::once(Cell::text(name)).chain(cells));
         }
     }

@@ -77,7 +77,10 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 2 * 3 + 1, "{text}");
         assert_eq!(lines[0], "panel,point,x,method,score,protocol,source,mean,deviation,runs");
-        assert!(lines[1].starts_with("length,10,10,IGNN,accuracy,validation,ours,0.95,0.0707"), "{text}");
+        assert!(
+            lines[1].starts_with("length,10,10,IGNN,accuracy,validation,ours,0.95,0.0707"),
+            "{text}"
+        );
         assert_eq!(lines[5], "length,40,40,IGNN,accuracy,published,published code,0.645,NaN,0");
         study().write_table(&dir.path().join("results.parquet")).unwrap();
         assert_eq!(study().as_json()["panels"][0]["rows"][1]["failure"], "no such model");

@@ -165,7 +165,8 @@ pub mod testing {
             seconds: Some(1.0),
             failure: values.is_empty().then(|| "no such model".into()),
         };
-        let published = Published { value: 0.645, deviation: None, source: "published code".into() };
+        let published =
+            Published { value: 0.645, deviation: None, source: "published code".into() };
         let rows = vec![
             row("10", 10.0, "IGNN", &[1.0, 0.9], Vec::new()),
             row("10", 10.0, "GCN", &[], Vec::new()),

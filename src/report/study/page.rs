@@ -1,4 +1,5 @@
-//! A study as a page: the paper's figures redrawn from our data, and tables beside the published figures.
+//! A study as a page: the paper's figures redrawn from our data, and tables beside the published
+//! figures.
 
 use super::{Panel, Row, Study};
 use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};
@@ -49,7 +50,9 @@ fn section(panel: &Panel) -> Section {
         let charts: Vec<Chart> = panel
             .distinct(|row| &row.score)
             .iter()
-            .flat_map(|score| ["validation", "best test"].map(|protocol| chart(panel, axis, score, protocol)))
+            .flat_map(|score| {
+                ["validation", "best test"].map(|protocol| chart(panel, axis, score, protocol))
+            })
             .collect();
         section.charts(&charts);
     }
@@ -64,7 +67,8 @@ fn section(panel: &Panel) -> Section {
         "published, %",
     ]);
     for row in &panel.rows {
-        let runs = row.validation.as_ref().or(row.best_test.as_ref()).map_or(0, |figure| figure.count);
+        let runs =
+            row.validation.as_ref().or(row.best_test.as_ref()).map_or(0, |figure| figure.count);
         let published = row.published_words();
         table.row([
             Cell::text(&row.point),
@@ -137,9 +141,13 @@ mod tests {
         for name in ["IGNN", "GCN", "published code"] {
             assert_eq!(html.matches(&format!("data-series=\"{name}\"")).count(), 2, "{name}");
         }
-        for word in
-            ["data &lt;x&gt; is absent", "95.00 (7.07)", "failed", "64.5, published code", "quick form"]
-        {
+        for word in [
+            "data &lt;x&gt; is absent",
+            "95.00 (7.07)",
+            "failed",
+            "64.5, published code",
+            "quick form",
+        ] {
             assert!(html.contains(word), "{word}");
         }
     }

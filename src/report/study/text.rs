@@ -8,12 +8,20 @@ impl Study {
     pub fn as_text(&self) -> String {
         let mut text = format!("{}{}\n", self.title, if self.is_quick { " (quick)" } else { "" });
         for panel in &self.panels {
-            let header = [&panel.points, "method", "score, %", "validation", "best test", "published"];
+            let header =
+                [&panel.points, "method", "score, %", "validation", "best test", "published"];
             let mut sheet = Sheet::columns(&header);
             for row in &panel.rows {
                 let (validation, best) = (row.words(&row.validation), row.words(&row.best_test));
                 let (method, score) = (row.method.clone(), row.score.clone());
-                sheet.row([row.point.clone(), method, score, validation, best, row.published_words()]);
+                sheet.row([
+                    row.point.clone(),
+                    method,
+                    score,
+                    validation,
+                    best,
+                    row.published_words(),
+                ]);
             }
             text += &format!("\n{}\n{}", panel.title, sheet.render());
         }

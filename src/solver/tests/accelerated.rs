@@ -1,4 +1,5 @@
-//! Accelerated solves end where plain ones do, in fewer sweeps where these are many, and never go astray.
+//! Accelerated solves end where plain ones do, in fewer sweeps where these are many, and never go
+//! astray.
 
 use super::*;
 use crate::kernels::{AdjacencyRef, SharedRows};
@@ -36,12 +37,27 @@ fn a_slow_equation_takes_a_quarter_of_the_sweeps() {
         let r = Matrix::from_fn(400, 5, |_, _| random.sign() as f32);
         let plain = equation.forward(&with(Method::Plain, 5));
         let auto = equation.forward(&with(Method::Auto, 5));
-        assert!(plain.info.sweeps > 100 && plain.info.choice.method == Used::Plain, "{:?}", plain.info);
+        assert!(
+            plain.info.sweeps > 100 && plain.info.choice.method == Used::Plain,
+            "{:?}",
+            plain.info
+        );
         let back = |method| equation.adjoint(&plain.state, &r, &with(method, 5));
         for (plain, auto) in [(&plain, &auto), (&back(Method::Plain), &back(Method::Auto))] {
-            assert!(auto.info.converged && auto.info.sweeps * 4 <= plain.info.sweeps, "{:?}", auto.info);
-            assert_eq!((auto.info.choice.method, auto.info.choice.why), (Used::Anderson, Why::Slow));
-            assert!(auto.info.choice.proposals > 2 && auto.info.choice.rate > 0.3, "{:?}", auto.info);
+            assert!(
+                auto.info.converged && auto.info.sweeps * 4 <= plain.info.sweeps,
+                "{:?}",
+                auto.info
+            );
+            assert_eq!(
+                (auto.info.choice.method, auto.info.choice.why),
+                (Used::Anderson, Why::Slow)
+            );
+            assert!(
+                auto.info.choice.proposals > 2 && auto.info.choice.rate > 0.3,
+                "{:?}",
+                auto.info
+            );
         }
     }
 }
@@ -72,7 +88,9 @@ fn accelerated_and_plain_solves_agree_within_both_certificates() {
                         plain.info
                     );
                     proposals += found.info.choice.proposals;
-                    let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error) else {
+                    let (Some(a), Some(b)) =
+                        (found.info.certified_error, plain.info.certified_error)
+                    else {
                         continue;
                     };
                     let distance = to_mat(&plain.state).distance(&to_mat(&found.state));
@@ -107,9 +125,13 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
         assert!(first.info.choice.proposals > 0);
         for threads in [2, 4] {
             let other = solve(threads);
-            assert_eq!(SolveInfo { seconds: 0.0, ..other.info }, SolveInfo { seconds: 0.0, ..first.info });
-            let bits =
-                |matrix: &Matrix| matrix.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(
+                SolveInfo { seconds: 0.0, ..other.info },
+                SolveInfo { seconds: 0.0, ..first.info }
+            );
+            let bits = |matrix: &Matrix| {
+                matrix.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            };
             assert_eq!(bits(&other.state), bits(&first.state));
         }
     }
@@ -130,7 +152,9 @@ fn states_of_16_bits_on_the_way_end_where_others_do() {
         for i in 0..equation.b.rows() {
             equation.b.row_mut(i).iter_mut().for_each(|b| *b *= scale);
         }
-        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| scale * random.sign() as f32);
+        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| {
+            scale * random.sign() as f32
+        });
         let plain = equation.forward(&with(Method::Plain, 1));
         let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
         for method in [Method::Plain, Method::Auto, Method::Anderson] {
@@ -138,8 +162,14 @@ fn states_of_16_bits_on_the_way_end_where_others_do() {
             let forward = equation.forward(&params);
             let adjoint = equation.adjoint(&plain.state, &r, &params);
             for (plain, found) in [(&plain, &forward), (&back, &adjoint)] {
-                assert!(found.info.converged || !plain.info.converged, "{:?} {:?}", found.info, plain.info);
-                let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error) else {
+                assert!(
+                    found.info.converged || !plain.info.converged,
+                    "{:?} {:?}",
+                    found.info,
+                    plain.info
+                );
+                let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error)
+                else {
                     assert_eq!(found.info.choice.short_sweeps, 0, "nothing is certified");
                     continue;
                 };
@@ -148,8 +178,13 @@ fn states_of_16_bits_on_the_way_end_where_others_do() {
                 let longest = plain.info.sweeps + plain.info.sweeps / 5 + 12;
                 assert!(found.info.sweeps <= longest, "{:?} {:?}", found.info, plain.info);
                 // The first two sweeps are in 32 bits, and so is the last.
-                assert!(found.info.choice.short_sweeps + 3 <= found.info.sweeps.max(3), "{:?}", found.info);
-                (compared, short_sweeps) = (compared + 1, short_sweeps + found.info.choice.short_sweeps);
+                assert!(
+                    found.info.choice.short_sweeps + 3 <= found.info.sweeps.max(3),
+                    "{:?}",
+                    found.info
+                );
+                (compared, short_sweeps) =
+                    (compared + 1, short_sweeps + found.info.choice.short_sweeps);
             }
         }
     }
@@ -158,7 +193,8 @@ fn states_of_16_bits_on_the_way_end_where_others_do() {
 
 #[test]
 fn a_state_that_outgrows_its_unit_is_stored_all_the_same() {
-    // The third sweep finds a row that is a million times the others, while a cycle elsewhere takes many.
+    // The third sweep finds a row that is a million times the others, while a cycle elsewhere takes
+    // many.
     let entries = vec![(0, 1, 1.0), (1, 2, 1e6), (3, 4, 1.0), (4, 5, 1.0), (5, 3, 1.0)];
     let graph = Graph { nodes: 6, entries };
     let b = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0];
@@ -166,8 +202,10 @@ fn a_state_that_outgrows_its_unit_is_stored_all_the_same() {
     let equation = Equation::one(&graph, w, b, Activation::Relu);
     for method in [Method::Plain, Method::Auto, Method::Anderson] {
         let params = SolveParams { tolerance: 1e-8, ..with(method, 3) };
-        let (full, short) =
-            (equation.forward(&params), equation.forward(&SolveParams { storage: Storage::F16, ..params }));
+        let (full, short) = (
+            equation.forward(&params),
+            equation.forward(&SolveParams { storage: Storage::F16, ..params }),
+        );
         assert!(full.info.contraction.is_some() && full.info.converged, "{:?}", full.info);
         assert!(short.info.converged && short.info.choice.short_sweeps > 0, "{:?}", short.info);
         let distance = to_mat(&full.state).distance(&to_mat(&short.state));
@@ -191,18 +229,23 @@ fn a_loose_solve_is_short_but_for_its_ends_and_others_are_not() {
     assert!(short.info.sweeps.abs_diff(full.info.sweeps) <= 10, "{:?} {:?}", short.info, full.info);
     // Cut off in the middle: the result is what a sweep in 32 bits wrote.
     let cut = equation.forward(&SolveParams { max_sweeps: 7, ..params });
-    assert_eq!((cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped), (7, 4, Stopped::MaxSweeps));
+    assert_eq!(
+        (cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped),
+        (7, 4, Stopped::MaxSweeps)
+    );
     // Rows by themselves, and rows that are passed over, need all bits.
-    for other in
-        [SolveParams { measure: Measure::Row, ..params }, SolveParams { method: Method::Active, ..params }]
-    {
+    for other in [
+        SolveParams { measure: Measure::Row, ..params },
+        SolveParams { method: Method::Active, ..params },
+    ] {
         assert_eq!(equation.forward(&other).info.choice.short_sweeps, 0);
     }
 }
 
 #[test]
 fn where_nothing_contracts_the_best_state_is_kept_all_the_same() {
-    // x = tanh(-5 x + 1) on one node swings between two states for ever; and a sweep that moves away from where it began.
+    // x = tanh(-5 x + 1) on one node swings between two states for ever; and a sweep that moves
+    // away from where it began.
     for (w, b, activation) in [(-5.0, 1.0, Activation::Tanh), (-2.0, 1.0, Activation::Identity)] {
         let graph = Graph { nodes: 1, entries: vec![(0, 0, 1.0)] };
         let (w, b) = (Matrix::from_fn(1, 1, |_, _| w), Matrix::from_fn(1, 1, |_, _| b));
@@ -225,7 +268,9 @@ fn the_history_takes_no_more_memory_than_told() {
         let equation = slow(&mut random, 200, Activation::Relu);
         equation.with_sweep(false, &equation.b, |sweep, certificate| {
             let (n, m) = (equation.b.rows(), equation.b.cols());
-            for (keeps, storage) in [(false, Storage::F32), (true, Storage::F32), (false, Storage::F16)] {
+            for (keeps, storage) in
+                [(false, Storage::F32), (true, Storage::F32), (false, Storage::F16)]
+            {
                 let (mut state, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, keeps));
                 // Without its certificate the best state is pinned as well.
                 let certificate = (!keeps).then_some(&certificate);
@@ -251,7 +296,8 @@ fn the_history_takes_no_more_memory_than_told() {
     }
 }
 
-/// A few long chains with loops and shortcuts, renormalised: each row gathers from earlier ones and from itself.
+/// A few long chains with loops and shortcuts, renormalised: each row gathers from earlier ones and
+/// from itself.
 #[test]
 fn without_cycles_rows_in_their_order_are_the_equilibrium() {
     let mut random = Random::new(74);
@@ -273,8 +319,13 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
             w.row_mut(k).iter_mut().for_each(|x| *x *= 0.9 / norm.max(1e-3));
         }
         let b = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
-        let equation =
-            Equation { incoming: vec![incoming], outgoing: vec![outgoing], w: vec![w], b, activation };
+        let equation = Equation {
+            incoming: vec![incoming],
+            outgoing: vec![outgoing],
+            w: vec![w],
+            b,
+            activation,
+        };
         let r = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
         let plain = equation.forward(&with(Method::Plain, 1));
         let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
@@ -309,12 +360,18 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
                     )
                 };
                 let info = info.unwrap();
-                assert!(info.converged && info.sweeps <= 3 && info.sweeps < plain.info.sweeps, "{info:?}");
+                assert!(
+                    info.converged && info.sweeps <= 3 && info.sweeps < plain.info.sweeps,
+                    "{info:?}"
+                );
                 assert_eq!((info.choice.method, info.choice.why), (Used::Ordered, Why::Acyclic));
                 // Where waves are short, sweeps are as few as the repetitions of a row's own loop.
-                assert!(plain.info.sweeps < 60 || info.row_updates < plain.info.row_updates, "{info:?}");
-                let bounds =
-                    info.certified_error.unwrap().largest + plain.info.certified_error.unwrap().largest;
+                assert!(
+                    plain.info.sweeps < 60 || info.row_updates < plain.info.row_updates,
+                    "{info:?}"
+                );
+                let bounds = info.certified_error.unwrap().largest
+                    + plain.info.certified_error.unwrap().largest;
                 let distance = to_mat(&plain.state).distance(&to_mat(&state));
                 assert!(distance <= bounds, "{distance} above {bounds}");
             });
@@ -341,14 +398,17 @@ fn an_order_is_found_where_there_is_one() {
         let is_acyclic = components::Components::of(&csr.view());
         let alone = (0..graph.nodes).all(|i| {
             let own = is_acyclic.of[i];
-            own == components::NO_CYCLE || is_acyclic.of.iter().filter(|&&other| other == own).count() == 1
+            own == components::NO_CYCLE
+                || is_acyclic.of.iter().filter(|&&other| other == own).count() == 1
         });
         let found = Order::of(&[csr.view()]);
         assert_eq!(matches!(found, Some(Order::All(_))), alone);
         if let Some(Order::All(order)) = found {
             let mut place = vec![0; graph.nodes];
             order.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at);
-            assert!(graph.entries.iter().all(|&(source, target, _)| place[source] <= place[target]));
+            assert!(
+                graph.entries.iter().all(|&(source, target, _)| place[source] <= place[target])
+            );
         }
     }
 }
@@ -365,8 +425,9 @@ fn rows_whose_inputs_stay_are_passed_over_and_the_result_is_verified() {
         };
         let (n, m) = (equation.b.rows(), equation.b.cols());
         // Few rows have anything to tell.
-        let few =
-            |matrix: &Matrix| Matrix::from_fn(n, m, |i, k| if i % 7 == 3 { matrix.row(i)[k] } else { 0.0 });
+        let few = |matrix: &Matrix| {
+            Matrix::from_fn(n, m, |i, k| if i % 7 == 3 { matrix.row(i)[k] } else { 0.0 })
+        };
         let equation = Equation { b: few(&equation.b), ..equation };
         let r = few(&Matrix::from_fn(n, m, |_, _| random.sign() as f32));
         for measure in [Measure::State, Measure::Row] {
@@ -377,13 +438,19 @@ fn rows_whose_inputs_stay_are_passed_over_and_the_result_is_verified() {
             let active_back = equation.adjoint(&plain.state, &r, &params(Method::Active));
             for (plain, active) in [(&plain, &active), (&back, &active_back)] {
                 let rows = (active.info.sweeps * n) as u64;
-                assert_eq!(active.info.choice.method == Used::Active, active.info.row_updates < rows);
+                assert_eq!(
+                    active.info.choice.method == Used::Active,
+                    active.info.row_updates < rows
+                );
                 assert_eq!(
                     active.info.converged, plain.info.converged,
                     "{:?}\n{:?}",
                     active.info, plain.info
                 );
-                assert!(!active.info.converged || active.info.relative_residual <= active.info.tolerance);
+                assert!(
+                    !active.info.converged
+                        || active.info.relative_residual <= active.info.tolerance
+                );
                 if active.info.contraction.is_none() {
                     // Nothing certifies that what is passed over may be.
                     assert_eq!(active.info.row_updates, rows);
@@ -436,21 +503,35 @@ fn a_solve_that_follows_stops_at_a_part_of_its_first_residual() {
 #[test]
 fn rows_that_see_only_themselves_are_settled_before_sweeps() {
     // Two nodes that see each other, and 50 with a loop alone, whose own iteration is the slow one.
-    let entries = [(0, 1, 0.1), (1, 0, 0.1)].into_iter().chain((2..52).map(|i| (i, i, 1.0))).collect();
+    let entries =
+        [(0, 1, 0.1), (1, 0, 0.1)].into_iter().chain((2..52).map(|i| (i, i, 1.0))).collect();
     let w = Matrix::from_fn(3, 3, |k, l| if k == l { 0.95 } else { 0.0 });
-    let equation =
-        Equation::one(&Graph { nodes: 52, entries }, w, Matrix::from_fn(52, 3, |_, _| 1.0), Activation::Relu);
+    let equation = Equation::one(
+        &Graph { nodes: 52, entries },
+        w,
+        Matrix::from_fn(52, 3, |_, _| 1.0),
+        Activation::Relu,
+    );
     let plain = equation.forward(&with(Method::Plain, 1));
     equation.with_sweep(false, &equation.b, |sweep, certificate| {
         let order = Order::of(&[sweep.terms[0].adjacency]).unwrap();
         assert_eq!(order, Order::Alone((2..52).collect()));
         let run = |threads| {
             with_threads(threads, || {
-                let (mut state, mut workspace) = (Matrix::zeros(52, 3), Workspace::new(52, 3, false));
+                let (mut state, mut workspace) =
+                    (Matrix::zeros(52, 3), Workspace::new(52, 3, false));
                 let (certificate, params) = (Some(&certificate), with(Method::Auto, 5));
                 let direction = Direction::Forward(equation.activation);
                 let solve = ordered::solve;
-                let info = solve(sweep, direction, &order, certificate, &params, &mut state, &mut workspace);
+                let info = solve(
+                    sweep,
+                    direction,
+                    &order,
+                    certificate,
+                    &params,
+                    &mut state,
+                    &mut workspace,
+                );
                 (info.unwrap(), state)
             })
         };
@@ -458,20 +539,26 @@ fn rows_that_see_only_themselves_are_settled_before_sweeps() {
         assert!(info.converged && info.sweeps < 10 && plain.info.sweeps > 100, "{info:?}");
         let bound = |info: &SolveInfo| info.certified_error.unwrap().largest;
         let distance = to_mat(&plain.state).distance(&to_mat(&state));
-        assert!(distance <= bound(&info) + bound(&plain.info) && (state.row(7)[0] - 20.0).abs() < 1e-2);
+        assert!(
+            distance <= bound(&info) + bound(&plain.info) && (state.row(7)[0] - 20.0).abs() < 1e-2
+        );
         assert_eq!(run(3).1.view().padded(), state.view().padded());
     });
 }
 
-/// Three cliques, of which one has something to tell: few rows move, but where rows repeat none can be passed over.
+/// Three cliques, of which one has something to tell: few rows move, but where rows repeat none can
+/// be passed over.
 #[test]
 fn rows_that_repeat_are_hastened_instead_of_passed_over() {
     let offsets: Vec<u64> = (0..=60).map(|row| row * 20).collect();
-    let neighbours: Vec<u32> = (0..60).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
+    let neighbours: Vec<u32> =
+        (0..60).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
     let values = vec![0.05f32; neighbours.len()];
     let plain = AdjacencyRef::new(60, &offsets, &neighbours).unwrap().with_values(&values);
     let shared = SharedRows::find(&plain).unwrap();
-    let w = [PackedWeights::forward(Matrix::from_fn(3, 3, |k, l| if k == l { 0.98 } else { 0.0 }).view())];
+    let w = [PackedWeights::forward(
+        Matrix::from_fn(3, 3, |k, l| if k == l { 0.98 } else { 0.0 }).view(),
+    )];
     let b = Matrix::from_fn(60, 3, |i, k| if i < 20 { (1 + i + k) as f32 } else { 0.0 });
     let solve = |adjacency: AdjacencyRef<'_>| {
         let terms = [Term { adjacency, weights: &w[0] }];
@@ -481,11 +568,20 @@ fn rows_that_repeat_are_hastened_instead_of_passed_over() {
         let (mut state, mut workspace) = (Matrix::zeros(60, 3), Workspace::new(60, 3, false));
         let direction = Direction::Forward(Activation::Relu);
         let params = with(Method::Auto, 5);
-        fixed_point::solve(&sweep, direction, Some(&certificate), &params, &mut state, &mut workspace)
-            .unwrap()
+        fixed_point::solve(
+            &sweep,
+            direction,
+            Some(&certificate),
+            &params,
+            &mut state,
+            &mut workspace,
+        )
+        .unwrap()
     };
     let (each, once) = (solve(plain), solve(plain.with_shared(&shared)));
     assert_eq!((each.choice.method, each.choice.why), (Used::Active, Why::Quiet), "{each:?}");
     assert_eq!((once.choice.method, once.choice.why), (Used::Anderson, Why::Slow), "{once:?}");
-    assert!(once.converged && once.sweeps < each.sweeps && once.row_updates == 60 * once.sweeps as u64);
+    assert!(
+        once.converged && once.sweeps < each.sweeps && once.row_updates == 60 * once.sweeps as u64
+    );
 }

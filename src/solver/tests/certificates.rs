@@ -19,7 +19,8 @@ fn the_true_error_never_exceeds_the_certified_one_and_is_not_far_below() {
         let mut equation = Equation::random(&mut random, kappa);
         // Numbers at the ends of what f32 holds, where products get lost.
         let size = [1.0, 1.0, 1.0, 1e-37, 1e30][random.below(5)];
-        (0..equation.b.rows()).for_each(|i| equation.b.row_mut(i).iter_mut().for_each(|b| *b *= size));
+        (0..equation.b.rows())
+            .for_each(|i| equation.b.row_mut(i).iter_mut().for_each(|b| *b *= size));
         let tolerance = 10f64.powf(-1.0 - 6.0 * random.unit());
         let params = SolveParams { tolerance, max_sweeps: 3000, ..SolveParams::default() };
         let layer = equation.layer();
@@ -30,19 +31,28 @@ fn the_true_error_never_exceeds_the_certified_one_and_is_not_far_below() {
             uncertified += 1;
             continue;
         };
-        assert!(distance <= bound.largest, "round {round}: {distance} above {bound:?}, {:?}", found.info);
+        assert!(
+            distance <= bound.largest,
+            "round {round}: {distance} above {bound:?}, {:?}",
+            found.info
+        );
         assert!(bound.rounding <= bound.largest);
         if size != 1.0 {
             continue;
         }
         forward.push(bound.largest / distance.max(1e-9));
         // The adjoint at the state found: its equation has the derivative there.
-        let r = Matrix::from_fn(found.state.rows(), found.state.cols(), |_, _| random.sign() as f32);
+        let r =
+            Matrix::from_fn(found.state.rows(), found.state.cols(), |_, _| random.sign() as f32);
         let back = equation.adjoint(&found.state, &r, &params);
         let exact = Dense.adjoint(&layer, &to_mat(&found.state), &to_mat(&r));
         let distance = exact.distance(&to_mat(&back.state));
         if let Some(bound) = back.info.certified_error {
-            assert!(distance <= bound.largest, "round {round}: {distance} above {bound:?}, {:?}", back.info);
+            assert!(
+                distance <= bound.largest,
+                "round {round}: {distance} above {bound:?}, {:?}",
+                back.info
+            );
             adjoint.push(bound.largest / distance.max(1e-9));
         }
     }
@@ -100,7 +110,8 @@ fn activations_keep_to_the_error_that_certificates_count_on() {
     let (rows, cols) = (1500, 32);
     let offsets = vec![0u64; rows + 1];
     let weights = PackedWeights::forward(Matrix::zeros(cols, cols).view());
-    let terms = [Term { adjacency: AdjacencyRef::new(rows, &offsets, &[]).unwrap(), weights: &weights }];
+    let terms =
+        [Term { adjacency: AdjacencyRef::new(rows, &offsets, &[]).unwrap(), weights: &weights }];
     let blocks = blocks(&terms);
     // Half of the inputs are spread evenly, half by orders of magnitude.
     let mut random = Random::new(24);
@@ -110,7 +121,8 @@ fn activations_keep_to_the_error_that_certificates_count_on() {
     });
     for isa in Isa::available() {
         let scratch = SweepScratch::with_widths(&[cols], cols, isa);
-        let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+        let sweep =
+            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
         for activation in ACTIVATIONS {
             let (zero, mut found) = (Matrix::zeros(rows, cols), Matrix::zeros(rows, cols));
             sweep.forward(activation, Norm::default(), zero.view(), found.view_mut());
@@ -122,7 +134,11 @@ fn activations_keep_to_the_error_that_certificates_count_on() {
                 // The product of a slope is rounded, and counted with the sums.
                 let product = f64::from(z).abs() * f64::from(f32::EPSILON);
                 let slope = if allowed == 0.0 { product } else { 0.0 };
-                assert!(error <= allowed * 0.75 + slope, "{} {activation:?} at {z}: {error}", isa.name());
+                assert!(
+                    error <= allowed * 0.75 + slope,
+                    "{} {activation:?} at {z}: {error}",
+                    isa.name()
+                );
             }
         }
     }
@@ -137,11 +153,13 @@ fn a_weight_with_a_small_radius_and_a_large_norm_is_certified() {
     let found = equation.forward(&SolveParams { tolerance: 1e-6, ..SolveParams::default() });
     assert!(found.info.contraction.unwrap() < 0.8, "{:?}", found.info);
     // x2 = 1 / (1 - 0.5), x1 = (20 x2 + 1) / (1 - 0.5)
-    assert!((found.state.row(0)[0] - 82.0).abs() < 1e-2 && (found.state.row(1)[1] - 2.0).abs() < 1e-4);
+    assert!(
+        (found.state.row(0)[0] - 82.0).abs() < 1e-2 && (found.state.row(1)[1] - 2.0).abs() < 1e-4
+    );
 }
 
-/// A model from elsewhere: its weight satisfies the eigenvalue's condition only. Rescaled, it satisfies the norm's, and
-/// its read-out stays.
+/// A model from elsewhere: its weight satisfies the eigenvalue's condition only. Rescaled, it
+/// satisfies the norm's, and its read-out stays.
 #[test]
 fn rescaling_keeps_the_output_of_a_solve() {
     let mut random = Random::new(25);
@@ -154,7 +172,8 @@ fn rescaling_keeps_the_output_of_a_solve() {
         if equation.w.len() > 1 {
             continue;
         }
-        let rho = SpectralBound::of(&equation.incoming[0].view(), None, &SpectralParams::default()).rho;
+        let rho =
+            SpectralBound::of(&equation.incoming[0].view(), None, &SpectralParams::default()).rho;
         let m = equation.b.cols();
         // W := S W S^-1 with a steep S: the radius of |W| stays, the norm does not.
         let steep: Vec<f64> = (0..m).map(|_| (random.sign() * 2.0).exp()).collect();
@@ -166,8 +185,12 @@ fn rescaling_keeps_the_output_of_a_solve() {
             continue;
         }
         let theta = Matrix::from_fn(2, m, |_, _| random.sign() as f32);
-        let params =
-            SolveParams { tolerance: 1e-7, max_sweeps: 2000, patience: 40, ..SolveParams::default() };
+        let params = SolveParams {
+            tolerance: 1e-7,
+            max_sweeps: 2000,
+            patience: 40,
+            ..SolveParams::default()
+        };
         let output = |equation: &Equation, theta: &Matrix| {
             to_mat(&equation.forward(&params).state).times(&to_mat(theta).t())
         };
@@ -182,7 +205,11 @@ fn rescaling_keeps_the_output_of_a_solve() {
         assert_eq!(after.condition, Condition::Norm, "{before:?} {after:?}");
         assert!(after.margin() > 0.0 && before.margin() > 0.0);
         let (found, size) = (output(&equation, &theta), expected.largest());
-        assert!(found.distance(&expected) <= 1e-4 * size, "{} of {size}", found.distance(&expected));
+        assert!(
+            found.distance(&expected) <= 1e-4 * size,
+            "{} of {size}",
+            found.distance(&expected)
+        );
         rescaled += 1;
     }
     assert!(rescaled > 10, "{rescaled}");

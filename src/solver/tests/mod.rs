@@ -1,4 +1,5 @@
-//! Solves held against f64: what is certified is true, and every way to the equilibrium leads there.
+//! Solves held against f64: what is certified is true, and every way to the equilibrium leads
+//! there.
 
 mod accelerated;
 mod certificates;
@@ -53,7 +54,8 @@ fn to_mat(matrix: &Matrix) -> Mat {
 }
 
 impl Equation {
-    /// A random graph or two, and a W of norm `kappa / rho` in all: just inside the condition for kappa below 1.
+    /// A random graph or two, and a W of norm `kappa / rho` in all: just inside the condition for
+    /// kappa below 1.
     fn random(random: &mut Random, kappa: f64) -> Self {
         let relations = 1 + random.below(4) / 3;
         let nodes = 3 + random.below(10);
@@ -121,7 +123,8 @@ impl Equation {
         let form = 1 + random.below(2);
         let (incoming, outgoing) = Self::directions(&Graph { nodes, entries }, form);
         let m = 24;
-        // The certificate of a renormalised graph whose values are stored needs its vector tightened.
+        // The certificate of a renormalised graph whose values are stored needs its vector
+        // tightened.
         let w = Matrix::from_fn(m, m, |_, _| (random.sign() / m as f64) as f32);
         let b = Matrix::from_fn(nodes, m, |_, _| random.sign() as f32);
         let activation = ACTIVATIONS[random.below(6)];
@@ -134,7 +137,8 @@ impl Equation {
             for i in 0..a.rows {
                 for at in csr.offsets[i] as usize..csr.offsets[i + 1] as usize {
                     let j = csr.neighbours[at] as usize;
-                    let scale = csr.scale.as_ref().map_or(1.0, |s| f64::from(s[i]) * f64::from(s[j]));
+                    let scale =
+                        csr.scale.as_ref().map_or(1.0, |s| f64::from(s[i]) * f64::from(s[j]));
                     a.data[i * a.cols + j] = f64::from(csr.values[at]) * scale;
                 }
             }
@@ -167,7 +171,8 @@ impl Equation {
             .map(|(graph, weights)| Term { adjacency: graph.view(), weights })
             .collect();
         let (blocks, scratch) = (blocks(&terms), SweepScratch::new(&terms));
-        let sweep = Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
+        let sweep =
+            Sweep { blocks: &blocks, terms: &terms, input: input.view(), scratch: &scratch };
         let certificate = Certificate::of(&terms, lipschitz(self.activation), None);
         work(&sweep, certificate)
     }

@@ -15,9 +15,13 @@ fn the_same_bits_for_any_number_of_threads() {
         let first = solve(1);
         for threads in [2, 4] {
             let other = solve(threads);
-            assert_eq!(SolveInfo { seconds: 0.0, ..other.info }, SolveInfo { seconds: 0.0, ..first.info });
+            assert_eq!(
+                SolveInfo { seconds: 0.0, ..other.info },
+                SolveInfo { seconds: 0.0, ..first.info }
+            );
             for i in 0..first.state.rows() {
-                let bits = |matrix: &Matrix| matrix.row(i).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                let bits =
+                    |matrix: &Matrix| matrix.row(i).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(&other.state), bits(&first.state));
             }
         }
@@ -31,9 +35,14 @@ fn scalar(w: f32, b: f32, activation: Activation) -> Equation {
     Equation::one(&graph, w, b, activation)
 }
 
-fn solve(equation: &Equation, params: &SolveParams, start: f32) -> (Result<SolveInfo, SolveError>, f32) {
+fn solve(
+    equation: &Equation,
+    params: &SolveParams,
+    start: f32,
+) -> (Result<SolveInfo, SolveError>, f32) {
     equation.with_sweep(false, &equation.b, |sweep, certificate| {
-        let (mut state, mut workspace) = (Matrix::from_fn(1, 1, |_, _| start), Workspace::new(1, 1, true));
+        let (mut state, mut workspace) =
+            (Matrix::from_fn(1, 1, |_, _| start), Workspace::new(1, 1, true));
         let activation = equation.activation;
         let info = fixed_point::solve(
             sweep,
@@ -59,7 +68,10 @@ fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_told() {
     assert_eq!(warm.unwrap().sweeps, 1);
     let (short, x) = solve(&equation, &SolveParams { max_sweeps: 2, ..params }, 0.0);
     let short = short.unwrap();
-    assert_eq!((short.stopped, short.converged, short.sweeps, x), (Stopped::MaxSweeps, false, 2, 1.5));
+    assert_eq!(
+        (short.stopped, short.converged, short.sweeps, x),
+        (Stopped::MaxSweeps, false, 2, 1.5)
+    );
     assert!(short.certified_error.unwrap().largest >= 0.5);
     let (none, x) = solve(&equation, &SolveParams { max_sweeps: 0, ..params }, 7.0);
     assert_eq!((none.unwrap().certified_error, x), (None, 7.0));
@@ -69,7 +81,8 @@ fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_told() {
 fn the_best_state_is_kept_where_nothing_converges() {
     // x = -2 x + 1 has 1/3, from which every sweep moves away: the start is the best state.
     let equation = scalar(-2.0, 1.0, Activation::Identity);
-    let (info, x) = solve(&equation, &SolveParams { max_sweeps: 50, ..SolveParams::default() }, 0.5);
+    let (info, x) =
+        solve(&equation, &SolveParams { max_sweeps: 50, ..SolveParams::default() }, 0.5);
     let info = info.unwrap();
     assert_eq!((info.stopped, x), (Stopped::Stagnated, 0.5));
     assert_eq!((info.converged, info.contraction, info.certified_error), (false, None, None));
@@ -96,7 +109,10 @@ fn numbers_that_are_none_are_errors_that_name_their_origin() {
         message(&edge, 0.0),
         "forward solve: an edge of node 0 in relation 0 is not finite (found NaN)"
     );
-    assert_eq!(message(&fine, f32::NAN), "forward solve: row 0 of the start is not finite (found NaN)");
+    assert_eq!(
+        message(&fine, f32::NAN),
+        "forward solve: row 0 of the start is not finite (found NaN)"
+    );
     let error = message(&scalar(1e20, 1.0, Activation::Relu), 0.0);
     assert!(error.starts_with("forward solve: the state overflowed in sweep 3"), "{error}");
     let backwards = |equation: &Equation, start: f32| {
@@ -115,7 +131,10 @@ fn numbers_that_are_none_are_errors_that_name_their_origin() {
             error.unwrap_err().to_string()
         })
     };
-    assert_eq!(backwards(&fine, f32::NAN), "adjoint solve: row 0 of the start is not finite (found NaN)");
+    assert_eq!(
+        backwards(&fine, f32::NAN),
+        "adjoint solve: row 0 of the start is not finite (found NaN)"
+    );
     assert_eq!(
         backwards(&scalar(0.5, f32::INFINITY, Activation::Relu), 0.0),
         "adjoint solve: row 0 of the input is not finite (found inf)"
@@ -153,7 +172,12 @@ fn a_solve_that_is_certified_does_not_give_up_on_a_wave() {
 fn halving(nodes: usize) -> Equation {
     let entries = (1..nodes).map(|node| (node - 1, node, 1.0)).collect();
     let b = Matrix::from_fn(nodes, 1, |node, _| if node == 0 { 1.0 } else { 0.0 });
-    Equation::one(&Graph { nodes, entries }, Matrix::from_fn(1, 1, |_, _| 0.5), b, Activation::Identity)
+    Equation::one(
+        &Graph { nodes, entries },
+        Matrix::from_fn(1, 1, |_, _| 0.5),
+        b,
+        Activation::Identity,
+    )
 }
 
 #[test]
@@ -164,15 +188,18 @@ fn measured_by_rows_a_wave_is_followed_to_its_end() {
         let state: Vec<f32> = (0..nodes).map(|node| found.state.row(node)[0]).collect();
         (found.info, state)
     };
-    // By the largest entry the solve ends where a sweep adds 1e-5 of it, and the far end stays at zero.
+    // By the largest entry the solve ends where a sweep adds 1e-5 of it, and the far end stays at
+    // zero.
     let (info, state) = solve(30, Measure::State);
     assert!(info.sweeps < 20 && state[29] == 0.0, "{info:?}");
     let (info, state) = solve(30, Measure::Row);
     assert!((0..30).all(|node| state[node as usize] == 0.5f32.powi(node)), "{state:?}");
-    // The sweep after the last changes nothing, and neither does the one over all rows that verifies it.
+    // The sweep after the last changes nothing, and neither does the one over all rows that
+    // verifies it.
     assert_eq!((info.sweeps, info.relative_residual), (32, 0.0));
 
-    // 2^-40 is below 1e-12: rows from there on have faded, and no sweep is made for them but the one that verifies.
+    // 2^-40 is below 1e-12: rows from there on have faded, and no sweep is made for them but the
+    // one that verifies.
     let (info, state) = solve(60, Measure::Row);
     assert_eq!(info.sweeps, 42, "{info:?}");
     assert!((0..=41).all(|node| state[node as usize] == 0.5f32.powi(node)) && state[42] == 0.0);
@@ -180,15 +207,21 @@ fn measured_by_rows_a_wave_is_followed_to_its_end() {
 
 #[test]
 fn measured_by_rows_patience_does_not_end_a_wave() {
-    // Without a certificate, and a front that moves as much in every sweep: nothing gets smaller for 50 sweeps.
+    // Without a certificate, and a front that moves as much in every sweep: nothing gets smaller
+    // for 50 sweeps.
     let nodes = 50;
     let mut entries: Vec<_> = (1..nodes).map(|node| (node - 1, node, 1.0)).collect();
     entries.push((0, 0, 1.1));
     let b = Matrix::from_fn(nodes, 1, |node, _| if node == 0 { 1.0 } else { 0.0 });
     let w = Matrix::from_fn(1, 1, |_, _| 1.0);
     let equation = Equation::one(&Graph { nodes, entries }, w, b, Activation::Tanh);
-    let solve = |measure| equation.forward(&SolveParams { measure, patience: 5, ..SolveParams::default() });
+    let solve =
+        |measure| equation.forward(&SolveParams { measure, patience: 5, ..SolveParams::default() });
     let by_row = solve(Measure::Row);
     assert!(by_row.info.contraction.is_none() && by_row.info.converged, "{:?}", by_row.info);
-    assert!(by_row.info.sweeps > nodes && by_row.state.row(nodes - 1)[0] > 0.05, "{:?}", by_row.info);
+    assert!(
+        by_row.info.sweeps > nodes && by_row.state.row(nodes - 1)[0] > 0.05,
+        "{:?}",
+        by_row.info
+    );
 }

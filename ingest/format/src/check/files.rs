@@ -1,4 +1,5 @@
-//! The files of a dataset against the manifest's list: existence, size, checksum, nothing missing, nothing more.
+//! The files of a dataset against the manifest's list: existence, size, checksum, nothing missing,
+//! nothing more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -54,7 +55,9 @@ pub(super) fn of_relation(entry: &RelationEntry) -> Vec<String> {
     let root = Path::new("");
     let directory = dataset::relation_path(root, &entry.name);
     for direction in directions {
-        files.extend(csr::paths(&directory, direction)[..arrays].iter().map(|path| name_of(path, root)));
+        files.extend(
+            csr::paths(&directory, direction)[..arrays].iter().map(|path| name_of(path, root)),
+        );
     }
     if entry.scale != Scale::None {
         files.push(name_of(&directory.join("scale.f32"), root));
@@ -67,7 +70,9 @@ pub(super) fn of_features(manifest: &Manifest) -> Vec<String> {
     let shards = manifest.features.as_ref().map_or(0, |entry| entry.shards);
     // A list as long as a wrong manifest likes would not end.
     let shards = shards.min(manifest.files.len() as u64 + 1);
-    (0..shards).map(|shard| name_of(&features::shard_path(Path::new(""), shard), Path::new(""))).collect()
+    (0..shards)
+        .map(|shard| name_of(&features::shard_path(Path::new(""), shard), Path::new("")))
+        .collect()
 }
 
 /// Every file that the manifest's parts need.
@@ -109,15 +114,18 @@ pub(super) fn check(
     if let Err(error) = walk(root, root, &mut found) {
         findings.push(error.into());
     }
-    for name in found.iter().filter(|name| *name != MANIFEST && !manifest.files.contains_key(*name)) {
-        findings.push(Finding { path: root.join(name), message: "not listed in the manifest".into() });
+    for name in found.iter().filter(|name| *name != MANIFEST && !manifest.files.contains_key(*name))
+    {
+        findings
+            .push(Finding { path: root.join(name), message: "not listed in the manifest".into() });
     }
 
     let total = listed.iter().fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.bytes));
     let progress = Progress::new("checksums", total, observe);
     let verify = |(name, expected): &(&String, &checksum::FileEntry)| -> Result<()> {
         let path = root.join(name);
-        let found = checksum::of_file_observed(&path, skipped(name), &mut |bytes| progress.add(bytes))?;
+        let found =
+            checksum::of_file_observed(&path, skipped(name), &mut |bytes| progress.add(bytes))?;
         if found.bytes != expected.bytes {
             return Err(FormatError::invalid(path, "length in bytes", found.bytes, expected.bytes));
         }

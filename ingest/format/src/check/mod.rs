@@ -11,10 +11,11 @@
 //!
 //! A part with a missing or damaged file is not looked into: its checksum says enough.
 //!
-//! Cost: all files are read twice (once for their checksum); symmetry and transpose look up every entry by binary
-//! search, so O(nonzeros log degree) in random order; ids are held and sorted in memory (8 bytes a node for integers,
-//! 16 and the text for strings); everything else needs little memory. Parallel on rayon's current pool; findings are the
-//! same, and in the same order, for any number of threads.
+//! Cost: all files are read twice (once for their checksum); symmetry and transpose look up every
+//! entry by binary search, so O(nonzeros log degree) in random order; ids are held and sorted in
+//! memory (8 bytes a node for integers, 16 and the text for strings); everything else needs little
+//! memory. Parallel on rayon's current pool; findings are the same, and in the same order, for any
+//! number of threads.
 
 mod files;
 mod relation;
@@ -47,7 +48,8 @@ impl From<FormatError> for Finding {
     fn from(error: FormatError) -> Self {
         let path = error.path().to_path_buf();
         let text = error.to_string();
-        let message = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text).to_string();
+        let message =
+            text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text).to_string();
         Self { path, message }
     }
 }
@@ -75,7 +77,11 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(what: impl Into<String>, total: u64, observe: &'a (dyn Fn(&str, u64, u64) + Sync)) -> Self {
+    fn new(
+        what: impl Into<String>,
+        total: u64,
+        observe: &'a (dyn Fn(&str, u64, u64) + Sync),
+    ) -> Self {
         let what = what.into();
         observe(&what, 0, total);
         Self { what, done: AtomicU64::new(0), total, observe }

@@ -1,4 +1,5 @@
-//! The adjacency of a relation: every entry in its place, both directions alike, the scale as defined.
+//! The adjacency of a relation: every entry in its place, both directions alike, the scale as
+//! defined.
 
 use std::path::Path;
 
@@ -38,7 +39,8 @@ pub(super) fn check(
     let bytes = entry.nonzeros.saturating_mul(if entry.weighted { 8 } else { 4 });
     // Each direction once, and once more against the other.
     let passes = if entry.symmetric { 2 } else { 3 };
-    let progress = Progress::new(format!("relation {}", entry.name), bytes.saturating_mul(passes), observe);
+    let progress =
+        Progress::new(format!("relation {}", entry.name), bytes.saturating_mul(passes), observe);
 
     let before = findings.len();
     check_direction(&relation.incoming, &path("in"), entry, graphs, &progress, findings);
@@ -80,22 +82,28 @@ impl Rows {
     fn add(&mut self, csr: &CsrFile, row: usize, graphs: Option<&Graphs>) {
         let (neighbours, nodes) = (csr.row(row), csr.rows());
         if let Some(far) = neighbours.iter().find(|neighbour| **neighbour as usize >= nodes) {
-            self.range.add(|| format!("row {row}: neighbour (found {far}, expected less than {nodes})"));
+            self.range
+                .add(|| format!("row {row}: neighbour (found {far}, expected less than {nodes})"));
         }
         if let Some(pair) = neighbours.windows(2).find(|pair| pair[0] >= pair[1]) {
             let (last, next) = (pair[0], pair[1]);
-            self.rising
-                .add(|| format!("row {row}: neighbours must rise strictly (found {next} after {last})"));
+            self.rising.add(|| {
+                format!("row {row}: neighbours must rise strictly (found {next} after {last})")
+            });
         }
         if let Some(values) = csr.values()
             && let Some(wrong) =
                 values[csr.range(row)].iter().find(|value| !value.is_finite() || **value < 0.0)
         {
-            self.values.add(|| format!("row {row}: value (found {wrong}, expected a finite number from 0)"));
+            self.values.add(|| {
+                format!("row {row}: value (found {wrong}, expected a finite number from 0)")
+            });
         }
         if let Some(graphs) = graphs {
-            // Rows rise, so the first and the last neighbour tell; where they do not, that is told already.
-            let graph = graphs.first_node.partition_point(|first| *first <= row as u64).saturating_sub(1);
+            // Rows rise, so the first and the last neighbour tell; where they do not, that is told
+            // already.
+            let graph =
+                graphs.first_node.partition_point(|first| *first <= row as u64).saturating_sub(1);
             let end = graphs.first_node.get(graph + 1).copied().unwrap_or(nodes as u64);
             let block = graphs.first_node[graph]..end;
             let ends = [neighbours.first(), neighbours.last()].into_iter().flatten();
@@ -108,7 +116,8 @@ impl Rows {
                 });
             }
         }
-        self.diagonal += neighbours.iter().filter(|neighbour| **neighbour as usize == row).count() as u64;
+        self.diagonal +=
+            neighbours.iter().filter(|neighbour| **neighbour as usize == row).count() as u64;
     }
 }
 
@@ -139,10 +148,13 @@ fn check_direction(
     progress: &Progress,
     findings: &mut Vec<Finding>,
 ) {
-    let rows = over_rows(csr, progress, |rows: &mut Rows, row| rows.add(csr, row, graphs), Rows::then);
+    let rows =
+        over_rows(csr, progress, |rows: &mut Rows, row| rows.add(csr, row, graphs), Rows::then);
     if rows.diagonal != entry.diagonal {
-        let message =
-            format!("entries on the diagonal (found {}, expected {})", rows.diagonal, entry.diagonal);
+        let message = format!(
+            "entries on the diagonal (found {}, expected {})",
+            rows.diagonal, entry.diagonal
+        );
         findings.push(Finding { path: path.into(), message });
     }
     rows.range.report(path, findings);
@@ -151,8 +163,8 @@ fn check_direction(
     rows.blocks.report(path, findings);
 }
 
-/// Whether every entry (i, j) of `csr` is entry (j, i) of `mirror`, with the same bits. Both have as many entries and
-/// strictly rising rows, so that makes them transposes of each other.
+/// Whether every entry (i, j) of `csr` is entry (j, i) of `mirror`, with the same bits. Both have
+/// as many entries and strictly rising rows, so that makes them transposes of each other.
 fn check_mirror(
     csr: &CsrFile,
     mirror: &CsrFile,
@@ -173,7 +185,9 @@ fn check_mirror(
             if here.map(f32::to_bits) != there.map(f32::to_bits) {
                 tally.add(|| {
                     let (here, there) = (here.unwrap_or(1.0), there.unwrap_or(1.0));
-                    format!("{claim}: entry {neighbour} of row {row} is {here}, its counterpart {there}")
+                    format!(
+                        "{claim}: entry {neighbour} of row {row} is {here}, its counterpart {there}"
+                    )
                 });
             }
         }

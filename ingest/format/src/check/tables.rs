@@ -94,7 +94,9 @@ fn check_sparse(dataset: &DatasetDir, entry: &FeaturesEntry) -> Result<Tally> {
         for (row, ends) in rows.offsets.windows(2).enumerate() {
             let items = ends[0] as usize..ends[1] as usize;
             if let Some(at) = items.clone().find(|at| !rows.values[*at].is_finite()) {
-                tally.add(|| not_finite(first + row as u64, rows.columns[at].into(), rows.values[at]));
+                tally.add(|| {
+                    not_finite(first + row as u64, rows.columns[at].into(), rows.values[at])
+                });
             }
         }
         (tally, rows.rows() as u64, rows.values.len() as u64)

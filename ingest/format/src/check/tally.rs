@@ -1,4 +1,5 @@
-//! The first few problems of a kind, and how many there are: what parallel passes over rows bring back.
+//! The first few problems of a kind, and how many there are: what parallel passes over rows bring
+//! back.
 
 use std::path::Path;
 

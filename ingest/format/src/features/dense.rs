@@ -1,5 +1,6 @@
-//! Dense rows: a fixed-size list of f32 each, read straight into the caller's matrix, row groups in parallel.
-//! The library's Arrow reader is passed by: its offsets and validity would be thrown away here.
+//! Dense rows: a fixed-size list of f32 each, read straight into the caller's matrix, row groups in
+//! parallel. The library's Arrow reader is passed by: its offsets and validity would be thrown away
+//! here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +17,18 @@ use crate::checksum::FileEntry;
 use crate::error::{FormatError, Result};
 use crate::table::{self, Table};
 
-/// Bytes of values taken from a row group at once: they should stay in the cache until they are copied.
+/// Bytes of values taken from a row group at once: they should stay in the cache until they are
+/// copied.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Writes one shard of dense rows (`rows.len()` is a multiple of `columns`); shards may be written in parallel.
-pub fn write_dense_shard(dataset: &Path, shard: u64, columns: usize, rows: &[f32]) -> Result<FileEntry> {
+/// Writes one shard of dense rows (`rows.len()` is a multiple of `columns`); shards may be written
+/// in parallel.
+pub fn write_dense_shard(
+    dataset: &Path,
+    shard: u64,
+    columns: usize,
+    rows: &[f32],
+) -> Result<FileEntry> {
     let size = match i32::try_from(columns) {
         Ok(size) if size > 0 => size,
         _ => {
@@ -35,7 +43,12 @@ pub fn write_dense_shard(dataset: &Path, shard: u64, columns: usize, rows: &[f32
     let group_rows = (GROUP_BYTES / size_of::<f32>() / columns).max(1);
     for group in rows.chunks(group_rows * columns) {
         let values = Float32Array::from(group.to_vec());
-        table.write(vec![Arc::new(FixedSizeListArray::new(item.clone(), size, Arc::new(values), None))])?;
+        table.write(vec![Arc::new(FixedSizeListArray::new(
+            item.clone(),
+            size,
+            Arc::new(values),
+            None,
+        ))])?;
         table.end_group()?;
     }
     Ok(table.finish()?.1)
@@ -47,7 +60,12 @@ pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64
     let expected = nodes.saturating_sub(last.saturating_mul(entry.rows_per_shard));
     for table in open_shards(dataset, entry, last..entry.shards)? {
         if table.rows()? != expected {
-            return Err(FormatError::invalid(table.path(), "number of rows", table.rows()?, expected));
+            return Err(FormatError::invalid(
+                table.path(),
+                "number of rows",
+                table.rows()?,
+                expected,
+            ));
         }
     }
     Ok(())
@@ -61,8 +79,8 @@ struct Task<'a> {
     out: &'a mut [f32],
 }
 
-/// Reads dense rows `first .. first + out.len() / stride` into rows of `stride` floats (>= columns, padding left
-/// alone), row groups in parallel.
+/// Reads dense rows `first .. first + out.len() / stride` into rows of `stride` floats (>= columns,
+/// padding left alone), row groups in parallel.
 ///
 /// # Panics
 /// Where `out` is not whole rows.
@@ -82,14 +100,24 @@ pub fn read_dense(
     }
     if entry.columns == 0 || entry.columns > stride as u64 {
         let expected = format!("1 to {stride}, the room of a row");
-        return Err(FormatError::invalid(dataset.join(FEATURES), "feature columns", entry.columns, expected));
+        return Err(FormatError::invalid(
+            dataset.join(FEATURES),
+            "feature columns",
+            entry.columns,
+            expected,
+        ));
     }
     assert_eq!(out.len() % stride, 0, "whole rows");
     let columns = entry.columns as usize;
     let end = first.saturating_add((out.len() / stride) as u64);
     let per_shard = entry.rows_per_shard.max(1);
     let too_few = |rows: u64| {
-        FormatError::invalid(dataset.join(FEATURES), "number of rows", rows, format!("at least {end}"))
+        FormatError::invalid(
+            dataset.join(FEATURES),
+            "number of rows",
+            rows,
+            format!("at least {end}"),
+        )
     };
     let shards = first / per_shard..end.div_ceil(per_shard);
     if shards.end > entry.shards {
@@ -116,7 +144,8 @@ pub fn read_dense(
     tasks.into_par_iter().try_for_each(|task| read_group(task, columns, stride))
 }
 
-/// The levels of the format tell where lists begin and whether there are nulls; they must say: rows of `columns`.
+/// The levels of the format tell where lists begin and whether there are nulls; they must say: rows
+/// of `columns`.
 fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
     let Task { table, group, skip, out } = task;
     let parquet = || FormatError::parquet(table.path());
@@ -131,8 +160,8 @@ fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
     let file = Arc::new(table::open_file(table.path())?);
     let metadata = table.footer().row_group(group);
     let column = metadata.column(0);
-    let pages =
-        SerializedPageReader::new(file, column, metadata.num_rows() as usize, None).map_err(parquet())?;
+    let pages = SerializedPageReader::new(file, column, metadata.num_rows() as usize, None)
+        .map_err(parquet())?;
     let mut reader = ColumnReaderImpl::<FloatType>::new(column.column_descr_ptr(), Box::new(pages));
     let null_below = column.column_descr().max_def_level();
     let mut piece = Piece::default();
@@ -140,7 +169,8 @@ fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
         piece.read(&mut reader, rows, columns, null_below).map_err(parquet())?.map_err(invalid)
     };
     let piece_rows = (PIECE_BYTES / size_of::<f32>() / columns).max(1);
-    // Rows before the first are read and dropped: the library's own way of skipping does not end on damaged files.
+    // Rows before the first are read and dropped: the library's own way of skipping does not end on
+    // damaged files.
     for from in (0..skip).step_by(piece_rows) {
         next(piece_rows.min((skip - from) as usize), &mut piece)?;
     }
@@ -185,7 +215,8 @@ impl Piece {
             return Ok(Err(format!("{} values in {rows} rows", values.len())));
         }
         // A row begins at level 0 and goes on at level 1.
-        let wrong = |row: &[i16]| row[1..].iter().fold(row[0], |wrong, level| wrong | (level ^ 1)) != 0;
+        let wrong =
+            |row: &[i16]| row[1..].iter().fold(row[0], |wrong, level| wrong | (level ^ 1)) != 0;
         if repetition.chunks_exact(columns).any(wrong) {
             return Ok(Err("rows of different lengths".into()));
         }
@@ -200,10 +231,18 @@ mod tests {
     use arrow_array::ListArray;
     use arrow_buffer::OffsetBuffer;
 
-    fn write_dense(dataset: &Path, columns: usize, rows_per_shard: usize, values: &[f32]) -> FeaturesEntry {
+    fn write_dense(
+        dataset: &Path,
+        columns: usize,
+        rows_per_shard: usize,
+        values: &[f32],
+    ) -> FeaturesEntry {
         for (shard, rows) in values.chunks(rows_per_shard * columns).enumerate() {
             let file = write_dense_shard(dataset, shard as u64, columns, rows).unwrap();
-            assert_eq!(file, crate::checksum::of_file(&shard_path(dataset, shard as u64), 0).unwrap());
+            assert_eq!(
+                file,
+                crate::checksum::of_file(&shard_path(dataset, shard as u64), 0).unwrap()
+            );
         }
         entry(FeatureKind::Dense, columns, rows_per_shard, values.len() / columns)
     }
@@ -229,15 +268,26 @@ mod tests {
             read_dense(dir.path(), &entry, first as u64, &mut out, stride).unwrap();
             for (i, row) in out.chunks_exact(stride).enumerate() {
                 let at = (first + i) * columns;
-                assert_eq!(row[..columns], values[at..at + columns], "row {} of {first}..", first + i);
+                assert_eq!(
+                    row[..columns],
+                    values[at..at + columns],
+                    "row {} of {first}..",
+                    first + i
+                );
                 assert!(row[columns..].iter().all(|padding| *padding == -1.0));
             }
         }
         let mut out = vec![0.0; 2 * columns];
         let error = read_dense(dir.path(), &entry, 699, &mut out, columns).unwrap_err().to_string();
-        assert!(error.ends_with("features: number of rows (found 700, expected at least 701)"), "{error}");
+        assert!(
+            error.ends_with("features: number of rows (found 700, expected at least 701)"),
+            "{error}"
+        );
         let error = read_dense(dir.path(), &entry, 899, &mut out, columns).unwrap_err().to_string();
-        assert!(error.ends_with("features: number of rows (found 900, expected at least 901)"), "{error}");
+        assert!(
+            error.ends_with("features: number of rows (found 900, expected at least 901)"),
+            "{error}"
+        );
     }
 
     #[test]

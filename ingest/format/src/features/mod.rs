@@ -1,8 +1,9 @@
-//! Node features as Parquet shards: rows in node order, a fixed number of rows a shard, dense or sparse.
-//! The only user of Parquet for features; it knows nothing of where they came from.
+//! Node features as Parquet shards: rows in node order, a fixed number of rows a shard, dense or
+//! sparse. The only user of Parquet for features; it knows nothing of where they came from.
 //!
-//! A shard has row groups of about 4 MiB of values: small enough to be read in parallel, large enough that their
-//! footer entries do not count. Values are not looked at here: NaN and infinity are found by `ignn check`.
+//! A shard has row groups of about 4 MiB of values: small enough to be read in parallel, large
+//! enough that their footer entries do not count. Values are not looked at here: NaN and infinity
+//! are found by `ignn check`.
 
 mod dense;
 mod sparse;
@@ -81,8 +82,8 @@ fn create(
     TableWriter::create(path, fields, properties)
 }
 
-/// Opens shards in parallel. Every shard but the last of the dataset must have `rows_per_shard` rows, the last at
-/// least one and not more.
+/// Opens shards in parallel. Every shard but the last of the dataset must have `rows_per_shard`
+/// rows, the last at least one and not more.
 fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Result<Vec<Table>> {
     let lists = [DataType::Float32, DataType::UInt32].map(|item| [table::list_of(item)]);
     let open = |shard: u64| {
@@ -103,7 +104,8 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Res
         }
         if entry.kind == FeatureKind::Dense {
             // Before anybody makes room for the rows.
-            let values = table.footer().row_groups().iter().map(|group| group.column(0).num_values());
+            let values =
+                table.footer().row_groups().iter().map(|group| group.column(0).num_values());
             let (values, rows) = (values.map(i128::from).sum::<i128>(), i128::from(rows));
             if values != rows * i128::from(entry.columns) {
                 let found = format!("{values} values in {rows} rows");

@@ -41,9 +41,10 @@ impl SparseRows {
 pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Result<FileEntry> {
     let types = [DataType::UInt32, DataType::Float32];
     let fields = ["columns", "values"].iter().zip(types);
-    let fields = fields.map(|(name, item)| Field::new(*name, table::list_of(item), false)).collect();
-    let properties =
-        table::properties().set_column_encoding(table::items_path("columns"), Encoding::DELTA_BINARY_PACKED);
+    let fields =
+        fields.map(|(name, item)| Field::new(*name, table::list_of(item), false)).collect();
+    let properties = table::properties()
+        .set_column_encoding(table::items_path("columns"), Encoding::DELTA_BINARY_PACKED);
     let mut table = create(dataset, shard, fields, properties)?;
     let group_items = (GROUP_BYTES / (size_of::<u32>() + size_of::<f32>())) as u64;
     let mut first = 0;
@@ -51,15 +52,22 @@ pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Resu
         let begin = rows.offsets[first];
         let most = rows.rows().min(first + GROUP_ROWS);
         // As many rows as fit, at least one.
-        let fitting = rows.offsets[first + 1..=most].partition_point(|end| end - begin <= group_items);
+        let fitting =
+            rows.offsets[first + 1..=most].partition_point(|end| end - begin <= group_items);
         let end_row = first + fitting.max(1);
         let offsets = &rows.offsets[first..=end_row];
         let items = begin as usize..rows.offsets[end_row] as usize;
         if i32::try_from(items.len()).is_err() {
             let path = shard_path(dataset, shard);
-            return Err(FormatError::invalid(path, "values of a row", items.len(), "at most 2147483647"));
+            return Err(FormatError::invalid(
+                path,
+                "values of a row",
+                items.len(),
+                "at most 2147483647",
+            ));
         }
-        let lengths = OffsetBuffer::from_lengths(offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize));
+        let lengths =
+            OffsetBuffer::from_lengths(offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize));
         let columns = UInt32Array::from(rows.columns[items.clone()].to_vec());
         let values = Float32Array::from(rows.values[items].to_vec());
         let (columns_item, values_item) =
@@ -74,8 +82,8 @@ pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Resu
     Ok(table.finish()?.1)
 }
 
-/// Row groups of sparse rows in parallel: `visit(first_row, rows)`; what it returns, in row order. Checks that columns
-/// rise and lie below the number of columns.
+/// Row groups of sparse rows in parallel: `visit(first_row, rows)`; what it returns, in row order.
+/// Checks that columns rise and lie below the number of columns.
 pub(crate) fn visit_sparse<T: Send>(
     dataset: &Path,
     entry: &FeaturesEntry,
@@ -120,8 +128,10 @@ fn read_sparse_group(table: &Table, group: usize, entry: &FeaturesEntry) -> Resu
         FormatError::invalid(path, format!("row group {group}, row {row}: {what}"), found, expected)
     };
     table.read(Some(group), SPARSE_BATCH_ROWS, |batch| {
-        let (columns, values) =
-            (table.required(batch, 0)?.as_list::<i32>(), table.required(batch, 1)?.as_list::<i32>());
+        let (columns, values) = (
+            table.required(batch, 0)?.as_list::<i32>(),
+            table.required(batch, 1)?.as_list::<i32>(),
+        );
         let column_items = table::items_of::<UInt32Type>(path, columns)?;
         let value_items = table::items_of::<Float32Type>(path, values)?;
         let rows = columns.value_offsets().windows(2).zip(values.value_offsets().windows(2));
@@ -142,7 +152,12 @@ fn read_sparse_group(table: &Table, group: usize, entry: &FeaturesEntry) -> Resu
                 return Err(wrong(row, "columns", found, "strictly rising columns".into()));
             }
             if let Some(last) = columns.last().filter(|last| u64::from(**last) >= entry.columns) {
-                return Err(wrong(row, "column", last.to_string(), format!("less than {}", entry.columns)));
+                return Err(wrong(
+                    row,
+                    "column",
+                    last.to_string(),
+                    format!("less than {}", entry.columns),
+                ));
             }
             piece.columns.extend_from_slice(columns);
             piece.values.extend_from_slice(values);
@@ -152,7 +167,12 @@ fn read_sparse_group(table: &Table, group: usize, entry: &FeaturesEntry) -> Resu
     })?;
     let expected = table.group_rows()?[group];
     if piece.rows() as u64 != expected {
-        return Err(FormatError::invalid(path, format!("rows of row group {group}"), piece.rows(), expected));
+        return Err(FormatError::invalid(
+            path,
+            format!("rows of row group {group}"),
+            piece.rows(),
+            expected,
+        ));
     }
     Ok(piece)
 }
@@ -179,14 +199,21 @@ mod tests {
             piece
         };
         for (shard, first) in (0..rows).step_by(per_shard).enumerate() {
-            write_sparse_shard(dir.path(), shard as u64, &of_shard(first, per_shard.min(rows - first)))
-                .unwrap();
+            write_sparse_shard(
+                dir.path(),
+                shard as u64,
+                &of_shard(first, per_shard.min(rows - first)),
+            )
+            .unwrap();
         }
         let mut entry = entry(FeatureKind::Sparse, 2000, per_shard, rows);
         assert_eq!(read_sparse(dir.path(), &entry).unwrap(), of_shard(0, rows));
         entry.nonzeros = Some(3);
         assert!(
-            read_sparse(dir.path(), &entry).unwrap_err().to_string().contains("found 1000000, expected 3")
+            read_sparse(dir.path(), &entry)
+                .unwrap_err()
+                .to_string()
+                .contains("found 1000000, expected 3")
         );
         entry.columns = 1020;
         let error = read_sparse(dir.path(), &entry).unwrap_err().to_string();

@@ -1,4 +1,5 @@
-//! Two small, complete datasets written with the format's own writers, for the tests of this folder.
+//! Two small, complete datasets written with the format's own writers, for the tests of this
+//! folder.
 
 #![allow(dead_code, missing_docs)] // Every test binary uses its part of it.
 
@@ -91,8 +92,9 @@ impl Maker {
             writer.write(scale).unwrap();
             self.add([(path, writer.finish().unwrap())]);
         }
-        let on_diagonal =
-            |(i, row): (usize, &&[(u32, f32)])| row.iter().filter(|(j, _)| *j as usize == i).count();
+        let on_diagonal = |(i, row): (usize, &&[(u32, f32)])| {
+            row.iter().filter(|(j, _)| *j as usize == i).count()
+        };
         self.manifest.relations.push(RelationEntry {
             name: name.into(),
             symmetric: outgoing.is_none(),
@@ -112,7 +114,8 @@ impl Maker {
 
     pub fn dense(&mut self, columns: usize, rows_per_shard: usize, values: &[f32]) {
         for (shard, rows) in values.chunks(columns * rows_per_shard).enumerate() {
-            let file = features::write_dense_shard(&self.root, shard as u64, columns, rows).unwrap();
+            let file =
+                features::write_dense_shard(&self.root, shard as u64, columns, rows).unwrap();
             self.add([(features::shard_path(&self.root, shard as u64), file)]);
         }
         self.manifest.features = Some(FeaturesEntry {
@@ -173,8 +176,10 @@ pub fn inverse_root(x: f64) -> f32 {
     x.sqrt().recip() as f32
 }
 
-pub const DENSE: [f32; 18] =
-    [0.5, -1.0, 2.0, 0.0, 0.25, 1e-3, 3.0, 4.0, 5.0, -6.5, 7.0, 1e10, 1.0, 1.0, 1.0, -0.0, 0.125, 9.0];
+pub const DENSE: [f32; 18] = [
+    0.5, -1.0, 2.0, 0.0, 0.25, 1e-3, 3.0, 4.0, 5.0, -6.5, 7.0, 1e10, 1.0, 1.0, 1.0, -0.0, 0.125,
+    9.0,
+];
 pub const PATH_ROWS: Rows = &[
     &[(0, 1.0), (1, 1.0)],
     &[(0, 1.0), (1, 1.0), (2, 1.0)],
@@ -204,7 +209,8 @@ pub fn single_labels() -> Labels {
 
 pub const STRING_IDS: [&str; 6] = ["a", "b", "c c", "d", "\u{e9}", "f"];
 
-/// Two graphs, a path of four nodes and a pair: symmetric, string ids, dense features, single labels.
+/// Two graphs, a path of four nodes and a pair: symmetric, string ids, dense features, single
+/// labels.
 pub fn graphs_maker(root: &Path) -> Maker {
     fs::create_dir_all(root).unwrap();
     let mut maker = Maker::new(root, 6);
@@ -216,8 +222,10 @@ pub fn graphs_maker(root: &Path) -> Maker {
     maker
 }
 
-pub const FLOW_IN: Rows = &[&[], &[(0, 0.5), (1, 2.0)], &[(0, 1.5)], &[(0, 2.0), (1, 6.0), (2, 0.25)], &[]];
-pub const FLOW_OUT: Rows = &[&[(1, 0.5), (2, 1.5), (3, 2.0)], &[(1, 2.0), (3, 6.0)], &[(3, 0.25)], &[], &[]];
+pub const FLOW_IN: Rows =
+    &[&[], &[(0, 0.5), (1, 2.0)], &[(0, 1.5)], &[(0, 2.0), (1, 6.0), (2, 0.25)], &[]];
+pub const FLOW_OUT: Rows =
+    &[&[(1, 0.5), (2, 1.5), (3, 2.0)], &[(1, 2.0), (3, 6.0)], &[(3, 0.25)], &[], &[]];
 pub const FLOW_SCALE: [f32; 5] = [0.25, 0.125, 4.0, 0.0, 0.0];
 pub const LINK_IN: Rows = &[&[(4, 1.0)], &[], &[(1, 1.0), (3, 1.0)], &[], &[]];
 pub const LINK_OUT: Rows = &[&[], &[(2, 1.0)], &[], &[(2, 1.0)], &[(0, 1.0)]];

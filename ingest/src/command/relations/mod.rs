@@ -1,8 +1,9 @@
-//! `ignn ingest relations`: a dataset with several relations among nodes of one type, as a specification says.
-//! Relations are read from files, or composed of lists that join the nodes to things of other types.
+//! `ignn ingest relations`: a dataset with several relations among nodes of one type, as a
+//! specification says. Relations are read from files, or composed of lists that join the nodes to
+//! things of other types.
 //!
-//! All relations share one numbering of the nodes. Lists and edges are read once, spilled beyond the memory; matrices on
-//! the way of a path must fit in it (see [`crate::metapath`]).
+//! All relations share one numbering of the nodes. Lists and edges are read once, spilled beyond
+//! the memory; matrices on the way of a path must fit in it (see [`crate::metapath`]).
 
 mod numbering;
 mod spec;
@@ -48,7 +49,8 @@ impl IngestRelations {
         let mut numbered = numbering::read(context, &builder, &spec)?;
         builder.set_nodes(numbered.nodes())?;
         let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
-        // Relations from files come first, so that their edges leave the memory to the matrices of the paths.
+        // Relations from files come first, so that their edges leave the memory to the matrices of
+        // the paths.
         let mut built: Vec<Option<Built>> = Vec::new();
         for at in 0..spec.relations.len() {
             built.push(job.build_files(at, &mut numbered).transpose()?);
@@ -70,7 +72,9 @@ impl IngestRelations {
 /// The options that shaped the result, for the manifest.
 fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
-    let name = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let name = |path: &PathBuf| {
+        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    };
     let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
     let mut set = |key: String, value: String| options.insert(key, value);
     set("spec".into(), name(&spec.path));
@@ -124,7 +128,8 @@ impl Job<'_> {
         let describe = |node: u32| index.name(node);
         let mut edges = read.edges;
         let map = read.map.as_map();
-        let built = self.builder.build(&relation.name, &mut edges, map, &files.relation, &describe, false);
+        let built =
+            self.builder.build(&relation.name, &mut edges, map, &files.relation, &describe, false);
         Some(built.map_err(|error| self.about(&relation.name, error)))
     }
 
@@ -134,11 +139,23 @@ impl Job<'_> {
         let mut edges = self.builder.spool(path.counted);
         self.compose(path, numbered, &mut edges).map_err(|error| self.about(name, error))?;
         let describe = |node: u32| numbered.index.name(node);
-        let built = self.builder.build(name, &mut edges, NodeMap::Identity, &path.options, &describe, false);
+        let built = self.builder.build(
+            name,
+            &mut edges,
+            NodeMap::Identity,
+            &path.options,
+            &describe,
+            false,
+        );
         built.map_err(|error| self.about(name, error))
     }
 
-    fn compose(&mut self, path: &MetaPath, numbered: &Numbered, edges: &mut EdgeSpool) -> Result<()> {
+    fn compose(
+        &mut self,
+        path: &MetaPath,
+        numbered: &Numbered,
+        edges: &mut EdgeSpool,
+    ) -> Result<()> {
         let half = path.steps.len().div_ceil(2);
         let left = self.chain(path, 0..half, numbered)?;
         let right = match path.steps.len() - half {
@@ -185,8 +202,9 @@ impl Job<'_> {
         numbered: &Numbered,
     ) -> Result<Matrix> {
         let [source, target] = list.types.map(|kind| numbered.places[kind].as_deref());
-        let place =
-            |places: Option<&[u32]>, number: u32| places.map_or(number, |places| places[number as usize]);
+        let place = |places: Option<&[u32]>, number: u32| {
+            places.map_or(number, |places| places[number as usize])
+        };
         let entry = |first, second| {
             let (first, second) = (place(source, first), place(target, second));
             if reversed { (second, first) } else { (first, second) }
@@ -195,7 +213,8 @@ impl Job<'_> {
         let (rows, columns) = if reversed { (second, first) } else { (first, second) };
         let symmetric = self.spec.lists[at].symmetric;
         let budget = self.builder.budget();
-        let (matrix, merged) = Matrix::from_pairs(&list.pairs, rows, columns, symmetric, budget, entry)?;
+        let (matrix, merged) =
+            Matrix::from_pairs(&list.pairs, rows, columns, symmetric, budget, entry)?;
         if merged > 0 && self.noted.insert(at) {
             let name = &self.spec.lists[at].name;
             self.context

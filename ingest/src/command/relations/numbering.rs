@@ -1,8 +1,9 @@
-//! One numbering of the nodes for all relations: reads every file and list once and maps its ids to shared numbers.
-//! It knows ids and files; what the edges become is for the build.
+//! One numbering of the nodes for all relations: reads every file and list once and maps its ids to
+//! shared numbers. It knows ids and files; what the edges become is for the build.
 //!
-//! Nodes are those that the specification counts or lists; otherwise the union of the ids in all relations and in the
-//! lists' columns of the target type, and the rows of features without ids. That union is held in memory.
+//! Nodes are those that the specification counts or lists; otherwise the union of the ids in all
+//! relations and in the lists' columns of the target type, and the rows of features without ids.
+//! That union is held in memory.
 
 use std::path::Path;
 
@@ -160,7 +161,9 @@ impl Input {
         let (mut lists, mut types) = (Vec::new(), Vec::new());
         for (at, list) in spec.lists.iter().enumerate() {
             if !used(at) {
-                context.observer.note(&format!("list {} is on no path and was not read", list.name));
+                context
+                    .observer
+                    .note(&format!("list {} is on no path and was not read", list.name));
                 lists.push(None);
                 continue;
             }
@@ -178,7 +181,8 @@ impl Input {
     /// The files with ids of the target type: those of relations, then those of lists.
     fn target_files<'a>(&'a self, spec: &'a Spec) -> impl Iterator<Item = &'a EdgeFiles> {
         let of_target = |at: &usize| spec.lists[*at].columns.contains(&spec.target);
-        let lists = (0..self.lists.len()).filter(of_target).filter_map(|at| self.lists[at].as_ref());
+        let lists =
+            (0..self.lists.len()).filter(of_target).filter_map(|at| self.lists[at].as_ref());
         self.relations.iter().flatten().chain(lists)
     }
 }
@@ -205,7 +209,9 @@ impl Job<'_> {
             let mut lists =
                 spec.lists.iter().zip(&input.lists).filter(|(list, _)| list.columns.contains(kind));
             let in_lists = lists.all(|(_, files)| files.as_ref().is_none_or(|files| files.integer));
-            in_lists && (*kind != spec.target || input.relations.iter().flatten().all(|files| files.integer))
+            in_lists
+                && (*kind != spec.target
+                    || input.relations.iter().flatten().all(|files| files.integer))
         };
         let ids = |kind: &String| match known {
             Some(index) if *kind == spec.target => TypeIds::Known(index),
@@ -220,7 +226,8 @@ impl Job<'_> {
                 lists.push(None);
                 continue;
             };
-            let position = |kind: &String| input.types.iter().position(|name| name == kind).unwrap_or(0);
+            let position =
+                |kind: &String| input.types.iter().position(|name| name == kind).unwrap_or(0);
             let columns = [position(&list.columns[0]), position(&list.columns[1])];
             let mut pairs = Spool::new(&self.builder.scratch(), self.builder.budget());
             pairs::read(self.context, files, &mut types, columns, &mut memory, &mut pairs)
@@ -250,13 +257,15 @@ impl Job<'_> {
                 Nodes::File(path) => Some(self.node_list(path)?),
                 _ => None,
             };
-            let read = Reader::new(&share, self.builder, files, &scratch, 0).read(weighted, list)?;
+            let read =
+                Reader::new(&share, self.builder, files, &scratch, 0).read(weighted, list)?;
             files.finish()?;
             if read.edges.is_empty() && files.least_nodes == 0 {
                 return Err(IngestError::file(files.first_path(), "no edges in it"));
             }
             if matches!(read.index.known(), KnownIds::OnDisk(_)) {
-                let what = "the node ids of all relations together do not fit in memory: raise --memory";
+                let what =
+                    "the node ids of all relations together do not fit in memory: raise --memory";
                 return Err(IngestError::file(files.first_path(), what));
             }
             all.push(Some(read));
@@ -269,27 +278,34 @@ impl Job<'_> {
         let path = files.first_path();
         match &self.spec.nodes {
             Nodes::Count(_) if !files.integer => {
-                let what =
-                    "text as node ids, but the specification counts nodes: list them with nodes = \"FILE\"";
+                let what = "text as node ids, but the specification counts nodes: list them with nodes = \"FILE\"";
                 Err(IngestError::file(path, what))
             }
-            Nodes::Seen if files.integer => match self
-                .input
-                .target_files(self.spec)
-                .find(|files| !files.integer)
-            {
-                Some(other) => {
-                    let what = format!("integers as node ids, but {} has text", other.first_path().display());
-                    Err(IngestError::file(path, format!("{what}: set ids = \"string\" for this relation")))
+            Nodes::Seen if files.integer => {
+                match self.input.target_files(self.spec).find(|files| !files.integer) {
+                    Some(other) => {
+                        let what = format!(
+                            "integers as node ids, but {} has text",
+                            other.first_path().display()
+                        );
+                        Err(IngestError::file(
+                            path,
+                            format!("{what}: set ids = \"string\" for this relation"),
+                        ))
+                    }
+                    None => Ok(()),
                 }
-                None => Ok(()),
-            },
+            }
             _ => Ok(()),
         }
     }
 
     /// All nodes that there are when nobody counts or lists them.
-    fn union(&self, target: Option<&GatheredIds>, read: &[Option<Relabelled>]) -> Result<NodeIndex> {
+    fn union(
+        &self,
+        target: Option<&GatheredIds>,
+        read: &[Option<Relabelled>],
+    ) -> Result<NodeIndex> {
         let limit = Reader::id_memory(self.context);
         if self.input.target_files(self.spec).any(|files| !files.integer) {
             let mut ids: Vec<Box<str>> = Vec::new();
@@ -325,7 +341,8 @@ impl Job<'_> {
             return Ok(NodeIndex::new(KnownIds::Set(set), nodes));
         }
         if count.saturating_mul(size_of::<u64>() as u64) > limit {
-            let what = format!("{count} node ids need more than {} MiB: raise --memory", limit >> 20);
+            let what =
+                format!("{count} node ids need more than {} MiB: raise --memory", limit >> 20);
             return Err(IngestError::file(&self.spec.path, what));
         }
         let mut ids: Vec<u64> = (0..least).collect();
@@ -341,9 +358,11 @@ impl Job<'_> {
         let mut least =
             self.input.relations.iter().flatten().map(|files| files.least_nodes).max().unwrap_or(0);
         for (list, files) in self.spec.lists.iter().zip(&self.input.lists) {
-            let columns = list.columns.iter().zip(files.as_ref().map_or([0; 2], |files| files.shape));
-            least =
-                columns.filter(|(kind, _)| **kind == self.spec.target).fold(least, |l, (_, ids)| l.max(ids));
+            let columns =
+                list.columns.iter().zip(files.as_ref().map_or([0; 2], |files| files.shape));
+            least = columns
+                .filter(|(kind, _)| **kind == self.spec.target)
+                .fold(least, |l, (_, ids)| l.max(ids));
         }
         if let Some(path) = &self.spec.node_data.features {
             least = least.max(features::rows_by_position(path)?.unwrap_or(0));
@@ -352,7 +371,12 @@ impl Job<'_> {
     }
 
     /// Maps the numbers of a relation to those of all nodes.
-    fn numbered(&self, files: &EdgeFiles, read: Relabelled, index: &NodeIndex) -> Result<NumberedEdges> {
+    fn numbered(
+        &self,
+        files: &EdgeFiles,
+        read: Relabelled,
+        index: &NodeIndex,
+    ) -> Result<NumberedEdges> {
         let Relabelled { edges, index: own, rank, .. } = read;
         if matches!(self.spec.nodes, Nodes::File(_)) {
             return Ok(NumberedEdges { edges, map: EdgeMap::Identity });

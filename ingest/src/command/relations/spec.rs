@@ -1,5 +1,5 @@
-//! The specification of `ignn ingest relations`: what a TOML file asks for, checked as far as it can be without the data.
-//! Keys are named like the options of `ignn ingest edges`.
+//! The specification of `ignn ingest relations`: what a TOML file asks for, checked as far as it
+//! can be without the data. Keys are named like the options of `ignn ingest edges`.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,8 @@ const TOP_KEYS: &[&str] = &[
     "lists",
     "relations",
 ];
-const LIST_KEYS: &[&str] = &["file", "columns", "directed", "form", "header", "ids", "source", "target"];
+const LIST_KEYS: &[&str] =
+    &["file", "columns", "directed", "form", "header", "ids", "source", "target"];
 const FILE_KEYS: &[&str] = &[
     "file",
     "form",
@@ -143,17 +144,19 @@ impl Spec {
             return Err(root.wrong("relations", "sections like [relations.NAME]", "none"));
         }
         let context = RelationContext { folder, target: &target, normalise, lists: &lists };
-        let relations = sections.iter().map(|(name, section)| context.relation(name, section, &root));
+        let relations =
+            sections.iter().map(|(name, section)| context.relation(name, section, &root));
         let relations = relations.collect::<Result<Vec<_>>>()?;
-        let nodes = match root.integer_or_string("nodes", "a number of nodes or a file with their ids")? {
-            None => Nodes::Seen,
-            Some(Ok(0)) => return Err(root.wrong("nodes", "1 or more", "0")),
-            Some(Ok(count)) if count > u64::from(u32::MAX) => {
-                return Err(root.wrong("nodes", "4294967295 or less", count.to_string()));
-            }
-            Some(Ok(count)) => Nodes::Count(count),
-            Some(Err(file)) => Nodes::File(folder.join(file)),
-        };
+        let nodes =
+            match root.integer_or_string("nodes", "a number of nodes or a file with their ids")? {
+                None => Nodes::Seen,
+                Some(Ok(0)) => return Err(root.wrong("nodes", "1 or more", "0")),
+                Some(Ok(count)) if count > u64::from(u32::MAX) => {
+                    return Err(root.wrong("nodes", "4294967295 or less", count.to_string()));
+                }
+                Some(Ok(count)) => Nodes::Count(count),
+                Some(Err(file)) => Nodes::File(folder.join(file)),
+            };
         let node_data = node_data(&root, folder)?;
         let spec = Self { path: path.into(), target, nodes, node_data, lists, relations };
         spec.check_node_files()?;
@@ -215,8 +218,11 @@ fn node_data(root: &Section, folder: &Path) -> Result<IngestEdges> {
     Ok(data)
 }
 
-const NORMALISATIONS: &[(&str, Normalisation)] =
-    &[("renorm", Normalisation::Renorm), ("row", Normalisation::Row), ("none", Normalisation::None)];
+const NORMALISATIONS: &[(&str, Normalisation)] = &[
+    ("renorm", Normalisation::Renorm),
+    ("row", Normalisation::Row),
+    ("none", Normalisation::None),
+];
 
 /// The keys that say how files are read.
 fn files(section: &Section, folder: &Path) -> Result<IngestEdges> {
@@ -224,12 +230,18 @@ fn files(section: &Section, folder: &Path) -> Result<IngestEdges> {
     if paths.is_empty() {
         return Err(section.wrong("file", "a file or a list of files", "nothing"));
     }
-    let mut files = IngestEdges::new(paths.iter().map(|path| folder.join(path)).collect(), PathBuf::new());
+    let mut files =
+        IngestEdges::new(paths.iter().map(|path| folder.join(path)).collect(), PathBuf::new());
     use EdgeForm::{Adjacency, List, MatrixMarket, Parquet};
-    let forms =
-        [("list", List), ("matrix-market", MatrixMarket), ("parquet", Parquet), ("adjacency", Adjacency)];
+    let forms = [
+        ("list", List),
+        ("matrix-market", MatrixMarket),
+        ("parquet", Parquet),
+        ("adjacency", Adjacency),
+    ];
     files.form = section.choice("form", &forms)?;
-    let ids = [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
+    let ids =
+        [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
     files.ids = section.choice("ids", &ids)?.unwrap_or_default();
     files.header = section.boolean("header")?;
     files.source = section.string("source")?;
@@ -249,7 +261,8 @@ fn check_target(root: &Section, target: &str, lists: &[List]) -> Result<()> {
 
 /// All types of the lists, each once.
 fn types(lists: &[List]) -> Vec<&str> {
-    let mut types: Vec<&str> = lists.iter().flat_map(|list| &list.columns).map(String::as_str).collect();
+    let mut types: Vec<&str> =
+        lists.iter().flat_map(|list| &list.columns).map(String::as_str).collect();
     types.sort_unstable();
     types.dedup();
     types
@@ -259,26 +272,38 @@ impl List {
     fn new(name: &str, section: &Section, folder: &Path) -> Result<Self> {
         section.check_keys(LIST_KEYS)?;
         let mut files = files(section, folder)?;
-        // Pairs are pairs: whatever else a line has is not read, and a symmetric matrix is given whole.
+        // Pairs are pairs: whatever else a line has is not read, and a symmetric matrix is given
+        // whole.
         (files.unweighted, files.relation.directed) = (true, true);
         let expected = "the types of the two columns";
-        let columns =
-            section.strings("columns")?.ok_or_else(|| section.wrong("columns", expected, "nothing"))?;
-        let columns: [String; 2] = columns
-            .try_into()
-            .map_err(|found: Vec<_>| section.wrong("columns", expected, format!("{} names", found.len())))?;
+        let columns = section
+            .strings("columns")?
+            .ok_or_else(|| section.wrong("columns", expected, "nothing"))?;
+        let columns: [String; 2] = columns.try_into().map_err(|found: Vec<_>| {
+            section.wrong("columns", expected, format!("{} names", found.len()))
+        })?;
         let one_type = columns[0] == columns[1];
         let directed = section.boolean("directed")?;
         if directed.is_some() && !one_type {
             let expected = "absent: a list of two types is walked both ways";
-            return Err(section.wrong("directed", expected, format!("{:?}", directed == Some(true))));
+            return Err(section.wrong(
+                "directed",
+                expected,
+                format!("{:?}", directed == Some(true)),
+            ));
         }
-        Ok(Self { name: name.into(), symmetric: one_type && directed != Some(true), columns, files })
+        Ok(Self {
+            name: name.into(),
+            symmetric: one_type && directed != Some(true),
+            columns,
+            files,
+        })
     }
 
     fn joins(&self, from: &str, to: &str) -> bool {
         let [first, second] = &self.columns;
-        (first, second) == (&from.into(), &to.into()) || (first, second) == (&to.into(), &from.into())
+        (first, second) == (&from.into(), &to.into())
+            || (first, second) == (&to.into(), &from.into())
     }
 }
 
@@ -297,7 +322,9 @@ impl RelationContext<'_> {
             return Err(root.wrong("relations", expected, format!("{name:?}")));
         }
         let edges = match (section.has("file"), section.has("path")) {
-            (true, true) => return Err(section.wrong("path", "absent where file is given", "both")),
+            (true, true) => {
+                return Err(section.wrong("path", "absent where file is given", "both"));
+            }
             (true, false) => Edges::Files(Box::new(self.files(section)?)),
             (false, true) => Edges::Path(self.path(section)?),
             (false, false) => {
@@ -376,7 +403,11 @@ impl RelationContext<'_> {
             let joining: Vec<usize> =
                 (0..self.lists.len()).filter(|&l| self.lists[l].joins(from, to)).collect();
             let names = |lists: &[usize]| {
-                lists.iter().map(|&list| self.lists[list].name.as_str()).collect::<Vec<_>>().join(", ")
+                lists
+                    .iter()
+                    .map(|&list| self.lists[list].name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             };
             let list = match (&through, &joining[..]) {
                 (Some(through), _) => {
@@ -398,7 +429,8 @@ impl RelationContext<'_> {
                 (None, several) => {
                     let expected = format!("a path along one list {join}");
                     let (number, names) = (several.len(), names(several));
-                    let found = format!("{number} ({names}): choose with through = [...], one list a step");
+                    let found =
+                        format!("{number} ({names}): choose with through = [...], one list a step");
                     return Err(section.wrong("path", &expected, found));
                 }
             };

@@ -1,4 +1,5 @@
-//! All forms of edge files through a whole ingest: damaged ones do no harm, and sound ones say the same.
+//! All forms of edge files through a whole ingest: damaged ones do no harm, and sound ones say the
+//! same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,11 +27,17 @@ type Edges = Vec<(u64, u64, f32)>;
 type Matrix = BTreeMap<(String, String), f32>;
 
 /// Ingests a file and reads the matrix back, by the ids.
-fn ingest(name: &str, bytes: &[u8], form: Option<EdgeForm>, directed: bool) -> Result<Matrix, String> {
+fn ingest(
+    name: &str,
+    bytes: &[u8],
+    form: Option<EdgeForm>,
+    directed: bool,
+) -> Result<Matrix, String> {
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (dir.path().join(name), dir.path().join("out"));
     std::fs::write(&path, bytes).unwrap();
-    let relation = RelationOptions { directed, normalise: Normalisation::None, ..RelationOptions::default() };
+    let relation =
+        RelationOptions { directed, normalise: Normalisation::None, ..RelationOptions::default() };
     let job = IngestEdges { form, relation, ..IngestEdges::new(vec![path], out.clone()) };
     let observer = Recorder::default();
     let context = Context { threads: 2, memory: MEMORY, seed: 0, observer: &observer };
@@ -104,7 +111,8 @@ fn matrix_market(edges: &Edges, nodes: u64, weighted: bool, symmetric: bool) -> 
 fn adjacency_list(edges: &Edges, nodes: u64) -> Vec<u8> {
     let mut text = String::new();
     for node in 0..nodes {
-        let neighbours: Vec<u64> = edges.iter().filter(|edge| edge.0 == node).map(|edge| edge.1).collect();
+        let neighbours: Vec<u64> =
+            edges.iter().filter(|edge| edge.0 == node).map(|edge| edge.1).collect();
         write!(text, "{}", neighbours.len()).unwrap();
         neighbours.iter().for_each(|neighbour| write!(text, " {neighbour}").unwrap());
         text += "\n";
@@ -118,7 +126,10 @@ fn parquet_table(edges: &Edges, weighted: bool, ids: impl Fn(Vec<u64>) -> ArrayR
         ("target", ids(edges.iter().map(|edge| edge.1).collect())),
     ];
     if weighted {
-        columns.push(("weight", Arc::new(Float32Array::from_iter_values(edges.iter().map(|edge| edge.2)))));
+        columns.push((
+            "weight",
+            Arc::new(Float32Array::from_iter_values(edges.iter().map(|edge| edge.2))),
+        ));
     }
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut bytes = Vec::new();
@@ -141,11 +152,13 @@ fn forms(
 ) -> Vec<(&'static str, Vec<u8>, Option<EdgeForm>)> {
     let text = |separator, end, header| lines(edges, weighted, &Lines { separator, end, header });
     let blank = text(" ", "\n", false);
-    let integers =
-        |ids: Vec<u64>| Arc::new(Int64Array::from_iter_values(ids.iter().map(|&id| id as i64))) as _;
+    let integers = |ids: Vec<u64>| {
+        Arc::new(Int64Array::from_iter_values(ids.iter().map(|&id| id as i64))) as _
+    };
     let unsigned = |ids: Vec<u64>| Arc::new(UInt64Array::from(ids)) as ArrayRef;
-    let strings =
-        |ids: Vec<u64>| Arc::new(StringArray::from_iter_values(ids.iter().map(u64::to_string))) as ArrayRef;
+    let strings = |ids: Vec<u64>| {
+        Arc::new(StringArray::from_iter_values(ids.iter().map(u64::to_string))) as ArrayRef
+    };
     let commented = blank.replace('\n', "\n# a comment, 1 2\n\n% another\n");
     let mut all = vec![
         ("blank.txt", blank.clone().into_bytes(), None),

@@ -21,7 +21,8 @@ fn integers(shape: &str, values: &[i64]) -> Vec<u8> {
 
 fn graph(nodes: usize, links: &[[usize; 2]]) -> Vec<u8> {
     let nodes: Vec<_> = (0..nodes).map(|id| format!("{{\"id\": {id}}}")).collect();
-    let links: Vec<_> = links.iter().map(|[u, v]| format!("{{\"source\": {u}, \"target\": {v}}}")).collect();
+    let links: Vec<_> =
+        links.iter().map(|[u, v]| format!("{{\"source\": {u}, \"target\": {v}}}")).collect();
     format!("{{\"nodes\": [{}], \"links\": [{}]}}", nodes.join(", "), links.join(", ")).into_bytes()
 }
 
@@ -35,7 +36,8 @@ fn directory(files: Files) -> tempfile::TempDir {
     dir
 }
 
-/// Train: graphs 1 (two nodes) and 2 (one), validation: graph 3, test: graph 5; two features, three classes.
+/// Train: graphs 1 (two nodes) and 2 (one), validation: graph 3, test: graph 5; two features, three
+/// classes.
 fn parts(changed: Files) -> tempfile::TempDir {
     let dir = directory(&[
         ("train_graph.json", graph(3, &[[0, 1], [1, 0], [2, 2]])),
@@ -43,7 +45,10 @@ fn parts(changed: Files) -> tempfile::TempDir {
         ("train_labels.npy", integers("(3, 3)", &[1, 0, 1, 0, 0, 0, 0, 1, 0])),
         ("train_graph_id.npy", integers("(3,)", &[1, 1, 2])),
         ("valid_graph.json", graph(1, &[])),
-        ("valid_feats.npy", npy("<f8", "True", "(1, 2)", &[7f64.to_le_bytes(), 8f64.to_le_bytes()])),
+        (
+            "valid_feats.npy",
+            npy("<f8", "True", "(1, 2)", &[7f64.to_le_bytes(), 8f64.to_le_bytes()]),
+        ),
         ("valid_labels.npy", integers("(1, 3)", &[1, 1, 1])),
         ("valid_graph_id.npy", integers("(1,)", &[3])),
         ("test_graph.json", graph(2, &[[1, 0]])),
@@ -61,7 +66,10 @@ fn parts(changed: Files) -> tempfile::TempDir {
 fn one(changed: Files) -> tempfile::TempDir {
     let nodes = r#"{"id": "b", "val": false, "test": true}, {"id": "a", "feature": [1]}, {"id": "c", "val": true, "test": false}"#;
     let dir = directory(&[
-        ("p-G.json", format!(r#"{{"nodes": [{nodes}], "links": [{{"source": 0, "target": 2}}]}}"#).into()),
+        (
+            "p-G.json",
+            format!(r#"{{"nodes": [{nodes}], "links": [{{"source": 0, "target": 2}}]}}"#).into(),
+        ),
         ("p-id_map.json", br#"{"a": 0, "b": 1, "c": 2}"#.to_vec()),
         ("p-class_map.json", br#"{"a": [0, 1], "b": [1, 1], "c": [0, 0]}"#.to_vec()),
         ("p-feats.npy", floats("(3, 1)", &[1.0, 2.0, 3.0])),
@@ -82,7 +90,10 @@ fn parts_are_joined_in_order() {
     let set = read(parts(&[]).path()).unwrap().collection;
     assert_eq!(set.nodes, 6);
     assert_eq!(set.edges, [[0, 1], [1, 0], [2, 2], [5, 4]]);
-    assert_eq!((set.features.plain_columns, &set.features.plain[4..8]), (2, &[5.0, 6.0, 7.0, 8.0][..]));
+    assert_eq!(
+        (set.features.plain_columns, &set.features.plain[4..8]),
+        (2, &[5.0, 6.0, 7.0, 8.0][..])
+    );
     let graphs = set.graphs.unwrap();
     assert_eq!(
         (graphs.ids, graphs.first_node),
@@ -93,7 +104,10 @@ fn parts_are_joined_in_order() {
         (&[0, 0, 1, 2][..], &[0, 0, 0, 1, 2, 2][..])
     );
     let Some(Labels::Multi { classes, offsets, of }) = set.labels else { panic!() };
-    assert_eq!((classes.len(), offsets, of), (3, vec![0, 2, 2, 3, 6, 6, 6], vec![0, 2, 1, 0, 1, 2]));
+    assert_eq!(
+        (classes.len(), offsets, of),
+        (3, vec![0, 2, 2, 3, 6, 6, 6], vec![0, 2, 1, 0, 1, 2])
+    );
 }
 
 #[test]
@@ -107,7 +121,10 @@ fn one_graph_is_ordered_by_rows() {
     assert_eq!((offsets, of), (vec![0, 1, 3, 3], vec![1, 0, 1]));
     let single = one(&[("p-class_map.json", br#"{"a": 7, "b": 3, "c": 7}"#.to_vec())]);
     let labels = read(single.path()).unwrap().collection.labels;
-    assert_eq!(labels, Some(Labels::Single { classes: vec!["3".into(), "7".into()], of: vec![1, 0, 1] }));
+    assert_eq!(
+        labels,
+        Some(Labels::Single { classes: vec!["3".into(), "7".into()], of: vec![1, 0, 1] })
+    );
 }
 
 #[test]
@@ -182,7 +199,11 @@ fn malformed_parts_are_told() {
 #[test]
 fn malformed_maps_are_told() {
     let cases: [(&str, Vec<u8>, &str); 8] = [
-        ("p-id_map.json", br#"{"a": 0, "b": 1}"#.to_vec(), "p-id_map.json: no row for the node \"c\""),
+        (
+            "p-id_map.json",
+            br#"{"a": 0, "b": 1}"#.to_vec(),
+            "p-id_map.json: no row for the node \"c\"",
+        ),
         (
             "p-id_map.json",
             br#"{"a": 0, "b": 1, "c": 1}"#.to_vec(),
@@ -220,11 +241,9 @@ fn malformed_maps_are_told() {
         assert!(found.ends_with(expected), "{found} // {expected}");
     }
     let found = message(&directory(&[]));
-    assert!(
-        found.ends_with(
-            "neither train_graph.json nor PREFIX-G.json (expected a data set in one of those forms)"
-        )
-    );
+    assert!(found.ends_with(
+        "neither train_graph.json nor PREFIX-G.json (expected a data set in one of those forms)"
+    ));
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Header of a NumPy array file: element type, order and shape.
 //!
-//! It is parsed here and not by `npyz`: that parser multiplies unchecked dimensions and recurses without a limit, and
-//! the headers of this program's users come from anywhere.
+//! It is parsed here and not by `npyz`: that parser multiplies unchecked dimensions and recurses
+//! without a limit, and the headers of this program's users come from anywhere.
 
 use std::io::Read;
 use std::path::Path;
@@ -36,7 +36,10 @@ impl NpyHeader {
         let got = read_up_to(&mut reader, &mut start).map_err(IngestError::io("read", name))?;
         if got < start.len() || !start.starts_with(MAGIC) {
             let found = quoted(&start[..got.min(6)]);
-            return Err(IngestError::file(name, format!("not a NumPy array file: it begins with {found}")));
+            return Err(IngestError::file(
+                name,
+                format!("not a NumPy array file: it begins with {found}"),
+            ));
         }
         let mut data_start = 10;
         let mut length = u64::from(u16::from_le_bytes([start[8], start[9]]));
@@ -48,10 +51,18 @@ impl NpyHeader {
                 length |= u64::from(u16::from_le_bytes(high)) << 16;
                 data_start = 12;
             }
-            version => return Err(bad_header(name, &format!("format version {version} (expected 1 to 3)"))),
+            version => {
+                return Err(bad_header(
+                    name,
+                    &format!("format version {version} (expected 1 to 3)"),
+                ));
+            }
         }
         if length > LONGEST_HEADER {
-            return Err(bad_header(name, &format!("{length} bytes (expected at most {LONGEST_HEADER})")));
+            return Err(bad_header(
+                name,
+                &format!("{length} bytes (expected at most {LONGEST_HEADER})"),
+            ));
         }
         let mut text = Vec::new();
         reader.take(length).read_to_end(&mut text).map_err(IngestError::io("read", name))?;
@@ -61,14 +72,16 @@ impl NpyHeader {
         let dictionary = Dictionary::parse(&text).map_err(|what| bad_header(name, &what))?;
         let descr = dictionary.descr.ok_or_else(|| bad_header(name, "it has no 'descr'"))?;
         let Descr::Plain(descr) = descr else {
-            let what = "array of records (structured dtype): save it as a plain two-dimensional array";
+            let what =
+                "array of records (structured dtype): save it as a plain two-dimensional array";
             return Err(IngestError::file(name, what));
         };
         let dtype = descr.parse().map_err(|_| {
             let found = quoted(descr.as_bytes());
             bad_header(name, &format!("dtype {found} (expected one like '<f4')"))
         })?;
-        let fortran = dictionary.fortran.ok_or_else(|| bad_header(name, "it has no 'fortran_order'"))?;
+        let fortran =
+            dictionary.fortran.ok_or_else(|| bad_header(name, "it has no 'fortran_order'"))?;
         let shape = dictionary.shape.ok_or_else(|| bad_header(name, "it has no 'shape'"))?;
         Ok(Self { dtype, fortran, shape, data_start: data_start + length })
     }
@@ -128,8 +141,8 @@ enum Descr {
 }
 
 impl Dictionary {
-    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. What follows a list of records is not
-    /// read: such an array is refused anyway.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. What follows a list of
+    /// records is not read: such an array is refused anyway.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut at = Cursor { rest: text };
         let mut all = Self::default();
@@ -206,7 +219,8 @@ impl Cursor<'_> {
         let mut shape = Vec::new();
         while !self.skip(b')') {
             let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let number = std::str::from_utf8(&self.rest[..digits]).ok().and_then(|text| text.parse().ok());
+            let number =
+                std::str::from_utf8(&self.rest[..digits]).ok().and_then(|text| text.parse().ok());
             shape.push(number.ok_or_else(|| self.wrong("a dimension"))?);
             // NumPy on Python 2 wrote long integers as `12L`.
             self.rest = &self.rest[digits..];

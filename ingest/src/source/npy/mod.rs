@@ -1,5 +1,6 @@
 //! NumPy array files: one- or two-dimensional arrays of numbers, read by row ranges with `pread`.
-//! Archives of several arrays are [`crate::source::npz`]; nothing here keeps more than the rows asked for.
+//! Archives of several arrays are [`crate::source::npz`]; nothing here keeps more than the rows
+//! asked for.
 
 mod header;
 
@@ -69,7 +70,8 @@ impl NpyArray {
         &self.name
     }
 
-    /// Reads whole rows from row `first` on; `out.len()` is a multiple of the columns and the rows exist.
+    /// Reads whole rows from row `first` on; `out.len()` is a multiple of the columns and the rows
+    /// exist.
     pub fn read_rows(&self, first: u64, out: &mut [f32]) -> Result<()> {
         let columns = self.columns as usize;
         if columns == 0 {
@@ -97,7 +99,9 @@ impl NpyArray {
             return Err(IngestError::file(&self.name, what));
         }
         let signed = self.header.dtype.type_char() == TypeChar::Int;
-        self.read(first, out, |array, bytes, out| array.decode(bytes, out, |value| value.integer()))?;
+        self.read(first, out, |array, bytes, out| {
+            array.decode(bytes, out, |value| value.integer())
+        })?;
         match out.iter().position(|&value| signed && value > i64::MAX as u64) {
             Some(at) => {
                 let what = format!("element {} is negative: {}", first + at as u64, out[at] as i64);
@@ -112,7 +116,12 @@ impl NpyArray {
     }
 
     /// Reads elements `first ..` in pieces and has them decoded.
-    fn read<T>(&self, first: u64, out: &mut [T], decode: impl Fn(&Self, &[u8], &mut [T])) -> Result<()> {
+    fn read<T>(
+        &self,
+        first: u64,
+        out: &mut [T],
+        decode: impl Fn(&Self, &[u8], &mut [T]),
+    ) -> Result<()> {
         let piece = PIECE_BYTES / self.element;
         let mut bytes = vec![0; self.element * piece.min(out.len())];
         let mut offset = self.header.data_start + first * self.element as u64;
@@ -132,8 +141,11 @@ impl NpyArray {
                 let elements = bytes.chunks_exact(size_of::<$type>());
                 for (out, element) in out.iter_mut().zip(elements) {
                     let element = element.try_into().expect("a whole element");
-                    let value =
-                        if big { <$type>::from_be_bytes(element) } else { <$type>::from_le_bytes(element) };
+                    let value = if big {
+                        <$type>::from_be_bytes(element)
+                    } else {
+                        <$type>::from_le_bytes(element)
+                    };
                     *out = convert(Number::$variant(value as $wide));
                 }
             }};
@@ -186,7 +198,8 @@ pub(crate) mod tests {
     /// The bytes of an array file of version 1.
     pub(crate) fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
         let mut header =
-            format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}").into_bytes();
+            format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}")
+                .into_bytes();
         header.resize((header.len() + 11).next_multiple_of(64) - 11, b' ');
         header.push(b'\n');
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -235,7 +248,8 @@ pub(crate) mod tests {
 
     #[test]
     fn integers_must_not_be_negative() {
-        let array = open(&npy("'<i4'", "False", "(2,)", &[5, 0, 0, 0, 255, 255, 255, 255])).unwrap();
+        let array =
+            open(&npy("'<i4'", "False", "(2,)", &[5, 0, 0, 0, 255, 255, 255, 255])).unwrap();
         let mut out = [0; 1];
         array.read_integers(0, &mut out).unwrap();
         assert_eq!(out, [5]);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
@@ -45,7 +45,8 @@ impl Columnar {
         let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
         let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
-        let rows = if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
+        let rows =
+            if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
         let reader = parquet_file::guarded(path, || {
             Ok(builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?)
         })?;
@@ -91,7 +92,9 @@ impl ColumnarBatch {
 
     pub fn for_each_item(&self, row: usize, column: usize, visit: &mut dyn FnMut(Cell<'_>)) {
         let array = self.columns.column(column);
-        let Some(lists) = array.as_list_opt::<i32>() else { return visit(cell(array.as_ref(), row)) };
+        let Some(lists) = array.as_list_opt::<i32>() else {
+            return visit(cell(array.as_ref(), row));
+        };
         if lists.is_valid(row) {
             let offsets = lists.value_offsets();
             for item in offsets[row] as usize..offsets[row + 1] as usize {
@@ -114,7 +117,8 @@ fn kind_of(kind: &DataType) -> ColumnKind {
     }
 }
 
-/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers refuse by their kind.
+/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers refuse by their
+/// kind.
 fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     if array.is_null(row) {
         return Cell::Missing;

@@ -1,5 +1,5 @@
-//! Rows of text: CSV with quotes, TSV, or columns split by any whitespace; `#` begins a comment line.
-//! A quoted cell ends on its line; every row has as many cells as the first.
+//! Rows of text: CSV with quotes, TSV, or columns split by any whitespace; `#` begins a comment
+//! line. A quoted cell ends on its line; every row has as many cells as the first.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,9 @@ impl DelimitedBatch {
     fn push_line(&mut self, line: &str, separator: Separator) -> Result<(), &'static str> {
         match separator {
             Separator::Tab => line.split('\t').for_each(|cell| self.push_cell(cell)),
-            Separator::Whitespace => line.split_ascii_whitespace().for_each(|cell| self.push_cell(cell)),
+            Separator::Whitespace => {
+                line.split_ascii_whitespace().for_each(|cell| self.push_cell(cell))
+            }
             Separator::Comma => return self.push_csv(line),
         }
         Ok(())
@@ -94,7 +96,8 @@ impl DelimitedBatch {
                 }
             };
             loop {
-                let (part, after) = quoted.split_once('"').ok_or("a closing quote on the same line")?;
+                let (part, after) =
+                    quoted.split_once('"').ok_or("a closing quote on the same line")?;
                 self.text.push_str(part);
                 match after.strip_prefix('"') {
                     Some(more) => {
@@ -165,7 +168,8 @@ impl Delimited {
             if line.starts_with(b"#") || line.trim_ascii().is_empty() {
                 continue;
             }
-            let wrong = |expected: &str| IngestError::line(&self.path, number, expected, quoted(line));
+            let wrong =
+                |expected: &str| IngestError::line(&self.path, number, expected, quoted(line));
             let text = std::str::from_utf8(line).map_err(|_| wrong("UTF-8 text"))?;
             let batch = &mut self.batch;
             let first = batch.width == 0;

@@ -1,5 +1,6 @@
-//! Tables of node data, in text (CSV, TSV, whitespace) or Parquet, a batch of rows at a time.
-//! It finds the column of the node ids and types the cells; what the other columns mean is for the caller.
+//! Tables of node data, in text (CSV, TSV, whitespace) or Parquet, a batch of rows at a time. It
+//! finds the column of the node ids and types the cells; what the other columns mean is for the
+//! caller.
 //!
 //! Rows are numbered as users see them: lines of a text from 1, rows of a Parquet file from 0.
 
@@ -152,7 +153,8 @@ impl Batch {
         }
     }
 
-    /// Calls `visit` with each item of a list; a single cell counts as a list of one, null as an empty list.
+    /// Calls `visit` with each item of a list; a single cell counts as a list of one, null as an
+    /// empty list.
     pub fn for_each_item(&self, row: usize, column: usize, visit: &mut dyn FnMut(Cell<'_>)) {
         match self {
             Self::Delimited(batch) => visit(batch.cell(row, column)),
@@ -162,9 +164,9 @@ impl Batch {
 }
 
 impl Table {
-    /// Opens a table. The first line of a text is its header if a cell of it is `node`, `id` or `node_id`, or if it
-    /// cannot be data: its first cell is no integer where `ids` are, or another cell no number where `numbers`
-    /// says that all are.
+    /// Opens a table. The first line of a text is its header if a cell of it is `node`, `id` or
+    /// `node_id`, or if it cannot be data: its first cell is no integer where `ids` are, or another
+    /// cell no number where `numbers` says that all are.
     pub fn open(path: &Path, ids: IdKind, numbers: bool) -> Result<Self> {
         if is_parquet(path)? {
             let rows = Columnar::open(path)?;
@@ -300,7 +302,13 @@ impl Table {
     }
 
     /// The error for a node that an earlier row was about; it reads the file again to say which.
-    pub fn repeated(&self, batch: &Batch, row: usize, node: u32, nodes: &dyn NodeLookup) -> IngestError {
+    pub fn repeated(
+        &self,
+        batch: &Batch,
+        row: usize,
+        node: u32,
+        nodes: &dyn NodeLookup,
+    ) -> IngestError {
         let first = match self.first_row_of(node, nodes) {
             Ok(first) => first,
             Err(error) => return error,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
-    Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray, UInt8Array, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array,
+    Float64Array, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray, UInt8Array,
+    UInt64Array,
 };
 use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
@@ -40,7 +41,8 @@ fn texts(name: &str, bytes: &[u8], ids: IdKind) -> Vec<(u64, Vec<String>)> {
     let mut all = Vec::new();
     for batch in batches {
         for row in 0..batch.rows() {
-            let cells = (0..table.width).map(|column| batch.cell(row, column).to_string()).collect();
+            let cells =
+                (0..table.width).map(|column| batch.cell(row, column).to_string()).collect();
             all.push((batch.number(row), cells));
         }
     }
@@ -48,20 +50,31 @@ fn texts(name: &str, bytes: &[u8], ids: IdKind) -> Vec<(u64, Vec<String>)> {
 }
 
 fn rows(expected: &[(u64, &[&str])]) -> Vec<(u64, Vec<String>)> {
-    expected.iter().map(|(line, cells)| (*line, cells.iter().map(|&cell| cell.into()).collect())).collect()
+    expected
+        .iter()
+        .map(|(line, cells)| (*line, cells.iter().map(|&cell| cell.into()).collect()))
+        .collect()
 }
 
 #[test]
 fn csv_with_quotes_comments_and_windows_ends() {
-    let text = b"\xef\xbb\xbfnode,label\r\n#1,x\r\n\r\n 1 , a b \r\n2,\"x, \"\"y\"\"\"\r\n\"3\" ,\r\n4,#b";
-    let expected = rows(&[(4, &["1", "a b"]), (5, &["2", "x, \"y\""]), (6, &["3", ""]), (7, &["4", "#b"])]);
+    let text =
+        b"\xef\xbb\xbfnode,label\r\n#1,x\r\n\r\n 1 , a b \r\n2,\"x, \"\"y\"\"\"\r\n\"3\" ,\r\n4,#b";
+    let expected =
+        rows(&[(4, &["1", "a b"]), (5, &["2", "x, \"y\""]), (6, &["3", ""]), (7, &["4", "#b"])]);
     assert_eq!(texts("t.csv", text, IdKind::Integer), expected);
 }
 
 #[test]
 fn tabs_and_whitespace() {
-    assert_eq!(texts("t", b"1\t\"a, b\"\t\n", IdKind::Integer), rows(&[(1, &["1", "\"a, b\"", ""])]));
-    assert_eq!(texts("t", b"  1   x\n2 y  \n", IdKind::Integer), rows(&[(1, &["1", "x"]), (2, &["2", "y"])]));
+    assert_eq!(
+        texts("t", b"1\t\"a, b\"\t\n", IdKind::Integer),
+        rows(&[(1, &["1", "\"a, b\"", ""])])
+    );
+    assert_eq!(
+        texts("t", b"  1   x\n2 y  \n", IdKind::Integer),
+        rows(&[(1, &["1", "x"]), (2, &["2", "y"])])
+    );
     let compressed = zstd::encode_all(&b"1 x\n"[..], 1).unwrap();
     assert_eq!(texts("t.zst", &compressed, IdKind::Integer), rows(&[(1, &["1", "x"])]));
 }
@@ -140,7 +153,10 @@ fn lists_are_visited_item_by_item() {
         ("z", Arc::new(Float32Array::from(vec![6.0, 7.0]))),
     ]);
     let (table, batches) = open("t.parquet", &bytes, IdKind::Integer).unwrap();
-    assert_eq!((table.id_column(), table.kind(0), table.kind(1)), (None, ColumnKind::List, ColumnKind::List));
+    assert_eq!(
+        (table.id_column(), table.kind(0), table.kind(1)),
+        (None, ColumnKind::List, ColumnKind::List)
+    );
     let items = |row, column| {
         let mut items = Vec::new();
         batches[0].for_each_item(row, column, &mut |cell| items.push(cell.number()));
@@ -157,11 +173,19 @@ fn wrong_parquet_files_have_exact_messages() {
     let binary = Arc::new(BinaryArray::from(vec![&b"a"[..]])) as ArrayRef;
     let float = Arc::new(Float32Array::from(vec![1.0])) as ArrayRef;
     let table = |columns| open("t.parquet", &parquet(columns), IdKind::Integer).unwrap().0;
-    let error = table(vec![("a", text.clone()), ("b", text.clone())]).require_id().unwrap_err().to_string();
-    assert_eq!(error, "t.parquet: no column named \"node\", \"id\" or \"node_id\" (found: \"a, b\")");
+    let error =
+        table(vec![("a", text.clone()), ("b", text.clone())]).require_id().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "t.parquet: no column named \"node\", \"id\" or \"node_id\" (found: \"a, b\")"
+    );
     let error = table(vec![("node", float)]).require_id().unwrap_err().to_string();
-    assert_eq!(error, "t.parquet: column \"node\" holds floats (expected node ids: integers or text)");
-    let error = table(vec![("node", text), ("label", binary)]).require(1, &[ColumnKind::Text], "labels");
+    assert_eq!(
+        error,
+        "t.parquet: column \"node\" holds floats (expected node ids: integers or text)"
+    );
+    let error =
+        table(vec![("node", text), ("label", binary)]).require(1, &[ColumnKind::Text], "labels");
     let error = error.unwrap_err().to_string();
     assert_eq!(error, "t.parquet: column \"label\" holds values of type Binary (expected labels)");
     let error = open("t.parquet", b"node,label\n0,1\n", IdKind::Integer).err().unwrap().to_string();

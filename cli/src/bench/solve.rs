@@ -1,0 +1,273 @@
+//! `ignn bench solve`: every way to the equilibrium of a trained model, side by side. It measures
+//! and verifies; a slow result is never an error, one that contradicts another's certificate is.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use ignn::dense::Matrix;
+use ignn::models::Mode;
+use ignn::nn::{Backward, Equilibrium};
+use ignn::report::quantity;
+use ignn::report::sheet::Sheet;
+use ignn::solver::{Method, SolveInfo, SolveParams, Storage, Used, Workspace};
+use ignn_ingest::Observer;
+use serde_json::json;
+
+use crate::on_dataset::ModelArgs;
+use crate::progress::Console;
+use crate::{Outcome, Session};
+
+/// Solves of each kind.
+const REPEAT: u32 = 3;
+
+/// The methods and how they store states, the one that the others are compared with first.
+const METHODS: [(&str, Method, Storage); 7] = [
+    ("plain", Method::Plain, Storage::F32),
+    ("auto", Method::Auto, Storage::F32),
+    ("anderson", Method::Anderson, Storage::F32),
+    ("active", Method::Active, Storage::F32),
+    ("ordered", Method::Ordered, Storage::F32),
+    ("plain, f16", Method::Plain, Storage::F16),
+    ("auto, f16", Method::Auto, Storage::F16),
+];
+
+/// Sweeps, time and certified error of every solver on a trained model
+///
+/// Solves each layer of a model on a dataset from zero by plain sweeps and by every other method,
+/// forward and adjoint (with a right-hand side of random signs), all to the same tolerance, and
+/// reports sweeps, rows computed, best time, memory beyond the state, and the certified error.
+/// Methods take turns, so that what disturbs the machine disturbs all. Any two results must agree
+/// within their certified errors; where they do not, the exit code is 1. "ordered" differs from
+/// "plain" only on graphs in which no cycle passes through more than one node; "f16" stores states
+/// on the way in 16 bits while these are enough, and the column of that name tells for how many
+/// sweeps.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn bench solve cora.ignn --model runs/cora
+  ignn bench solve cora.ignn --model runs/cora --tolerance 1e-5 --max-sweeps 2000 --json")]
+pub struct Solve {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Solves of each kind; the best time is reported
+    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+}
+
+/// One method on one side of a layer.
+struct Line {
+    layer: usize,
+    direction: &'static str,
+    method: &'static str,
+    info: SolveInfo,
+    best: f64,
+    memory: u64,
+    /// Largest difference from the plain result, and what the two certificates allow.
+    difference: f64,
+    allowed: Option<f64>,
+}
+
+impl Solve {
+    /// Measures and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let console = Console::new(session.quiet);
+        let lines = self.measure(session, &console);
+        console.finish();
+        let lines = lines?;
+        if session.json {
+            session.print_json(
+                &json!({ "solves": lines.iter().map(Line::as_json).collect::<Vec<_>>() }),
+            )?;
+        } else {
+            session.print(&as_text(&lines))?;
+        }
+        Ok(if lines.iter().all(Line::agrees) { Outcome::Done } else { Outcome::Missed })
+    }
+
+    fn measure(&self, session: &Session, console: &Console) -> Result<Vec<Line>> {
+        let opened = self.model.open()?;
+        let operators = opened.operators(console)?;
+        let (predictor, _) = opened.predictor(&operators, console)?;
+        let (mut model, mut on) = predictor.on_graph();
+        // The inputs of all layers, and states for the derivatives.
+        on.forward(&mut model, &opened.params(), Mode::Evaluation)?;
+        let params = opened.params();
+        let adjoint = SolveParams {
+            tolerance: opened.model.config.adjoint().tolerance.min(params.tolerance),
+            ..params
+        };
+        let places: Vec<_> = model.layers.iter().map(|layer| layer.at.weights.clone()).collect();
+        let mut lines = Vec::new();
+        for (layer, (equilibrium, places)) in on.equilibria_mut().zip(places).enumerate() {
+            let weights = model.values(&places);
+            if weights.is_empty() {
+                bail!("the model has no equilibrium to solve");
+            }
+            fill_signs(session.seed, &mut equilibrium.right);
+            for (direction, params) in [("forward", params), ("adjoint", adjoint)] {
+                let solve = |equilibrium: &mut Equilibrium<'_>, method, storage| {
+                    let params = SolveParams { method, storage, ..params };
+                    let start = Instant::now();
+                    let info = if direction == "forward" {
+                        clear(&mut equilibrium.state);
+                        equilibrium.solve(&weights, &params)?
+                    } else {
+                        clear(&mut equilibrium.adjoint);
+                        equilibrium.solve_adjoint(&weights, Backward::Exact, &params)?
+                    };
+                    Ok::<_, anyhow::Error>((info, start.elapsed().as_secs_f64()))
+                };
+                let result = |equilibrium: &Equilibrium<'_>| match direction {
+                    "forward" => equilibrium.state.clone(),
+                    _ => equilibrium.adjoint.clone(),
+                };
+                let first = lines.len();
+                let mut plain: Option<(Matrix, SolveInfo)> = None;
+                for round in 0..=self.repeat {
+                    for (at, (name, method, storage)) in METHODS.into_iter().enumerate() {
+                        let (info, _) = solve(equilibrium, method, storage)?;
+                        if round > 0 {
+                            let line: &mut Line = &mut lines[first + at];
+                            line.best = line.best.min(info.seconds);
+                            continue;
+                        }
+                        // The first one of each is for the caches; it is also the one that is
+                        // verified.
+                        let found = result(equilibrium);
+                        let (difference, allowed) = match &plain {
+                            None => (0.0, info.certified_error.map(|_| 0.0)),
+                            Some((state, other)) => {
+                                let bounds = info.certified_error.zip(other.certified_error);
+                                (
+                                    distance(&found, state),
+                                    bounds.map(|(a, b)| a.largest + b.largest),
+                                )
+                            }
+                        };
+                        let (rows, cols) = (found.rows(), found.cols());
+                        let is_mixed = info.choice.method == Used::Anderson;
+                        let took = SolveParams {
+                            method: if is_mixed { Method::Anderson } else { Method::Plain },
+                            storage: if info.choice.short_sweeps > 0 {
+                                storage
+                            } else {
+                                Storage::F32
+                            },
+                            ..params
+                        };
+                        let memory =
+                            Workspace::bytes(rows, cols, info.contraction.is_none(), took.shorts());
+                        let best = f64::INFINITY;
+                        lines.push(Line {
+                            layer,
+                            direction,
+                            method: name,
+                            info,
+                            best,
+                            memory,
+                            difference,
+                            allowed,
+                        });
+                        plain.get_or_insert((found, info));
+                    }
+                }
+                if let (Some((state, _)), "forward") = (plain, direction) {
+                    // Derivatives of all adjoints are those of one state.
+                    equilibrium.state = state;
+                }
+            }
+        }
+        Ok(lines)
+    }
+}
+
+impl Line {
+    /// Whether it is where plain sweeps are, as far as anything is certified.
+    fn agrees(&self) -> bool {
+        self.allowed.is_none_or(|allowed| self.difference <= allowed)
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        json!({
+            "layer": self.layer,
+            "direction": self.direction,
+            "method": self.method,
+            "solve": self.info,
+            "best_seconds": self.best,
+            "memory_bytes": self.memory,
+            "difference_from_plain": self.difference,
+            "allowed_difference": self.allowed,
+            "agrees": self.agrees(),
+        })
+    }
+}
+
+fn as_text(lines: &[Line]) -> String {
+    let mut sheet = Sheet::columns(&[
+        "layer", "solve", "method", "took", "sweeps", "f16", "rows", "best", "of plain", "memory",
+        "error", "agrees",
+    ]);
+    let mut plain = f64::NAN;
+    for line in lines {
+        if line.method == "plain" {
+            plain = line.best;
+        }
+        let info = &line.info;
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().replace('_', " ");
+        let took = serde_json::to_value(info.choice.method).map(word).unwrap_or_default();
+        let error = match info.certified_error {
+            Some(error) => format!("{:.1e}", error.largest),
+            None => "not certified".into(),
+        };
+        let sweeps = if info.converged {
+            info.sweeps.to_string()
+        } else {
+            format!("{}, not converged", info.sweeps)
+        };
+        sheet.row([
+            line.layer.to_string(),
+            line.direction.into(),
+            line.method.into(),
+            took,
+            sweeps,
+            info.choice.short_sweeps.to_string(),
+            quantity::count(info.row_updates),
+            quantity::seconds(line.best),
+            format!("{:.2}", line.best / plain),
+            quantity::bytes(line.memory),
+            error,
+            if line.agrees() {
+                "yes".into()
+            } else {
+                format!("no: off by {:.1e}", line.difference)
+            },
+        ]);
+    }
+    sheet.render()
+}
+
+fn clear(matrix: &mut Matrix) {
+    matrix.view_mut().padded_mut().fill(0.0);
+}
+
+/// Signs that are the same for the same seed.
+fn fill_signs(seed: u64, matrix: &mut Matrix) {
+    let mut state = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    for row in 0..matrix.rows() {
+        for x in matrix.row_mut(row) {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            *x = if state >> 63 == 0 { 1.0 } else { -1.0 };
+        }
+    }
+}
+
+/// The largest difference; infinite where something is no number.
+fn distance(a: &Matrix, b: &Matrix) -> f64 {
+    let pairs = a.view().padded().iter().zip(b.view().padded());
+    let differences = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).abs());
+    differences.fold(0.0, |worst, one| if one.is_nan() { f64::INFINITY } else { worst.max(one) })
+}

@@ -1,0 +1,120 @@
+//! `ignn check`: every file of a dataset read and verified.
+//! The checks are those of `ignn_format`; this prints what they found.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+use clap::Args;
+use ignn::report::quantity;
+use ignn_format::DatasetDir;
+use ignn_format::check::{self, Finding};
+use ignn_ingest::{Observer, Unit};
+use serde_json::json;
+
+use super::progress::Console;
+use super::{Outcome, Session, summary};
+
+/// Verify every byte of a dataset
+///
+/// Reads all files and verifies sizes and checksums, that neighbours lie in range and rise strictly
+/// in each row, that relations said to be symmetric are, that values and features are finite, and
+/// that labels and splits lie in range. Prints each thing found wrong and exits with 1; a sound
+/// dataset is `ok`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn check dblp.ignn && echo sound")]
+pub struct Command {
+    /// The dataset directory
+    #[arg(value_name = "DIR")]
+    dataset: PathBuf,
+}
+
+impl Command {
+    /// Checks and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let verified = Verified::of(&self.dataset, session)?;
+        if session.json {
+            session.print_json(&verified.as_json())?;
+        } else {
+            session.print(&verified.as_text())?;
+        }
+        Ok(verified.outcome())
+    }
+}
+
+/// Turns "done so far of total" from any thread into phases of the console.
+fn follow(console: &Console) -> impl Fn(&str, u64, u64) + Sync {
+    let current = Mutex::new((String::new(), 0));
+    move |what, done, total| {
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 != what {
+            console.phase(what, Some(total), Unit::Bytes);
+            *current = (what.to_string(), 0);
+        }
+        console.advance(done.saturating_sub(current.1));
+        current.1 = current.1.max(done);
+    }
+}
+
+/// What was verified, and what was found wrong.
+pub struct Verified {
+    dataset: PathBuf,
+    files: u64,
+    bytes: u64,
+    relations: u64,
+    findings: Vec<Finding>,
+}
+
+impl Verified {
+    /// Opens the dataset and checks all of it.
+    pub fn of(dataset: &Path, session: &Session) -> Result<Self> {
+        let directory = DatasetDir::open(dataset)?;
+        let console = Console::new(session.quiet);
+        let findings = check::check(&directory, &follow(&console));
+        console.finish();
+        let manifest = directory.manifest();
+        Ok(Self {
+            dataset: dataset.into(),
+            files: manifest.files.len() as u64,
+            bytes: summary::bytes_on_disk(manifest),
+            relations: manifest.relations.len() as u64,
+            findings,
+        })
+    }
+
+    /// Damage is a goal missed.
+    pub fn outcome(&self) -> Outcome {
+        if self.findings.is_empty() { Outcome::Done } else { Outcome::Missed }
+    }
+
+    /// `ok`, or a line a finding.
+    pub fn as_text(&self) -> String {
+        let place = self.dataset.display();
+        if self.findings.is_empty() {
+            let files = quantity::plural(self.files, "file", "files");
+            let relations = quantity::plural(self.relations, "relation", "relations");
+            return format!(
+                "{place}: ok ({files}, {}, {relations} verified)\n",
+                quantity::bytes(self.bytes)
+            );
+        }
+        let lines = self.findings.iter().map(|finding| format!("{finding}\n"));
+        let count = quantity::plural(self.findings.len() as u64, "thing", "things");
+        format!("{}{place}: {count} wrong: ingest the raw files again\n", lines.collect::<String>())
+    }
+
+    /// The same for machines.
+    pub fn as_json(&self) -> serde_json::Value {
+        let finding =
+            |finding: &Finding| json!({ "path": finding.path, "message": finding.message });
+        json!({
+            "dataset": self.dataset,
+            "sound": self.findings.is_empty(),
+            "files": self.files,
+            "bytes": self.bytes,
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! `ignn demo`: the whole way on a small graph that the program makes itself, from raw files to
+//! predictions. It calls what the other commands call, one after the other, and says what each step
+//! did.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ignn::config::IgnnConfig;
+use ignn::graph::Dataset;
+use ignn::metrics::predicted_class;
+use ignn::models::Model;
+use ignn::predict;
+use ignn::report::quantity::{self, seconds};
+use ignn::report::sheet::Sheet;
+use ignn::train::Ended;
+use ignn_format::FormatError;
+use ignn_format::labels::Labels;
+use ignn_ingest::builder::RelationOptions;
+use ignn_ingest::command::edges::IngestEdges;
+use serde_json::{Value, json};
+
+use super::check::Verified;
+use super::inspect::Inspection;
+use super::run::Figures;
+use super::sample::{self, DEMO_LENGTH, DEMO_NODES};
+use super::train::Job;
+use super::{Outcome, Session, run, summary};
+
+/// A directory that holds this file was made by an earlier demo and may be overwritten.
+const MARKER: &str = ".made-by-ignn-demo";
+/// Epochs of each model: the equilibrium learns in two or three, the other never does.
+const EPOCHS: &str = "train.epochs=15";
+/// Nodes by their distance from the first of their chain.
+const DISTANCES: [Range<u64>; 6] = [0..3, 3..6, 6..12, 12..24, 24..40, 40..DEMO_LENGTH];
+
+/// A model of the demo: its run directory, what it is, and its settings.
+const MODELS: [(&str, &str, &[&str]); 2] = [
+    ("run", "equilibrium", &[EPOCHS]),
+    ("run-gcn", "2-layer GCN", &[EPOCHS, "model.kind=gcn", "model.depth=2"]),
+];
+
+/// See the whole way on a small graph
+///
+/// Generates raw files as any user might have them: chains of nodes, of which only the first knows
+/// the class of its chain. Ingests, inspects and checks them; trains an equilibrium model and, to
+/// compare, a graph convolution of two layers; shows how far from the first node each of them still
+/// knows the class; and says for each step which command does the same. Files stay in --out to look
+/// at. A second run replaces the files of the first.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn demo
+  ignn demo --out /tmp/look --seed 7")]
+pub struct Command {
+    /// Directory for the demo's files
+    #[arg(long, value_name = "DIR", default_value = "ignn-demo")]
+    out: PathBuf,
+
+    /// Use a directory that no demo made; only what the demo makes is replaced in it
+    #[arg(long)]
+    force: bool,
+}
+
+/// A model of the demo, trained.
+struct Trained {
+    what: &'static str,
+    run: PathBuf,
+    figures: Figures,
+    /// Share of the nodes outside the training part that are told right, by distance.
+    accuracy: Vec<f64>,
+}
+
+impl Command {
+    /// Runs the steps.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let out = &self.out;
+        if out.exists() && !out.join(MARKER).exists() && !self.force {
+            return Err(FormatError::Exists { path: out.clone() }.into());
+        }
+        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+        fs::write(out.join(MARKER), "").with_context(|| out.display().to_string())?;
+        let say = |text: &str| if session.json { Ok(()) } else { session.print(text) };
+
+        let raw = out.join("raw");
+        let generate = sample::chains(raw.clone());
+        say(&format!(
+            "1. generate: raw files as any user might have them: {} nodes in chains of {DEMO_LENGTH}; only the first\n\
+             \x20  node of a chain knows its class\n\
+             \x20  $ ignn generate chains --length {DEMO_LENGTH} --raw {}\n",
+            quantity::count(DEMO_NODES),
+            raw.display()
+        ))?;
+        let (_, generated) = summary::observe(session, |context| generate.run(context))?;
+        say(&format!(
+            "   edges.tsv, labels.csv, features.npy, splits.csv ({})\n\n",
+            seconds(generated.seconds)
+        ))?;
+
+        let dataset = out.join("graph.ignn");
+        let (place, files) = (dataset.display().to_string(), raw.display().to_string());
+        let job = IngestEdges {
+            force: true,
+            relation: RelationOptions { directed: true, ..RelationOptions::default() },
+            features: Some(raw.join("features.npy")),
+            labels: Some(raw.join("labels.csv")),
+            splits: vec![raw.join("splits.csv")],
+            ..IngestEdges::new(vec![raw.join("edges.tsv")], dataset.clone())
+        };
+        say(&format!(
+            "2. ingest: ids to node numbers, duplicates merged, edges keep their direction, renormalised\n\
+             \x20  $ ignn ingest edges {files}/edges.tsv --directed --features {files}/features.npy \\\n\
+             \x20        --labels {files}/labels.csv --splits {files}/splits.csv --out {place}\n"
+        ))?;
+        let made = summary::time_job(session, |context| job.run(context))?;
+        say(&summary::as_text(&made, &dataset))?;
+
+        let started = Instant::now();
+        let inspection = Inspection::of(&dataset)?;
+        let inspected = started.elapsed().as_secs_f64();
+        let time = seconds(inspected);
+        say(&format!("\n3. inspect: what is in it ({time})\n   $ ignn inspect {place}\n"))?;
+        say(&inspection.as_text())?;
+
+        let started = Instant::now();
+        let verified = Verified::of(&dataset, session)?;
+        let checked = started.elapsed().as_secs_f64();
+        let time = seconds(checked);
+        say(&format!(
+            "\n4. check: every byte read and verified ({time})\n   $ ignn check {place}\n"
+        ))?;
+        say(&verified.as_text())?;
+
+        let mut models = Vec::new();
+        for (step, (name, what, sets)) in (5..).zip(MODELS) {
+            let target = out.join(name);
+            let words: String = sets.iter().map(|set| format!(" --set {set}")).collect();
+            let target_words = target.display();
+            say(&format!(
+                "\n{step}. train: {what}\n   $ ignn train {place} --preset chains{words} --out {target_words}\n"
+            ))?;
+            let trained = train(session, &dataset, target, what, sets)?;
+            say(&run::one_run(&trained.figures))?;
+            if trained.figures.ended == Ended::Stopped {
+                return Ok(Outcome::Stopped);
+            }
+            models.push(trained);
+        }
+
+        say(&format!(
+            "\n7. how far each of them hears: nodes outside the training part told right, by their distance from\n\
+             \x20  the one node that knows\n{}",
+            table(&models)
+        ))?;
+        let target = models[0].run.display().to_string();
+        say(&format!(
+            "\nThe runs are in {target} and {}: model.safetensors, metrics.jsonl, config.toml. Next:\n\
+             \x20  $ ignn predict {place} --model {target} --out predictions.parquet\n\
+             \x20  $ ignn eval {place} --model {target}\n\
+             \x20  $ ignn report {target} {} --out report.html\n\
+             and with a graph of your own: ignn ingest edges --help\n",
+            models[1].run.display(),
+            models[1].run.display()
+        ))?;
+
+        if session.json {
+            session.print_json(&json!({
+                "generate": { "raw": raw, "seconds": generated.seconds },
+                "ingest": summary::as_json(&made, &dataset),
+                "inspect": { "seconds": inspected, "result": inspection },
+                "check": { "seconds": checked, "result": verified.as_json() },
+                "train": models.iter().map(Trained::as_json).collect::<Vec<_>>(),
+            }))?;
+        }
+        Ok(verified.outcome())
+    }
+}
+
+/// Trains a model and asks it for all nodes.
+fn train(
+    session: &Session,
+    dataset: &Path,
+    out: PathBuf,
+    what: &'static str,
+    sets: &[&str],
+) -> Result<Trained> {
+    let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
+    sets.push(format!("train.seed={}", session.seed));
+    let config = IgnnConfig::resolve(Some("chains"), None, &sets)?;
+    let job = Job {
+        dataset: dataset.into(),
+        out: out.clone(),
+        config,
+        init: None,
+        resumes: false,
+        replaces: out.exists().then(|| out.clone()),
+    };
+    let figures = job.train(session)?;
+    let accuracy = accuracy_by_distance(&Dataset::open(dataset)?, &out.join(predict::MODEL))?;
+    Ok(Trained { what, run: out, figures, accuracy })
+}
+
+fn accuracy_by_distance(dataset: &Dataset, model: &Path) -> Result<Vec<f64>> {
+    let predicted = Model::read(model)?.predict(dataset)?;
+    let Labels::Single { of, .. } = dataset.directory().labels()? else { return Ok(Vec::new()) };
+    let splits = dataset.directory().splits()?;
+    let is_train = |node: usize| {
+        let train = |split: &ignn_format::splits::Split| {
+            split.parts.get(usize::from(split.of[node])).is_some_and(|part| part == "train")
+        };
+        splits.iter().any(train)
+    };
+    let share = |distances: &Range<u64>| {
+        let nodes = (0..of.len()).filter(|&node| distances.contains(&(node as u64 % DEMO_LENGTH)));
+        let nodes: Vec<usize> = nodes.filter(|&node| !is_train(node)).collect();
+        let right =
+            |&&node: &&usize| predicted_class(predicted.logits.row(node)) as i32 == of[node];
+        nodes.iter().filter(right).count() as f64 / nodes.len().max(1) as f64
+    };
+    Ok(DISTANCES.iter().map(share).collect())
+}
+
+fn table(models: &[Trained]) -> String {
+    let mut header = vec!["steps away"];
+    header.extend(models.iter().map(|model| model.what));
+    let mut sheet = Sheet::columns(&header);
+    for (at, distances) in DISTANCES.iter().enumerate() {
+        let mut row = vec![format!("{} to {}", distances.start, distances.end - 1)];
+        row.extend(models.iter().map(|model| format!("{:.0} %", 100.0 * model.accuracy[at])));
+        sheet.row(row);
+    }
+    sheet.render()
+}
+
+impl Trained {
+    fn as_json(&self) -> Value {
+        let accuracy = DISTANCES.iter().zip(&self.accuracy).map(|(distances, accuracy)| {
+            json!({ "from": distances.start, "to": distances.end - 1, "accuracy": accuracy })
+        });
+        json!({
+            "model": self.what,
+            "run": self.run,
+            "figures": run::figures_json(&self.figures),
+            "accuracy_by_distance": accuracy.collect::<Vec<_>>(),
+        })
+    }
+}

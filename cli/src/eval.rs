@@ -1,0 +1,106 @@
+//! `ignn eval`: how good a model is on a dataset.
+//! It solves, counts and lays out; predictions themselves are for `predict`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Args;
+use ignn::config::find_part;
+use ignn::predict::{Evaluation, PartScores, Parts};
+use ignn_ingest::{Observer, Unit};
+
+use super::on_dataset::{ModelArgs, Opened, Standing};
+use super::progress::Console;
+use super::{Outcome, Session, score_tables};
+
+/// Score a trained model on a dataset
+///
+/// Solves the model's equilibrium on the dataset's graph and compares predictions with the labels,
+/// part by part of the split: accuracy and F1 of single labels; of sets of labels F1 by the
+/// threshold of 0.5, and by the top-k rule, which is told how many labels a node has. Nodes without
+/// a label are left out. A model of graphs is scored by graphs. A table of classes and the
+/// confusion matrix follow for one part; the JSON has them for all.
+///
+/// Also told is how far the equilibrium can be trusted: whether exactly one exists on this graph,
+/// the sweeps and the residual of the solve, and how far the state is from the equilibrium at most.
+/// A solve that did not converge ends with exit code 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn eval cora.ignn --model runs/cora
+  ignn eval cora.ignn --model runs/cora --part validation
+  ignn eval cora.ignn --model runs/cora --json | jq '.evaluation.parts[] | {part, accuracy}'")]
+pub struct Command {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Which split of the dataset [default: the one that the model was trained on]
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+
+    /// The part whose classes are shown [default: the model's test part]
+    #[arg(long, value_name = "NAME")]
+    part: Option<String>,
+}
+
+/// Scores of a run's test part on the dataset that it was trained on.
+pub fn of_run(run: &Path, dataset: &Path, console: &Console) -> Result<PartScores> {
+    let model = ModelArgs::new(dataset.into(), run.into());
+    let (_, mut evaluation, shown) =
+        Command { model, split: None, part: None }.evaluate(console)?;
+    Ok(evaluation.parts.swap_remove(shown))
+}
+
+impl Command {
+    /// Solves, scores and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let console = Console::new(session.quiet);
+        let result = self.evaluate(&console);
+        // Also after an error: the bar must be gone before the message.
+        console.finish();
+        let (standing, evaluation, shown) = result?;
+        if session.json {
+            let mut value = serde_json::to_value(&standing)?;
+            value["evaluation"] = score_tables::as_json(&evaluation)?;
+            session.print_json(&value)?;
+        } else {
+            let part = &evaluation.parts[shown];
+            session.print(&as_text(&standing, &evaluation, part))?;
+        }
+        Ok(standing.outcome())
+    }
+
+    fn evaluate(&self, console: &Console) -> Result<(Standing, Evaluation, usize)> {
+        let opened = self.model.open()?;
+        // What is wrong with labels and splits is to be known before the work.
+        let truth = opened.truth(console)?;
+        let config = &opened.model.config.train;
+        let parts = Parts::of(opened.choice(), self.split.as_deref(), &config.split)?;
+        let shown = self.shown(&opened, &parts)?;
+        let operators = opened.operators(console)?;
+        let (predictor, mut standing) = opened.predictor(&operators, console)?;
+        let prediction = opened.solve(predictor, &mut standing, console)?;
+        console.phase("score", None, Unit::Items("nodes"));
+        Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
+    }
+
+    /// Position of the part whose classes are shown.
+    fn shown(&self, opened: &Opened, parts: &Parts) -> Result<usize> {
+        let names: Vec<_> = parts.parts.iter().map(|part| part.name.as_str()).collect();
+        let last = names.len().saturating_sub(1);
+        let Some(asked) = &self.part else {
+            return Ok(find_part(&names, &opened.model.config.train.test_part).unwrap_or(last));
+        };
+        let place = opened.dataset.directory().path().display();
+        find_part(&names, asked).ok_or_else(|| {
+            anyhow::anyhow!("{place}: no part {asked:?} (it has: {})", names.join(", "))
+        })
+    }
+}
+
+fn as_text(standing: &Standing, evaluation: &Evaluation, part: &PartScores) -> String {
+    let mut tables =
+        vec![standing.as_text(), score_tables::parts(evaluation), score_tables::classes(part)];
+    tables.extend(score_tables::confusion(part));
+    tables.join("\n")
+}

@@ -1,0 +1,408 @@
+//! `ignn export`: the tables of a dataset back out, with the original ids. It reads one part after
+//! the other and writes rows; it undoes neither node order nor merged duplicates.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use ignn::graph::{self, Dataset};
+use ignn::report::quantity;
+use ignn::report::table::{Cell, ColumnKind, TableWriter};
+use ignn_format::Relation;
+use ignn_format::features::FeatureKind;
+use ignn_format::ids::Ids;
+use ignn_format::labels::Labels;
+use ignn_format::manifest::Scale;
+use ignn_format::splits::{NO_PART, Split};
+
+use super::{Outcome, Session};
+
+/// Dense feature rows read at once, in bytes.
+const FEATURE_BYTES: usize = 16 << 20;
+
+/// Write the tables of a dataset to files, with the original ids
+///
+/// Each option names a file to write; its ending chooses the form: .parquet, .tsv or .csv (with a
+/// header line). Files appear when they are complete.
+///
+/// Edges: columns `source`, `target`, and `weight` where the relation is weighted, as stored: after
+/// duplicates were merged, before normalisation. Undirected edges are written once, with source
+/// before target in node order. Diagonal entries that renormalisation added are no edges: in an
+/// unweighted renormalised relation the diagonal is left out; in a weighted one a self-loop has the
+/// weight by which the entry exceeds 1, and none is written at 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn export dblp.ignn --edges dblp.tsv --labels labels.csv
+  ignn export acm.ignn --relation pap --edges pap.parquet --normalised")]
+pub struct Command {
+    /// The dataset directory
+    #[arg(value_name = "DIR")]
+    dataset: PathBuf,
+
+    /// Which relation's edges [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "edges")]
+    relation: Option<String>,
+
+    /// Edges: source, target, weight where weighted
+    #[arg(long, value_name = "FILE")]
+    edges: Option<PathBuf>,
+
+    /// Add a column `value`: the entry of the normalised matrix from source to target
+    ///
+    /// For an undirected relation with normalised rows the way back has another value: column
+    /// `value_back`.
+    #[arg(long, requires = "edges")]
+    normalised: bool,
+
+    /// Features: dense ones as node, x0, x1, ...; sparse ones as node, column, value
+    #[arg(long, value_name = "FILE")]
+    features: Option<PathBuf>,
+
+    /// Labels: node, label; a row a label
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+
+    /// Splits of the nodes: node, and a column a split with the part's name or nothing
+    #[arg(long, value_name = "FILE")]
+    splits: Option<PathBuf>,
+
+    /// Ids: id, node (its number in the dataset)
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+
+    /// Graphs of a dataset of many: graph, first_node, nodes, label, and a column a split
+    #[arg(long, value_name = "FILE")]
+    graphs: Option<PathBuf>,
+
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+}
+
+impl Command {
+    /// Writes the files that were asked for.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let dataset = Dataset::open(&self.dataset)?;
+        let files =
+            [&self.edges, &self.features, &self.labels, &self.splits, &self.ids, &self.graphs];
+        let files: Vec<&PathBuf> = files.into_iter().flatten().collect();
+        if files.is_empty() {
+            bail!(
+                "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or --graphs"
+            );
+        }
+        for (index, file) in files.iter().enumerate() {
+            TableWriter::accepts(file, self.force)?;
+            if files[..index].contains(file) {
+                bail!("{}: named twice: each table needs a file of its own", file.display());
+            }
+        }
+        self.require_parts(&dataset)?;
+        let export =
+            Export { ids: dataset.directory().ids()?, dataset: &dataset, force: self.force };
+        let mut written: Vec<(&PathBuf, u64)> = Vec::new();
+        if let Some(file) = &self.edges {
+            written.push((file, export.edges(file, self.relation.as_deref(), self.normalised)?));
+        }
+        if let Some(file) = &self.features {
+            written.push((file, export.features(file)?));
+        }
+        if let Some(file) = &self.labels {
+            written.push((file, export.labels(file)?));
+        }
+        if let Some(file) = &self.splits {
+            written.push((file, export.splits(file)?));
+        }
+        if let Some(file) = &self.ids {
+            written.push((file, export.ids(file)?));
+        }
+        if let Some(file) = &self.graphs {
+            written.push((file, export.graphs(file)?));
+        }
+        if session.json {
+            let files = written
+                .iter()
+                .map(|(file, rows)| serde_json::json!({ "file": file, "rows": rows }));
+            session.print_json(&serde_json::json!({ "files": files.collect::<Vec<_>>() }))?;
+        } else {
+            let line = |(file, rows): &(&PathBuf, u64)| {
+                format!("{}: {}\n", file.display(), quantity::plural(*rows, "row", "rows"))
+            };
+            session.print(&written.iter().map(line).collect::<String>())?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Refuses to begin if the dataset lacks a part that was asked for.
+    fn require_parts(&self, dataset: &Dataset) -> Result<()> {
+        let (directory, manifest) = (dataset.directory(), dataset.manifest());
+        let place = directory.path().display();
+        if self.features.is_some() {
+            directory.features()?;
+        }
+        if self.labels.is_some() && manifest.labels.is_none() {
+            // The library's own message; with labels this would read them.
+            directory.labels()?;
+        }
+        if self.splits.is_some() && manifest.splits.is_empty() {
+            bail!("{place}: the dataset has no splits: ingest with --splits or --split");
+        }
+        if self.graphs.is_some() && manifest.graphs.is_none() {
+            bail!("{place}: the dataset is one graph, not a set of graphs");
+        }
+        Ok(())
+    }
+}
+
+/// A dataset and its ids, in memory; everything else passes through.
+struct Export<'a> {
+    dataset: &'a Dataset,
+    ids: Ids,
+    force: bool,
+}
+
+impl Export<'_> {
+    /// The id of a node as a cell.
+    fn id(&self, node: usize) -> Cell<'_> {
+        match &self.ids {
+            Ids::Integer(ids) => Cell::Integer(ids[node]),
+            Ids::String { offsets, text } => {
+                Cell::Text(&text[offsets[node] as usize..offsets[node + 1] as usize])
+            }
+        }
+    }
+
+    fn nodes(&self) -> usize {
+        self.dataset.manifest().nodes as usize
+    }
+
+    /// A table whose first columns hold ids.
+    fn table(
+        &self,
+        file: &Path,
+        ids: &[&str],
+        others: Vec<(String, ColumnKind)>,
+    ) -> Result<TableWriter> {
+        let kind = match &self.ids {
+            Ids::Integer(ids) if ids.iter().any(|&id| id > i64::MAX as u64) => ColumnKind::Wide,
+            Ids::Integer(_) => ColumnKind::Integer,
+            Ids::String { .. } => ColumnKind::Text,
+        };
+        let mut columns: Vec<_> = ids.iter().map(|name| (name.to_string(), kind)).collect();
+        columns.extend(others);
+        Ok(TableWriter::create(file, &columns, self.force)?)
+    }
+
+    fn edges(&self, file: &Path, name: Option<&str>, normalised: bool) -> Result<u64> {
+        let relations = &self.dataset.manifest().relations;
+        let name = match (name, relations.as_slice()) {
+            (Some(name), _) => name,
+            (None, [only]) => &only.name,
+            (None, several) => {
+                let names: Vec<_> = several.iter().map(|relation| relation.name.as_str()).collect();
+                bail!(
+                    "the dataset has several relations: choose one with --relation ({})",
+                    names.join(", ")
+                );
+            }
+        };
+        let relation = self.dataset.directory().relation(name)?;
+        let both_ways =
+            normalised && relation.entry.symmetric && relation.entry.scale == Scale::Source;
+        let columns =
+            [("weight", relation.entry.weighted), ("value", normalised), ("value_back", both_ways)];
+        let columns = columns
+            .iter()
+            .filter(|column| column.1)
+            .map(|column| (column.0.into(), ColumnKind::Float));
+        let mut table = self.table(file, &["source", "target"], columns.collect())?;
+        let mut rows = 0;
+        let mut cells = Vec::new();
+        each_edge(&relation, |edge| {
+            cells.clear();
+            cells.extend([self.id(edge.source), self.id(edge.target)]);
+            if relation.entry.weighted {
+                cells.push(Cell::Float(edge.weight));
+            }
+            if normalised {
+                cells.push(Cell::Float(value(&relation, edge.stored, edge.source, edge.target)));
+            }
+            if both_ways {
+                cells.push(Cell::Float(value(&relation, edge.stored, edge.target, edge.source)));
+            }
+            rows += 1;
+            Ok(table.row(&cells)?)
+        })?;
+        table.finish()?;
+        Ok(rows)
+    }
+
+    fn features(&self, file: &Path) -> Result<u64> {
+        let directory = self.dataset.directory();
+        let entry = directory.features()?;
+        if entry.kind == FeatureKind::Sparse {
+            let features = directory.read_sparse()?;
+            let columns =
+                vec![("column".into(), ColumnKind::Integer), ("value".into(), ColumnKind::Float)];
+            let mut table = self.table(file, &["node"], columns)?;
+            for node in 0..self.nodes() {
+                for at in features.offsets[node] as usize..features.offsets[node + 1] as usize {
+                    let (column, value) = (features.columns[at].into(), features.values[at]);
+                    table.row(&[self.id(node), Cell::Integer(column), Cell::Float(value)])?;
+                }
+            }
+            table.finish()?;
+            return Ok(features.columns.len() as u64);
+        }
+        let width = usize::try_from(entry.columns)?;
+        let names = (0..width).map(|column| (format!("x{column}"), ColumnKind::Float));
+        let mut table = self.table(file, &["node"], names.collect())?;
+        let at_once = (FEATURE_BYTES / size_of::<f32>() / width.max(1)).max(1);
+        let mut block = vec![0f32; at_once.min(self.nodes()) * width];
+        let mut cells = Vec::with_capacity(width + 1);
+        for first in (0..self.nodes()).step_by(at_once) {
+            let rows = at_once.min(self.nodes() - first);
+            let block = &mut block[..rows * width];
+            directory.read_dense(first as u64, block, width)?;
+            for row in 0..rows {
+                cells.clear();
+                cells.push(self.id(first + row));
+                cells.extend(block[row * width..(row + 1) * width].iter().map(|&x| Cell::Float(x)));
+                table.row(&cells)?;
+            }
+        }
+        table.finish()?;
+        Ok(self.nodes() as u64)
+    }
+
+    fn labels(&self, file: &Path) -> Result<u64> {
+        let labels = self.dataset.directory().labels()?;
+        let mut table = self.table(file, &["node"], vec![("label".into(), ColumnKind::Text)])?;
+        let mut rows = 0;
+        match &labels {
+            Labels::Single { classes, of } => {
+                for (node, &class) in of.iter().enumerate() {
+                    if let Ok(class) = usize::try_from(class) {
+                        table.row(&[self.id(node), Cell::Text(&classes[class])])?;
+                        rows += 1;
+                    }
+                }
+            }
+            Labels::Multi { classes, offsets, of } => {
+                for node in 0..self.nodes() {
+                    for &class in &of[offsets[node] as usize..offsets[node + 1] as usize] {
+                        table.row(&[self.id(node), Cell::Text(&classes[class as usize])])?;
+                        rows += 1;
+                    }
+                }
+            }
+        }
+        table.finish()?;
+        Ok(rows)
+    }
+
+    fn splits(&self, file: &Path) -> Result<u64> {
+        let splits = self.dataset.directory().splits()?;
+        let columns = splits.iter().map(|split| (split.name.clone(), ColumnKind::Text)).collect();
+        let mut table = self.table(file, &["node"], columns)?;
+        for node in 0..self.nodes() {
+            let mut cells = vec![self.id(node)];
+            cells.extend(splits.iter().map(|split| part(split, node)));
+            table.row(&cells)?;
+        }
+        table.finish()?;
+        Ok(self.nodes() as u64)
+    }
+
+    fn ids(&self, file: &Path) -> Result<u64> {
+        let mut table = self.table(file, &["id"], vec![("node".into(), ColumnKind::Integer)])?;
+        for node in 0..self.nodes() {
+            table.row(&[self.id(node), Cell::Integer(node as u64)])?;
+        }
+        table.finish()?;
+        Ok(self.nodes() as u64)
+    }
+
+    fn graphs(&self, file: &Path) -> Result<u64> {
+        let Some(graphs) = self.dataset.directory().graphs()? else { return Ok(0) };
+        let (text, integer) = (ColumnKind::Text, ColumnKind::Integer);
+        let columns =
+            [("graph", text), ("first_node", integer), ("nodes", integer), ("label", text)];
+        let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).to_vec();
+        columns.extend(graphs.splits.iter().map(|split| (split.name.clone(), text)));
+        let mut table = TableWriter::create(file, &columns, self.force)?;
+        for (graph, nodes) in graphs.first_node.windows(2).enumerate() {
+            let label = graphs.labels.get(graph).and_then(|&label| usize::try_from(label).ok());
+            let label = label.and_then(|label| graphs.classes.get(label));
+            let mut cells = vec![
+                graphs.ids.get(graph).map_or(Cell::Null, |id| Cell::Text(id)),
+                Cell::Integer(nodes[0]),
+                Cell::Integer(nodes[1] - nodes[0]),
+                label.map_or(Cell::Null, |label| Cell::Text(label)),
+            ];
+            cells.extend(graphs.splits.iter().map(|split| part(split, graph)));
+            table.row(&cells)?;
+        }
+        table.finish()?;
+        Ok(graphs.first_node.len() as u64 - 1)
+    }
+}
+
+/// An edge of the user, with the stored value behind it.
+struct Edge {
+    source: usize,
+    target: usize,
+    /// The user's weight: the stored value, less what renormalisation added.
+    weight: f32,
+    stored: f32,
+}
+
+/// Calls back for every edge, by source and target; an undirected edge once, source before target.
+fn each_edge(relation: &Relation, mut found: impl FnMut(Edge) -> Result<()>) -> Result<()> {
+    let undirected = relation.outgoing.is_none();
+    let outgoing = relation.outgoing.as_ref().unwrap_or(&relation.incoming);
+    let nodes = outgoing.rows();
+    for source in 0..nodes {
+        let range = outgoing.range(source);
+        for (at, &target) in range.clone().zip(outgoing.row(source)) {
+            let target = target as usize;
+            if target >= nodes {
+                bail!(
+                    "the dataset is damaged: row {source} names node {target} of {nodes}: see `ignn check`"
+                );
+            }
+            if undirected && target < source {
+                continue;
+            }
+            let stored = outgoing.values().map(|values| values[at]);
+            let weight = match source == target {
+                true => graph::own_loop(relation.entry.normalisation, stored),
+                false => Some(stored.unwrap_or(1.0)),
+            };
+            if let Some(weight) = weight {
+                found(Edge { source, target, weight, stored: stored.unwrap_or(1.0) })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The entry of the normalised matrix.
+fn value(relation: &Relation, stored: f32, source: usize, target: usize) -> f32 {
+    match (relation.entry.scale, &relation.scale) {
+        (Scale::Both, Some(scale)) => stored * scale[source] * scale[target],
+        (Scale::Source, Some(scale)) => stored * scale[source],
+        _ => stored,
+    }
+}
+
+/// The part of a node or graph as a cell.
+fn part(split: &Split, index: usize) -> Cell<'_> {
+    match split.of.get(index) {
+        Some(&part) if part != NO_PART => {
+            split.parts.get(part as usize).map_or(Cell::Null, |part| Cell::Text(part))
+        }
+        _ => Cell::Null,
+    }
+}

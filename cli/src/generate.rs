@@ -1,0 +1,373 @@
+//! `ignn generate`: seeded synthetic graphs, as datasets or in the raw form that other programs
+//! read. It turns words into the options of `ignn_ingest::command::generate`; the work is done
+//! there.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::Result;
+use clap::{ArgGroup, Args, Subcommand};
+use ignn_ingest::command::generate::{Generate, Kind};
+use ignn_ingest::synthetic::chains::{self, ChainsOptions};
+use ignn_ingest::synthetic::grid::{self, GridOptions};
+use ignn_ingest::synthetic::ppi::{self, PpiOptions};
+use ignn_ingest::synthetic::rmat::{self, RmatOptions};
+use ignn_ingest::synthetic::sbm::{self, Density, SbmOptions};
+use serde_json::json;
+
+use super::choices::Normalise;
+use super::summary::{self, Job};
+use super::{Outcome, Session, count};
+
+const DEGREES: Numbers<2> = Numbers([sbm::DEGREE_WITHIN, sbm::DEGREE_BETWEEN]);
+
+/// Make a synthetic graph
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct Command {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Chains(Chains),
+    Ppi(Ppi),
+    Rmat(Rmat),
+    Sbm(Sbm),
+    Grid(Grid),
+}
+
+impl Command {
+    /// Runs the generator and prints its summary.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let (kind, output) = match self.what {
+            What::Chains(chains) => (Kind::Chains(chains.options()), chains.output),
+            What::Ppi(ppi) => (Kind::Ppi(ppi.options()), ppi.output),
+            What::Rmat(rmat) => (Kind::Rmat(rmat.options()), rmat.output),
+            What::Sbm(sbm) => (Kind::Sbm(sbm.options()), sbm.output),
+            What::Grid(grid) => (Kind::Grid(grid.options()), grid.output),
+        };
+        let Output { out, raw, force, normalise } = output;
+        let job = Generate { kind, out, raw, force, normalise: normalise.choice() };
+        let (made, run) = summary::observe(session, |context| job.run(context))?;
+        if let Some(raw) = &job.raw
+            && !session.json
+        {
+            session.print(&format!("made {} (raw files)\n", raw.display()))?;
+        }
+        match (made, &job.out) {
+            (Some(made), Some(out)) => Job { made, run }.print(session, out)?,
+            _ if session.json => {
+                let phases = run.phases.iter().map(summary::phase_json).collect::<Vec<_>>();
+                session.print_json(
+                    &json!({ "raw": job.raw, "seconds": run.seconds, "phases": phases }),
+                )?;
+            }
+            _ => {}
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// Where a generated graph goes; a dataset, raw files, or both.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(group = ArgGroup::new("destination").required(true).multiple(true).args(["out", "raw"]))]
+struct Output {
+    /// The dataset directory to make
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// A directory of raw files to make: the published form that other programs read
+    #[arg(long, value_name = "DIR")]
+    raw: Option<PathBuf>,
+
+    /// Replace existing targets
+    #[arg(long)]
+    force: bool,
+
+    /// Normalisation of the dataset's matrix
+    #[arg(long, value_enum, default_value_t = Normalise::Renorm)]
+    normalise: Normalise,
+}
+
+/// Directed chains whose class is told at their first node only
+///
+/// For each class, chains of --length nodes; all features are zero but feature `class` of a chain's
+/// first node, and the label of every node is the class of its chain. A test of long-range
+/// dependency.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn generate chains --length 100 --out chains.ignn")]
+struct Chains {
+    #[command(flatten)]
+    output: Output,
+
+    /// Number of classes
+    #[arg(long, value_name = "N", default_value_t = chains::CLASSES)]
+    classes: u64,
+
+    /// Chains of each class
+    #[arg(long, value_name = "N", default_value_t = chains::CHAINS)]
+    chains: u64,
+
+    /// Nodes of a chain
+    #[arg(long, value_name = "N", default_value_t = chains::LENGTH)]
+    length: u64,
+
+    /// Number of features, at least one a class
+    #[arg(long, value_name = "N", default_value_t = chains::FEATURES)]
+    features: usize,
+
+    /// Nodes of the train part, drawn at random
+    #[arg(long, value_name = "N", default_value_t = chains::TRAIN)]
+    train: u64,
+
+    /// Nodes of the validation part
+    #[arg(long, value_name = "N", default_value_t = chains::VAL)]
+    val: u64,
+
+    /// Nodes of the test part
+    #[arg(long, value_name = "N", default_value_t = chains::TEST)]
+    test: u64,
+}
+
+/// A stand-in for the PPI set: 24 graphs, multi-label, inductive
+///
+/// The counts of the published set, with labels that can only be learned from neighbourhoods many
+/// hops wide.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn generate ppi --out ppi.ignn
+  ignn generate ppi --raw ppi/        train_graph.json, train_feats.npy, ... for other programs")]
+struct Ppi {
+    #[command(flatten)]
+    output: Output,
+
+    /// Share of the nodes and edges of the full set, for quick runs
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    scale: f64,
+
+    /// Restart probability: the smaller, the wider the neighbourhoods that labels depend on
+    #[arg(long, value_name = "P", default_value_t = ppi::RESTART)]
+    restart: f64,
+}
+
+/// R-MAT: a large graph with a few nodes of very high degree
+///
+/// Each edge falls through the levels of the matrix into one of four quarters. Edges are drawn with
+/// duplicates and loops, as published; making the dataset merges them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn generate rmat --scale 20 --out rmat.ignn
+  ignn generate rmat --scale 22 --edges 50M --raw rmat/")]
+struct Rmat {
+    #[command(flatten)]
+    output: Output,
+
+    /// Logarithm to base 2 of the number of ids, 1 to 31
+    #[arg(long, value_name = "N", default_value_t = rmat::SCALE)]
+    scale: u32,
+
+    /// Edges to draw, such as 800k, 5M or 1G [default: --edge-factor for each id]
+    #[arg(long, value_name = "N", value_parser = count::parse, conflicts_with = "edge_factor")]
+    edges: Option<u64>,
+
+    /// Edges for each id
+    #[arg(long, value_name = "N", default_value_t = rmat::EDGE_FACTOR)]
+    edge_factor: u64,
+
+    /// Probabilities of the quarters: both low, high target, high source, both high
+    #[arg(long, value_name = "A,B,C,D", default_value_t = Numbers(rmat::QUARTERS))]
+    quarters: Numbers<4>,
+
+    /// Do not shuffle the ids: those with many zero bits are the hubs
+    #[arg(long)]
+    no_permute: bool,
+
+    /// Keep the direction of the edges
+    #[arg(long)]
+    directed: bool,
+}
+
+/// Stochastic block model: communities with features and labels
+///
+/// Nodes of a block are joined more often than nodes of different blocks; the label of a node is
+/// its block, its features a noisy indicator of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn generate sbm --nodes 100000 --blocks 10 --out sbm.ignn
+  ignn generate sbm --probabilities 0.02,0.001 --raw sbm/")]
+struct Sbm {
+    #[command(flatten)]
+    output: Output,
+
+    /// Number of nodes
+    #[arg(long, value_name = "N", default_value_t = sbm::NODES)]
+    nodes: u64,
+
+    /// Number of blocks
+    #[arg(long, value_name = "N", default_value_t = sbm::BLOCKS)]
+    blocks: u64,
+
+    /// Average number of neighbours in a node's own block, and in all others
+    #[arg(long, value_name = "WITHIN,BETWEEN", default_value_t = DEGREES, conflicts_with = "probabilities")]
+    degrees: Numbers<2>,
+
+    /// Probability of an edge inside a block, and between two blocks, instead of --degrees
+    #[arg(long, value_name = "WITHIN,BETWEEN")]
+    probabilities: Option<Numbers<2>>,
+
+    /// Number of features, at least one a block; 0 for none [default: as many as blocks]
+    #[arg(long, value_name = "N")]
+    features: Option<usize>,
+
+    /// Standard deviation of the noise on the features
+    #[arg(long, value_name = "X", default_value_t = sbm::NOISE)]
+    noise: f64,
+
+    /// Shares of the train, validation and test part
+    #[arg(long, value_name = "TRAIN,VAL,TEST", default_value_t = Numbers(sbm::FRACTIONS))]
+    split: Numbers<3>,
+}
+
+/// A grid, or a torus: distances that are known
+///
+/// Each node is joined to the next in its row and in its column. No labels.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  ignn generate grid --rows 1000 --columns 1000 --torus --out torus.ignn")]
+struct Grid {
+    #[command(flatten)]
+    output: Output,
+
+    /// Rows
+    #[arg(long, value_name = "N", default_value_t = grid::ROWS)]
+    rows: u64,
+
+    /// Columns
+    #[arg(long, value_name = "N", default_value_t = grid::COLUMNS)]
+    columns: u64,
+
+    /// Join the ends of rows and columns
+    #[arg(long)]
+    torus: bool,
+
+    /// Give each node its row and column, scaled to [0, 1], as two features
+    #[arg(long)]
+    coordinates: bool,
+}
+
+impl Chains {
+    fn options(&self) -> ChainsOptions {
+        let Self { classes, chains, length, features, train, val, test, .. } = *self;
+        ChainsOptions { classes, chains, length, features, train, val, test }
+    }
+}
+
+impl Ppi {
+    fn options(&self) -> PpiOptions {
+        PpiOptions { scale: self.scale, restart: self.restart }
+    }
+}
+
+impl Rmat {
+    fn options(&self) -> RmatOptions {
+        RmatOptions {
+            scale: self.scale,
+            edges: self.edges,
+            edge_factor: self.edge_factor,
+            quarters: self.quarters.0,
+            permute: !self.no_permute,
+            directed: self.directed,
+        }
+    }
+}
+
+impl Sbm {
+    fn options(&self) -> SbmOptions {
+        let density = match (self.probabilities, self.degrees) {
+            (Some(Numbers([within, between])), _) => Density::Probabilities { within, between },
+            (None, Numbers([within, between])) => Density::Degrees { within, between },
+        };
+        SbmOptions {
+            nodes: self.nodes,
+            blocks: self.blocks,
+            density,
+            features: self.features,
+            noise: self.noise,
+            fractions: self.split.0,
+        }
+    }
+}
+
+impl Grid {
+    fn options(&self) -> GridOptions {
+        let Self { rows, columns, torus, coordinates, .. } = *self;
+        GridOptions { rows, columns, torus, coordinates }
+    }
+}
+
+/// A fixed number of numbers with commas between: `0.1,0.1,0.8`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Numbers<const N: usize>([f64; N]);
+
+impl<const N: usize> FromStr for Numbers<N> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<f64>> =
+            text.split(',').map(|number| number.trim().parse().ok()).collect();
+        let numbers = numbers.and_then(|numbers| <[f64; N]>::try_from(numbers).ok());
+        numbers.map(Self).ok_or_else(|| format!("expected {N} numbers with commas between"))
+    }
+}
+
+impl<const N: usize> fmt::Display for Numbers<N> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}", self.0.map(|number| number.to_string()).join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(subcommand)]
+        what: What,
+    }
+
+    #[test]
+    fn defaults_are_the_library_s() {
+        let parse = |name| Only::parse_from(["x", name, "--out", "d"]).what;
+        let What::Chains(chains) = parse("chains") else { panic!() };
+        assert_eq!(chains.options(), ChainsOptions::default());
+        let What::Ppi(ppi) = parse("ppi") else { panic!() };
+        assert_eq!(ppi.options(), PpiOptions::default());
+        let What::Rmat(rmat) = parse("rmat") else { panic!() };
+        assert_eq!(rmat.options(), RmatOptions::default());
+        let What::Sbm(sbm) = parse("sbm") else { panic!() };
+        assert_eq!(sbm.options(), SbmOptions::default());
+        let What::Grid(grid) = parse("grid") else { panic!() };
+        assert_eq!(grid.options(), GridOptions::default());
+    }
+
+    #[test]
+    fn lists_of_numbers() {
+        assert_eq!("0.5, 1".parse(), Ok(Numbers([0.5, 1.0])));
+        for wrong in ["1", "1,2,3", "1,x", ""] {
+            let error = wrong.parse::<Numbers<2>>().unwrap_err();
+            assert_eq!(error, "expected 2 numbers with commas between");
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! `ignn inspect`: what a dataset holds, counted and measured.
+//! It gathers numbers from the library and lays them out; `check` is what verifies.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use ignn::graph::footprint::WIDTHS;
+use ignn::graph::statistics::Degrees;
+use ignn::graph::{self, Dataset, Footprint, Statistics};
+use ignn::report::histogram::bar;
+use ignn::report::quantity::{bytes, count, percent, plural};
+use ignn::report::sheet::Sheet;
+use ignn_format::features::FeatureKind;
+use ignn_format::labels::{LabelKind, Labels};
+use ignn_format::manifest::{Normalisation, RelationEntry};
+use ignn_format::splits::SplitEntry;
+use ignn_format::{FormatError, Manifest, Relation};
+use serde::Serialize;
+
+use super::radius::Radius;
+use super::{Outcome, Session, summary};
+
+/// Length of the longest bar of a histogram.
+const BAR: usize = 40;
+
+/// Show what is in a dataset
+///
+/// Counts nodes, edges and self-loops, draws the degree distribution, finds isolated nodes and
+/// components, tells whether each relation is symmetric or a DAG, counts labels and splits, and
+/// estimates what training would need in memory.
+///
+/// The spectral bound is never below the spectral radius of the normalised adjacency A. It decides
+/// how large a weight W may be: with every row of W within an L1 norm of kappa / bound, kappa below
+/// 1, the equation X = phi(A^T X W^T + B) has exactly one solution and sweeps find it. The report
+/// shows that norm for kappa 0.9; where there are several relations the kappas add up, and each is
+/// divided by the 1-norm of its relation. Closed forms are recognised (renormalised or regular
+/// graphs, no cycle at all); otherwise the bound comes from a power iteration of bounded length,
+/// and `lower` in the JSON tells how tight it is.
+///
+/// Reads the adjacency some times over; changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn inspect dblp.ignn
+  ignn inspect dblp.ignn --json | jq '.relations[0].statistics.components'
+  ignn inspect dblp.ignn --json | jq '.relations[0].spectral.rho'")]
+pub struct Command {
+    /// The dataset directory
+    #[arg(value_name = "DIR")]
+    dataset: PathBuf,
+}
+
+impl Command {
+    /// Counts and prints.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let inspection = Inspection::of(&self.dataset)?;
+        if session.json {
+            session.print_json(&serde_json::to_value(&inspection)?)?;
+        } else {
+            session.print(&inspection.as_text())?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// Everything `inspect` tells.
+#[derive(Serialize)]
+pub struct Inspection {
+    dataset: PathBuf,
+    made_by: ignn_format::manifest::MadeBy,
+    nodes: u64,
+    order: String,
+    ids: ignn_format::ids::IdsEntry,
+    relations: Vec<RelationReport>,
+    features: Option<ignn_format::features::FeaturesEntry>,
+    labels: Option<LabelReport>,
+    splits: Vec<SplitEntry>,
+    graphs: Option<GraphReport>,
+    bytes_on_disk: BTreeMap<String, u64>,
+    training_memory: Vec<Footprint>,
+}
+
+#[derive(Serialize)]
+struct RelationReport {
+    #[serde(flatten)]
+    entry: RelationEntry,
+    /// Edges of the user: undirected ones once, added diagonal entries not at all.
+    edges: u64,
+    statistics: Statistics,
+    spectral: Radius,
+}
+
+#[derive(Serialize)]
+struct LabelReport {
+    kind: LabelKind,
+    classes: u64,
+    labelled: u64,
+    /// Labels in all, more than `labelled` where nodes have several.
+    labels: u64,
+    largest: Option<ClassSize>,
+    smallest: Option<ClassSize>,
+}
+
+#[derive(Clone, Serialize)]
+struct ClassSize {
+    class: String,
+    nodes: u64,
+}
+
+#[derive(Serialize)]
+struct GraphReport {
+    count: u64,
+    smallest: u64,
+    largest: u64,
+    /// Graphs of each class, in class order.
+    classes: Vec<(String, u64)>,
+    splits: Vec<SplitEntry>,
+}
+
+impl Inspection {
+    /// Opens the dataset and counts.
+    pub fn of(path: &Path) -> Result<Self> {
+        let dataset = Dataset::open(path)?;
+        let manifest = dataset.manifest();
+        let relations = dataset.relations()?;
+        let all = relations.len();
+        let relations = relations.iter().map(|relation| RelationReport::of(path, relation, all));
+        let labels = match &manifest.labels {
+            Some(_) => Some(LabelReport::of(&dataset.directory().labels()?)),
+            None => None,
+        };
+        Ok(Self {
+            dataset: path.into(),
+            made_by: manifest.made_by.clone(),
+            nodes: manifest.nodes,
+            order: manifest.order.clone(),
+            ids: manifest.ids.clone(),
+            relations: relations.collect::<Result<_>>()?,
+            features: manifest.features.clone(),
+            labels,
+            splits: manifest.splits.clone(),
+            graphs: GraphReport::of(&dataset)?,
+            bytes_on_disk: bytes_by_part(manifest),
+            training_memory: WIDTHS.iter().map(|&width| Footprint::of(manifest, width)).collect(),
+        })
+    }
+
+    /// The report for people.
+    pub fn as_text(&self) -> String {
+        let mut text = format!("{}\n", self.dataset.display());
+        let mut sheet = Sheet::pairs();
+        sheet
+            .row(["made by".into(), format!("{}, {}", self.made_by.program, self.made_by.command)]);
+        sheet.row(["nodes".into(), format!("{}, order {}", count(self.nodes), self.order)]);
+        if let Some(graphs) = &self.graphs {
+            let sizes = format!("of {} to {} nodes", count(graphs.smallest), count(graphs.largest));
+            sheet.row(["graphs".into(), format!("{} {sizes}", count(graphs.count))]);
+            let classes =
+                graphs.classes.iter().map(|(class, graphs)| format!("{class}: {}", count(*graphs)));
+            if !graphs.classes.is_empty() {
+                sheet.row(["graph classes".into(), classes.collect::<Vec<_>>().join(", ")]);
+            }
+            for split in &graphs.splits {
+                sheet.row(["split of graphs".into(), summary::split_words(split)]);
+            }
+        }
+        sheet.row(["features".into(), self.feature_words()]);
+        sheet
+            .row(["labels".into(), self.labels.as_ref().map_or("none".into(), LabelReport::words)]);
+        for split in &self.splits {
+            sheet.row(["split".into(), summary::split_words(split)]);
+        }
+        text.push_str(&sheet.render());
+        for relation in &self.relations {
+            relation.write_text(&mut text, self.nodes);
+        }
+        text.push_str("\non disk\n");
+        let mut sheet = Sheet::columns(&["part", "size"]);
+        for (part, size) in &self.bytes_on_disk {
+            sheet.row([part.clone(), bytes(*size)]);
+        }
+        sheet.row([
+            "all".into(),
+            bytes(self.bytes_on_disk.values().fold(0, |sum, size| sum.saturating_add(*size))),
+        ]);
+        text.push_str(&sheet.render());
+        text.push_str("\nmemory that training would need (estimate)\n");
+        let widths =
+            self.training_memory.iter().map(|footprint| format!("width {}", footprint.width));
+        let header: Vec<_> = ["part".to_string()].into_iter().chain(widths).collect();
+        let mut sheet = Sheet::columns(&header.iter().map(String::as_str).collect::<Vec<_>>());
+        let parts: Vec<_> = self.training_memory.iter().map(Footprint::parts).collect();
+        for (index, (part, _)) in parts[0].iter().enumerate() {
+            sheet.row(
+                [part.to_string()]
+                    .into_iter()
+                    .chain(parts.iter().map(|parts| bytes(parts[index].1))),
+            );
+        }
+        let totals = self.training_memory.iter().map(|footprint| bytes(footprint.total));
+        sheet.row(["all".to_string()].into_iter().chain(totals));
+        text.push_str(&sheet.render());
+        text
+    }
+
+    fn feature_words(&self) -> String {
+        let Some(features) = &self.features else { return "none".into() };
+        let columns = plural(features.columns, "column", "columns");
+        match (features.kind, features.nonzeros) {
+            (FeatureKind::Dense, _) => format!("{columns}, dense"),
+            (FeatureKind::Sparse, nonzeros) => {
+                let nonzeros = nonzeros.unwrap_or(0);
+                let cells = self.nodes.saturating_mul(features.columns);
+                format!(
+                    "{columns}, sparse: {} non-zeros, {}",
+                    count(nonzeros),
+                    percent(nonzeros, cells)
+                )
+            }
+        }
+    }
+}
+
+impl RelationReport {
+    fn of(dataset: &Path, relation: &Relation, relations: usize) -> Result<Self> {
+        let outgoing = relation.outgoing.as_ref().map(graph::rows);
+        let loops = graph::own_loops(relation);
+        let damaged = |found: graph::statistics::OutOfRange| {
+            let path = ignn_format::dataset::relation_path(dataset, &relation.entry.name);
+            let what = format!("neighbour in row {}", found.row);
+            let expected = format!(
+                "below {} (see `ignn check {}`)",
+                relation.incoming.rows(),
+                dataset.display()
+            );
+            FormatError::invalid(path, what, found.neighbour, expected)
+        };
+        let statistics =
+            Statistics::of(graph::rows(&relation.incoming), outgoing, loops).map_err(damaged)?;
+        let others = relation.entry.nonzeros.saturating_sub(relation.entry.diagonal);
+        let edges = if relation.entry.symmetric { others / 2 } else { others } + loops;
+        let spectral = Radius::of(dataset, relation, relations)?;
+        Ok(Self { entry: relation.entry.clone(), edges, statistics, spectral })
+    }
+
+    fn write_text(&self, text: &mut String, nodes: u64) {
+        let (entry, found) = (&self.entry, &self.statistics);
+        let _ = writeln!(text, "\nrelation {}", entry.name);
+        let normalisation = match entry.normalisation {
+            Normalisation::None => "not normalised",
+            Normalisation::Renorm => "renormalised",
+            Normalisation::Row => "rows normalised",
+        };
+        let yes = |yes| if yes { "yes" } else { "no" };
+        let mut sheet = Sheet::pairs();
+        sheet.row([
+            "edges".into(),
+            format!(
+                "{}, {}",
+                count(self.edges),
+                if entry.symmetric { "undirected" } else { "directed" }
+            ),
+        ]);
+        sheet.row(["matrix".into(), {
+            let values = if entry.weighted { "weighted" } else { "unweighted" };
+            format!("{} non-zeros, {values}, {normalisation}", count(entry.nonzeros))
+        }]);
+        sheet.row(["self-loops".into(), count(found.self_loops)]);
+        sheet.row([
+            "isolated nodes".into(),
+            format!("{} ({})", count(found.isolated), percent(found.isolated, nodes)),
+        ]);
+        sheet.row(["components".into(), {
+            let largest = found.largest_component;
+            format!(
+                "{}, the largest of {} nodes ({})",
+                count(found.components),
+                count(largest),
+                percent(largest, nodes)
+            )
+        }]);
+        sheet.row(["symmetric", yes(found.symmetric)]);
+        sheet.row(["DAG", yes(found.acyclic)]);
+        for row in self.spectral.rows() {
+            sheet.row(row);
+        }
+        text.push_str(&sheet.render());
+        match &found.out_degrees {
+            None => write_degrees(text, "degree", &found.degrees),
+            Some(out) => {
+                write_degrees(text, "in-degree", &found.degrees);
+                write_degrees(text, "out-degree", out);
+            }
+        }
+    }
+}
+
+fn write_degrees(text: &mut String, name: &str, degrees: &Degrees) {
+    let Degrees { min, max, mean, histogram } = degrees;
+    let _ = writeln!(text, "  {name}: {} to {}, mean {mean:.2}", count(*min), count(*max));
+    let largest = histogram.iter().copied().max().unwrap_or(0);
+    let mut sheet = Sheet::default();
+    for (index, &nodes) in histogram.iter().enumerate() {
+        let range = match Degrees::bucket(index) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        };
+        sheet.row([
+            format!("  {range}"),
+            count(nodes),
+            format!("{:<BAR$}", bar(nodes, largest, BAR)),
+        ]);
+    }
+    text.push_str(&sheet.render());
+}
+
+impl LabelReport {
+    fn of(labels: &Labels) -> Self {
+        let (kind, classes) = match labels {
+            Labels::Single { classes, .. } => (LabelKind::Single, classes),
+            Labels::Multi { classes, .. } => (LabelKind::Multi, classes),
+        };
+        let mut sizes = vec![0u64; classes.len()];
+        let mut add = |class: usize| {
+            if let Some(size) = sizes.get_mut(class) {
+                *size += 1;
+            }
+        };
+        let labelled = match labels {
+            Labels::Single { of, .. } => {
+                let classes = of.iter().filter_map(|&class| usize::try_from(class).ok());
+                classes.map(&mut add).count()
+            }
+            Labels::Multi { offsets, of, .. } => {
+                of.iter().for_each(|&class| add(class as usize));
+                offsets.windows(2).filter(|pair| pair[0] < pair[1]).count()
+            }
+        };
+        let size =
+            |(class, &nodes): (usize, &u64)| ClassSize { class: classes[class].clone(), nodes };
+        // Of equals the first in class order.
+        let largest =
+            sizes.iter().enumerate().max_by_key(|&(class, nodes)| (nodes, usize::MAX - class));
+        let smallest = sizes.iter().enumerate().min_by_key(|&(_, nodes)| nodes);
+        Self {
+            kind,
+            classes: classes.len() as u64,
+            labelled: labelled as u64,
+            labels: sizes.iter().sum(),
+            largest: largest.map(size),
+            smallest: smallest.map(size),
+        }
+    }
+
+    fn words(&self) -> String {
+        let classes = plural(self.classes, "class", "classes");
+        let labelled = plural(self.labelled, "labelled node", "labelled nodes");
+        let sets = match self.kind {
+            LabelKind::Single => String::new(),
+            LabelKind::Multi => format!(" with {}", plural(self.labels, "label", "labels")),
+        };
+        let size = |size: &ClassSize| format!("{} ({})", size.class, count(size.nodes));
+        let extremes = match (&self.largest, &self.smallest) {
+            (Some(largest), Some(smallest)) => {
+                format!(", largest {}, smallest {}", size(largest), size(smallest))
+            }
+            _ => String::new(),
+        };
+        format!("{classes}, {labelled}{sets}{extremes}")
+    }
+}
+
+impl GraphReport {
+    fn of(dataset: &Dataset) -> Result<Option<Self>> {
+        let Some(graphs) = dataset.directory().graphs()? else { return Ok(None) };
+        let sizes = graphs.first_node.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        let mut classes: Vec<_> = graphs.classes.iter().map(|class| (class.clone(), 0)).collect();
+        for &label in &graphs.labels {
+            if let Some((_, graphs)) =
+                usize::try_from(label).ok().and_then(|label| classes.get_mut(label))
+            {
+                *graphs += 1;
+            }
+        }
+        Ok(Some(Self {
+            count: graphs.first_node.len().saturating_sub(1) as u64,
+            smallest: sizes.clone().min().unwrap_or(0),
+            largest: sizes.max().unwrap_or(0),
+            classes,
+            splits: dataset
+                .manifest()
+                .graphs
+                .as_ref()
+                .map(|entry| entry.splits.clone())
+                .unwrap_or_default(),
+        }))
+    }
+}
+
+/// Bytes by part of the dataset: a relation, the features, or a file at the top.
+fn bytes_by_part(manifest: &Manifest) -> BTreeMap<String, u64> {
+    let mut parts = BTreeMap::new();
+    for (path, file) in &manifest.files {
+        let mut steps = path.split('/');
+        let part = match (steps.next(), steps.next()) {
+            (Some("relations"), Some(relation)) => format!("relation {relation}"),
+            (Some(first), _) => first.trim_end_matches(".parquet").to_string(),
+            (None, _) => continue,
+        };
+        let sum: &mut u64 = parts.entry(part).or_default();
+        *sum = sum.saturating_add(file.bytes);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_counted_with_their_extremes() {
+        let classes = ["a", "b", "c"].map(String::from).to_vec();
+        let single =
+            LabelReport::of(&Labels::Single { classes: classes.clone(), of: vec![0, -1, 2, 2, 0] });
+        assert_eq!(single.words(), "3 classes, 4 labelled nodes, largest a (2), smallest b (0)");
+        let multi = Labels::Multi { classes, offsets: vec![0, 2, 2, 3], of: vec![0, 1, 1] };
+        let words = LabelReport::of(&multi).words();
+        assert_eq!(
+            words,
+            "3 classes, 2 labelled nodes with 3 labels, largest b (2), smallest c (0)"
+        );
+    }
+
+    #[test]
+    fn a_histogram_is_drawn() {
+        let degrees = Degrees { min: 0, max: 3, mean: 1.5, histogram: vec![1, 0, 4] };
+        let mut text = String::new();
+        write_degrees(&mut text, "degree", &degrees);
+        let bar = "█".repeat(BAR);
+        let quarter = "█".repeat(BAR / 4);
+        assert_eq!(
+            text,
+            format!(
+                "  degree: 0 to 3, mean 1.50\n    0    1  {quarter}\n    1    0\n    2-3  4  {bar}\n"
+            )
+        );
+    }
+}

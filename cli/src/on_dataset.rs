@@ -1,0 +1,345 @@
+//! What `predict` and `eval` share: a model put on a dataset and solved, and what is said of that.
+//! The work is the library's; tables of scores are in `score_tables`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use ignn::graph::Dataset;
+use ignn::kernels::Relations;
+use ignn::models::Model;
+use ignn::nn::Operators;
+use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
+use ignn::report::quantity::{count, plural, seconds};
+use ignn::report::sheet::Sheet;
+use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
+use ignn_format::FormatError;
+use ignn_format::graphs::Graphs;
+use ignn_format::labels::Labels;
+use ignn_ingest::{Observer, Unit};
+use serde::Serialize;
+
+use super::Outcome;
+use super::progress::Console;
+
+/// A dataset, a model, and how the one is solved on the other.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// The dataset directory
+    #[arg(value_name = "DATASET")]
+    dataset: PathBuf,
+
+    /// The run directory that `ignn train` wrote, or a model.safetensors
+    #[arg(long, value_name = "RUN")]
+    model: PathBuf,
+
+    /// Relative residual at which the solve has converged [default: the model's solver.tolerance]
+    #[arg(long, value_name = "X", value_parser = positive)]
+    tolerance: Option<f64>,
+
+    /// Sweeps of the solve at most [default: the model's solver.max_sweeps]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_sweeps: Option<u32>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err("not a number above 0".into()),
+    }
+}
+
+/// Both, opened.
+pub struct Opened {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// The model.
+    pub model: Model,
+    /// Its graphs, where it has many.
+    pub graphs: Option<Graphs>,
+    /// What the model predicts.
+    pub item: Item,
+    relations: Relations,
+    file: PathBuf,
+    params: SolveParams,
+}
+
+impl ModelArgs {
+    /// A model as its own configuration solves it.
+    pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
+        Self { dataset, model, tolerance: None, max_sweeps: None }
+    }
+
+    /// Opens both.
+    pub fn open(&self) -> Result<Opened> {
+        let dataset = Dataset::open(&self.dataset)?;
+        let file = predict::model_file(&self.model)?;
+        let model = Model::read(&file)?;
+        let mut params = model.config.forward();
+        params.tolerance = self.tolerance.unwrap_or(params.tolerance);
+        params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
+        let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
+        Ok(Opened {
+            relations: dataset.relations()?.into(),
+            dataset,
+            model,
+            graphs,
+            item,
+            file,
+            params,
+        })
+    }
+}
+
+impl Opened {
+    /// When its solves stop, and how they go.
+    pub fn params(&self) -> SolveParams {
+        self.params
+    }
+
+    /// What can be predicted or judged.
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
+    }
+
+    /// Whether there are labels of what is predicted.
+    pub fn has_labels(&self) -> bool {
+        match (self.item, &self.graphs) {
+            (Item::Graph, graphs) => {
+                graphs.as_ref().is_some_and(|graphs| !graphs.labels.is_empty())
+            }
+            (Item::Node, _) => self.dataset.manifest().labels.is_some(),
+        }
+    }
+
+    /// The graph.
+    pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
+        console.phase("bound the graph", None, Unit::Items("nodes"));
+        Ok(predict::operators(&self.dataset, &self.relations)?)
+    }
+
+    /// The model on the graph; notes tell what a user should know of that.
+    pub fn predictor<'g>(
+        &self,
+        operators: &'g Operators<'g>,
+        console: &Console,
+    ) -> Result<(Predictor<'g>, Standing)> {
+        console.phase("read features", None, Unit::Items("nodes"));
+        let graphs = self.graphs.as_ref();
+        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
+        let posedness = predictor.posedness();
+        let certified_graphs = predictor.certified_graphs();
+        let known = !self.model.dataset.is_empty();
+        let standing = Standing {
+            dataset: self.dataset.directory().path().into(),
+            model: self.file.clone(),
+            is_trained_here: known
+                .then(|| self.model.dataset == self.dataset.manifest().checksum()),
+            is_certified: (!posedness.is_empty())
+                .then(|| posedness.iter().all(|layer| layer.condition != Condition::NotCertified)),
+            posedness,
+            graphs: graphs
+                .zip(certified_graphs)
+                .map(|(graphs, certified)| [certified, graphs.len() as u64]),
+            tolerance: self.params.tolerance,
+            solve: None,
+            relations: self.relations.len(),
+        };
+        if standing.is_trained_here == Some(false) {
+            let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
+            let more = match learned {
+                true => {
+                    ": its learned features belong to nodes by their number, so the nodes and their order must be the same"
+                }
+                false => "",
+            };
+            console.note(&format!("the model was trained on another dataset than this one{more}"));
+        }
+        if standing.is_certified == Some(false) {
+            console.note(&format!(
+                "not certified on this graph ({}): there may be several equilibria or none, and what is found may depend on where the solve starts",
+                standing.bound_words()
+            ));
+        }
+        Ok((predictor, standing))
+    }
+
+    /// Solves; a note where that did not converge.
+    pub fn solve(
+        &self,
+        predictor: Predictor<'_>,
+        standing: &mut Standing,
+        console: &Console,
+    ) -> Result<Prediction> {
+        console.phase("solve", None, Unit::Items("sweeps"));
+        let prediction = predictor.solve(&self.params)?;
+        standing.solve = prediction.solve();
+        let Some(solve) = standing.solve else { return Ok(prediction) };
+        console.advance(solve.sweeps as u64);
+        if !solve.converged {
+            let hint = match solve.stopped {
+                Stopped::MaxSweeps => "allow more with --max-sweeps",
+                _ => "ask for less with --tolerance",
+            };
+            console.note(&format!(
+                "the solve did not converge ({}): results are those of the best state found: {hint}",
+                standing.residual_words(&solve)
+            ));
+        }
+        Ok(prediction)
+    }
+
+    /// The dataset's labels in the model's classes; an error where they cannot be compared, or
+    /// there are none.
+    pub fn truth(&self, console: &Console) -> Result<Truth> {
+        let directory = self.dataset.directory();
+        let labels = match (self.item, &self.graphs) {
+            (Item::Graph, Some(graphs)) if graphs.labels.is_empty() => {
+                let (path, what) = (directory.path().into(), "labels of graphs".into());
+                return Err(FormatError::Missing { path, what, hint: String::new() }.into());
+            }
+            (Item::Graph, Some(graphs)) => {
+                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
+            }
+            _ => directory.labels()?,
+        };
+        let truth = Truth::new(labels, &self.model.classes, self.model.labels)
+            .map_err(|error| anyhow::anyhow!("{}: {error}", directory.path().display()))?;
+        if truth.left_out() > 0 {
+            let labels = plural(truth.left_out(), "label", "labels");
+            let classes = plural(truth.unknown().len() as u64, "class", "classes");
+            console.note(&format!(
+                "{labels} of {classes} that the model does not know: left out of the scores"
+            ));
+        }
+        Ok(truth)
+    }
+}
+
+/// How a model stands on a graph.
+#[derive(Serialize)]
+pub struct Standing {
+    dataset: PathBuf,
+    model: PathBuf,
+    /// None where the model does not say.
+    #[serde(rename = "trained_on_this_dataset")]
+    is_trained_here: Option<bool>,
+    /// Whether exactly one equilibrium is certain; none where there is none to be found.
+    #[serde(rename = "certified")]
+    pub is_certified: Option<bool>,
+    posedness: Vec<Posedness>,
+    /// Graphs on which exactly one equilibrium is certain, and all of them; none where the dataset
+    /// is one graph.
+    #[serde(rename = "graphs_certified_of")]
+    graphs: Option<[u64; 2]>,
+    tolerance: f64,
+    solve: Option<SolveInfo>,
+    #[serde(skip)]
+    relations: usize,
+}
+
+impl Standing {
+    /// A solve without convergence is a goal missed.
+    pub fn outcome(&self) -> Outcome {
+        match self.solve {
+            Some(solve) if !solve.converged => Outcome::Missed,
+            _ => Outcome::Done,
+        }
+    }
+
+    /// The report for people.
+    pub fn as_text(&self) -> String {
+        let mut sheet = Sheet::pairs();
+        let trained = match self.is_trained_here {
+            Some(true) => "this dataset",
+            Some(false) => "another dataset",
+            None => "unknown",
+        };
+        sheet.row(["trained on", trained]);
+        let condition = match self.weakest().map(|weakest| weakest.1.condition) {
+            None if self.solve.is_some() => {
+                "not certified: nothing bounds the weights of this model".into()
+            }
+            None => "none: this model is computed, not solved".into(),
+            Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
+            Some(Condition::NotCertified) => {
+                // Norms are coarse: the solve may have found a norm of its own in which sweeps
+                // contract.
+                let contracts = self.solve.as_ref().and_then(|solve| solve.contraction);
+                let more = contracts
+                    .filter(|q| *q < 1.0)
+                    .map(|q| format!("; but sweeps contract by {q:.4}"));
+                format!("not certified: {}{}", self.bound_words(), more.unwrap_or_default())
+            }
+            Some(_) => format!("certified: {}", self.bound_words()),
+        };
+        sheet.row(["equilibrium".into(), condition]);
+        if let Some([certified, all]) = self.graphs {
+            let words = match certified == all {
+                true => format!("{}, each certified by its own bound", count(all)),
+                false => format!(
+                    "{}, {} of them certified by their own bound",
+                    count(all),
+                    count(certified)
+                ),
+            };
+            sheet.row(["graphs".into(), words]);
+        }
+        if let Some(solve) = &self.solve {
+            let how = match solve.stopped {
+                Stopped::Converged => "converged",
+                Stopped::MaxSweeps => "did not converge: sweeps used up",
+                Stopped::Stagnated | Stopped::Truncated => {
+                    "did not converge: the residual stopped falling"
+                }
+            };
+            let sweeps = plural(solve.sweeps as u64, "sweep", "sweeps");
+            sheet.row(["solve".into(), format!("{how}, {sweeps} in {}", seconds(solve.seconds))]);
+            sheet.row(["residual".into(), self.residual_words(solve)]);
+            let error = match &solve.certified_error {
+                Some(bound) => {
+                    format!("certified: at most {:.1e} in any entry of the state", bound.largest)
+                }
+                None => "not certified".into(),
+            };
+            sheet.row(["error".into(), error]);
+            if let Some(q) = solve.contraction {
+                sheet.row(["contraction".into(), format!("{q:.4} a sweep at most")]);
+            }
+        }
+        format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
+    }
+
+    /// The layer with the least to spare; none without an equilibrium.
+    fn weakest(&self) -> Option<(usize, Posedness)> {
+        let layers = self.posedness.iter().copied().enumerate();
+        layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin()))
+    }
+
+    /// `norm of W times the spectral bound of the graph is 0.95, below 1`.
+    fn bound_words(&self) -> String {
+        let Some((layer, Posedness { by_norm, by_eigenvalue, condition, .. })) = self.weakest()
+        else {
+            return "there is no equilibrium".into();
+        };
+        let (what, value) = match condition {
+            Condition::Norm => ("norm of W", by_norm),
+            _ => ("spectral radius of |W|", by_eigenvalue),
+        };
+        let against = if condition == Condition::NotCertified { "expected below" } else { "below" };
+        let layer =
+            if self.posedness.len() > 1 { format!("in layer {layer} the ") } else { String::new() };
+        if self.relations > 1 {
+            return format!(
+                "{layer}norms of W times those of their relations sum to {value:.4}, {against} 1"
+            );
+        }
+        format!("{layer}{what} times the spectral bound of the graph is {value:.4}, {against} 1")
+    }
+
+    fn residual_words(&self, solve: &SolveInfo) -> String {
+        let (found, wanted) = (solve.relative_residual, self.tolerance);
+        let against = if solve.converged { "asked for" } else { "expected at most" };
+        format!("{found:.1e} relative, {against} {wanted:.0e}")
+    }
+}

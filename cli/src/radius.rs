@@ -1,0 +1,133 @@
+//! What `inspect` tells of a relation's spectral radius, and what a kappa means with it for the
+//! rows of a weight. Words and numbers; the bound itself is the solver's.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use ignn::kernels::AdjacencyRef;
+use ignn::report::quantity::{count, plural};
+use ignn::solver::spectral::one_norm;
+use ignn::solver::{SpectralBound, SpectralParams, Structure};
+use ignn_format::Relation;
+use serde::Serialize;
+
+/// The kappa of the example; the sum over all relations.
+pub const KAPPA: f64 = 0.9;
+
+/// Both bounds of a report agree to this, where the sweeps suffice.
+const TOLERANCE: f64 = 1e-5;
+/// Entries that the iteration of a report visits at most: some seconds.
+const VISITS: u64 = 1 << 29;
+/// Sweeps of the iteration at least, whatever they cost.
+const FEWEST_SWEEPS: u64 = 10;
+
+/// The radius of a relation.
+#[derive(Serialize)]
+pub struct Radius {
+    #[serde(flatten)]
+    bound: SpectralBound,
+    /// Largest sum of a column of A: what divides a kappa where there are several relations.
+    one_norm: f64,
+    /// The share of kappa that the example gives to this relation.
+    kappa: f64,
+    /// L1 norm within which each row of W stays at this kappa; none where any W is well-posed.
+    weight_radius: Option<f64>,
+    #[serde(skip)]
+    is_alone: bool,
+}
+
+impl Radius {
+    /// Bounds the radius of a relation, one of `relations`.
+    pub fn of(dataset: &Path, relation: &Relation, relations: usize) -> Result<Self> {
+        let place = || dataset.display().to_string();
+        let incoming = AdjacencyRef::incoming(relation).with_context(place)?;
+        let outgoing = AdjacencyRef::outgoing(relation).with_context(place)?;
+        let sweeps = VISITS / (relation.entry.nonzeros + 1);
+        let most = SpectralParams::default().max_sweeps as u64;
+        let max_sweeps = sweeps.clamp(FEWEST_SWEEPS, most) as usize;
+        let params = SpectralParams { tolerance: TOLERANCE, max_sweeps };
+        let bound = SpectralBound::of(&incoming, Some(&outgoing), &params);
+        let (one_norm, is_alone) = (one_norm(&incoming), relations == 1);
+        let kappa = KAPPA / relations.max(1) as f64;
+        let radius =
+            if is_alone { bound.weight_radius(kappa) } else { (kappa / one_norm).next_down() };
+        let weight_radius = radius.is_finite().then_some(radius);
+        Ok(Self { bound, one_norm, kappa, weight_radius, is_alone })
+    }
+
+    /// Rows of a report.
+    pub fn rows(&self) -> Vec<[String; 2]> {
+        let SpectralBound { rho, lower, structure, sweeps } = self.bound;
+        let how = match structure {
+            Structure::Acyclic => "no cycle".into(),
+            Structure::Regular => "closed form: equal sums of rows".into(),
+            Structure::Renormalised => "closed form: renormalised".into(),
+            Structure::General if rho == f64::INFINITY => "an entry is not finite".into(),
+            Structure::General => {
+                let sweeps = plural(sweeps as u64, "sweep", "sweeps");
+                let is_tight = self.bound.is_tight(TOLERANCE);
+                let loose =
+                    if is_tight { String::new() } else { format!(", at least {}", number(lower)) };
+                format!("power iteration, {sweeps}{loose}")
+            }
+        };
+        let mut rows = vec![["spectral bound".into(), format!("{} ({how})", number(rho))]];
+        let by = if self.is_alone { "the spectral bound" } else { "the 1-norm" };
+        if !self.is_alone {
+            rows.push(["1-norm".into(), number(self.one_norm)]);
+        }
+        let kappa = number(self.kappa);
+        rows.push([
+            "rows of W".into(),
+            match self.weight_radius {
+                Some(radius) => {
+                    format!("L1 norm at most {} at kappa {kappa}: kappa over {by}", number(radius))
+                }
+                None if rho == f64::INFINITY => "nothing is certain".into(),
+                None => "any: without a cycle every weight is well-posed".into(),
+            },
+        ]);
+        rows
+    }
+}
+
+/// Six digits at most.
+fn number(x: f64) -> String {
+    if !x.is_finite() {
+        return "none".into();
+    }
+    if x >= 1e6 {
+        return count(x.round() as u64);
+    }
+    if x != 0.0 && x < 1e-4 {
+        return format!("{x:.3e}");
+    }
+    let whole = if x < 1.0 { 0 } else { x.log10().floor() as usize };
+    let text = format!("{x:.*}", 5 - whole);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').into(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_six_digits_at_most() {
+        let cases = [
+            (0.0, "0"),
+            (1.0 + 1e-7, "1"),
+            (4.054_090_005, "4.05409"),
+            (0.225, "0.225"),
+            (123_456.7, "123457"),
+            (1_234_567.0, "1,234,567"),
+            (1.5e-7, "1.500e-7"),
+            (f64::INFINITY, "none"),
+        ];
+        for (x, expected) in cases {
+            assert_eq!(number(x), expected);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! `ignn reproduce`: an experiment of the paper by one command. The experiments are a table
+//! (`experiments`); this walks it, has data and runs made, and writes what came out.
+
+mod experiment;
+mod experiments;
+mod plan;
+mod runner;
+mod sources;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use ignn::config::IgnnConfig;
+use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
+
+use super::train::{Seeds, parse_seeds};
+use super::{Outcome, Session, machine, run};
+use experiment::{Experiment, Method, Panel, Point};
+use experiments::EXPERIMENTS;
+use plan::{Plan, Trial};
+use runner::{Ended, Ready, Runner};
+use sources::Source;
+
+/// Everything, for other programs.
+const RESULTS: &str = "results.json";
+/// The same figures as tables.
+const TABLES: [&str; 2] = ["results.csv", "results.parquet"];
+/// The page.
+const PAGE: &str = "report.html";
+/// Seeds where none are asked for, and in the quick form.
+const SEEDS: (&str, &str) = ("0..9", "0..1");
+
+/// Redo an experiment of the paper
+///
+/// Makes the data, trains every method with every seed, one after the other, and writes into --out:
+/// report.html (the figure or table, beside the published figures), results.json, results.csv and
+/// results.parquet, and all runs, each as `ignn train` or `ignn crossval` leaves it. Figures are
+/// means and deviations by two protocols: the epoch chosen on the validation part, which is fair,
+/// and the best epoch on the test part, as papers often report it.
+///
+/// Data come from --data, which has a folder for each public set (scripts/fetch-datasets makes such
+/// a directory). Where a public set is absent, a generated one of its form stands in, and the
+/// output says so; graph classification and networks of several relations have no stand-in and are
+/// left out.
+///
+/// The same command again goes on where it was stopped: finished runs with the same settings are
+/// kept, an interrupted one goes on from its checkpoint.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn reproduce chains --quick --out chains            minutes
+  ignn reproduce chains --out chains                    hours: ten seeds, all lengths
+  ignn reproduce graphs --data ../data --out graphs --only MUTAG
+  ignn reproduce amazon --data ../data --out amazon --seeds 0..2 --only IGNN,'label propagation'")]
+pub struct Command {
+    /// The experiment
+    #[arg(value_enum, value_name = "EXPERIMENT")]
+    experiment: Name,
+
+    /// A directory with a folder for each public data set; not needed for chains
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    data: PathBuf,
+
+    /// The directory for data, runs and results
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Few points, seeds and epochs: minutes, and figures that say little
+    #[arg(long)]
+    quick: bool,
+
+    /// Seeds, such as 0..9 (both ends) or 1,5,7 [default: 0..9, quick: 0..1]; the first one deals
+    /// the folds of cross-validations
+    #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
+    seeds: Option<Seeds>,
+
+    /// Only these points and methods, by the names in the output, such as IGNN or 100
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// A setting on top of all others, such as train.epochs=20; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+/// The experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Accuracy on chains against their length, and against the depth of the baselines
+    Chains,
+    /// The same with deep baselines
+    Oversmoothing,
+    /// Communities of a large graph, against the share of training nodes
+    Amazon,
+    /// Graphs that training has not seen, 121 labels
+    Ppi,
+    /// Classes of whole graphs, by cross-validation
+    Graphs,
+    /// Networks with several relations
+    Heterogeneous,
+}
+
+impl Name {
+    fn experiment(self) -> &'static Experiment {
+        let word =
+            self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
+        EXPERIMENTS
+            .iter()
+            .find(|experiment| experiment.name == word)
+            .expect("a word for every experiment")
+    }
+}
+
+impl Command {
+    /// Runs what is missing, and writes the results.
+    pub fn run(self, session: &Session) -> Result<Outcome> {
+        let experiment = self.experiment.experiment();
+        self.check_names(experiment)?;
+        IgnnConfig::resolve(None, None, &self.sets)?;
+        let _held = run::hold(&self.out)?;
+        let mut runner = Runner::new(session, &self.out)?;
+        let mut study = self.study(experiment);
+        let mut has_failed = false;
+        for panel in experiment.panels {
+            let mut shown = Shown {
+                id: panel.id.into(),
+                title: panel.title.into(),
+                points: panel.points_are.into(),
+                axis: panel.axis.map(Into::into),
+                rows: Vec::new(),
+            };
+            for point in panel.points.iter().filter(|point| self.takes_point(panel, point)) {
+                let methods = panel.methods.iter();
+                for method in methods
+                    .filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
+                {
+                    if self.quick && method.quick.is_none() && !self.names(method.name) {
+                        add_note(
+                            &mut study,
+                            format!(
+                                "{0} is left out of the quick form, as it takes long: --only {0} runs it",
+                                method.name
+                            ),
+                        );
+                        continue;
+                    }
+                    let source =
+                        if method.is_renormalised { point.data.renormalised() } else { point.data };
+                    let Some(seeds) =
+                        self.seeds_with_data(source, point, &mut runner, &mut study)?
+                    else {
+                        return self.stopped(session, study, &runner);
+                    };
+                    if seeds.is_empty() {
+                        continue;
+                    }
+                    let plan =
+                        Plan::new(panel, point, method, &self.settings(panel, method), self.quick);
+                    let trial = runner.run(&plan, &seeds)?;
+                    if let Some(failure) = &trial.failure {
+                        has_failed = true;
+                        add_note(
+                            &mut study,
+                            format!("{} failed on {}: {failure}", method.name, point.name),
+                        );
+                    }
+                    shown.rows.extend(rows(panel, point, method, &trial));
+                    if trial.ended == Ended::Stopped {
+                        study.panels.push(shown);
+                        return self.stopped(session, study, &runner);
+                    }
+                }
+            }
+            if !shown.rows.is_empty() {
+                study.panels.push(shown);
+            }
+        }
+        if study.panels.is_empty() {
+            let notes = study.notes.join("; ");
+            bail!("nothing to run: {notes}: `scripts/fetch-datasets` gets the public sets");
+        }
+        self.write(&mut study, &runner)?;
+        self.print(session, &study)?;
+        Ok(if has_failed { Outcome::Missed } else { Outcome::Done })
+    }
+
+    fn study(&self, experiment: &Experiment) -> Study {
+        let mut facts = vec![
+            ("version of ignn".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+            ("day".into(), machine::today()),
+            ("cores".into(), machine::cores().to_string()),
+            ("SIMD".into(), ignn::kernels::Isa::chosen().name().into()),
+        ];
+        facts.extend(machine::processor().map(|name| ("processor".to_string(), name)));
+        Study {
+            name: experiment.name.into(),
+            title: experiment.title.into(),
+            about: experiment.about.into(),
+            is_quick: self.quick,
+            notes: Vec::new(),
+            panels: Vec::new(),
+            commands: Vec::new(),
+            facts,
+        }
+    }
+
+    fn seeds(&self) -> Vec<u64> {
+        let default = if self.quick { SEEDS.1 } else { SEEDS.0 };
+        let seeds = self.seeds.clone().or_else(|| parse_seeds(default).ok());
+        seeds.map(|Seeds(seeds)| seeds).unwrap_or_default()
+    }
+
+    /// Every seed with its data, none of them where the data are absent; nothing after a signal.
+    fn seeds_with_data(
+        &self,
+        source: Source,
+        point: &Point,
+        runner: &mut Runner,
+        study: &mut Study,
+    ) -> Result<Option<Vec<(u64, Ready)>>> {
+        let mut seeds = Vec::new();
+        for seed in self.seeds() {
+            let Some(recipe) = source.recipe(&self.data, &runner.work(), self.quick, seed)? else {
+                let (wanted, data) = (source.wanted(), self.data.display());
+                add_note(study, format!("{} is left out: no {wanted} in {data}", point.name));
+                break;
+            };
+            if let Some(note) = &recipe.note {
+                add_note(study, note.clone());
+            }
+            let Some(dataset) = runner.dataset(&recipe)? else { return Ok(None) };
+            seeds.push((seed, dataset));
+        }
+        Ok(Some(seeds))
+    }
+
+    fn settings(&self, panel: &Panel, method: &Method) -> Vec<String> {
+        let quick = panel.quick.iter().chain(method.quick.unwrap_or_default());
+        let quick = quick.filter(|_| self.quick).map(ToString::to_string);
+        quick.chain(self.sets.iter().cloned()).collect()
+    }
+
+    /// Whether a name was asked for; all are where none of its kind was.
+    fn takes(&self, name: &str, mut kind: impl Iterator<Item = &'static str>) -> bool {
+        self.names(name) || !kind.any(|name| self.names(name))
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.only.iter().any(|only| only.eq_ignore_ascii_case(name))
+    }
+
+    fn takes_point(&self, panel: &Panel, point: &Point) -> bool {
+        let names = || panel.points.iter().map(|point| point.name);
+        // A point that is named is there in the quick form too.
+        self.names(point.name)
+            || (self.takes(point.name, names()) && (point.is_quick || !self.quick))
+    }
+
+    /// A name that nothing has is a mistake, not an empty result.
+    fn check_names(&self, experiment: &Experiment) -> Result<()> {
+        let points =
+            experiment.panels.iter().flat_map(|panel| panel.points.iter().map(|point| point.name));
+        let methods = experiment
+            .panels
+            .iter()
+            .flat_map(|panel| panel.methods.iter().map(|method| method.name));
+        let mut names: Vec<&str> = Vec::new();
+        for name in points.chain(methods) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        for only in &self.only {
+            if !names.iter().any(|name| only.eq_ignore_ascii_case(name)) {
+                bail!("--only {only}: not in this experiment (it has: {})", names.join(", "));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, study: &mut Study, runner: &Runner) -> Result<()> {
+        study.commands = runner.commands().to_vec();
+        run::write(&self.out.join(RESULTS), &format!("{:#}\n", study.as_json()))?;
+        for table in TABLES {
+            study.write_table(&self.out.join(table))?;
+        }
+        run::write(&self.out.join(PAGE), &study.page().render())
+    }
+
+    fn print(&self, session: &Session, study: &Study) -> Result<()> {
+        match session.json {
+            true => session.print_json(&study.as_json()),
+            false => {
+                let page = self.out.join(PAGE);
+                session.print(&format!("{}\npage: {}\n", study.as_text(), page.display()))
+            }
+        }
+    }
+
+    /// What there is so far is written too.
+    fn stopped(&self, session: &Session, mut study: Study, runner: &Runner) -> Result<Outcome> {
+        add_note(&mut study, "stopped: the same command goes on from here".into());
+        self.write(&mut study, runner)?;
+        self.print(session, &study)?;
+        Ok(Outcome::Stopped)
+    }
+}
+
+/// Once each.
+fn add_note(study: &mut Study, note: String) {
+    if !study.notes.contains(&note) {
+        study.notes.push(note);
+    }
+}
+
+/// A line a score.
+fn rows(panel: &Panel, point: &Point, method: &Method, trial: &Trial) -> Vec<Row> {
+    let row = |score: &&str| {
+        let published =
+            method.published.iter().filter(|one| one.point == point.name && one.score == *score);
+        let figures = trial.figures.get(*score);
+        let (validation, best_test): (Option<Figure>, Option<Figure>) =
+            figures.cloned().unwrap_or_default();
+        Row {
+            point: point.name.into(),
+            x: point.x,
+            method: method.name.into(),
+            score: score.to_string(),
+            validation,
+            best_test,
+            published: published
+                .map(|one| Published {
+                    value: one.value / 100.0,
+                    deviation: one.deviation.map(|deviation| deviation / 100.0),
+                    source: one.source.into(),
+                })
+                .collect(),
+            seconds: trial.seconds,
+            failure: trial.failure.clone(),
+        }
+    };
+    panel.scores.iter().map(row).collect()
+}
+
+/// A word that is a file's name everywhere.
+fn slug(name: &str) -> String {
+    let words: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    words.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// A path for messages and commands.
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_its_experiment() {
+        let words: Vec<&str> =
+            Name::value_variants().iter().map(|name| name.experiment().name).collect();
+        let table: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+        assert_eq!(words, table);
+    }
+
+    #[test]
+    fn names_become_directories() {
+        assert_eq!(
+            [slug("5 %"), slug("label propagation"), slug("MUTAG")],
+            ["5", "label-propagation", "mutag"]
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! Commands of this program run one after the other, each a process of its own, so that each can be
+//! repeated by hand. What is there already is kept; a signal ends the command at hand in order, and
+//! then this one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ignn::graph::Dataset;
+
+use super::plan::{Plan, State, Trial};
+use super::sources::{self, Recipe};
+use super::text;
+use crate::{Session, messages};
+
+/// How often a running command is looked after.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It did its work; some solve may not have converged.
+    Well,
+    /// A signal ended it.
+    Stopped,
+}
+
+/// A dataset that is ready.
+pub struct Ready {
+    pub path: PathBuf,
+    pub checksum: String,
+}
+
+/// Runs commands in one output directory.
+pub struct Runner {
+    program: PathBuf,
+    out: PathBuf,
+    shared: Vec<String>,
+    is_quiet: bool,
+    stop: &'static AtomicBool,
+    commands: Vec<String>,
+}
+
+impl Runner {
+    /// For this output directory.
+    pub fn new(session: &Session, out: &Path) -> Result<Self> {
+        let shared = [
+            "--threads".into(),
+            session.threads.to_string(),
+            "--memory".into(),
+            format!("{}KiB", session.memory >> 10),
+        ];
+        Ok(Self {
+            program: std::env::current_exe().context("the program's own file")?,
+            out: out.into(),
+            shared: shared.into(),
+            is_quiet: session.quiet,
+            stop: messages::ask_to_stop(),
+            commands: Vec::new(),
+        })
+    }
+
+    /// For files on the way.
+    pub fn work(&self) -> PathBuf {
+        self.out.join("data")
+    }
+
+    /// All that was asked for so far, run or kept.
+    pub fn commands(&self) -> &[String] {
+        &self.commands
+    }
+
+    fn say(&self, line: &str) {
+        if !self.is_quiet {
+            // If standard error is closed there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+
+    fn note_command(&mut self, words: &[String]) {
+        let quoted = |word: &String| match word
+            .contains([' ', '\'', '"', '$', '*', '?', '&', ';', '(', ')'])
+        {
+            true => format!("'{}'", word.replace('\'', "'\\''")),
+            false => word.clone(),
+        };
+        let line = format!("ignn {}", words.iter().map(quoted).collect::<Vec<_>>().join(" "));
+        if !self.commands.contains(&line) {
+            self.commands.push(line);
+        }
+    }
+
+    /// Makes a dataset, unless the same recipe made it before; none after a signal.
+    pub fn dataset(&mut self, recipe: &Recipe) -> Result<Option<Ready>> {
+        let path = self.work().join(format!("{}.ignn", recipe.name));
+        let stamp = self.work().join(format!("{}.recipe", recipe.name));
+        let mut commands = recipe.commands.clone();
+        if let Some(last) = commands.last_mut() {
+            last.extend(["--out".into(), text(&path)]);
+        }
+        let told = commands.iter().map(|words| words.join(" ") + "\n").collect::<String>();
+        commands.iter().for_each(|words| self.note_command(words));
+        let is_there = fs::read_to_string(&stamp).is_ok_and(|found| found == told)
+            && Dataset::open(&path).is_ok();
+        if !is_there {
+            fs::create_dir_all(self.work()).with_context(|| text(&self.work()))?;
+            for (at, words) in commands.iter().enumerate() {
+                let mut words = words.clone();
+                if at + 1 == commands.len() {
+                    words.push("--force".into());
+                }
+                self.say(&format!("data: ignn {}", words.join(" ")));
+                match self.command(&words)? {
+                    (Ended::Stopped, _) => return Ok(None),
+                    (Ended::Well, Some(failure)) => {
+                        bail!("{}: cannot be made: {failure}", text(&path))
+                    }
+                    (Ended::Well, None) => {}
+                }
+                if let Some(raw) =
+                    words.iter().position(|word| word == "--raw").and_then(|at| words.get(at + 1))
+                {
+                    sources::communities_of_labels(Path::new(raw))?;
+                }
+            }
+            fs::write(&stamp, told).with_context(|| text(&stamp))?;
+        }
+        let checksum = Dataset::open(&path)?.manifest().checksum();
+        Ok(Some(Ready { path, checksum }))
+    }
+
+    /// Runs a method with every seed, or reads what is there.
+    ///
+    /// Of each seed its data.
+    pub fn run(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
+        let failed = |failure: String, ended| Trial {
+            figures: BTreeMap::new(),
+            seconds: None,
+            failure: Some(failure),
+            ended,
+        };
+        let root = self.out.join("runs").join(&plan.directory);
+        // The folds of a cross-validation are what a figure is a mean of.
+        let seeds = if plan.folds().is_some() { &seeds[..seeds.len().min(1)] } else { seeds };
+        let mut directories = Vec::new();
+        for (seed, dataset) in seeds {
+            let seed = *seed;
+            let config = match plan.config(seed) {
+                Ok(config) => config,
+                Err(error) => return Ok(failed(error.to_string(), Ended::Well)),
+            };
+            let directory = match plan.folds() {
+                Some(_) => root.clone(),
+                None => root.join(format!("seed-{seed}")),
+            };
+            let words = plan.words(&dataset.path, &directory, seed);
+            self.note_command(&words);
+            let state = plan.state(&directory, &config, &dataset.checksum);
+            let words = match state {
+                State::Done => {
+                    directories.push(directory);
+                    continue;
+                }
+                State::Begun => vec![words[0].clone(), "--resume".into(), text(&directory)],
+                State::Other => [words, vec!["--force".into()]].concat(),
+            };
+            self.say(&format!("{}: seed {seed}", plan.directory.display()));
+            match self.command(&words)? {
+                (Ended::Stopped, _) => {
+                    let mut trial = self.so_far(plan, &directories)?;
+                    trial.ended = Ended::Stopped;
+                    return Ok(trial);
+                }
+                (Ended::Well, Some(failure)) => return Ok(failed(failure, Ended::Well)),
+                (Ended::Well, None) => directories.push(directory),
+            }
+        }
+        plan.read(&directories)
+    }
+
+    fn so_far(&self, plan: &Plan, directories: &[PathBuf]) -> Result<Trial> {
+        match directories.is_empty() {
+            true => Ok(Trial {
+                figures: BTreeMap::new(),
+                seconds: None,
+                failure: None,
+                ended: Ended::Stopped,
+            }),
+            false => plan.read(directories),
+        }
+    }
+
+    /// Runs this program; what it says is its failure, where it fails.
+    fn command(&self, words: &[String]) -> Result<(Ended, Option<String>)> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok((Ended::Stopped, None));
+        }
+        let mut command = Command::new(&self.program);
+        command.args(words).args(&self.shared).arg("--quiet");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        // A signal from a terminal goes to this process alone, which hands it on: a second one
+        // would end the command at once.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().with_context(|| text(&self.program))?;
+        let errors = child.stderr.take();
+        // Read meanwhile: a full pipe would stop the command.
+        let reader = thread::spawn(move || {
+            let mut said = String::new();
+            let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
+            said
+        });
+        let status = self.wait(&mut child)?;
+        let said = reader.join().unwrap_or_default();
+        match status.code() {
+            // A goal missed is a solve without convergence: the run is whole, and its record says
+            // so.
+            Some(0 | 1) => Ok((Ended::Well, None)),
+            Some(code) if code == i32::from(messages::STOPPED) => Ok((Ended::Stopped, None)),
+            _ if self.stop.load(Ordering::Relaxed) => Ok((Ended::Stopped, None)),
+            _ => {
+                let line =
+                    said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+                Ok((Ended::Well, Some(line.trim_start_matches("error: ").into())))
+            }
+        }
+    }
+
+    /// A signal to this process is handed on, once.
+    fn wait(&self, child: &mut Child) -> Result<std::process::ExitStatus> {
+        let mut is_told = false;
+        loop {
+            if let Some(status) = child.try_wait().context("a command of this program")? {
+                return Ok(status);
+            }
+            if self.stop.load(Ordering::Relaxed) && !is_told {
+                is_told = true;
+                let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}

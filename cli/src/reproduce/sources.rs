@@ -1,0 +1,326 @@
+//! Where the data of an experiment come from: files of a data directory, or a generator where they
+//! are absent. It writes the words of `ignn ingest` and `ignn generate`; running them is for
+//! `runner`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The data of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Chains of so many nodes, generated; nodes of the parts are drawn by the seed.
+    Chains(u64),
+    /// SNAP com-Amazon; com-DBLP, or generated communities, where it is absent.
+    Communities,
+    /// The published PPI set, or one of its shape, normalised in this way.
+    Ppi(&'static str),
+    /// A set of graphs, of the TU collection or in DGCNN's form, normalised in this way.
+    Collection(&'static str, &'static str),
+    /// Several relations, as a specification of `examples/specs` says.
+    Relations(&'static str),
+}
+
+/// How a dataset is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// Name of the dataset directory, without its ending.
+    pub name: String,
+    /// Words of the commands in their order; the last one takes `--out` and makes the dataset.
+    pub commands: Vec<Vec<String>>,
+    /// What a reader must know.
+    pub note: Option<String>,
+}
+
+/// Specifications by their folder of data.
+const SPECS: [(&str, &str); 3] = [
+    ("acm", include_str!("../../../examples/specs/acm.toml")),
+    ("imdb", include_str!("../../../examples/specs/imdb.toml")),
+    ("dblp-authors", include_str!("../../../examples/specs/dblp-authors.toml")),
+];
+
+/// Communities of com-Amazon with more members than this are labels, as in the paper.
+const MEMBERS: &str = "5000";
+/// As many of the largest communities of what stands in.
+const LARGEST: &str = "58";
+/// Shares of training nodes, in per cent.
+const SHARES: [u32; 5] = [5, 6, 7, 8, 9];
+/// Share that chooses the epoch.
+const VALIDATION: &str = "0.02";
+/// Share that is judged.
+const TEST: &str = "0.10";
+/// Nodes of generated communities, and of the quick form.
+const NODES: (u64, u64) = (100_000, 4_000);
+/// Share of the PPI stand-in's nodes and edges in the quick form: the least that its generator
+/// takes.
+const QUICK_PPI: &str = "0.075";
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The first of these files that exists, compressed or not.
+fn find(directory: &Path, names: &[&str]) -> Option<PathBuf> {
+    let endings = ["", ".gz", ".zst"];
+    let candidates = names
+        .iter()
+        .flat_map(|name| endings.map(|ending| directory.join(format!("{name}{ending}"))));
+    candidates.into_iter().find(|path| path.is_file())
+}
+
+impl Source {
+    /// How to make the data of a seed; `work` takes files on the way. None where the data are
+    /// absent and nothing stands in for them.
+    pub fn recipe(
+        self,
+        data: &Path,
+        work: &Path,
+        is_quick: bool,
+        seed: u64,
+    ) -> Result<Option<Recipe>> {
+        Ok(match self {
+            Self::Chains(length) => Some(Recipe {
+                name: format!("chains-{length}-seed-{seed}"),
+                commands: vec![words(&[
+                    "generate",
+                    "chains",
+                    "--length",
+                    &length.to_string(),
+                    "--seed",
+                    &seed.to_string(),
+                ])],
+                note: None,
+            }),
+            Self::Communities => Some(communities(data, work, is_quick)),
+            Self::Ppi(normalise) => Some(ppi(data, is_quick, normalise)),
+            Self::Collection(name, normalise) => collection(data, name, normalise),
+            Self::Relations(name) => relations(data, work, name)?,
+        })
+    }
+
+    /// What to look for, for messages.
+    pub fn wanted(self) -> String {
+        match self {
+            Self::Collection("PTC", _) => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
+            Self::Collection(name, _) => format!("tu/{name}/"),
+            Self::Relations(name) => format!("{name}/"),
+            Self::Chains(_) | Self::Communities | Self::Ppi(_) => "nothing".into(),
+        }
+    }
+
+    /// The same, renormalised; those that never come otherwise as they are.
+    pub fn renormalised(self) -> Self {
+        match self {
+            Self::Ppi(_) => Self::Ppi("renorm"),
+            Self::Collection(name, _) => Self::Collection(name, "renorm"),
+            other => other,
+        }
+    }
+}
+
+fn splits() -> Vec<String> {
+    let split = |percent| {
+        [
+            "--split".to_string(),
+            format!("train{percent}:train=0.0{percent},val={VALIDATION},test={TEST}"),
+        ]
+    };
+    SHARES.into_iter().flat_map(split).collect()
+}
+
+fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
+    let found = |folder: &str, members: &[&str]| {
+        let folder_path = data.join(folder);
+        let edges = find(&folder_path, &[&format!("{folder}.ungraph.txt")])?;
+        Some((edges, find(&folder_path, members)?))
+    };
+    let recipe =
+        |name: &str, edges: &Path, members: &Path, choice: [&str; 2], note: Option<String>| {
+            let mut command =
+                words(&["ingest", "edges", &text(edges), "--communities", &text(members)]);
+            command.extend(words(&choice));
+            command.extend(splits());
+            Recipe { name: name.into(), commands: vec![command], note }
+        };
+    let amazon = ["com-amazon.all.cmty.txt", "com-amazon.all.dedup.cmty.txt"];
+    if let Some((edges, members)) = found("com-amazon", &amazon) {
+        return recipe(
+            "com-amazon",
+            &edges,
+            &members,
+            ["--communities-larger-than", MEMBERS],
+            None,
+        );
+    }
+    let top = ["--communities-top", LARGEST];
+    if let Some((edges, members)) = found("com-dblp", &["com-dblp.all.cmty.txt"]) {
+        let note = "com-amazon is not in the data directory: com-dblp stands in for it, with its 58 largest communities as labels";
+        return recipe("com-dblp", &edges, &members, top, Some(note.into()));
+    }
+    let nodes = if is_quick { NODES.1 } else { NODES.0 };
+    let raw = work.join("communities.raw");
+    let note = format!(
+        "neither com-amazon nor com-dblp is in the data directory: generated communities of {nodes} nodes stand in, each node in one of {LARGEST}"
+    );
+    let mut made = recipe(
+        "communities",
+        &raw.join("edges.tsv"),
+        &raw.join("communities.txt"),
+        top,
+        Some(note),
+    );
+    let raw = text(&raw);
+    let sbm = [
+        "generate",
+        "sbm",
+        "--nodes",
+        &nodes.to_string(),
+        "--blocks",
+        LARGEST,
+        "--features",
+        "0",
+        "--raw",
+        &raw,
+        "--force",
+    ];
+    made.commands.insert(0, words(&sbm));
+    made
+}
+
+/// Communities, one a line, from the labels of a generated graph: what `ignn ingest edges
+/// --communities` reads.
+pub fn communities_of_labels(raw: &Path) -> Result<()> {
+    let (labels, members) = (raw.join("labels.csv"), raw.join("communities.txt"));
+    let table = fs::read_to_string(&labels).with_context(|| text(&labels))?;
+    let mut lines: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+    for (node, label) in table.lines().skip(1).filter_map(|line| line.split_once(',')) {
+        lines.entry(label).or_default().push(node);
+    }
+    let lines: Vec<String> = lines.into_values().map(|nodes| nodes.join("\t") + "\n").collect();
+    fs::write(&members, lines.concat()).with_context(|| text(&members))
+}
+
+fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
+    let folder = data.join("ppi");
+    let raw = ["--normalise", normalise];
+    if find(&folder, &["train_graph.json", "ppi-G.json"]).is_some() {
+        let command = [words(&["ingest", "graphsage", &text(&folder)]), words(&raw)].concat();
+        return Recipe { name: format!("ppi-{normalise}"), commands: vec![command], note: None };
+    }
+    let scale = if is_quick { QUICK_PPI } else { "1" };
+    let command = [words(&["generate", "ppi", "--scale", scale]), words(&raw)].concat();
+    let note = "ppi is not in the data directory: a generated set of its shape stands in, so that published figures are no measure of it";
+    Recipe {
+        name: format!("ppi-generated-{normalise}"),
+        commands: vec![command],
+        note: Some(note.into()),
+    }
+}
+
+fn collection(data: &Path, name: &str, normalise: &str) -> Option<Recipe> {
+    let recipe = |command: &[&str], note: Option<&str>| Recipe {
+        name: format!("{}-{normalise}", name.to_lowercase()),
+        commands: vec![[words(command), words(&["--normalise", normalise])].concat()],
+        note: note.map(Into::into),
+    };
+    if name == "PTC" {
+        let file = data.join("dgcnn/PTC.txt");
+        if file.is_file() {
+            return Some(recipe(&["ingest", "dgcnn", &text(&file)], None));
+        }
+    }
+    let folder = data.join("tu").join(if name == "PTC" { "PTC_MR" } else { name });
+    let note = "PTC is the version of the TU collection, not the one that the paper's table uses";
+    folder
+        .is_dir()
+        .then(|| recipe(&["ingest", "tu", &text(&folder)], (name == "PTC").then_some(note)))
+}
+
+fn relations(data: &Path, work: &Path, name: &str) -> Result<Option<Recipe>> {
+    let folder = data.join(name);
+    let Some((_, spec)) =
+        SPECS.iter().find(|(known, _)| *known == name).filter(|_| folder.is_dir())
+    else {
+        return Ok(None);
+    };
+    let file = work.join(format!("{name}.toml"));
+    fs::create_dir_all(work).with_context(|| text(work))?;
+    fs::write(&file, spec).with_context(|| text(&file))?;
+    let note = (name == "dblp-authors").then(|| {
+        "the paper's DBLP (7,907 papers) is not to be had: authors of DBLP stand in, with meta-paths as relations".to_string()
+    });
+    let command = words(&["ingest", "relations", &text(&file), "--data", &text(&folder)]);
+    Ok(Some(Recipe { name: name.into(), commands: vec![command], note }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(recipe: &Recipe) -> String {
+        recipe.commands.last().unwrap().join(" ")
+    }
+
+    #[test]
+    fn public_data_come_before_what_stands_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, work) = (dir.path(), dir.path().join("work"));
+        let recipe = |source: Source| source.recipe(data, &work, true, 0).unwrap();
+        let generated = recipe(Source::Communities).unwrap();
+        assert_eq!((generated.name.as_str(), generated.commands.len()), ("communities", 2));
+        assert!(generated.note.unwrap().contains("generated communities of 4000 nodes stand in"));
+        assert!(recipe(Source::Ppi("none")).unwrap().note.unwrap().contains("stands in"));
+        assert_eq!(recipe(Source::Collection("MUTAG", "none")), None);
+        assert_eq!(recipe(Source::Relations("acm")), None);
+        for name in [
+            "com-dblp/com-dblp.ungraph.txt.gz",
+            "com-dblp/com-dblp.all.cmty.txt.gz",
+            "ppi/ppi-G.json",
+            "tu/PTC_MR/x",
+            "acm/x",
+        ] {
+            let path = data.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let dblp = recipe(Source::Communities).unwrap();
+        assert!(
+            last(&dblp).contains("--communities-top 58")
+                && dblp.note.unwrap().contains("com-dblp stands in")
+        );
+        assert!(recipe(Source::Ppi("none")).unwrap().note.is_none());
+        assert!(recipe(Source::Collection("PTC", "none")).unwrap().note.is_some());
+        let renormalised = recipe(Source::Collection("PTC", "none").renormalised()).unwrap();
+        assert!(
+            last(&renormalised).ends_with(" --normalise renorm")
+                && renormalised.name == "ptc-renorm"
+        );
+        assert!(last(&recipe(Source::Relations("acm")).unwrap()).contains("acm.toml --data"));
+        for name in [
+            "com-amazon/com-amazon.ungraph.txt",
+            "com-amazon/com-amazon.all.dedup.cmty.txt.gz",
+            "dgcnn/PTC.txt",
+        ] {
+            let path = data.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let amazon = recipe(Source::Communities).unwrap();
+        assert!(last(&amazon).contains("--communities-larger-than 5000") && amazon.note.is_none());
+        assert!(last(&amazon).contains("--split train9:train=0.09,val=0.02,test=0.10"));
+        assert_eq!(recipe(Source::Collection("PTC", "none")).unwrap().note, None);
+    }
+
+    #[test]
+    fn labels_become_communities() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("labels.csv"), "node,label\n0,b\n1,a\n2,b\n").unwrap();
+        communities_of_labels(dir.path()).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("communities.txt")).unwrap(), "1\n0\t2\n");
+    }
+}

@@ -1,0 +1,94 @@
+//! Scores as tables for people and as JSON: parts, classes, confusion.
+//! It lays out what `predict::Evaluation` counted.
+
+use ignn::metrics::{ClassScores, Confusion, Scores};
+use ignn::predict::{Evaluation, PartScores};
+use ignn::report::quantity::count;
+use ignn::report::sheet::Sheet;
+use serde_json::{Value, json};
+
+/// Classes of a confusion matrix on a terminal, at most.
+const SHOWN_CONFUSION: usize = 20;
+/// Classes of a confusion matrix in JSON, at most.
+const WRITTEN_CONFUSION: usize = 1000;
+/// Lines of the table of classes on a terminal, at most.
+const SHOWN_CLASSES: usize = 100;
+
+/// A line a part.
+pub fn parts(evaluation: &Evaluation) -> String {
+    let heading = match &evaluation.split {
+        Some(split) => format!("split {split}"),
+        None => format!("labelled {}", items(evaluation)),
+    };
+    let has_sets = evaluation.parts.iter().any(|part| part.scores.top_k_micro_f1.is_some());
+    let names = match has_sets {
+        true => &["micro F1", "macro F1", "top-k micro F1", "top-k macro F1"][..],
+        false => &["accuracy", "micro F1", "macro F1"],
+    };
+    let mut sheet = Sheet::columns(&[&["part", items(evaluation), "labelled"], names].concat());
+    for part in &evaluation.parts {
+        let Scores { accuracy, micro_f1, macro_f1, top_k_micro_f1, top_k_macro_f1 } = part.scores;
+        let figures = [accuracy, Some(micro_f1), Some(macro_f1), top_k_micro_f1, top_k_macro_f1];
+        let figures = figures.into_iter().flatten();
+        let cell = |figure: f64| if part.labelled == 0 { "-".into() } else { percent(figure) };
+        let cells = [part.part.clone(), count(part.items()), count(part.labelled)];
+        sheet.row(cells.into_iter().chain(figures.map(cell)));
+    }
+    format!("{heading}\n{}", sheet.render())
+}
+
+/// What is predicted.
+fn items(evaluation: &Evaluation) -> &'static str {
+    if evaluation.parts.iter().any(|part| part.graphs.is_some()) { "graphs" } else { "nodes" }
+}
+
+/// A line a class of one part.
+pub fn classes(part: &PartScores) -> String {
+    let items = if part.graphs.is_some() { "graphs" } else { "nodes" };
+    let mut sheet = Sheet::columns(&["class", "precision", "recall", "F1", items, "predicted"]);
+    for line in part.classes.iter().take(SHOWN_CLASSES) {
+        let ClassScores { precision, recall, f1, support, predicted, .. } = line.scores;
+        let figures = [precision, recall, f1].map(percent);
+        let counts = [support, predicted].map(count);
+        sheet.row([line.name.clone()].into_iter().chain(figures).chain(counts));
+    }
+    let rest = part.classes.len().saturating_sub(SHOWN_CLASSES);
+    let rest = if rest > 0 {
+        format!("  and {} more: see --json\n", count(rest as u64))
+    } else {
+        String::new()
+    };
+    format!("classes of part {}\n{}{rest}", part.part, sheet.render())
+}
+
+/// Which class was taken for which, where there are not too many.
+pub fn confusion(part: &PartScores) -> Option<String> {
+    let confusion =
+        part.confusion.as_ref().filter(|confusion| confusion.classes() <= SHOWN_CONFUSION)?;
+    let names = || part.classes.iter().map(|line| line.name.as_str());
+    let header: Vec<&str> = ["true \\ predicted"].into_iter().chain(names()).collect();
+    let mut sheet = Sheet::columns(&header);
+    for (class, name) in names().enumerate() {
+        let row = confusion.row(class).iter().map(|&nodes| count(nodes));
+        sheet.row([name.to_string()].into_iter().chain(row));
+    }
+    Some(format!("confusion in part {}\n{}", part.part, sheet.render()))
+}
+
+/// Everything, for machines.
+pub fn as_json(evaluation: &Evaluation) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(evaluation)?;
+    for (at, part) in evaluation.parts.iter().enumerate() {
+        let rows = |confusion: &Confusion| {
+            (0..confusion.classes()).map(|class| confusion.row(class).to_vec()).collect::<Vec<_>>()
+        };
+        let confusion =
+            part.confusion.as_ref().filter(|confusion| confusion.classes() <= WRITTEN_CONFUSION);
+        value["parts"][at]["confusion"] = json!(confusion.map(rows));
+    }
+    Ok(value)
+}
+
+fn percent(figure: f64) -> String {
+    format!("{:.2} %", 100.0 * figure)
+}

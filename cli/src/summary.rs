@@ -1,0 +1,208 @@
+//! What is said after a dataset was made: a short table, or one JSON object.
+//! It reads the manifest and the phases; it opens no other file.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use ignn::report::quantity;
+use ignn::report::sheet::Sheet;
+use ignn_format::Manifest;
+use ignn_format::features::FeatureKind;
+use ignn_format::labels::LabelKind;
+use ignn_format::splits::SplitEntry;
+use ignn_ingest::builder::Made;
+use ignn_ingest::context::Phase;
+use ignn_ingest::{Context, Observer, Unit};
+use serde_json::json;
+
+use super::progress::{self, Console};
+use super::{Outcome, Session, machine};
+
+/// How a job went.
+pub struct Run {
+    /// How long it took.
+    pub seconds: f64,
+    /// Its phases.
+    pub phases: Vec<Phase>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// A finished job.
+pub struct Job {
+    /// What it made.
+    pub made: Made,
+    /// How it went.
+    pub run: Run,
+}
+
+/// Runs anything that takes a context, with progress on the console.
+pub fn observe<T>(
+    session: &Session,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
+) -> Result<(T, Run)> {
+    let console = Console::new(session.quiet);
+    let started = Instant::now();
+    let result = run(&session.context(&console));
+    // Also after an error: the bar must be gone before the message.
+    console.finish();
+    let result = result?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok((result, Run { seconds, phases: console.phases(), notes: console.notes() }))
+}
+
+/// Runs a job that makes a dataset.
+pub fn time_job(
+    session: &Session,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>,
+) -> Result<Job> {
+    let (made, run) = observe(session, run)?;
+    Ok(Job { made, run })
+}
+
+/// Runs a job that makes the dataset `out`, and prints its summary.
+pub fn run_job(
+    session: &Session,
+    out: &Path,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>,
+) -> Result<Outcome> {
+    time_job(session, run)?.print(session, out)?;
+    Ok(Outcome::Done)
+}
+
+impl Job {
+    /// Prints the summary of the dataset `out`.
+    pub fn print(&self, session: &Session, out: &Path) -> Result<()> {
+        match session.json {
+            true => session.print_json(&as_json(self, out)),
+            false => session.print(&as_text(self, out)),
+        }
+    }
+}
+
+/// Bytes of a dataset without its manifest.
+pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
+    manifest.files.values().fold(0, |sum, file| sum.saturating_add(file.bytes))
+}
+
+/// The table.
+pub fn as_text(job: &Job, out: &Path) -> String {
+    let Made { manifest, counts, .. } = &job.made;
+    let mut sheet = Sheet::pairs();
+    sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
+    sheet.row(["edges read".into(), quantity::count(counts.read)]);
+    for (name, count) in
+        [("duplicates merged", counts.merged), ("self-loops dropped", counts.dropped_loops)]
+    {
+        if count > 0 {
+            sheet.row([name.into(), quantity::count(count)]);
+        }
+    }
+    for relation in &manifest.relations {
+        let name = match manifest.relations.len() {
+            1 => "non-zeros".to_string(),
+            _ => format!("non-zeros of {}", relation.name),
+        };
+        let diagonal = match relation.diagonal {
+            0 => String::new(),
+            entries => format!(" ({} on the diagonal)", quantity::count(entries)),
+        };
+        sheet.row([name, quantity::count(relation.nonzeros) + &diagonal]);
+    }
+    if let Some(graphs) = &manifest.graphs {
+        let classes = match graphs.classes.len() {
+            0 => "no labels".to_string(),
+            classes => quantity::plural(classes as u64, "class", "classes"),
+        };
+        sheet.row(["graphs".into(), format!("{}, {classes}", quantity::count(graphs.count))]);
+        for split in &graphs.splits {
+            sheet.row(["split of graphs".into(), split_words(split)]);
+        }
+    }
+    if let Some(features) = &manifest.features {
+        let kind = if features.kind == FeatureKind::Dense { "dense" } else { "sparse" };
+        sheet.row([
+            "features".into(),
+            format!("{}, {kind}", quantity::plural(features.columns, "column", "columns")),
+        ]);
+    }
+    if let Some(labels) = &manifest.labels {
+        let kind = if labels.kind == LabelKind::Single { "one a node" } else { "sets" };
+        let classes = quantity::plural(labels.classes, "class", "classes");
+        let nodes = quantity::plural(labels.labelled, "labelled node", "labelled nodes");
+        sheet.row(["labels".into(), format!("{classes}, {nodes}, {kind}")]);
+    }
+    for split in &manifest.splits {
+        sheet.row(["split".into(), split_words(split)]);
+    }
+    sheet.row(["on disk".into(), quantity::bytes(bytes_on_disk(manifest))]);
+    if counts.spilled > 0 {
+        sheet.row(["through the disk".into(), quantity::bytes(counts.spilled)]);
+    }
+    sheet.row(["time".into(), quantity::seconds(job.run.seconds)]);
+    if let Some(peak) = machine::peak_memory() {
+        sheet.row(["peak memory".into(), quantity::bytes(peak)]);
+    }
+    let out = out.display();
+    format!("made {out}\n{}next: ignn inspect {out}\n", sheet.render())
+}
+
+/// `default: train 140, val 500, test 1,000`.
+pub fn split_words(split: &SplitEntry) -> String {
+    let parts =
+        split.parts.iter().map(|(name, count)| format!("{name} {}", quantity::count(*count)));
+    format!("{}: {}", split.name, parts.collect::<Vec<_>>().join(", "))
+}
+
+/// The object.
+pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
+    let Made { manifest, counts, .. } = &job.made;
+    json!({
+        "dataset": out,
+        "command": manifest.made_by.command,
+        "nodes": manifest.nodes,
+        "edges_read": counts.read,
+        "duplicates_merged": counts.merged,
+        "self_loops_dropped": counts.dropped_loops,
+        "spilled_bytes": counts.spilled,
+        "relations": manifest.relations,
+        "graphs": manifest.graphs.as_ref().map(|graphs| graphs.count),
+        "features": manifest.features,
+        "labels": manifest.labels,
+        "splits": manifest.splits,
+        "bytes_on_disk": bytes_on_disk(manifest),
+        "seconds": job.run.seconds,
+        "peak_memory_bytes": machine::peak_memory(),
+        "phases": job.run.phases.iter().map(phase_json).collect::<Vec<_>>(),
+        "notes": job.run.notes,
+    })
+}
+
+/// A phase for machines.
+pub fn phase_json(phase: &Phase) -> serde_json::Value {
+    let unit = match phase.unit {
+        Unit::Bytes => "bytes",
+        Unit::Edges => "edges",
+        Unit::Items(name) => name,
+    };
+    json!({ "name": phase.name, "amount": phase.amount, "unit": unit, "seconds": phase.seconds })
+}
+
+/// The phases as a table.
+pub fn phase_sheet(phases: &[Phase]) -> Sheet {
+    let mut sheet = Sheet::columns(&["phase", "amount", "seconds", "rate"]);
+    for phase in phases {
+        let amount = match phase.unit {
+            Unit::Bytes => quantity::bytes(phase.amount),
+            Unit::Edges | Unit::Items(_) => quantity::count(phase.amount),
+        };
+        sheet.row([
+            phase.name.clone(),
+            amount,
+            format!("{:.3}", phase.seconds),
+            progress::rate(phase),
+        ]);
+    }
+    sheet
+}

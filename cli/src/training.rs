@@ -1,0 +1,97 @@
+//! What a terminal shows while a model trains: a bar, and a line an epoch.
+//! An observer like any other; what is kept of a run is in `run`.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use ignn::config::IgnnConfig;
+use ignn::metrics::Metric;
+use ignn::report::quantity;
+use ignn::train::{EpochRecord, Observer};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::run::value;
+
+/// Lines that are not on a terminal come at most so often.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+/// A bar with a line an epoch on a terminal, a line now and then elsewhere.
+pub struct Console {
+    bar: Option<ProgressBar>,
+    is_quiet: bool,
+    monitor: Metric,
+    epochs: u64,
+    last_line: Option<Instant>,
+}
+
+impl Console {
+    /// For a run of this configuration.
+    pub fn new(is_quiet: bool, config: &IgnnConfig, monitor: Metric) -> Self {
+        let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
+            let style =
+                ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
+                    .expect("a template that parses");
+            ProgressBar::new(config.train.epochs).with_style(style)
+        });
+        Self { bar, is_quiet, monitor, epochs: config.train.epochs, last_line: None }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => {
+                // If standard error is closed there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+    }
+}
+
+impl Observer for Console {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        if let Some(bar) = &self.bar {
+            bar.set_position(record.epoch);
+        }
+        let is_due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+        let is_last = record.epoch >= self.epochs;
+        if !self.is_quiet && (self.bar.is_some() || is_due || is_last) {
+            self.say(&epoch_line(record, self.monitor));
+            self.last_line = Some(Instant::now());
+        }
+        if is_last && let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        if !self.is_quiet {
+            self.say(&format!("note: {text}"));
+        }
+        Ok(())
+    }
+}
+
+/// `epoch 12: loss 0.4312, accuracy train 0.93 val 0.81 test 0.80, 14 + 17 sweeps, q 0.89, 0.21 s`
+fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
+    let mut line = format!("epoch {}:", record.epoch);
+    if record.loss.is_finite() {
+        line += &format!(" loss {:.4},", record.loss);
+    }
+    let parts: Vec<String> =
+        record.parts().map(|(name, part)| format!("{name} {:.4}", value(monitor, part))).collect();
+    if !parts.is_empty() {
+        line += &format!(" {} {},", monitor.name(), parts.join(" "));
+    }
+    if let Some(forward) = record.forward {
+        let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
+        line += &format!(" {}{adjoint} sweeps,", forward.sweeps);
+        if record.contraction.is_finite() {
+            line += &format!(" q {:.4},", record.contraction);
+        }
+        if let Some(error) = forward.certified_error {
+            line += &format!(" error at most {:.1e},", error.largest);
+        }
+    }
+    line + &format!(" {}", quantity::seconds(record.seconds.total()))
+}

@@ -1,0 +1,42 @@
+//! `ignn check`: sound datasets are ok, damage is told and exits with 1.
+
+use std::fs;
+
+use crate::handmade::{path_and_loner, weighted_chain};
+use crate::util::Sandbox;
+
+#[test]
+fn a_sound_dataset_is_ok() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("path"));
+    weighted_chain().write(&sandbox.path("chain"));
+    for name in ["path", "chain"] {
+        let run = sandbox.ignn(&["check", name, "--quiet"]).exits(0);
+        assert!(run.stdout.starts_with(&format!("{name}: ok (")), "{}", run.stdout);
+        assert_eq!(run.stderr, "");
+        let verified = sandbox.ignn(&["check", name, "--json"]).exits(0).json();
+        assert_eq!(
+            (&verified["sound"], &verified["findings"]),
+            (&true.into(), &serde_json::json!([]))
+        );
+    }
+}
+
+#[test]
+fn damage_is_found_and_exits_with_1() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let path = sandbox.path("d/relations/edges/in.neighbours.u32");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let run = sandbox
+        .ignn(&["check", "d", "--quiet"])
+        .exits(1)
+        .says("d/relations/edges/in.neighbours.u32: ");
+    assert!(run.stdout.ends_with(" wrong: ingest the raw files again\n"), "{}", run.stdout);
+    assert_eq!(run.stderr, "", "a finding is a result, not an error");
+    let verified = sandbox.ignn(&["check", "d", "--json"]).exits(1).json();
+    assert_eq!(verified["sound"], false);
+    assert!(!verified["findings"].as_array().unwrap().is_empty());
+}

@@ -1,0 +1,179 @@
+//! `ignn inspect`: numbers that can be counted by hand.
+
+use std::fs;
+
+use ignn_format::labels::Labels;
+use ignn_format::manifest::Normalisation;
+use ignn_format::splits::{NO_PART, Split};
+
+use crate::handmade::{Handmade, path_and_loner, weighted_chain};
+use crate::util::Sandbox;
+
+#[test]
+fn an_undirected_path_with_a_loner() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let found = sandbox.ignn(&["inspect", "d", "--json"]).exits(0).json();
+    let relation = &found["relations"][0];
+    assert_eq!((&found["nodes"], &relation["name"]), (&4.into(), &"edges".into()));
+    assert_eq!(relation["edges"], 2);
+    let statistics = &relation["statistics"];
+    assert_eq!(
+        (&statistics["components"], &statistics["largest_component"]),
+        (&2.into(), &3.into())
+    );
+    assert_eq!((&statistics["isolated"], &statistics["self_loops"]), (&1.into(), &0.into()));
+    assert_eq!((&statistics["symmetric"], &statistics["acyclic"]), (&true.into(), &false.into()));
+    assert_eq!(statistics["degrees"]["histogram"], serde_json::json!([1, 2, 1]));
+    let spectral = &relation["spectral"];
+    assert_eq!((&spectral["structure"], &spectral["sweeps"]), (&"renormalised".into(), &0.into()));
+    let rho = spectral["rho"].as_f64().unwrap();
+    assert!((rho - 1.0).abs() < 1e-6 && spectral["lower"].as_f64().unwrap() <= rho);
+    assert_eq!(spectral["kappa"], 0.9);
+    let radius = spectral["weight_radius"].as_f64().unwrap();
+    assert!(radius * rho <= 0.9 && radius * rho > 0.899_999);
+    assert_eq!(found["training_memory"][0]["width"], 64);
+    assert_eq!(found["bytes_on_disk"]["relation edges"], 64 + 40 + 64 + 32 + 64 + 16);
+}
+
+#[test]
+fn the_report_for_people() {
+    let sandbox = Sandbox::new();
+    let classes = vec!["red".to_string(), "blue".to_string()];
+    let split = Split {
+        name: "default".into(),
+        parts: vec!["train".into(), "test".into()],
+        of: vec![0, 1, NO_PART, 0],
+    };
+    let dataset = Handmade {
+        labels: Some(Labels::Single { classes, of: vec![0, 1, 1, -1] }),
+        splits: vec![split],
+        ..path_and_loner()
+    };
+    dataset.write(&sandbox.path("d"));
+    let run = sandbox.ignn(&["inspect", "d"]).exits(0);
+    let bar = "█".repeat(40);
+    let half = "█".repeat(20);
+    let expected = format!(
+        "d
+  made by   hand, test
+  nodes     4, order none
+  features  none
+  labels    2 classes, 3 labelled nodes, largest blue (2), smallest red (1)
+  split     default: train 2, test 1
+
+relation edges
+  edges           2, undirected
+  matrix          8 non-zeros, unweighted, renormalised
+  self-loops      0
+  isolated nodes  1 (25.0 %)
+  components      2, the largest of 3 nodes (75.0 %)
+  symmetric       yes
+  DAG             no
+  spectral bound  1 (closed form: renormalised)
+  rows of W       L1 norm at most 0.9 at kappa 0.9: kappa over the spectral bound
+  degree: 0 to 2, mean 1.00
+    0    1  {half}
+    1    2  {bar}
+    2-3  1  {half}
+
+on disk
+"
+    );
+    assert!(run.stdout.starts_with(&expected), "{}\nexpected\n{expected}", run.stdout);
+    let run = run.says("memory that training would need (estimate)").says("width 128");
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn a_directed_chain_is_a_dag_until_it_has_a_loop() {
+    let sandbox = Sandbox::new();
+    let entries = [(0, 1, 2.0), (1, 2, 0.5), (0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)];
+    Handmade { entries: &entries, ..weighted_chain() }.write(&sandbox.path("chain"));
+    weighted_chain().write(&sandbox.path("loop"));
+    let plain = Handmade { normalisation: Normalisation::None, scale: None, ..weighted_chain() };
+    plain.write(&sandbox.path("plain"));
+    for (name, loops, edges, acyclic) in
+        [("chain", 0, 2, true), ("loop", 1, 3, false), ("plain", 3, 5, false)]
+    {
+        let found = sandbox.ignn(&["inspect", name, "--json"]).exits(0).json();
+        let relation = &found["relations"][0];
+        assert_eq!(relation["edges"], edges, "{name}");
+        assert_eq!(relation["statistics"]["self_loops"], loops, "{name}");
+        assert_eq!(relation["statistics"]["acyclic"], acyclic, "{name}");
+        assert_eq!(relation["statistics"]["symmetric"], false, "{name}");
+    }
+    sandbox.ignn(&["inspect", "chain"]).exits(0).says("in-degree").says("out-degree");
+}
+
+#[test]
+fn the_spectral_bound_is_told_with_its_origin() {
+    let sandbox = Sandbox::new();
+    let plain = Handmade {
+        normalisation: Normalisation::None,
+        scale: None,
+        symmetric: false,
+        weighted: true,
+        ..path_and_loner()
+    };
+    // A cycle of four edges of weight 2; the same without its last edge; a path both ways, of
+    // radius sqrt(2).
+    let cycle = [(0, 1, 2.0), (1, 2, 2.0), (2, 3, 2.0), (3, 0, 2.0)];
+    let path = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)];
+    let cases = [
+        (
+            &cycle[..],
+            "regular",
+            2.0,
+            "2 (closed form: equal sums of rows)",
+            "at most 0.45 at kappa 0.9",
+        ),
+        (
+            &cycle[..3],
+            "acyclic",
+            0.0,
+            "0 (no cycle)",
+            "any: without a cycle every weight is well-posed",
+        ),
+        (&path[..], "general", 2f64.sqrt(), "(power iteration, ", "L1 norm at most 0.6363"),
+    ];
+    for (at, (entries, structure, rho, how, radius)) in cases.into_iter().enumerate() {
+        let name = format!("d{at}");
+        Handmade { entries, labels: None, splits: Vec::new(), ..plain }.write(&sandbox.path(&name));
+        let found = sandbox.ignn(&["inspect", &name, "--json"]).exits(0).json();
+        let spectral = &found["relations"][0]["spectral"];
+        assert_eq!(spectral["structure"], structure);
+        let found = spectral["rho"].as_f64().unwrap();
+        assert!(found >= rho - 1e-12 && found <= rho * (1.0 + 2e-5), "{found} {rho}");
+        assert_eq!(spectral["weight_radius"].is_null(), rho == 0.0);
+        sandbox.ignn(&["inspect", &name]).exits(0).says(how).says(radius);
+    }
+    sandbox
+        .ignn(&["help", "inspect"])
+        .exits(0)
+        .says("never below the spectral radius")
+        .says("kappa / bound");
+}
+
+#[test]
+fn damage_is_an_error_and_no_panic() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let path = sandbox.path("d/relations/edges/in.neighbours.u32");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() = 1;
+    fs::write(&path, &bytes).unwrap();
+    let message = "d/relations/edges: neighbour in row 3 (found 16777219, expected below 4 (see `ignn check d`))";
+    sandbox.ignn(&["inspect", "d"]).fails_with(message);
+    let run = sandbox.ignn(&["export", "d", "--edges", "e.tsv"]).exits(2);
+    assert!(run.stderr.contains("row 3 names node 16777219 of 4"), "{}", run.stderr);
+    bytes.truncate(70);
+    fs::write(&path, &bytes).unwrap();
+    let run = sandbox.ignn(&["inspect", "d"]).exits(2);
+    assert!(
+        run.stderr.starts_with("error: d/relations/edges/in.neighbours.u32: "),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(sandbox.names(), ["d"]);
+}

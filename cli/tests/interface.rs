@@ -1,0 +1,131 @@
+//! The command line as a user meets it: help, mistakes, exit codes, pipes, signals.
+
+use std::process::Stdio;
+
+use crate::util::Sandbox;
+
+#[test]
+fn help_and_version_are_results() {
+    let sandbox = Sandbox::new();
+    let run = sandbox
+        .ignn(&["--help"])
+        .exits(0)
+        .says("Usage: ignn")
+        .says("Examples:")
+        .says("Exit codes:");
+    assert_eq!(run.stderr, "");
+    sandbox.ignn(&["--version"]).exits(0).says(concat!("ignn ", env!("CARGO_PKG_VERSION")));
+    let run = sandbox.ignn(&["ingest", "edges", "--help"]).exits(0);
+    for word in
+        ["--out", "--communities-top", "[default: renorm]", "[default: 50%]", "rcm", "Examples:"]
+    {
+        assert!(run.stdout.contains(word), "no {word} in\n{}", run.stdout);
+    }
+    sandbox.ignn(&["help", "inspect"]).exits(0).says("Show what is in a dataset");
+}
+
+#[test]
+fn no_command_shows_help_and_fails() {
+    let run = Sandbox::new().ignn(&[]).exits(2);
+    assert!(run.stderr.contains("Usage: ignn"), "{}", run.stderr);
+}
+
+#[test]
+fn a_typo_is_answered_with_the_nearest_command() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.ignn(&["inspct", "x"]).exits(2);
+    assert!(run.stderr.contains("'inspect'"), "{}", run.stderr);
+    let run =
+        sandbox.ignn(&["ingest", "edges", "f", "--out", "x", "--normalise", "renrm"]).exits(2);
+    assert!(run.stderr.contains("'renorm'"), "{}", run.stderr);
+}
+
+#[test]
+fn wrong_options_are_refused_before_anything_happens() {
+    let sandbox = Sandbox::new();
+    let cases: [(&[&str], &str); 6] = [
+        (&["ingest", "edges", "f"], "--out <DIR>"),
+        (&["inspect", "d", "--memory", "4"], "a number without a unit"),
+        (&["inspect", "d", "--memory", "130%"], "at most 100%"),
+        (&["inspect", "d", "--threads", "0"], "--threads"),
+        (&["ingest", "edges", "f", "--out", "d", "--weight", "w", "--unweighted"], "--unweighted"),
+        (&["ingest", "edges", "f", "--out", "d", "--communities-top", "5"], "--communities"),
+    ];
+    for (arguments, expected) in cases {
+        let run = sandbox.ignn(arguments).exits(2);
+        assert!(run.stderr.contains(expected), "{arguments:?}: no {expected:?} in\n{}", run.stderr);
+        assert_eq!(run.stdout, "");
+    }
+    assert!(sandbox.names().is_empty());
+}
+
+#[test]
+fn what_is_no_dataset_is_told_once() {
+    let sandbox = Sandbox::new();
+    sandbox.file("file", "x").file("empty/x", "");
+    let hint = "it has no manifest.json (create one with `ignn ingest` or `ignn generate`)";
+    for command in ["inspect", "check"] {
+        sandbox.ignn(&[command, "gone"]).fails_with("gone: not an ignn dataset: no such directory");
+        sandbox
+            .ignn(&[command, "file"])
+            .fails_with("file: not an ignn dataset: it is a file, not a directory");
+        sandbox
+            .ignn(&[command, "empty"])
+            .fails_with(&format!("empty: not an ignn dataset: {hint}"));
+    }
+    sandbox
+        .ignn(&["export", "gone", "--ids", "x.tsv"])
+        .fails_with("gone: not an ignn dataset: no such directory");
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        sandbox.ignn(&["completions", shell]).exits(0).says("communities-top");
+    }
+    sandbox.ignn(&["man", "pages"]).exits(0).says(" pages in pages");
+    assert!(
+        sandbox.read("pages/ignn.1").contains("implicit")
+            || sandbox.read("pages/ignn.1").contains("Implicit")
+    );
+    assert!(sandbox.read("pages/ignn-ingest-edges.1").contains("communities"));
+    let pages = sandbox.ignn(&["man", "pages", "--json"]).exits(0).json();
+    assert!(pages["pages"].as_array().unwrap().len() > 10);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let sandbox = Sandbox::new();
+    for arguments in [&["completions", "bash"][..], &["--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = sandbox.command(arguments);
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_signal_removes_unfinished_output() {
+    for signal in ["INT", "TERM"] {
+        let sandbox = Sandbox::new();
+        // Far more edges than the test waits for.
+        let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", "--quiet"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let work = sandbox.path(&format!(".ignn-bench.ignn-{}", child.id()));
+        while !work.join(format!(".raw.ignn-{}/edges.txt", child.id())).exists() {
+            std::thread::yield_now();
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "stopped: unfinished output was removed\n"
+        );
+        assert!(sandbox.names().is_empty(), "{signal}: {:?}", sandbox.names());
+    }
+}

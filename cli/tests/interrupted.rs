@@ -1,0 +1,177 @@
+//! Runs that are stopped, killed or run out of room: no target, no broken one, and nothing left for
+//! long.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::util::{Sandbox, files_below};
+
+/// Spills, and takes a second.
+const INGEST: [&str; 8] =
+    ["ingest", "edges", "raw/edges.txt", "--out", "d", "--memory", "16MiB", "--quiet"];
+
+/// A name, and whether it has come in the directory of the run.
+type Moment = (&'static str, fn(&Path) -> bool);
+
+/// Moments in the life of the temporary directory.
+const MOMENTS: [Moment; 4] = [
+    ("begun", |_| true),
+    ("spilling", |work| fs::read_dir(work.join("scratch")).is_ok_and(|files| files.count() > 0)),
+    ("writing", |work| work.join("relations/edges/in.neighbours.u32").exists()),
+    ("nearly done", |work| work.join("ids.parquet").exists()),
+];
+
+/// A directory with an edge list of some size.
+fn with_edges() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let edges =
+        ["generate", "rmat", "--scale", "18", "--edges", "2000000", "--raw", "raw", "--quiet"];
+    sandbox.ignn(&edges).exits(0);
+    sandbox
+}
+
+fn spawn(sandbox: &Sandbox, arguments: &[&str]) -> Child {
+    sandbox.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until a run has come so far; false if it ended before.
+fn wait_for(child: &mut Child, sandbox: &Sandbox, moment: fn(&Path) -> bool) -> bool {
+    let work = sandbox.path(&format!(".d.ignn-{}", child.id()));
+    while !(work.exists() && moment(&work)) {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// Starts a run, sends it a signal at a moment, and returns how it ended; `None` if it was faster
+/// than the signal.
+fn interrupt(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+    signal: &str,
+    moment: fn(&Path) -> bool,
+) -> Option<Output> {
+    let mut child = spawn(sandbox, arguments);
+    let reached = wait_for(&mut child, sandbox, moment);
+    if reached {
+        let kill =
+            Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || said == "stopped\n" {
+        // The last moment is short: the target may be there before the signal comes, and then it is
+        // whole.
+        sandbox.ignn(&["check", "d"]).exits(0);
+        assert_eq!(sandbox.names(), ["d", "raw"]);
+        fs::remove_dir_all(sandbox.path("d")).unwrap();
+        return None;
+    }
+    assert!(reached, "{said}");
+    Some(output)
+}
+
+#[test]
+fn a_stopped_run_removes_what_it_began() {
+    let sandbox = with_edges();
+    for signal in ["INT", "TERM"] {
+        for (name, moment) in MOMENTS {
+            let Some(output) = interrupt(&sandbox, &INGEST, signal, moment) else { continue };
+            assert_eq!(output.status.code(), Some(130), "{signal}, {name}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{signal}, {name}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(said, "stopped: unfinished output was removed\n", "{signal}, {name}");
+            assert_eq!(sandbox.names(), ["raw"], "{signal}, {name}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_target_and_the_next_one_clears_up() {
+    let sandbox = with_edges();
+    for (name, moment) in MOMENTS {
+        let Some(output) = interrupt(&sandbox, &INGEST, "KILL", moment) else { continue };
+        assert_eq!(output.status.code(), None, "{name}");
+        if sandbox.path("d").exists() {
+            // Killed between the renaming and its end.
+            sandbox.ignn(&["check", "d"]).exits(0);
+            fs::remove_dir_all(sandbox.path("d")).unwrap();
+        }
+        sandbox.ignn(&INGEST).exits(0);
+        assert_eq!(sandbox.names(), ["d", "raw"], "{name}");
+        sandbox.ignn(&["check", "d"]).exits(0);
+        fs::remove_dir_all(sandbox.path("d")).unwrap();
+    }
+}
+
+#[test]
+fn two_runs_do_not_write_the_same_target() {
+    let sandbox = with_edges();
+    let mut child = spawn(&sandbox, &INGEST);
+    assert!(wait_for(&mut child, &sandbox, |_| true));
+    let lock = format!(".d.ignn-{}.lock", child.id());
+    let busy = format!(
+        "d: another run is writing this target (lock held on ./{lock}): wait for it, or choose another name"
+    );
+    sandbox.ignn(&INGEST).fails_with(&busy);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(sandbox.names(), ["d", "raw"]);
+}
+
+#[test]
+fn without_room_nothing_is_left() {
+    let sandbox = with_edges();
+    // The largest file in blocks of 512 or 1024 bytes, by the shell: the first scratch file, a
+    // later one, the adjacency.
+    for blocks in [1, 2000, 6000] {
+        // The signal that comes with the limit is ignored, so that writing fails as on a full disk.
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_ignn")]).args(INGEST);
+        let output = command.current_dir(sandbox.path("")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{blocks}: {said}");
+        assert!(said.starts_with("error: ./.d.ignn-"), "{blocks}: {said}");
+        assert!(
+            said.ends_with(": cannot write: File too large (os error 27)\n"),
+            "{blocks}: {said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{blocks}: {said}");
+        assert_eq!(sandbox.names(), ["raw"], "{blocks}");
+    }
+}
+
+#[test]
+fn a_replacement_that_fails_leaves_the_old_dataset() {
+    let sandbox = with_edges();
+    sandbox.file("small.txt", "1 2\n2 3\n").file("bad.txt", "1 2\n2\n");
+    let small = ["ingest", "edges", "small.txt", "--out", "d", "--quiet"];
+    sandbox.ignn(&small).exits(0);
+    let old = files_below(&sandbox.path("d"));
+    let intact = |why: &str| {
+        assert!(files_below(&sandbox.path("d")) == old, "{why}");
+        assert_eq!(sandbox.names(), ["bad.txt", "d", "raw", "small.txt"], "{why}");
+    };
+    let bad = ["ingest", "edges", "bad.txt", "--out", "d", "--force", "--quiet"];
+    sandbox.ignn(&bad).exits(2);
+    intact("a bad line");
+    let large = [&INGEST[..], &["--force"]].concat();
+    for (name, moment) in &MOMENTS[..3] {
+        let output =
+            interrupt(&sandbox, &large, "TERM", *moment).expect("half of it is still to come");
+        assert_eq!(output.status.code(), Some(130), "{name}");
+        intact(name);
+    }
+    let output =
+        interrupt(&sandbox, &large, "KILL", MOMENTS[2].1).expect("half of it is still to come");
+    assert_eq!(output.status.code(), None);
+    assert!(files_below(&sandbox.path("d")) == old);
+    sandbox.ignn(&large).exits(0);
+    assert!(files_below(&sandbox.path("d")) != old);
+    assert_eq!(sandbox.names(), ["bad.txt", "d", "raw", "small.txt"]);
+}

@@ -1,0 +1,161 @@
+//! What `ignn predict` and `ignn eval` refuse, and what they only warn of.
+
+use ignn::config::{ActivationName, FeatureSource};
+use ignn::dense::Matrix;
+use ignn::models::Model;
+use ignn_format::labels::LabelKind;
+
+use super::{SINGLE, cells, ingest, matrix, model, value, words};
+use crate::util::Sandbox;
+
+#[test]
+fn without_a_certificate_it_says_so_or_refuses() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut steep = model(LabelKind::Single);
+    steep.config.model.activation = vec![ActivationName::Tanh];
+    steep.values[0].1 = matrix(&[[1.5, 0.0], [0.25, 1.25]]);
+    steep.dataset = "another".into();
+    steep.write(&sandbox.path("m.safetensors")).unwrap();
+    let run =
+        sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --certified")).exits(1);
+    let refused = "nothing was written: not certified\n";
+    assert!(run.stdout.ends_with(refused), "{}", run.stdout);
+    assert!(!sandbox.path("p.csv").exists());
+    let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv"));
+    let run = run.exits(0).says("trained on   another dataset").says("error        not certified");
+    assert!(run.stderr.contains("note: the model was trained on another dataset than this one\n"));
+    let note = "note: not certified on this graph (spectral radius of |W| times the spectral bound of the graph is 1.5";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    assert!(sandbox.path("p.csv").exists());
+}
+
+#[test]
+fn a_solve_that_did_not_converge_is_a_goal_missed() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    model(LabelKind::Single).write(&sandbox.path("m.safetensors")).unwrap();
+    let run =
+        sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --max-sweeps 2")).exits(1);
+    let run =
+        run.says("solve        did not converge: sweeps used up, 2 sweeps").says("p.csv: 6 rows");
+    assert!(run.stderr.contains("note: the solve did not converge ("), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("results are those of the best state found: allow more with --max-sweeps\n")
+    );
+    assert_eq!(cells(&sandbox.read("p.csv")).len(), 6);
+    sandbox.ignn(&words("eval d --model m.safetensors --max-sweeps 2 -q")).exits(1);
+}
+
+#[test]
+fn scores_that_overflow_are_no_predictions() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut large = model(LabelKind::Single);
+    let head = large.values.iter_mut().find(|(slot, _)| slot.name == "head.Theta").unwrap();
+    head.1 = Matrix::from_fn(head.1.rows(), head.1.cols(), |_, _| 3e38);
+    large.write(&sandbox.path("m.safetensors")).unwrap();
+    for command in
+        ["predict d --model m.safetensors --out p.csv -q", "eval d --model m.safetensors -q"]
+    {
+        let run = sandbox.ignn(&words(command)).exits(2);
+        assert!(run.stderr.contains("the model's scores overflowed (found "), "{}", run.stderr);
+    }
+    assert!(!sandbox.path("p.csv").exists());
+}
+
+#[test]
+fn learned_features_know_their_own_nodes_only() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut learned = model(LabelKind::Single);
+    learned.config.model.features = FeatureSource::Learned;
+    learned.values[1] =
+        value("layer0.E", Matrix::from_fn(6, 2, |row, col| (row + col) as f32 / 4.0));
+    learned.dataset = "another".into();
+    learned.write(&sandbox.path("m.safetensors")).unwrap();
+    let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
+    let note = "its learned features belong to nodes by their number";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    learned.values[1] = value("layer0.E", Matrix::zeros(7, 2));
+    learned.write(&sandbox.path("m.safetensors")).unwrap();
+    sandbox.ignn(&words("predict d --model m.safetensors --out q.csv -q")).fails_with(
+        "m.safetensors: the model has learned a row of features for each node of its own graph (found 6 nodes in d, expected 7): train on this dataset, or train with model.features=given for a model that goes from graph to graph",
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_told_once() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    sandbox.file("mine.csv", "keep").file("empty/x", "");
+    let before = sandbox.names().len();
+    let with = |change: fn(&mut Model)| {
+        let mut model = model(LabelKind::Single);
+        change(&mut model);
+        model.write(&sandbox.path("m.safetensors")).unwrap();
+    };
+    let predict = words("predict d --model m.safetensors --out p.csv -q");
+    with(|model| model.values[1] = value("layer0.Omega", Matrix::zeros(2, 5)));
+    sandbox.ignn(&predict).fails_with(
+        "m.safetensors: the model maps other features than the dataset has (found 3 columns in d, expected 5): make the dataset with the features that the model was trained with, or train a model on it",
+    );
+    with(|model| model.values[2] = value("head.Theta", Matrix::from_fn(2, 2, |_, _| f32::NAN)));
+    sandbox.ignn(&predict).fails_with(
+        "m.safetensors: parameter head.Theta (found NaN, expected finite numbers: training went wrong, or the file is damaged)",
+    );
+    with(|model| drop(model.values.remove(1)));
+    sandbox.ignn(&predict).fails_with(
+        "m.safetensors: parameters (found layer0.W, head.Theta, head.bias, expected layer0.Omega or layer0.E)",
+    );
+    with(|_| ());
+    sandbox.ignn(&words("ingest edges edges.txt --out bare -q")).exits(0);
+    let bare = words("predict bare --model m.safetensors --out p.csv -q");
+    sandbox
+        .ignn(&bare)
+        .fails_with("bare: the dataset has no features: ingest with --features FILE");
+    let labels = "bare: the dataset has no labels: ingest with --labels or --communities";
+    sandbox.ignn(&words("eval bare --model m.safetensors -q")).fails_with(labels);
+    let part = words("predict bare --model m.safetensors --out p.csv --split test -q");
+    sandbox
+        .ignn(&part)
+        .fails_with("bare: the dataset has no splits: ingest with --splits or --split");
+    sandbox.file(
+        "two.toml",
+        "target = \"node\"\n[relations.one]\nfile = \"edges.txt\"\n[relations.two]\nfile = \"edges.txt\"\n",
+    );
+    sandbox.ignn(&words("ingest relations two.toml --out two -q")).exits(0);
+    sandbox
+        .ignn(&words("predict two --model m.safetensors --out p.csv -q"))
+        .fails_with("two: the dataset has no features: ingest with --features FILE");
+    let run = "a run with a model.safetensors, as `ignn train` writes it";
+    for (model, found) in [("d", "a dataset"), ("empty", "another directory")] {
+        let arguments = ["predict", "d", "--model", model, "--out", "p.csv"];
+        let message =
+            format!("{model}: not the directory of a run (found {found}, expected {run})");
+        sandbox.ignn(&arguments).fails_with(&message);
+    }
+    let exists = "mine.csv: already exists: choose another name, or pass --force to replace it";
+    sandbox.ignn(&words("predict d --model m.safetensors --out mine.csv")).fails_with(exists);
+    let twice = "p.csv: named twice: each table needs a file of its own";
+    sandbox
+        .ignn(&words("predict d --model m.safetensors --out p.csv --embeddings p.csv"))
+        .fails_with(twice);
+    let run = sandbox.ignn(&words("predict d --model m.safetensors")).exits(2);
+    assert!(run.stderr.contains("--out <FILE>"), "{}", run.stderr);
+    // Labels of another kind: predictions without scores, but nothing to evaluate.
+    with(|model| model.labels = LabelKind::Multi);
+    let kind = "d: labels of another kind than the model's (found one class a node, expected sets of classes)";
+    sandbox.ignn(&words("eval d --model m.safetensors -q")).fails_with(kind);
+    assert_eq!(sandbox.read("mine.csv"), "keep");
+    assert_eq!(
+        sandbox.names().len(),
+        before + 4,
+        "a model and two datasets, no output: {:?}",
+        sandbox.names()
+    );
+    let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
+    assert!(run.stderr.contains(&format!("note: no scores: {kind}\n")), "{}", run.stderr);
+    assert!(!run.stdout.contains("split"), "{}", run.stdout);
+}

@@ -1,0 +1,21 @@
+//! The program run in temporary directories, one binary.
+
+mod baselines;
+mod check;
+mod crossval;
+mod demo;
+mod export;
+mod handmade;
+mod ingest;
+mod inspect;
+mod interface;
+mod interrupted;
+mod malformed;
+mod memory;
+mod predict;
+mod raw;
+mod real_data;
+mod report;
+mod reproduce;
+mod train;
+mod util;

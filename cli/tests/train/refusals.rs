@@ -1,0 +1,166 @@
+//! Configurations and datasets that cannot be trained: one message each, exit code 2, and nothing
+//! left behind.
+
+use super::{communities, words};
+use crate::util::Sandbox;
+
+/// Three nodes with labels and a split: `one`; others lack something.
+fn triangle() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.txt", "a b\nb c\nc a\n");
+    sandbox.file("one.csv", "node,label\na,x\nb,y\nc,x\n");
+    sandbox.file("sets.csv", "node,label\na,x\na,y\nb,y\nc,x\n");
+    sandbox.file("split.csv", "node,split\na,train\nb,val\nc,test\n");
+    sandbox.file("rest.csv", "node,split\na,val\nb,test\nc,test\n");
+    let table = "target = \"node\"\nlabels = \"one.csv\"\nsplits = \"split.csv\"\n[relations.one]\nfile = \"e.txt\"\n[relations.two]\nfile = \"e.txt\"\n";
+    sandbox.file("two.toml", table);
+    for line in [
+        "edges e.txt --labels one.csv --splits split.csv --out one",
+        "edges e.txt --labels sets.csv --splits split.csv --out sets",
+        "edges e.txt --labels one.csv --splits rest.csv --out untrained",
+        "edges e.txt --labels one.csv --out unsplit",
+        "edges e.txt --splits split.csv --out unlabelled",
+        "relations two.toml --out two",
+    ] {
+        sandbox.ignn(&words(&format!("ingest {line} -q"))).exits(0);
+    }
+    sandbox
+}
+
+#[test]
+fn what_cannot_be_trained_is_told_once() {
+    let sandbox = triangle();
+    let before = sandbox.names();
+    let refused = |line: &str, message: &str| {
+        sandbox.ignn(&words(&format!("train {line} --out run -q"))).fails_with(message);
+    };
+    refused(
+        "one --set model.kappa=1",
+        "--set model.kappa=1: model.kappa: from 1 on the equilibrium need not exist or be unique (found 1, expected a number from 0 to below 1, such as 0.95)",
+    );
+    refused(
+        "one --set model.state=0",
+        "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+    );
+    refused(
+        "one --set model.stat=3",
+        "--set model.stat=3: key \"model.stat\" is not known (did you mean model.state?)",
+    );
+    let presets: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let known = presets.join(", ");
+    refused(
+        "one --preset chain",
+        &format!("preset \"chain\" is not known (expected {known}): did you mean chains?"),
+    );
+    refused(
+        "unlabelled",
+        "unlabelled: the dataset has no labels: ingest with --labels or --communities",
+    );
+    refused("unsplit", "unsplit: the dataset has no splits: ingest with --splits or --split");
+    refused(
+        "untrained",
+        "untrained: split default has no labelled node in its part train (found parts val, test): use --set train.train_part=NAME, or make the dataset with a split",
+    );
+    refused(
+        "one --set train.split=mine",
+        "one: no split named mine (found default): use --set train.split=NAME",
+    );
+    refused(
+        "one --set model.features=given",
+        "model.features: the dataset has no features (found none, expected some for \"given\"): use model.features=learned, or make the dataset with --features",
+    );
+    refused(
+        "one --set model.input=both",
+        "model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")",
+    );
+    refused(
+        "one --set model.init_features=labels",
+        "model.init_features: labels as features need a W that keeps columns apart (found uniform): use model.init=cascade or model.init=identity",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.readout=mlp",
+        "model.init_features: labels as features need a linear read-out (found mlp): use model.readout=linear",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.state=8,8",
+        "model.init_features: labels as features need one layer (found 2): use one width in model.state",
+    );
+    refused(
+        "one --set model.init_features=labels --set model.init=cascade --set model.state=1",
+        "model.init_features: labels as features need a column a class, 2 (found 1): use a wider model.state",
+    );
+    refused(
+        "one --set train.hide=1",
+        "--set train.hide=1: train.hide: wrong value (found 1, expected a number from 0 to below 1)",
+    );
+    refused(
+        "one --set train.loss=binary-cross-entropy",
+        "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class a node, expected sets of classes): use train.loss=cross-entropy or auto",
+    );
+    refused(
+        "sets --set train.loss=cross-entropy",
+        "train.loss: cross-entropy does not fit the dataset's labels (found sets of classes, expected one class a node): use train.loss=binary-cross-entropy or auto",
+    );
+    refused(
+        "one --set train.monitor=top-k-micro-f1",
+        "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class a node): use accuracy, micro-f1, macro-f1, loss or auto",
+    );
+    refused(
+        "sets --set train.monitor=accuracy",
+        "train.monitor: accuracy is no score of the dataset's labels (found sets of classes): use micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss or auto",
+    );
+    refused(
+        "two --set model.kappa=0.3,0.3,0.3",
+        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for one, two)",
+    );
+    refused("nowhere", "nowhere: not an ignn dataset: no such directory");
+    refused("one --init nowhere", "nowhere: cannot open: No such file or directory (os error 2)");
+    let run = sandbox.ignn(&words("train one --out run --seeds 3..1")).exits(2);
+    assert!(run.stderr.contains("no seeds in \"3..1\""), "{}", run.stderr);
+    let run = sandbox.ignn(&words("train one --out run --seeds 1,1")).exits(2);
+    assert!(run.stderr.contains("seed 1 is there twice"), "{}", run.stderr);
+    assert_eq!(sandbox.names(), before, "nothing is left behind");
+}
+
+#[test]
+fn too_little_memory_says_what_would_fit() {
+    let sandbox = communities();
+    let train = |line: &str| sandbox.ignn(&words(&format!("train s --epochs 1 -q {line}")));
+    let run = train("--out run --set model.state=2048 --memory 16MiB").exits(2);
+    let start = "error: training needs about 0.11 GiB (found 0.02 GiB allowed): model.state=";
+    assert!(run.stderr.starts_with(start), "{}", run.stderr);
+    let (width, rest) = run.stderr[start.len()..].split_once(' ').unwrap();
+    assert_eq!(rest, "would fit, or raise --memory\n");
+    assert!(!sandbox.path("run").exists());
+    // It does fit, and nothing wider does.
+    let width: usize = width.parse().unwrap();
+    train(&format!("--out wider --set model.state={} --memory 16MiB", width + 1)).exits(2);
+    train(&format!("--out run --set model.state={width} --memory 16MiB")).exits(0);
+}
+
+#[test]
+fn a_solve_without_convergence_is_shown_or_ends_the_run() {
+    let sandbox = communities();
+    let line = "train s --epochs 2 --set model.state=8 --set solver.max_sweeps=2";
+    let run = sandbox.ignn(&words(&format!("{line} --out run"))).exits(1);
+    let note = "note: epoch 0: the forward solve did not converge: residual ";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    run.says("did not converge\n");
+    let run = sandbox
+        .ignn(&words(&format!("{line} --out stopped -q --set solver.on_failure=stop")))
+        .exits(1);
+    let start = "error: epoch 0: the forward solve did not converge (residual ";
+    let end = "after 2 sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn\n";
+    assert!(run.stderr.starts_with(start) && run.stderr.ends_with(end), "{}", run.stderr);
+}
+
+#[test]
+fn settings_are_listed_with_their_defaults() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.ignn(&words("train --list")).exits(0);
+    assert_eq!(run.stdout, ignn::config::IgnnConfig::default().to_toml());
+    sandbox.file("all.toml", &run.stdout);
+    let config =
+        ignn::config::IgnnConfig::resolve(None, Some(&sandbox.path("all.toml")), &[]).unwrap();
+    assert_eq!(config, ignn::config::IgnnConfig::default());
+}
