@@ -8,38 +8,14 @@
 //! | 2 | wrong usage, wrong input, or the system refused |
 //! | 130 | stopped by a signal; unfinished output was removed, a run of `train` has its checkpoint |
 
-mod bench;
-mod check;
-mod choices;
-mod completions;
-mod count;
-mod crossval;
-mod crossval_report;
-mod demo;
+mod commands;
 #[cfg(test)]
 mod document;
-mod eval;
-mod export;
-mod generate;
-mod ingest;
-mod inspect;
 mod machine;
-mod man;
-mod memory_size;
-mod messages;
-mod on_dataset;
-mod predict;
-mod progress;
-mod radius;
-mod report;
+mod options;
 mod reproduce;
-mod run;
 mod sample;
-mod score_tables;
-mod settings;
-mod summary;
-mod train;
-mod training;
+mod terminal;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -48,7 +24,12 @@ use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use ignn_ingest::{Context, Observer};
 
-use memory_size::MemorySize;
+use commands::{
+    bench, check, completions, crossval, demo, eval, export, generate, ingest, inspect, man,
+    predict, report, train,
+};
+use options::memory_size::{self, MemorySize};
+use terminal::messages;
 
 // Many threads allocate buffers of a few megabytes and free them on other threads: the system's
 // allocator keeps such memory in per-thread arenas, and peak memory drifts past `--memory`.

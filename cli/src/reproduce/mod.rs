@@ -14,8 +14,9 @@ use clap::{Args, ValueEnum};
 use ignn::config::IgnnConfig;
 use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
 
-use super::train::{Seeds, parse_seeds};
-use super::{Outcome, Session, machine, run};
+use crate::commands::train::{Seeds, parse_seeds};
+use crate::terminal::run;
+use crate::{Outcome, Session, machine};
 use experiment::{Experiment, Method, Panel, Point};
 use experiments::EXPERIMENTS;
 use plan::{Plan, Trial};

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::experiment::{Judged, Method, Panel, Point, Readout};
 use super::runner::Ended;
 use super::slug;
-use crate::run;
+use crate::terminal::run;
 
 /// Figures of a cross-validation, in its directory.
 const CROSSVAL: &str = "crossval.json";

@@ -17,7 +17,8 @@ use ignn::graph::Dataset;
 use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
 use super::text;
-use crate::{Session, messages};
+use crate::Session;
+use crate::terminal::messages;
 
 /// How often a running command is looked after.
 const LOOK: Duration = Duration::from_millis(20);

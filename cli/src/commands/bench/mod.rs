@@ -9,7 +9,7 @@ mod sweep;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::{Outcome, Session};
+use crate::{Outcome, Session};
 
 /// Measure the program on this machine
 #[derive(Debug, Args)]

@@ -9,9 +9,10 @@ use ignn::config::find_part;
 use ignn::predict::{Evaluation, PartScores, Parts};
 use ignn_ingest::{Observer, Unit};
 
-use super::on_dataset::{ModelArgs, Opened, Standing};
-use super::progress::Console;
-use super::{Outcome, Session, score_tables};
+use crate::terminal::on_dataset::{ModelArgs, Opened, Standing};
+use crate::terminal::progress::Console;
+use crate::terminal::score_tables;
+use crate::{Outcome, Session};
 
 /// Score a trained model on a dataset
 ///

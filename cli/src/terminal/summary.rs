@@ -17,7 +17,7 @@ use ignn_ingest::{Context, Observer, Unit};
 use serde_json::json;
 
 use super::progress::{self, Console};
-use super::{Outcome, Session, machine};
+use crate::{Outcome, Session, machine};
 
 /// How a job went.
 pub struct Run {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use ignn::config::{IgnnConfig, presets};
 
-use super::Session;
+use crate::Session;
 
 /// Settings by preset, file and word.
 #[derive(Debug, Args)]

@@ -15,10 +15,11 @@ use ignn::report::tensorboard::TensorBoard;
 use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
 use ignn_format::FormatError;
 
-use super::run::{self, Curve, Figures};
-use super::settings::Settings;
-use super::training::Console;
-use super::{Outcome, Session, machine, messages};
+use crate::options::settings::Settings;
+use crate::terminal::messages;
+use crate::terminal::run::{self, Curve, Figures};
+use crate::terminal::training::Console;
+use crate::{Outcome, Session, machine};
 
 /// Train a model on a dataset
 ///

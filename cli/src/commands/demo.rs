@@ -25,10 +25,11 @@ use serde_json::{Value, json};
 
 use super::check::Verified;
 use super::inspect::Inspection;
-use super::run::Figures;
-use super::sample::{self, DEMO_LENGTH, DEMO_NODES};
 use super::train::Job;
-use super::{Outcome, Session, run, summary};
+use crate::sample::{self, DEMO_LENGTH, DEMO_NODES};
+use crate::terminal::run::{self, Figures};
+use crate::terminal::summary;
+use crate::{Outcome, Session};
 
 /// A directory that holds this file was made by an earlier demo and may be overwritten.
 const MARKER: &str = ".made-by-ignn-demo";

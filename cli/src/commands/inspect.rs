@@ -20,8 +20,9 @@ use ignn_format::splits::SplitEntry;
 use ignn_format::{FormatError, Manifest, Relation};
 use serde::Serialize;
 
-use super::radius::Radius;
-use super::{Outcome, Session, summary};
+use crate::terminal::radius::Radius;
+use crate::terminal::summary;
+use crate::{Outcome, Session};
 
 /// Length of the longest bar of a histogram.
 const BAR: usize = 40;

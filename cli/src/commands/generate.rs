@@ -16,9 +16,10 @@ use ignn_ingest::synthetic::rmat::{self, RmatOptions};
 use ignn_ingest::synthetic::sbm::{self, Density, SbmOptions};
 use serde_json::json;
 
-use super::choices::Normalise;
-use super::summary::{self, Job};
-use super::{Outcome, Session, count};
+use crate::options::choices::Normalise;
+use crate::options::count;
+use crate::terminal::summary::{self, Job};
+use crate::{Outcome, Session};
 
 const DEGREES: Numbers<2> = Numbers([sbm::DEGREE_WITHIN, sbm::DEGREE_BETWEEN]);
 

@@ -14,8 +14,8 @@ use ignn::solver::{Method, SolveInfo, SolveParams, Storage, Used, Workspace};
 use ignn_ingest::Observer;
 use serde_json::json;
 
-use crate::on_dataset::ModelArgs;
-use crate::progress::Console;
+use crate::terminal::on_dataset::ModelArgs;
+use crate::terminal::progress::Console;
 use crate::{Outcome, Session};
 
 /// Solves of each kind.

@@ -12,8 +12,10 @@ use ignn_format::FormatError;
 use ignn_ingest::Observer;
 use serde_json::json;
 
-use super::progress::Console;
-use super::{Outcome, Session, crossval_report, eval, run};
+use super::eval;
+use crate::terminal::progress::Console;
+use crate::terminal::{crossval_report, run};
+use crate::{Outcome, Session};
 
 /// Show one or several runs as an HTML page
 ///

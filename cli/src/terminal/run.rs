@@ -15,7 +15,7 @@ use ignn::train::{Ended, EpochRecord, Observer, PartRecord, Task, Trainer};
 use ignn_format::FormatError;
 use serde_json::{Value, json};
 
-use super::machine;
+use crate::machine;
 
 /// Event files.
 pub const TENSORBOARD: &str = "tensorboard";

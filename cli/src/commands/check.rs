@@ -12,8 +12,9 @@ use ignn_format::check::{self, Finding};
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
-use super::progress::Console;
-use super::{Outcome, Session, summary};
+use crate::terminal::progress::Console;
+use crate::terminal::summary;
+use crate::{Outcome, Session};
 
 /// Verify every byte of a dataset
 ///

@@ -15,7 +15,7 @@ use ignn_format::labels::Labels;
 use ignn_format::manifest::Scale;
 use ignn_format::splits::{NO_PART, Split};
 
-use super::{Outcome, Session};
+use crate::{Outcome, Session};
 
 /// Dense feature rows read at once, in bytes.
 const FEATURE_BYTES: usize = 16 << 20;

@@ -19,8 +19,8 @@ use ignn_format::labels::Labels;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
-use super::Outcome;
 use super::progress::Console;
+use crate::Outcome;
 
 /// A dataset, a model, and how the one is solved on the other.
 #[derive(Debug, Args)]

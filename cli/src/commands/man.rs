@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Args, CommandFactory};
 use ignn::report::quantity;
 
-use super::{Cli, Outcome, Session};
+use crate::{Cli, Outcome, Session};
 
 /// Write manual pages of all commands
 ///

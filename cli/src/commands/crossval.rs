@@ -20,9 +20,10 @@ use ignn::train::svm_readout::SvmSearch;
 use ignn::train::{EpochRecord, Observer, Task};
 use ignn_format::FormatError;
 
-use super::crossval_report::{self, Report, Setup};
-use super::settings::Settings;
-use super::{Outcome, Session, messages, run};
+use crate::options::settings::Settings;
+use crate::terminal::crossval_report::{self, Report, Setup};
+use crate::terminal::{messages, run};
+use crate::{Outcome, Session};
 
 /// Folds where none are asked for.
 const FOLDS: u16 = 10;

@@ -17,9 +17,10 @@ use ignn_format::labels::LabelKind;
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
-use super::on_dataset::{ModelArgs, Opened, Standing};
-use super::progress::Console;
-use super::{Outcome, Session, score_tables};
+use crate::terminal::on_dataset::{ModelArgs, Opened, Standing};
+use crate::terminal::progress::Console;
+use crate::terminal::score_tables;
+use crate::{Outcome, Session};
 
 /// With more classes than this, probabilities of all of them are no columns any more.
 const MOST_COLUMNS: usize = 32;

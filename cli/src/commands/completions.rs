@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, Outcome, Session};
+use crate::{Cli, Outcome, Session};
 
 /// Print a completion script for a shell
 ///

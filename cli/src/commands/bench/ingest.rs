@@ -15,8 +15,9 @@ use ignn_format::staging::Staging;
 use ignn_ingest::command::edges::IngestEdges;
 use serde_json::json;
 
-use crate::summary::{self, Job};
-use crate::{Outcome, Session, count, machine, sample};
+use crate::options::count;
+use crate::terminal::summary::{self, Job};
+use crate::{Outcome, Session, machine, sample};
 
 /// Edges of the graph that is made where no file is given.
 const EDGES: u64 = 5_000_000;

@@ -16,7 +16,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{machine, run};
+use super::run;
+use crate::machine;
 
 /// How many folds, and what tells classes.
 const SETUP: &str = "setup.json";

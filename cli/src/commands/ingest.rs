@@ -11,8 +11,9 @@ use ignn_ingest::command::graphsage::IngestGraphSage;
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
 
-use super::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
-use super::{Outcome, Session, summary};
+use crate::options::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
+use crate::terminal::summary;
+use crate::{Outcome, Session};
 
 /// Turn raw graph files into a dataset
 #[derive(Debug, Args)]

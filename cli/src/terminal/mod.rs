@@ -1,0 +1,12 @@
+//! What the program prints and how: progress and messages on standard error, results as tables and
+//! JSON on standard output. Nothing here computes a result.
+
+pub mod crossval_report;
+pub mod messages;
+pub mod on_dataset;
+pub mod progress;
+pub mod radius;
+pub mod run;
+pub mod score_tables;
+pub mod summary;
+pub mod training;
