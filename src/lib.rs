@@ -55,6 +55,7 @@
 pub mod config;
 pub mod dense;
 pub mod graph;
+mod json_number;
 pub mod kernels;
 pub mod metrics;
 pub mod models;

@@ -2,8 +2,10 @@
 //! Results never depend on the number of threads.
 
 mod blocks;
+mod jobs;
 
 pub use blocks::RowBlocks;
+pub use jobs::for_each_job;
 
 /// Starts the pool that all parallel work shares. The first call decides; later ones change
 /// nothing.

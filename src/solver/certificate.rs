@@ -62,11 +62,13 @@ pub struct Certificate {
 }
 
 /// An error bound, in the plain maximum norm.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ErrorBound {
     /// No entry of the state is farther from the equilibrium.
+    #[serde(deserialize_with = "crate::json_number::or_nan")]
     pub largest: f64,
     /// The part that comes from rounding: no number of further sweeps is certain to go below.
+    #[serde(deserialize_with = "crate::json_number::or_nan")]
     pub rounding: f64,
 }
 

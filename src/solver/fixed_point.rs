@@ -24,7 +24,7 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::anderson::{self, DEPTH};
 use super::certificate::{Certificate, ErrorBound};
@@ -33,6 +33,7 @@ use super::method::{Choice, Method};
 use super::walk::Walk;
 use super::workspace::{Place, Workspace};
 use crate::dense::Matrix;
+use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Sweep};
 
@@ -146,7 +147,7 @@ impl SolveParams {
 }
 
 /// Why a solve stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
     /// The residual is at or below the tolerance.
@@ -160,7 +161,7 @@ pub enum Stopped {
 }
 
 /// What a solve did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SolveInfo {
     /// Sweeps made.
     pub sweeps: usize,
@@ -168,12 +169,14 @@ pub struct SolveInfo {
     pub row_updates: u64,
     /// By the measure asked for, of the sweep that gave the state, or, of a best state that was
     /// kept, of the one that read it.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub relative_residual: f64,
     /// The contraction bound, where it is below 1.
     pub contraction: Option<f64>,
     /// How far the state is from the equilibrium at most, where that is certified.
     pub certified_error: Option<ErrorBound>,
     /// The residual that was to be reached.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub tolerance: f64,
     /// Whether it was.
     pub converged: bool,
@@ -183,6 +186,7 @@ pub struct SolveInfo {
     #[serde(flatten)]
     pub choice: Choice,
     /// Wall time.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub seconds: f64,
 }
 

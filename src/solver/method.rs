@@ -1,7 +1,9 @@
 //! How a solve finds its equilibrium: what is asked for, what was taken, and why.
 //! Words and numbers; the methods themselves are in `walk`, `anderson` and `ordered`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::json_number;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +29,7 @@ impl Method {
 }
 
 /// What was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Used {
     /// Sweeps alone.
@@ -43,7 +45,7 @@ pub enum Used {
 }
 
 /// Why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// It was asked for.
@@ -61,7 +63,7 @@ pub enum Why {
 }
 
 /// A method, why it was taken, and what it did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The method.
     pub method: Used,
@@ -69,6 +71,7 @@ pub struct Choice {
     pub why: Why,
     /// Residual of a sweep over that of the one before, when the choice was made; 0 where none was
     /// measured.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub rate: f64,
     /// States that were proposed.
     pub proposals: usize,

@@ -1,5 +1,5 @@
-//! The best model of a run, by a metric of the validation part.
-//! It keeps values; when a run is judged, and by what, is for the trainer.
+//! The best epoch of a run: the one rule by which epochs are compared, and the parameters of the
+//! best one.
 
 use super::record::PartRecord;
 use super::trainer::all_values;
@@ -7,49 +7,73 @@ use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::Ignn;
 
+/// How good an epoch is on the validation part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpochScore {
+    /// The epoch.
+    pub epoch: u64,
+    /// Value of the monitored metric.
+    pub value: f64,
+    /// The validation loss, which breaks ties.
+    pub loss: f64,
+}
+
+impl EpochScore {
+    /// The score of an epoch, from its record of the validation part.
+    pub fn new(monitor: Metric, epoch: u64, validation: &PartRecord) -> Self {
+        Self { epoch, value: validation.value(monitor), loss: validation.loss }
+    }
+
+    /// Whether this epoch is to be preferred: by the metric, and among equal values by the loss.
+    pub fn is_better_than(&self, other: &Self, monitor: Metric) -> bool {
+        monitor.is_better(self.value, other.value)
+            || (self.value == other.value && self.loss < other.loss)
+    }
+}
+
 /// The best model so far, by the monitored metric on the validation part.
 #[derive(Clone, Debug)]
 pub struct Best {
-    /// Its epoch.
-    pub epoch: u64,
-    /// The metric's value.
-    pub value: f64,
-    /// The validation loss, which decides between equal values.
-    pub loss: f64,
-    /// Its parameters, in the model's order, then its statistics.
+    /// Its epoch and score.
+    pub score: EpochScore,
+    /// Its parameters in the model's order, followed by its statistics.
     pub values: Vec<Matrix>,
 }
 
-/// Keeps the model's values where the validation part is better than ever.
-pub(super) fn keep(
-    best: &mut Option<Best>,
-    epoch: u64,
-    monitor: Metric,
-    part: &PartRecord,
-    model: &Ignn,
-) {
-    let value = match monitor {
-        Metric::Loss => part.loss,
-        metric => part.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
-    };
-    let is_better = best.as_ref().is_none_or(|best| {
-        monitor.is_better(value, best.value) || (value == best.value && part.loss < best.loss)
-    });
-    if !is_better {
+/// Keeps the model's parameters if this epoch is better than all before.
+pub(super) fn keep(best: &mut Option<Best>, score: EpochScore, monitor: Metric, model: &Ignn) {
+    if best.as_ref().is_some_and(|best| !score.is_better_than(&best.score, monitor)) {
         return;
     }
     let values = all_values(model);
     match best {
-        // Into the memory that is there.
+        // Reuses the memory of the previous best.
         Some(best) => {
-            (best.epoch, best.value, best.loss) = (epoch, value, part.loss);
+            best.score = score;
             for (kept, (_, value)) in best.values.iter_mut().zip(values) {
                 kept.view_mut().padded_mut().copy_from_slice(value.view().padded());
             }
         }
         None => {
             let values = values.into_iter().map(|(_, value)| value.clone()).collect();
-            *best = Some(Best { epoch, value, loss: part.loss, values });
+            *best = Some(Best { score, values });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_are_broken_by_the_loss_and_nan_never_wins() {
+        let score = |value, loss| EpochScore { epoch: 0, value, loss };
+        let better = |a: EpochScore, b: EpochScore| a.is_better_than(&b, Metric::Accuracy);
+        assert!(better(score(0.9, 2.0), score(0.8, 1.0)));
+        assert!(better(score(0.9, 0.5), score(0.9, 1.0)));
+        assert!(!better(score(0.9, 1.0), score(0.9, 1.0)));
+        assert!(!better(score(f64::NAN, 0.0), score(0.1, 1.0)));
+        assert!(better(score(0.1, 1.0), score(f64::NAN, 0.0)));
+        assert!(score(0.1, 0.1).is_better_than(&score(0.2, 0.2), Metric::Loss));
     }
 }

@@ -16,7 +16,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::best::Best;
+use super::best::{Best, EpochScore};
 use super::trainer::{Ground, all_values};
 use super::{TrainError, Trainer};
 use crate::config::IgnnConfig;
@@ -65,9 +65,9 @@ impl Trainer<'_> {
             for ((slot, _), value) in values.iter().zip(&best.values) {
                 tensors.push(Tensor::matrix(format!("best.{}", slot.name), value.view()));
             }
-            texts.insert(BEST_EPOCH.into(), best.epoch.to_string());
-            texts.insert(BEST_VALUE.into(), best.value.to_bits().to_string());
-            texts.insert(BEST_LOSS.into(), best.loss.to_bits().to_string());
+            texts.insert(BEST_EPOCH.into(), best.score.epoch.to_string());
+            texts.insert(BEST_VALUE.into(), best.score.value.to_bits().to_string());
+            texts.insert(BEST_LOSS.into(), best.score.loss.to_bits().to_string());
         }
         let mut rows: Vec<(String, Matrix)> = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
@@ -128,7 +128,8 @@ impl Trainer<'_> {
                     all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
                 let loss = f64::from_bits(number(BEST_LOSS)?);
-                Some(Best { epoch: number(BEST_EPOCH)?, value, loss, values })
+                let score = EpochScore { epoch: number(BEST_EPOCH)?, value, loss };
+                Some(Best { score, values })
             }
         };
         let mut states = Vec::new();

@@ -12,19 +12,17 @@
 //! those of a sample (n - 1).
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::svm_readout::{SvmRecord, SvmSearch};
-use super::{Ended, EpochRecord, Observer, Parts, Task, TrainError, Trainer, memory};
+use super::{Ended, EpochRecord, Observer, PartRecord, Parts, Task, TrainError, Trainer, memory};
 use crate::config::IgnnConfig;
 use crate::graph::Dataset;
-use crate::metrics::Metric;
+use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
-use crate::parallel;
 
 /// Batches of fewer nodes than this leave threads idle: folds run beside each other then.
 pub const NODES_FOR_ALL_THREADS: u64 = 1 << 14;
@@ -63,30 +61,21 @@ pub struct FoldRecord {
     pub seconds: f64,
 }
 
-/// A mean over folds with its deviation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Mean {
-    /// The mean.
-    pub mean: f64,
-    /// The deviation of a sample.
-    pub deviation: f64,
-}
-
 /// What all folds come to; accuracies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Folds that are finished.
     pub folds: usize,
     /// Each fold at the epoch that its validation part chose.
-    pub validation: Mean,
+    pub validation: MeanDeviation,
     /// The best epoch of the mean test curve.
-    pub mean_curve: Mean,
+    pub mean_curve: MeanDeviation,
     /// That epoch.
     pub mean_curve_epoch: u64,
     /// Each fold at the epoch that is best on its test part.
-    pub best_of_each: Mean,
+    pub best_of_each: MeanDeviation,
     /// The support vector machines.
-    pub svm: Option<Mean>,
+    pub svm: Option<MeanDeviation>,
 }
 
 /// What to do in each fold.
@@ -131,7 +120,7 @@ impl Plan<'_> {
             return Ok(Outcome::Stopped);
         }
         let Curve { points, sweeps, epochs, converged, .. } = curve;
-        let best = trainer.best().map(|best| best.epoch);
+        let best = trainer.best().map(|best| best.score.epoch);
         let chosen =
             points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
         let svm = match &self.svm {
@@ -165,8 +154,7 @@ struct Curve<'a> {
 
 impl Observer for Curve<'_> {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
-        let accuracy = Metric::Accuracy.name();
-        let score = |part: &super::PartRecord| part.scores.get(accuracy).copied();
+        let score = |part: &PartRecord| part.scores.get(Metric::Accuracy.name()).copied();
         if let (Some(validation), Some(test)) =
             (record.validation.as_ref().and_then(score), record.test.as_ref().and_then(score))
         {
@@ -176,56 +164,12 @@ impl Observer for Curve<'_> {
         self.sweeps[0] += record.forward.map_or(0, |solve| solve.sweeps as u64);
         self.sweeps[1] += adjoint as u64;
         self.epochs += 1;
-        self.converged = record.forward.is_none_or(|solve| solve.is_done());
+        self.converged = record.has_converged();
         self.observer.epoch(record)
     }
 
     fn note(&mut self, text: &str) -> ignn_format::Result<()> {
         self.observer.note(text)
-    }
-}
-
-/// Works on folds, beside each other on a thread each, or one after another on all threads; results
-/// in the order of `folds`. After an error the folds that have not begun are left out, and the
-/// first error in that order is returned.
-pub fn each_fold<R: Send, E: Send>(
-    folds: &[usize],
-    threads: usize,
-    work: impl Fn(usize) -> Result<R, E> + Sync,
-) -> Result<Vec<R>, E> {
-    let workers = threads.min(folds.len());
-    if workers <= 1 {
-        return parallel::inside(|| folds.iter().map(|&fold| work(fold)).collect());
-    }
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let done: Mutex<Vec<(usize, Result<R, E>)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                parallel::with_threads(1, || {
-                    while !failed.load(Ordering::Relaxed) {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&fold) = folds.get(at) else { return };
-                        let result = work(fold);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
-                    }
-                });
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
-impl Mean {
-    /// Of some numbers; not a number of none.
-    pub fn of(values: &[f64]) -> Self {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() }
     }
 }
 
@@ -240,10 +184,10 @@ impl Summary {
         };
         let all =
             |epoch: u64| folds.iter().map(|fold| at(fold, epoch)).collect::<Option<Vec<f64>>>();
-        let mut best: Option<(u64, Mean)> = None;
+        let mut best: Option<(u64, MeanDeviation)> = None;
         for point in &first.curve {
             let Some(values) = all(point.epoch) else { continue };
-            let mean = Mean::of(&values);
+            let mean = MeanDeviation::of(&values);
             if best.is_none_or(|(_, best)| mean.mean > best.mean) {
                 best = Some((point.epoch, mean));
             }
@@ -256,11 +200,11 @@ impl Summary {
         let (mean_curve_epoch, mean_curve) = best?;
         Some(Self {
             folds: folds.len(),
-            validation: Mean::of(&chosen),
+            validation: MeanDeviation::of(&chosen),
             mean_curve,
             mean_curve_epoch,
-            best_of_each: Mean::of(&folds.iter().map(highest).collect::<Vec<_>>()),
-            svm: svm.map(|values| Mean::of(&values)),
+            best_of_each: MeanDeviation::of(&folds.iter().map(highest).collect::<Vec<_>>()),
+            svm: svm.map(|values| MeanDeviation::of(&values)),
         })
     }
 }
@@ -300,18 +244,5 @@ mod tests {
         assert!((summary.best_of_each.mean - 0.95).abs() < 1e-12);
         assert_eq!(summary.svm, None);
         assert_eq!(Summary::of(&[]), None);
-        assert_eq!(Mean::of(&[0.25]), Mean { mean: 0.25, deviation: 0.0 });
-    }
-
-    #[test]
-    fn folds_come_back_in_their_order_and_the_first_error_counts() {
-        let folds = [4, 2, 7, 1];
-        for threads in [1, 2, 4] {
-            let found = each_fold(&folds, threads, |fold| -> Result<usize, ()> { Ok(fold * 10) });
-            assert_eq!(found, Ok(vec![40, 20, 70, 10]));
-            let found =
-                each_fold(&folds, threads, |fold| if fold == 2 { Err(fold) } else { Ok(()) });
-            assert_eq!(found, Err(2));
-        }
     }
 }

@@ -34,7 +34,7 @@ pub mod svm_readout;
 pub mod task;
 pub mod trainer;
 
-pub use best::Best;
+pub use best::{Best, EpochScore};
 pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;

@@ -1,23 +1,27 @@
-//! What the trainer tells of every epoch, and to whom.
-//! Plain data for observers: files, terminals and plots are theirs, and so is what is shown of it.
+//! The record of an epoch, and the observers that receive it.
+//! Plain data: writing files and printing is up to the observers.
 //!
-//! As JSON (see `report::json_lines`) a record is one object; scores stand beside the loss of their
-//! part: `{"epoch":3,"loss":0.4,"train":{"loss":0.4,"accuracy":0.9},"validation":null,...}`. A
-//! number that is not finite becomes null.
+//! As JSON (one line of `metrics.jsonl`, see `run`) a record is one object; scores stand beside the
+//! loss of their part:
+//! `{"epoch":3,"loss":0.4,"train":{"loss":0.4,"accuracy":0.9},"validation":null,...}`. A number
+//! that is not finite is written as null and reads back as NaN; everything else reads back exactly.
 
 use std::collections::BTreeMap;
 
 use ignn_format::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::json_number;
+use crate::metrics::Metric;
 use crate::solver::fixed_point::SolveInfo;
 
 /// One epoch.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// From 1; 0 is the model before its first step.
     pub epoch: u64,
-    /// The training loss that the step was made for, dropout included.
+    /// The training loss of the step that followed, dropout included; NaN after the last epoch.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub loss: f64,
     /// The evaluation on the training part, where this epoch had one.
     pub train: Option<PartRecord>,
@@ -25,66 +29,79 @@ pub struct EpochRecord {
     pub validation: Option<PartRecord>,
     /// The evaluation on the test part.
     pub test: Option<PartRecord>,
-    /// The solve of the equilibrium; of several layers or batches all together, see
-    /// [`SolveInfo::together`]. None for models without one.
+    /// The solve of the equilibrium; several layers or batches are merged by
+    /// [`SolveInfo::together`]. `None` for models without an equilibrium.
     pub forward: Option<SolveInfo>,
-    /// The solve of the adjoint; none for the gradients without one.
+    /// The solve of the adjoint; `None` where the gradient needs none.
     pub adjoint: Option<SolveInfo>,
-    /// Layer by layer, where there are several layers or batches.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// One record per layer, where there are several layers or batches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerRecord>,
-    /// The contraction bound q, whether or not it is below 1; the largest of the layers. Not a
-    /// number without an equilibrium.
+    /// The contraction bound q, whether or not it is below 1; the largest of the layers. NaN
+    /// without an equilibrium.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub contraction: f64,
-    /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers. Likewise.
+    /// The upper bound of lambda(|W|), the spectral radius; the largest of the layers. NaN without
+    /// an equilibrium.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub weight_radius: f64,
-    /// Norm of all gradients together, before clipping.
+    /// Global norm of the gradients, before clipping.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub gradient_norm: f64,
     /// The learning rate of the step.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub learning_rate: f64,
-    /// Where the time went.
+    /// Wall time by phase.
     pub seconds: PhaseSeconds,
-    /// Nodes times sweeps, forward and adjoint, a second of those solves.
+    /// Nodes times sweeps per second of the solves, forward and adjoint.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub nodes_per_second: f64,
-    /// Edges times sweeps, forward and adjoint, a second of those solves.
+    /// Edges times sweeps per second of the solves, forward and adjoint.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub edges_per_second: f64,
-    /// Solves without convergence since the run began.
+    /// Solves that did not converge, since the run began.
     pub failures: u64,
 }
 
-/// The solves of one layer in an epoch's steps.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// The solves of one layer over the steps of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayerRecord {
-    /// How many there were, one a step.
+    /// Number of solves, one per step.
     pub solves: usize,
-    /// The forward ones together.
+    /// The forward solves, merged.
     pub forward: SolveInfo,
-    /// The adjoint ones.
+    /// The adjoint solves, merged.
     pub adjoint: Option<SolveInfo>,
 }
 
 /// An evaluation on one part of the split.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// Mean loss, without dropout.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub loss: f64,
-    /// Scores by name: those of [`crate::metrics::Metric`]. None is named "loss".
-    #[serde(flatten)]
+    /// Scores by the name of their [`Metric`]; "loss" is not among them.
+    #[serde(flatten, deserialize_with = "json_number::map_or_nan")]
     pub scores: BTreeMap<String, f64>,
 }
 
 /// Wall time by phase of an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseSeconds {
     /// Solving the equilibrium.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub forward: f64,
     /// Solving the adjoint.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub adjoint: f64,
-    /// Gradients of the parameters from it.
+    /// Gradients of the parameters from the adjoint.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub gradients: f64,
-    /// The step and the projection.
+    /// The optimiser's step and the projection.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub update: f64,
     /// Losses and scores of the parts.
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub evaluation: f64,
 }
 
@@ -100,13 +117,29 @@ impl PhaseSeconds {
         ]
     }
 
-    /// All phases together.
+    /// The sum over all phases.
     pub fn total(&self) -> f64 {
         self.named().iter().map(|(_, seconds)| seconds).sum()
     }
 }
 
+impl PartRecord {
+    /// The value of a metric; NaN where the part has none.
+    pub fn value(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Loss => self.loss,
+            metric => self.scores.get(metric.name()).copied().unwrap_or(f64::NAN),
+        }
+    }
+}
+
 impl EpochRecord {
+    /// Whether the forward solve converged, or made the number of sweeps that was asked for; also
+    /// true where there was none.
+    pub fn has_converged(&self) -> bool {
+        self.forward.is_none_or(|solve| solve.is_done())
+    }
+
     /// The parts that were evaluated, with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &PartRecord)> {
         let parts =
@@ -115,26 +148,26 @@ impl EpochRecord {
     }
 }
 
-/// Somebody who is told how training goes. An error of one ends the run: a full disk is not to be
-/// found out at the end.
+/// Receives a record after every epoch. An error ends the run at once: a full disk should not be
+/// noticed only at the end.
 pub trait Observer {
-    /// After every epoch.
+    /// Called after every epoch.
     fn epoch(&mut self, record: &EpochRecord) -> Result<()>;
 
-    /// Something to say in words: a solve without convergence, a checkpoint, an early stop.
+    /// Called with a note for the user, such as a solve that did not converge.
     fn note(&mut self, _text: &str) -> Result<()> {
         Ok(())
     }
 }
 
-/// Nobody.
+/// Ignores all records.
 impl Observer for () {
     fn epoch(&mut self, _record: &EpochRecord) -> Result<()> {
         Ok(())
     }
 }
 
-/// Several, in their order.
+/// Calls several observers in order.
 impl Observer for Vec<Box<dyn Observer + '_>> {
     fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
         self.iter_mut().try_for_each(|observer| observer.epoch(record))
@@ -147,7 +180,7 @@ impl Observer for Vec<Box<dyn Observer + '_>> {
 
 #[cfg(test)]
 pub mod testing {
-    //! A record for the tests of observers.
+    //! A sample record for the tests of observers.
 
     use super::*;
     use crate::solver::fixed_point::Stopped;
@@ -206,7 +239,28 @@ mod tests {
     }
 
     #[test]
-    fn several_observers_are_told_until_one_fails() {
+    fn a_record_reads_back_as_it_was_written() {
+        let mut record = testing::record(3);
+        record.layers =
+            vec![LayerRecord { solves: 2, forward: record.forward.unwrap(), adjoint: None }];
+        record.weight_radius = 0.1 + 0.2;
+        record.seconds.update = 1e-7 / 3.0;
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<EpochRecord>(&text).unwrap(), record);
+        // What JSON cannot hold becomes null and then NaN, also among the scores.
+        (record.loss, record.contraction, record.adjoint) = (f64::NAN, f64::NAN, None);
+        record.test = Some(PartRecord {
+            loss: f64::NAN,
+            scores: BTreeMap::from([("accuracy".to_string(), f64::NAN)]),
+        });
+        let text = serde_json::to_string(&record).unwrap();
+        let read: EpochRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{record:?}"));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn observers_are_called_in_order_until_one_fails() {
         struct Counts<'a>(&'a mut u32, bool);
         impl Observer for Counts<'_> {
             fn epoch(&mut self, record: &EpochRecord) -> Result<()> {

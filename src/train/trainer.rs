@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ignn_format::labels::{LabelKind, Labels};
+use serde::{Deserialize, Serialize};
 
-use super::best::{self, Best};
+use super::best::{self, Best, EpochScore};
 use super::failures;
 use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
@@ -38,7 +39,8 @@ use crate::optim::Optimiser;
 use crate::solver::{Posedness, SolveInfo};
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// All epochs are done.
     Epochs,
@@ -227,7 +229,7 @@ impl<'g> Trainer<'g> {
 
     fn is_out_of_patience(&self, epoch: u64) -> bool {
         let patience = self.config.train.stop_after;
-        let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.epoch));
+        let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.score.epoch));
         patience > 0 && since >= patience
     }
 
@@ -239,7 +241,8 @@ impl<'g> Trainer<'g> {
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
         if let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation") {
-            best::keep(&mut self.best, epoch, self.monitor, part, &self.model);
+            let score = EpochScore::new(self.monitor, epoch, part);
+            best::keep(&mut self.best, score, self.monitor, &self.model);
         }
         let posedness = self.model.posedness(self.model.radii());
         let steps = if is_last { Steps::none() } else { self.steps(&mut seconds, &mut solves)? };

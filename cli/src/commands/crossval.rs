@@ -10,14 +10,12 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
-use ignn::predict;
 use ignn::report::json_lines::JsonLines;
-use ignn::train::crossval::{
-    FoldRecord, NODES_FOR_ALL_THREADS, Outcome as Folded, Plan, each_fold,
-};
+use ignn::train::crossval::{FoldRecord, NODES_FOR_ALL_THREADS, Outcome as Folded, Plan};
 use ignn::train::folds::{FEWEST, Folds};
 use ignn::train::svm_readout::SvmSearch;
 use ignn::train::{EpochRecord, Observer, Task};
+use ignn::{parallel, predict};
 use ignn_format::FormatError;
 
 use crate::options::settings::Settings;
@@ -190,8 +188,9 @@ impl Job {
             svm: self.readout.search(),
             memory: session.memory / workers as u64,
         };
-        let results =
-            each_fold(&open, workers, |fold| self.fold(&plan, &folds, fold, &progress, stop));
+        let results = parallel::for_each_job(&open, workers, |&fold| {
+            self.fold(&plan, &folds, fold, &progress, stop)
+        });
         progress.finish();
         let mut records = done;
         records.extend(results?.into_iter().flatten());

@@ -197,7 +197,7 @@ impl Plan {
             let figures = (all(&|run| run.chosen(score)), all(&|run| run.best(score)));
             trial.figures.insert(score.to_string(), figures);
         }
-        trial.seconds = group.statistic(|run| run.figure("/seconds")).map(|(mean, _)| mean);
+        trial.seconds = group.statistic(|run| run.figure("/seconds")).map(|seconds| seconds.mean);
         Ok(trial)
     }
 }

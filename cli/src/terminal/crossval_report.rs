@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
 use ignn::config::IgnnConfig;
+use ignn::metrics::MeanDeviation;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
-use ignn::train::crossval::{FoldRecord, Mean, Summary};
+use ignn::train::crossval::{FoldRecord, Summary};
 use ignn::train::folds::Folds;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -191,7 +192,7 @@ impl Report<'_> {
 /// The figures of all protocols.
 fn figures(summary: &Summary) -> String {
     let mut sheet = Sheet::columns(&["accuracy on test", "mean", "deviation", "epoch"]);
-    let mut row = |name: &str, Mean { mean, deviation }: Mean, epoch: String| {
+    let mut row = |name: &str, MeanDeviation { mean, deviation }: MeanDeviation, epoch: String| {
         sheet.row([name.to_string(), percent(mean), percent(deviation), epoch]);
     };
     row(

@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use ignn::metrics::Metric;
+use ignn::metrics::{MeanDeviation, Metric};
 use ignn::predict;
 use ignn::report::quantity;
 pub use ignn::report::runs::{CONFIG, DATASET, METRICS, RUN};
@@ -429,10 +429,8 @@ fn push(rows: &mut Vec<(String, f64, f64)>, name: String, values: &[f64]) {
     if values.is_empty() {
         return;
     }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    rows.push((name, mean, (squares / (count - 1.0).max(1.0)).sqrt()));
+    let MeanDeviation { mean, deviation } = MeanDeviation::of(values);
+    rows.push((name, mean, deviation));
 }
 
 /// What a person reads at the end.

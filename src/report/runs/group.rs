@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::record::RunRecord;
+use crate::metrics::MeanDeviation;
 use crate::report::page::Series;
 
 /// Runs under one name.
@@ -40,30 +41,16 @@ impl Group {
             let (least, most) = values
                 .iter()
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
-            series.points.push((x, mean(&values)));
+            series.points.push((x, MeanDeviation::of(&values).mean));
             series.band.push((x, least, most));
         }
         series
     }
 
     /// Mean and deviation over the runs that have the figure.
-    pub fn statistic(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<(f64, f64)> {
-        let values: Vec<f64> =
-            self.runs.iter().filter_map(figure).filter(|v| v.is_finite()).collect();
-        (!values.is_empty()).then(|| (mean(&values), deviation(&values)))
+    pub fn statistic(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<MeanDeviation> {
+        MeanDeviation::of_finite(self.runs.iter().filter_map(figure))
     }
-}
-
-/// The mean; NaN of nothing.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The deviation of a sample: over one less than its size; 0 of one value.
-pub fn deviation(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 
 /// Short names that tell paths apart: the last step of each, with those before it where two are
@@ -105,8 +92,10 @@ mod tests {
         let series = group.series("loss", "/loss");
         assert_eq!(series.points, [(0.0, 1.0), (1.0, 0.5)]);
         assert_eq!(series.band, [(0.0, 0.5, 1.5), (1.0, 0.5, 0.5)]);
-        assert_eq!(group.statistic(|run| run.chosen("accuracy")), Some((0.5, 0.0)));
+        assert_eq!(
+            group.statistic(|run| run.chosen("accuracy")),
+            Some(MeanDeviation { mean: 0.5, deviation: 0.0 })
+        );
         assert_eq!(group.statistic(|run| run.chosen("none")), None);
-        assert_eq!(deviation(&[1.0, 3.0]), 2f64.sqrt());
     }
 }

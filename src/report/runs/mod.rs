@@ -6,7 +6,7 @@ mod page;
 mod record;
 mod tables;
 
-pub use group::{Group, deviation, mean, names};
+pub use group::{Group, names};
 pub use page::page;
 pub use record::{CONFIG, DATASET, METRICS, RUN, RunRecord};
 pub use tables::title;

@@ -228,7 +228,7 @@ fn time(groups: &[Group]) -> Section {
     let mut section = Section::new("time", "Time by phase");
     let phases = groups[0].first().seconds();
     let mean = |group: &Group, at: usize| {
-        group.statistic(|run| Some(run.seconds()[at].1)).map_or(0.0, |(mean, _)| mean)
+        group.statistic(|run| Some(run.seconds()[at].1)).map_or(0.0, |seconds| seconds.mean)
     };
     let bars = groups.iter().map(|group| {
         let parts: Vec<f64> = (0..phases.len()).map(|at| mean(group, at)).collect();

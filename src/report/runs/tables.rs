@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::group::{Group, mean};
+use super::group::Group;
+use crate::metrics::MeanDeviation;
 use crate::report::page::{Cell, Section, Table};
 use crate::report::quantity;
 
@@ -18,11 +19,13 @@ pub fn title(score: &str) -> String {
 }
 
 /// `81.80 % (0.90)`, or without the deviation of a single run.
-fn score(statistic: Option<(f64, f64)>, runs: usize) -> Cell {
+fn score(statistic: Option<MeanDeviation>, runs: usize) -> Cell {
     Cell::Number(match statistic {
         None => "–".into(),
-        Some((mean, _)) if runs < 2 => format!("{:.2} %", 100.0 * mean),
-        Some((mean, deviation)) => format!("{:.2} % ({:.2})", 100.0 * mean, 100.0 * deviation),
+        Some(MeanDeviation { mean, .. }) if runs < 2 => format!("{:.2} %", 100.0 * mean),
+        Some(MeanDeviation { mean, deviation }) => {
+            format!("{:.2} % ({:.2})", 100.0 * mean, 100.0 * deviation)
+        }
     })
 }
 
@@ -133,7 +136,8 @@ pub fn classes(groups: &[Group]) -> Section {
                 .filter(|other| other.name == line.name)
                 .collect();
             let of = |value: &dyn Fn(&crate::metrics::ClassScores) -> f64| {
-                mean(&lines.iter().map(|line| value(&line.scores)).collect::<Vec<_>>())
+                MeanDeviation::of(&lines.iter().map(|line| value(&line.scores)).collect::<Vec<_>>())
+                    .mean
             };
             let f1 = of(&|scores| scores.f1);
             table.row([
@@ -258,8 +262,9 @@ mod tests {
     fn scores_have_readable_names() {
         assert_eq!(title("accuracy"), "Accuracy");
         assert_eq!(title("top_k_micro_f1"), "Top-k micro F1");
-        assert_eq!(score(Some((0.818, 0.009)), 10), Cell::Number("81.80 % (0.90)".into()));
-        assert_eq!(score(Some((0.818, 0.0)), 1), Cell::Number("81.80 %".into()));
+        let accuracy = Some(MeanDeviation { mean: 0.818, deviation: 0.009 });
+        assert_eq!(score(accuracy, 10), Cell::Number("81.80 % (0.90)".into()));
+        assert_eq!(score(accuracy, 1), Cell::Number("81.80 %".into()));
         assert_eq!(score(None, 1), Cell::Number("–".into()));
     }
 }

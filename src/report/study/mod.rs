@@ -7,7 +7,7 @@ mod text;
 
 use serde::Serialize;
 
-use super::runs::{deviation, mean};
+use crate::metrics::MeanDeviation;
 
 /// An experiment with its results so far.
 #[derive(Clone, Debug, Serialize)]
@@ -93,9 +93,9 @@ pub struct Published {
 impl Figure {
     /// Of single values; none of nothing.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-        let count = values.len();
-        (count > 0).then(|| Self { mean: mean(&values), deviation: deviation(&values), count })
+        let finite = values.iter().copied().filter(|value| value.is_finite());
+        let MeanDeviation { mean, deviation } = MeanDeviation::of_finite(finite.clone())?;
+        Some(Self { mean, deviation, count: finite.count() })
     }
 
     /// `81.80 (0.90)`, in per cent; one value alone has no deviation.
