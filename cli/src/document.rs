@@ -1,5 +1,4 @@
-//! `docs/cli.md`, written from the same words as `--help`.
-//! It lays out what the commands say of themselves and adds nothing.
+//! Writes `docs/cli.md` from the same text as `--help`.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,13 +8,22 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 
+/// Columns of a paragraph.
+const WIDTH: usize = 100;
+
 const INTRODUCTION: &str = "# The command line
 
-Written by a test from the commands themselves (`cli/src/`); change them there, then run
+Generated from the help texts in `cli/src/`. To change it, change them, then run
 `IGNN_REWRITE=1 cargo test --bin ignn document`.
 
-Results go to standard output, progress and notes to standard error. Exit codes: 0 done; 1 finished, but missed its
-goal (`check` found damage, a solve did not converge); 2 usage, input or IO; 130 stopped by a signal.
+Results go to standard output, progress and notes to standard error.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | finished, but missed its goal: `check` found damage, a solve did not converge |
+| 2 | usage, input or IO error |
+| 130 | stopped by a signal |
 ";
 
 /// The whole document.
@@ -31,7 +39,7 @@ fn markdown() -> String {
     page
 }
 
-/// A command, or the commands that it has.
+/// A command, or its subcommands.
 fn section(page: &mut String, command: &Command, path: &str) {
     let path = format!("{path} {}", command.get_name());
     if command.has_subcommands() {
@@ -47,6 +55,7 @@ fn section(page: &mut String, command: &Command, path: &str) {
         .unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();
+    let about = about.split("\n\n").map(wrapped).collect::<Vec<_>>().join("\n\n");
     let _ = write!(page, "\n## {path}\n\n{about}\n\n    {usage}\n\n");
     options(page, command.get_arguments().filter(|argument| !argument.is_global_set()));
     if let Some(examples) = command.get_after_help() {
@@ -56,6 +65,21 @@ fn section(page: &mut String, command: &Command, path: &str) {
             rest.lines().map(|line| format!("  {line}").trim_end().to_string() + "\n").collect();
         let _ = write!(page, "\n{first}\n\n{rest}");
     }
+}
+
+/// A paragraph in lines of at most [`WIDTH`] columns.
+fn wrapped(paragraph: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(word.to_string());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
@@ -117,7 +141,7 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
 }
 
 #[test]
-fn the_document_says_what_the_commands_say() {
+fn cli_md_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
     if std::env::var_os("IGNN_REWRITE").is_some() {
         fs::write(&path, markdown()).unwrap();

@@ -1,12 +1,13 @@
-//! The binary `ignn`: allocator, parse, run, exit code. Words become options, options become a
-//! call, results go to standard output. It computes nothing itself.
+//! The binary `ignn`: sets the allocator, parses arguments, runs a command and returns its exit
+//! code. Commands turn options into library calls and print the results; they compute nothing
+//! themselves.
 //!
 //! | code | meaning |
 //! | --- | --- |
-//! | 0 | done; also when the reader of our output closed the pipe |
-//! | 1 | finished, but the goal was missed: `check` found damage, a solve did not converge |
-//! | 2 | wrong usage, wrong input, or the system refused |
-//! | 130 | stopped by a signal; unfinished output was removed, a run of `train` has its checkpoint |
+//! | 0 | done; also when the reader of the output closed the pipe |
+//! | 1 | finished, but missed its goal: `check` found damage, a solve did not converge |
+//! | 2 | usage, input or IO error |
+//! | 130 | stopped by a signal; unfinished output is removed, `train` leaves a checkpoint |
 
 mod commands;
 #[cfg(test)]
@@ -31,8 +32,8 @@ use commands::{
 use options::memory_size::{self, MemorySize};
 use terminal::messages;
 
-// Many threads allocate buffers of a few megabytes and free them on other threads: the system's
-// allocator keeps such memory in per-thread arenas, and peak memory drifts past `--memory`.
+// Ingest allocates buffers of a few megabytes on one thread and frees them on another. The system
+// allocator keeps such memory in per-thread arenas, so that peak memory drifts past `--memory`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,31 +51,37 @@ fn main() -> ExitCode {
     }
 }
 
-/// How a command ended that did not fail.
+/// How a command ended, if it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It did what it was asked to.
+    /// It did what was asked.
     Done,
     /// It finished, but missed its goal.
     Missed,
-    /// A signal ended it early, and it left its work in order.
+    /// A signal ended it early; what it leaves can be continued.
     Stopped,
 }
 
 /// Implicit graph neural networks on large graphs, on the cores of one machine
 ///
-/// Raw graph files become a dataset directory once (`ignn ingest`), in as little memory as you
-/// allow; every other command maps that directory and starts at once. Results go to standard
-/// output, progress to standard error.
+/// Convert raw graph files to a dataset directory once with `ignn ingest`; it keeps to the memory
+/// that you allow. All other commands map that directory into memory and start at once. Results go
+/// to standard output, progress to standard error.
 #[derive(Debug, Parser)]
 #[command(name = "ignn", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  ignn demo                                          see the whole way on a small graph
+  ignn demo                                          see every step on a small graph
   ignn ingest edges graph.txt.gz --out graph.ignn    turn an edge list into a dataset
   ignn inspect graph.ignn                            see what is in it
+  ignn train graph.ignn --out run                    train a model on it
 
-Exit codes: 0 done; 1 goal missed (check found damage, a solve did not converge); 2 usage, input or IO; 130 stopped
+Exit codes:
+  0    done
+  1    goal missed: `check` found damage, or a solve did not converge
+  2    usage, input or IO error
+  130  stopped by a signal
+
 `ignn COMMAND --help` explains each command with examples.")]
 struct Cli {
     #[command(flatten)]
@@ -87,26 +94,31 @@ struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 struct Shared {
-    /// Worker threads; results do not depend on it [default: all cores]
+    /// Number of threads; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
-    /// Memory that buffers may take together: a size (2GiB, 512MiB) or a share of the machine (50%)
+    /// Memory limit for buffers: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
-    /// Beyond it, work goes on in temporary files beside the output. Results do not depend on it.
+    /// Beyond it, sorting continues in temporary files beside the output. Results do not depend on
+    /// it.
     #[arg(long, global = true, value_name = "SIZE", default_value_t = memory_size::DEFAULT)]
     memory: MemorySize,
 
-    /// Seed of everything drawn at random; the same seed gives the same bytes [default: 0, or that
-    /// of the settings]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    /// Random seed; the same seed gives the same bytes [default: train.seed of the settings, or 0]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64)
+    )]
     seed: Option<u64>,
 
     /// Print the result as one JSON object
     #[arg(long, global = true)]
     json: bool,
 
-    /// No progress and no notes on standard error; errors are still printed
+    /// Print no progress and no notes, only errors
     #[arg(long, short, global = true)]
     quiet: bool,
 }
@@ -131,7 +143,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command that was named.
+    /// Runs the chosen command.
     fn run(self) -> Result<Outcome> {
         let session = Session::new(&self.shared);
         match self.command {
@@ -158,7 +170,7 @@ impl Cli {
 struct Session {
     threads: usize,
     memory: u64,
-    /// 0 where none was given.
+    /// 0 if none was given.
     seed: u64,
     has_seed: bool,
     json: bool,
@@ -179,15 +191,15 @@ impl Session {
         }
     }
 
-    /// What an ingest job is given.
+    /// Threads, memory, seed and observer for an ingest job.
     fn context<'a>(&self, observer: &'a dyn Observer) -> Context<'a> {
         Context { threads: self.threads, memory: self.memory, seed: self.seed, observer }
     }
 
-    /// Refuses a seed for what was begun with one.
+    /// Refuses `--seed` for a run that already has a seed.
     fn refuse_seed(&self) -> Result<()> {
         if self.has_seed {
-            bail!("--seed: a run goes on with the seed that it has: leave it out");
+            bail!("--seed: a resumed run keeps its own seed: leave the option out");
         }
         Ok(())
     }
@@ -219,7 +231,7 @@ mod tests {
     fn every_command_teaches() {
         fn visit(command: &clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
-            assert!(command.get_about().is_some(), "{path}: what does it do?");
+            assert!(command.get_about().is_some(), "{path}: no help");
             for argument in command.get_arguments() {
                 assert!(argument.get_help().is_some(), "{path}: {}: no help", argument.get_id());
             }

@@ -1,5 +1,5 @@
-//! The graphs that `demo` and `bench` feed to ingest: generators that write raw files, and the
-//! options to read them. Nothing here is special: the same files come from `ignn generate --raw`.
+//! The raw graphs that `demo` and `bench` ingest, made by the same generators as `ignn generate
+//! --raw`.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,11 @@ use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::synthetic::chains::{CHAINS, CLASSES, ChainsOptions};
 use ignn_ingest::synthetic::rmat::RmatOptions;
 
-/// Nodes of a chain of the demo's graph.
+/// Nodes per chain of the demo's graph.
 pub const DEMO_LENGTH: u64 = 60;
-/// All of its nodes.
+/// Nodes of the demo's graph.
 pub const DEMO_NODES: u64 = CLASSES * CHAINS * DEMO_LENGTH;
-/// Edges drawn for each id of the benchmark's graph.
+/// Edges per id of the benchmark's graph.
 const BENCH_EDGE_FACTOR: u64 = 16;
 
 /// Chains with labels, features and a split: `edges.tsv`, `labels.csv`, `features.npy` and

@@ -3,7 +3,7 @@
 use crate::util::Sandbox;
 
 #[test]
-fn it_ends_with_a_model_that_hears_far_and_can_be_repeated() {
+fn the_equilibrium_model_reaches_far_and_the_demo_can_be_repeated() {
     let sandbox = Sandbox::new();
     let run = sandbox.ignn(&["demo"]).exits(0);
     let run = run
@@ -15,7 +15,7 @@ fn it_ends_with_a_model_that_hears_far_and_can_be_repeated() {
     let run = run
         .says("5. train: equilibrium")
         .says("6. train: 2-layer GCN")
-        .says("7. how far each of them hears");
+        .says("7. compare: accuracy outside the training part");
     assert!(!run.stderr.contains("error:"), "{}", run.stderr);
     assert_eq!(sandbox.names(), ["ignn-demo"]);
     let first = sandbox.read("ignn-demo/graph.ignn/manifest.json");
@@ -26,17 +26,17 @@ fn it_ends_with_a_model_that_hears_far_and_can_be_repeated() {
     assert_eq!(sandbox.read("ignn-demo/graph.ignn/manifest.json"), first, "same seed, same bytes");
     // The equilibrium knows the class at the far end of a chain; two layers are out of reach after
     // three nodes.
-    let told = again.json()["train"].clone();
+    let trained = again.json()["train"].clone();
     let accuracy = |model: usize, at: usize| {
-        told[model]["accuracy_by_distance"][at]["accuracy"].as_f64().unwrap()
+        trained[model]["accuracy_by_distance"][at]["accuracy"].as_f64().unwrap()
     };
     assert_eq!((accuracy(0, 0), accuracy(0, 5), accuracy(1, 0)), (1.0, 1.0, 1.0));
-    assert!((0.3..0.7).contains(&accuracy(1, 5)), "{told}");
+    assert!((0.3..0.7).contains(&accuracy(1, 5)), "{trained}");
     sandbox.ignn(&["eval", "ignn-demo/graph.ignn", "--model", "ignn-demo/run", "-q"]).exits(0);
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_left_alone() {
+fn a_directory_that_no_demo_made_is_left_alone() {
     let sandbox = Sandbox::new();
     sandbox.file("mine/thesis.txt", "precious");
     let message = "mine: already exists: choose another name, or pass --force to replace it";

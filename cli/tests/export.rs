@@ -95,7 +95,7 @@ fn mistakes_write_nothing() {
         .fails_with("d: the dataset has no relation \"cites\" (it has: edges)");
     sandbox
         .ignn(&["export", "d", "--edges", "e.tsv", "--ids", "e.tsv"])
-        .fails_with("e.tsv: named twice: each table needs a file of its own");
+        .fails_with("e.tsv: named twice: each table needs its own file");
     assert_eq!(sandbox.read("mine.tsv"), "keep");
     assert_eq!(sandbox.names(), ["d", "mine.tsv"]);
 }

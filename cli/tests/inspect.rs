@@ -71,7 +71,7 @@ relation edges
   symmetric       yes
   DAG             no
   spectral bound  1 (closed form: renormalised)
-  rows of W       L1 norm at most 0.9 at kappa 0.9: kappa over the spectral bound
+  rows of W       L1 norm at most 0.9 at kappa 0.9 (kappa divided by the spectral bound)
   degree: 0 to 2, mean 1.00
     0    1  {half}
     1    2  {bar}
@@ -81,7 +81,7 @@ on disk
 "
     );
     assert!(run.stdout.starts_with(&expected), "{}\nexpected\n{expected}", run.stdout);
-    let run = run.says("memory that training would need (estimate)").says("width 128");
+    let run = run.says("memory needed for training (estimate)").says("width 128");
     assert_eq!(run.stderr, "");
 }
 
@@ -125,7 +125,7 @@ fn the_spectral_bound_is_told_with_its_origin() {
             &cycle[..],
             "regular",
             2.0,
-            "2 (closed form: equal sums of rows)",
+            "2 (closed form: equal row sums)",
             "at most 0.45 at kappa 0.9",
         ),
         (
@@ -133,7 +133,7 @@ fn the_spectral_bound_is_told_with_its_origin() {
             "acyclic",
             0.0,
             "0 (no cycle)",
-            "any: without a cycle every weight is well-posed",
+            "no limit: without cycles every W is well-posed",
         ),
         (&path[..], "general", 2f64.sqrt(), "(power iteration, ", "L1 norm at most 0.6363"),
     ];

@@ -45,7 +45,7 @@ fn wrong_options_are_refused_before_anything_happens() {
     let sandbox = Sandbox::new();
     let cases: [(&[&str], &str); 6] = [
         (&["ingest", "edges", "f"], "--out <DIR>"),
-        (&["inspect", "d", "--memory", "4"], "a number without a unit"),
+        (&["inspect", "d", "--memory", "4"], "the unit is missing"),
         (&["inspect", "d", "--memory", "130%"], "at most 100%"),
         (&["inspect", "d", "--threads", "0"], "--threads"),
         (&["ingest", "edges", "f", "--out", "d", "--weight", "w", "--unweighted"], "--unweighted"),

@@ -337,7 +337,7 @@ fn scores_by_part_and_class() {
     // The same truth under classes in another order, and one that the model does not know.
     ingest(&sandbox, "e", "f:azure a:red b:blue c:red d:red e:blue", false);
     let run = sandbox.ignn(&words("eval e --model m.safetensors --json")).exits(0);
-    let note = "note: 1 label of 1 class that the model does not know: left out of the scores\n";
+    let note = "note: 1 label of 1 class that the model does not know: not scored\n";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     let other = run.json();
     assert_eq!(other["evaluation"]["unknown_classes"], serde_json::json!(["azure"]));

@@ -1,5 +1,5 @@
-//! `ignn check`: every file of a dataset read and verified.
-//! The checks are those of `ignn_format`; this prints what they found.
+//! `ignn check`: reads and verifies every file of a dataset.
+//! The checks themselves are in `ignn_format`; this module prints what they found.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -18,14 +18,15 @@ use crate::{Outcome, Session};
 
 /// Verify every byte of a dataset
 ///
-/// Reads all files and verifies sizes and checksums, that neighbours lie in range and rise strictly
-/// in each row, that relations said to be symmetric are, that values and features are finite, and
-/// that labels and splits lie in range. Prints each thing found wrong and exits with 1; a sound
-/// dataset is `ok`.
+/// Reads all files and verifies sizes and checksums. Neighbours must be in range and ascending in
+/// each row, symmetric relations must be symmetric, values and features finite, labels and splits
+/// in range.
+///
+/// Prints `ok`, or one line per problem; problems give exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  ignn check dblp.ignn && echo sound")]
+  ignn check dblp.ignn && ignn train dblp.ignn --out run")]
 pub struct Command {
     /// The dataset directory
     #[arg(value_name = "DIR")]
@@ -45,7 +46,7 @@ impl Command {
     }
 }
 
-/// Turns "done so far of total" from any thread into phases of the console.
+/// Turns progress reports from any thread ("done so far, of total") into phases of the console.
 fn follow(console: &Console) -> impl Fn(&str, u64, u64) + Sync {
     let current = Mutex::new((String::new(), 0));
     move |what, done, total| {
@@ -59,7 +60,7 @@ fn follow(console: &Console) -> impl Fn(&str, u64, u64) + Sync {
     }
 }
 
-/// What was verified, and what was found wrong.
+/// What was verified, and the problems found.
 pub struct Verified {
     dataset: PathBuf,
     files: u64,
@@ -85,12 +86,12 @@ impl Verified {
         })
     }
 
-    /// Damage is a goal missed.
+    /// Damage counts as a missed goal.
     pub fn outcome(&self) -> Outcome {
         if self.findings.is_empty() { Outcome::Done } else { Outcome::Missed }
     }
 
-    /// `ok`, or a line a finding.
+    /// `ok`, or one line per problem.
     pub fn as_text(&self) -> String {
         let place = self.dataset.display();
         if self.findings.is_empty() {
@@ -102,11 +103,11 @@ impl Verified {
             );
         }
         let lines = self.findings.iter().map(|finding| format!("{finding}\n"));
-        let count = quantity::plural(self.findings.len() as u64, "thing", "things");
-        format!("{}{place}: {count} wrong: ingest the raw files again\n", lines.collect::<String>())
+        let count = quantity::plural(self.findings.len() as u64, "problem", "problems");
+        format!("{}{place}: {count} found: ingest the raw files again\n", lines.collect::<String>())
     }
 
-    /// The same for machines.
+    /// The same as JSON.
     pub fn as_json(&self) -> serde_json::Value {
         let finding =
             |finding: &Finding| json!({ "path": finding.path, "message": finding.message });

@@ -1,5 +1,4 @@
-//! `ignn completions`: a completion script for a shell.
-//! It prints the script; installing it is the user's.
+//! `ignn completions`: prints a completion script for a shell. Installing it is up to the user.
 
 use anyhow::Result;
 use clap::{Args, CommandFactory};
@@ -7,9 +6,10 @@ use clap_complete::Shell;
 
 use crate::{Cli, Outcome, Session};
 
-/// Print a completion script for a shell
+/// Print a shell completion script
 ///
-/// The script completes commands, options and their values. It goes to standard output.
+/// The script completes commands, options and their values. Save it where your shell looks for
+/// completions.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ pub struct Command {
 impl Command {
     /// Prints the script.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        // Into memory first: the generator panics on a closed pipe.
+        // Generate into memory first, because the generator panics on a closed pipe.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "ignn", &mut script);
         session.print(&String::from_utf8_lossy(&script))?;

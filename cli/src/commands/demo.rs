@@ -1,6 +1,5 @@
-//! `ignn demo`: the whole way on a small graph that the program makes itself, from raw files to
-//! predictions. It calls what the other commands call, one after the other, and says what each step
-//! did.
+//! `ignn demo`: every step from raw files to predictions, on a small generated graph. It calls the
+//! same functions as the other commands, one after the other, and says what each step did.
 
 use std::fs;
 use std::ops::Range;
@@ -31,37 +30,38 @@ use crate::terminal::run::{self, Figures};
 use crate::terminal::summary;
 use crate::{Outcome, Session};
 
-/// A directory that holds this file was made by an earlier demo and may be overwritten.
+/// A directory with this file was made by an earlier demo and may be overwritten.
 const MARKER: &str = ".made-by-ignn-demo";
-/// Epochs of each model: the equilibrium learns in two or three, the other never does.
+/// Epochs of each model. The equilibrium model learns in two or three; the GCN never does.
 const EPOCHS: &str = "train.epochs=15";
-/// Nodes by their distance from the first of their chain.
+/// Ranges of distances from the first node of a chain.
 const DISTANCES: [Range<u64>; 6] = [0..3, 3..6, 6..12, 12..24, 24..40, 40..DEMO_LENGTH];
 
-/// A model of the demo: its run directory, what it is, and its settings.
+/// The models of the demo: run directory, name, settings.
 const MODELS: [(&str, &str, &[&str]); 2] = [
     ("run", "equilibrium", &[EPOCHS]),
     ("run-gcn", "2-layer GCN", &[EPOCHS, "model.kind=gcn", "model.depth=2"]),
 ];
 
-/// See the whole way on a small graph
+/// Run every step on a small graph
 ///
-/// Generates raw files as any user might have them: chains of nodes, of which only the first knows
-/// the class of its chain. Ingests, inspects and checks them; trains an equilibrium model and, to
-/// compare, a graph convolution of two layers; shows how far from the first node each of them still
-/// knows the class; and says for each step which command does the same. Files stay in --out to look
-/// at. A second run replaces the files of the first.
+/// Generates raw files: chains of nodes where only the first node carries the class of its chain.
+/// Ingests, inspects and checks them, then trains an equilibrium model and a graph convolution of
+/// two layers. At the end a table shows how accurate each model is at each distance from the first
+/// node. Every step prints the command that does the same.
+///
+/// The files stay in --out. Running the demo again replaces them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn demo
-  ignn demo --out /tmp/look --seed 7")]
+  ignn demo --out /tmp/ignn-demo --seed 7")]
 pub struct Command {
-    /// Directory for the demo's files
+    /// Directory for the files of the demo
     #[arg(long, value_name = "DIR", default_value = "ignn-demo")]
     out: PathBuf,
 
-    /// Use a directory that no demo made; only what the demo makes is replaced in it
+    /// Use an existing directory; only files of the demo are replaced in it
     #[arg(long)]
     force: bool,
 }
@@ -71,7 +71,7 @@ struct Trained {
     what: &'static str,
     run: PathBuf,
     figures: Figures,
-    /// Share of the nodes outside the training part that are told right, by distance.
+    /// Accuracy on nodes outside the training part, by distance.
     accuracy: Vec<f64>,
 }
 
@@ -89,8 +89,8 @@ impl Command {
         let raw = out.join("raw");
         let generate = sample::chains(raw.clone());
         say(&format!(
-            "1. generate: raw files as any user might have them: {} nodes in chains of {DEMO_LENGTH}; only the first\n\
-             \x20  node of a chain knows its class\n\
+            "1. generate: raw files with {} nodes in chains of {DEMO_LENGTH}; only the first node of a\n\
+             \x20  chain carries its class\n\
              \x20  $ ignn generate chains --length {DEMO_LENGTH} --raw {}\n",
             quantity::count(DEMO_NODES),
             raw.display()
@@ -112,7 +112,7 @@ impl Command {
             ..IngestEdges::new(vec![raw.join("edges.tsv")], dataset.clone())
         };
         say(&format!(
-            "2. ingest: ids to node numbers, duplicates merged, edges keep their direction, renormalised\n\
+            "2. ingest: map ids to node numbers, merge duplicates, keep directions, renormalise\n\
              \x20  $ ignn ingest edges {files}/edges.tsv --directed --features {files}/features.npy \\\n\
              \x20        --labels {files}/labels.csv --splits {files}/splits.csv --out {place}\n"
         ))?;
@@ -123,7 +123,9 @@ impl Command {
         let inspection = Inspection::of(&dataset)?;
         let inspected = started.elapsed().as_secs_f64();
         let time = seconds(inspected);
-        say(&format!("\n3. inspect: what is in it ({time})\n   $ ignn inspect {place}\n"))?;
+        say(&format!(
+            "\n3. inspect: show what is in the dataset ({time})\n   $ ignn inspect {place}\n"
+        ))?;
         say(&inspection.as_text())?;
 
         let started = Instant::now();
@@ -131,7 +133,7 @@ impl Command {
         let checked = started.elapsed().as_secs_f64();
         let time = seconds(checked);
         say(&format!(
-            "\n4. check: every byte read and verified ({time})\n   $ ignn check {place}\n"
+            "\n4. check: read and verify every byte ({time})\n   $ ignn check {place}\n"
         ))?;
         say(&verified.as_text())?;
 
@@ -141,7 +143,8 @@ impl Command {
             let words: String = sets.iter().map(|set| format!(" --set {set}")).collect();
             let target_words = target.display();
             say(&format!(
-                "\n{step}. train: {what}\n   $ ignn train {place} --preset chains{words} --out {target_words}\n"
+                "\n{step}. train: {what}\n\
+                 \x20  $ ignn train {place} --preset chains{words} --out {target_words}\n"
             ))?;
             let trained = train(session, &dataset, target, what, sets)?;
             say(&run::one_run(&trained.figures))?;
@@ -152,8 +155,8 @@ impl Command {
         }
 
         say(&format!(
-            "\n7. how far each of them hears: nodes outside the training part told right, by their distance from\n\
-             \x20  the one node that knows\n{}",
+            "\n7. compare: accuracy outside the training part, by distance from the node that carries\n\
+             \x20  the class\n{}",
             table(&models)
         ))?;
         let target = models[0].run.display().to_string();
@@ -162,7 +165,7 @@ impl Command {
              \x20  $ ignn predict {place} --model {target} --out predictions.parquet\n\
              \x20  $ ignn eval {place} --model {target}\n\
              \x20  $ ignn report {target} {} --out report.html\n\
-             and with a graph of your own: ignn ingest edges --help\n",
+             To use a graph of your own: ignn ingest edges --help\n",
             models[1].run.display(),
             models[1].run.display()
         ))?;
@@ -180,7 +183,7 @@ impl Command {
     }
 }
 
-/// Trains a model and asks it for all nodes.
+/// Trains a model and measures its accuracy by distance.
 fn train(
     session: &Session,
     dataset: &Path,
@@ -225,7 +228,7 @@ fn accuracy_by_distance(dataset: &Dataset, model: &Path) -> Result<Vec<f64>> {
 }
 
 fn table(models: &[Trained]) -> String {
-    let mut header = vec!["steps away"];
+    let mut header = vec!["distance"];
     header.extend(models.iter().map(|model| model.what));
     let mut sheet = Sheet::columns(&header);
     for (at, distances) in DISTANCES.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! `ignn eval`: how good a model is on a dataset.
-//! It solves, counts and lays out; predictions themselves are for `predict`.
+//! `ignn eval`: scores a model on a dataset and prints tables. Predictions themselves are written by
+//! `predict`.
 
 use std::path::Path;
 
@@ -16,15 +16,16 @@ use crate::{Outcome, Session};
 
 /// Score a trained model on a dataset
 ///
-/// Solves the model's equilibrium on the dataset's graph and compares predictions with the labels,
-/// part by part of the split: accuracy and F1 of single labels; of sets of labels F1 by the
-/// threshold of 0.5, and by the top-k rule, which is told how many labels a node has. Nodes without
-/// a label are left out. A model of graphs is scored by graphs. A table of classes and the
-/// confusion matrix follow for one part; the JSON has them for all.
+/// Solves the model's equation on the dataset's graph and compares predictions with labels, for each
+/// part of the split. Single labels are scored by accuracy and F1. Multiple labels are scored by F1,
+/// once with a threshold of 0.5 and once by the top-k rule, which takes as many labels as the node
+/// really has. Nodes without labels are skipped. Models of whole graphs are scored by graph.
 ///
-/// Also told is how far the equilibrium can be trusted: whether exactly one exists on this graph,
-/// the sweeps and the residual of the solve, and how far the state is from the equilibrium at most.
-/// A solve that did not converge ends with exit code 1.
+/// Results by class and the confusion matrix are printed for one part; --json has them for all.
+///
+/// The output also says how far to trust the solve: whether the solution is unique on this graph,
+/// sweeps, residual, and the largest possible error of the state. If the solve does not converge,
+/// the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,11 +36,11 @@ pub struct Command {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Which split of the dataset [default: the one that the model was trained on]
+    /// Split of the dataset [default: the one the model was trained on]
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
 
-    /// The part whose classes are shown [default: the model's test part]
+    /// Part to show results by class for [default: the model's test part]
     #[arg(long, value_name = "NAME")]
     part: Option<String>,
 }
@@ -57,7 +58,7 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let console = Console::new(session.quiet);
         let result = self.evaluate(&console);
-        // Also after an error: the bar must be gone before the message.
+        // After an error too: the progress bar must be gone before the message.
         console.finish();
         let (standing, evaluation, shown) = result?;
         if session.json {
@@ -73,7 +74,7 @@ impl Command {
 
     fn evaluate(&self, console: &Console) -> Result<(Standing, Evaluation, usize)> {
         let opened = self.model.open()?;
-        // What is wrong with labels and splits is to be known before the work.
+        // Report problems with labels and splits before the long work.
         let truth = opened.truth(console)?;
         let config = &opened.model.config.train;
         let parts = Parts::of(opened.choice(), self.split.as_deref(), &config.split)?;
@@ -85,7 +86,7 @@ impl Command {
         Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
     }
 
-    /// Position of the part whose classes are shown.
+    /// Index of the part to show results by class for.
     fn shown(&self, opened: &Opened, parts: &Parts) -> Result<usize> {
         let names: Vec<_> = parts.parts.iter().map(|part| part.name.as_str()).collect();
         let last = names.len().saturating_sub(1);

@@ -1,5 +1,5 @@
-//! `ignn export`: the tables of a dataset back out, with the original ids. It reads one part after
-//! the other and writes rows; it undoes neither node order nor merged duplicates.
+//! `ignn export`: writes the tables of a dataset to files, with the original ids. It does not undo
+//! node order or merged duplicates.
 
 use std::path::{Path, PathBuf};
 
@@ -20,16 +20,14 @@ use crate::{Outcome, Session};
 /// Dense feature rows read at once, in bytes.
 const FEATURE_BYTES: usize = 16 << 20;
 
-/// Write the tables of a dataset to files, with the original ids
+/// Export the tables of a dataset, with the original ids
 ///
-/// Each option names a file to write; its ending chooses the form: .parquet, .tsv or .csv (with a
-/// header line). Files appear when they are complete.
+/// Each option names a file to write. Its extension chooses the format: .parquet, .tsv or .csv (with
+/// a header line). Files appear only when they are complete.
 ///
-/// Edges: columns `source`, `target`, and `weight` where the relation is weighted, as stored: after
-/// duplicates were merged, before normalisation. Undirected edges are written once, with source
-/// before target in node order. Diagonal entries that renormalisation added are no edges: in an
-/// unweighted renormalised relation the diagonal is left out; in a weighted one a self-loop has the
-/// weight by which the entry exceeds 1, and none is written at 1.
+/// Edges are written as stored: after duplicates were merged and before normalisation. Undirected
+/// edges are written once. Diagonal entries that renormalisation added are not written; in a
+/// weighted relation, a self-loop has the weight by which its entry exceeds 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,38 +38,38 @@ pub struct Command {
     #[arg(value_name = "DIR")]
     dataset: PathBuf,
 
-    /// Which relation's edges [default: the only one]
+    /// Relation whose edges to write [default: the only one]
     #[arg(long, value_name = "NAME", requires = "edges")]
     relation: Option<String>,
 
-    /// Edges: source, target, weight where weighted
+    /// Write edges: source, target, and weight if the relation is weighted
     #[arg(long, value_name = "FILE")]
     edges: Option<PathBuf>,
 
-    /// Add a column `value`: the entry of the normalised matrix from source to target
+    /// Add the entry of the normalised matrix from source to target as column `value`
     ///
-    /// For an undirected relation with normalised rows the way back has another value: column
-    /// `value_back`.
+    /// An undirected relation with normalised rows has different values in the two directions; the
+    /// other one is column `value_back`.
     #[arg(long, requires = "edges")]
     normalised: bool,
 
-    /// Features: dense ones as node, x0, x1, ...; sparse ones as node, column, value
+    /// Write features: node, x0, x1, ... if dense; node, column, value if sparse
     #[arg(long, value_name = "FILE")]
     features: Option<PathBuf>,
 
-    /// Labels: node, label; a row a label
+    /// Write labels: node, label; one row per label
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 
-    /// Splits of the nodes: node, and a column a split with the part's name or nothing
+    /// Write splits of the nodes: node, and one column per split with the name of the part
     #[arg(long, value_name = "FILE")]
     splits: Option<PathBuf>,
 
-    /// Ids: id, node (its number in the dataset)
+    /// Write ids: id, node (the number of the node in the dataset)
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
 
-    /// Graphs of a dataset of many: graph, first_node, nodes, label, and a column a split
+    /// Write graphs: graph, first_node, nodes, label, and one column per split
     #[arg(long, value_name = "FILE")]
     graphs: Option<PathBuf>,
 
@@ -81,7 +79,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let dataset = Dataset::open(&self.dataset)?;
         let files =
@@ -89,13 +87,14 @@ impl Command {
         let files: Vec<&PathBuf> = files.into_iter().flatten().collect();
         if files.is_empty() {
             bail!(
-                "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or --graphs"
+                "nothing to export: name a file with --edges, --features, --labels, --splits, --ids \
+                 or --graphs"
             );
         }
         for (index, file) in files.iter().enumerate() {
             TableWriter::accepts(file, self.force)?;
             if files[..index].contains(file) {
-                bail!("{}: named twice: each table needs a file of its own", file.display());
+                bail!("{}: named twice: each table needs its own file", file.display());
             }
         }
         self.require_parts(&dataset)?;
@@ -134,7 +133,7 @@ impl Command {
         Ok(Outcome::Done)
     }
 
-    /// Refuses to begin if the dataset lacks a part that was asked for.
+    /// Fails early if the dataset lacks a requested part.
     fn require_parts(&self, dataset: &Dataset) -> Result<()> {
         let (directory, manifest) = (dataset.directory(), dataset.manifest());
         let place = directory.path().display();
@@ -142,7 +141,7 @@ impl Command {
             directory.features()?;
         }
         if self.labels.is_some() && manifest.labels.is_none() {
-            // The library's own message; with labels this would read them.
+            // Only for the error message of the library; with labels this would read them all.
             directory.labels()?;
         }
         if self.splits.is_some() && manifest.splits.is_empty() {
@@ -155,7 +154,7 @@ impl Command {
     }
 }
 
-/// A dataset and its ids, in memory; everything else passes through.
+/// A dataset and its ids. The ids are held in memory; all other data is streamed.
 struct Export<'a> {
     dataset: &'a Dataset,
     ids: Ids,
@@ -349,16 +348,17 @@ impl Export<'_> {
     }
 }
 
-/// An edge of the user, with the stored value behind it.
+/// An edge as the user gave it, with its stored value.
 struct Edge {
     source: usize,
     target: usize,
-    /// The user's weight: the stored value, less what renormalisation added.
+    /// The user's weight: the stored value without what renormalisation added.
     weight: f32,
     stored: f32,
 }
 
-/// Calls back for every edge, by source and target; an undirected edge once, source before target.
+/// Calls `found` for every edge, ordered by source and target. An undirected edge is visited once,
+/// with source <= target.
 fn each_edge(relation: &Relation, mut found: impl FnMut(Edge) -> Result<()>) -> Result<()> {
     let undirected = relation.outgoing.is_none();
     let outgoing = relation.outgoing.as_ref().unwrap_or(&relation.incoming);
@@ -369,7 +369,8 @@ fn each_edge(relation: &Relation, mut found: impl FnMut(Edge) -> Result<()>) -> 
             let target = target as usize;
             if target >= nodes {
                 bail!(
-                    "the dataset is damaged: row {source} names node {target} of {nodes}: see `ignn check`"
+                    "the dataset is damaged: row {source} has neighbour {target}, but there are only \
+                     {nodes} nodes: run `ignn check`"
                 );
             }
             if undirected && target < source {

@@ -1,6 +1,5 @@
-//! `ignn generate`: seeded synthetic graphs, as datasets or in the raw form that other programs
-//! read. It turns words into the options of `ignn_ingest::command::generate`; the work is done
-//! there.
+//! `ignn generate`: synthetic graphs from a seed, as datasets or as raw files for other programs. It
+//! fills in the options of `ignn_ingest::command::generate`, which does the work.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use crate::{Outcome, Session};
 
 const DEGREES: Numbers<2> = Numbers([sbm::DEGREE_WITHIN, sbm::DEGREE_BETWEEN]);
 
-/// Make a synthetic graph
+/// Generate a synthetic graph
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct Command {
@@ -72,33 +71,32 @@ impl Command {
     }
 }
 
-/// Where a generated graph goes; a dataset, raw files, or both.
+/// Where a generated graph goes: a dataset, raw files, or both.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("destination").required(true).multiple(true).args(["out", "raw"]))]
 struct Output {
-    /// The dataset directory to make
+    /// Dataset directory to create
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// A directory of raw files to make: the published form that other programs read
+    /// Directory of raw files to create, in formats that other programs read
     #[arg(long, value_name = "DIR")]
     raw: Option<PathBuf>,
 
-    /// Replace existing targets
+    /// Replace existing output
     #[arg(long)]
     force: bool,
 
-    /// Normalisation of the dataset's matrix
+    /// How to normalise the adjacency matrix of the dataset
     #[arg(long, value_enum, default_value_t = Normalise::Renorm)]
     normalise: Normalise,
 }
 
-/// Directed chains whose class is told at their first node only
+/// Directed chains where only the first node carries the class
 ///
-/// For each class, chains of --length nodes; all features are zero but feature `class` of a chain's
-/// first node, and the label of every node is the class of its chain. A test of long-range
-/// dependency.
+/// The label of every node is the class of its chain. All features are zero, except feature number
+/// `class` of the first node of each chain. A test of long-range dependencies.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -111,57 +109,58 @@ struct Chains {
     #[arg(long, value_name = "N", default_value_t = chains::CLASSES)]
     classes: u64,
 
-    /// Chains of each class
+    /// Number of chains per class
     #[arg(long, value_name = "N", default_value_t = chains::CHAINS)]
     chains: u64,
 
-    /// Nodes of a chain
+    /// Number of nodes per chain
     #[arg(long, value_name = "N", default_value_t = chains::LENGTH)]
     length: u64,
 
-    /// Number of features, at least one a class
+    /// Number of features, at least the number of classes
     #[arg(long, value_name = "N", default_value_t = chains::FEATURES)]
     features: usize,
 
-    /// Nodes of the train part, drawn at random
+    /// Number of training nodes, drawn at random
     #[arg(long, value_name = "N", default_value_t = chains::TRAIN)]
     train: u64,
 
-    /// Nodes of the validation part
+    /// Number of validation nodes
     #[arg(long, value_name = "N", default_value_t = chains::VAL)]
     val: u64,
 
-    /// Nodes of the test part
+    /// Number of test nodes
     #[arg(long, value_name = "N", default_value_t = chains::TEST)]
     test: u64,
 }
 
-/// A stand-in for the PPI set: 24 graphs, multi-label, inductive
+/// A synthetic stand-in for the PPI data set: 24 graphs, multi-label, inductive
 ///
-/// The counts of the published set, with labels that can only be learned from neighbourhoods many
-/// hops wide.
+/// It has as many nodes, edges, features and labels as the published set. Its labels can only be
+/// learned from neighbourhoods that are many hops wide.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn generate ppi --out ppi.ignn
-  ignn generate ppi --raw ppi/        train_graph.json, train_feats.npy, ... for other programs")]
+  ignn generate ppi --raw ppi/        writes train_graph.json, train_feats.npy, ...")]
 struct Ppi {
     #[command(flatten)]
     output: Output,
 
-    /// Share of the nodes and edges of the full set, for quick runs
+    /// Fraction of the nodes and edges of the full set, for quick runs
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     scale: f64,
 
-    /// Restart probability: the smaller, the wider the neighbourhoods that labels depend on
+    /// Restart probability; smaller values make labels depend on wider neighbourhoods
     #[arg(long, value_name = "P", default_value_t = ppi::RESTART)]
     restart: f64,
 }
 
-/// R-MAT: a large graph with a few nodes of very high degree
+/// An R-MAT graph: large, with a few nodes of very high degree
 ///
-/// Each edge falls through the levels of the matrix into one of four quarters. Edges are drawn with
-/// duplicates and loops, as published; making the dataset merges them.
+/// Every edge is placed by choosing one of the four quarters of the adjacency matrix, again and
+/// again, down to a single entry. Raw files contain duplicates and self-loops, as R-MAT defines;
+/// the dataset does not.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -171,35 +170,35 @@ struct Rmat {
     #[command(flatten)]
     output: Output,
 
-    /// Logarithm to base 2 of the number of ids, 1 to 31
+    /// Base-2 logarithm of the number of ids, 1 to 31
     #[arg(long, value_name = "N", default_value_t = rmat::SCALE)]
     scale: u32,
 
-    /// Edges to draw, such as 800k, 5M or 1G [default: --edge-factor for each id]
+    /// Number of edges to draw, such as 800k, 5M or 1G [default: --edge-factor times the ids]
     #[arg(long, value_name = "N", value_parser = count::parse, conflicts_with = "edge_factor")]
     edges: Option<u64>,
 
-    /// Edges for each id
+    /// Number of edges per id
     #[arg(long, value_name = "N", default_value_t = rmat::EDGE_FACTOR)]
     edge_factor: u64,
 
-    /// Probabilities of the quarters: both low, high target, high source, both high
+    /// Probabilities of the quarters: both ids low, target high, source high, both high
     #[arg(long, value_name = "A,B,C,D", default_value_t = Numbers(rmat::QUARTERS))]
     quarters: Numbers<4>,
 
-    /// Do not shuffle the ids: those with many zero bits are the hubs
+    /// Do not shuffle the ids; the ids with many zero bits are then the hubs
     #[arg(long)]
     no_permute: bool,
 
-    /// Keep the direction of the edges
+    /// Keep the direction of edges
     #[arg(long)]
     directed: bool,
 }
 
-/// Stochastic block model: communities with features and labels
+/// A stochastic block model: communities with features and labels
 ///
-/// Nodes of a block are joined more often than nodes of different blocks; the label of a node is
-/// its block, its features a noisy indicator of it.
+/// Nodes of the same block are connected more often than nodes of different blocks. The label of a
+/// node is its block; its features are a noisy indicator of the block.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -217,15 +216,15 @@ struct Sbm {
     #[arg(long, value_name = "N", default_value_t = sbm::BLOCKS)]
     blocks: u64,
 
-    /// Average number of neighbours in a node's own block, and in all others
+    /// Average number of neighbours in the node's own block, and in all other blocks
     #[arg(long, value_name = "WITHIN,BETWEEN", default_value_t = DEGREES, conflicts_with = "probabilities")]
     degrees: Numbers<2>,
 
-    /// Probability of an edge inside a block, and between two blocks, instead of --degrees
+    /// Edge probabilities within a block and between blocks, instead of --degrees
     #[arg(long, value_name = "WITHIN,BETWEEN")]
     probabilities: Option<Numbers<2>>,
 
-    /// Number of features, at least one a block; 0 for none [default: as many as blocks]
+    /// Number of features, at least the number of blocks, or 0 [default: number of blocks]
     #[arg(long, value_name = "N")]
     features: Option<usize>,
 
@@ -233,14 +232,14 @@ struct Sbm {
     #[arg(long, value_name = "X", default_value_t = sbm::NOISE)]
     noise: f64,
 
-    /// Shares of the train, validation and test part
+    /// Fractions of training, validation and test nodes
     #[arg(long, value_name = "TRAIN,VAL,TEST", default_value_t = Numbers(sbm::FRACTIONS))]
     split: Numbers<3>,
 }
 
-/// A grid, or a torus: distances that are known
+/// A grid or torus, with known distances
 ///
-/// Each node is joined to the next in its row and in its column. No labels.
+/// Every node is connected to the next one in its row and in its column. There are no labels.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -249,19 +248,19 @@ struct Grid {
     #[command(flatten)]
     output: Output,
 
-    /// Rows
+    /// Number of rows
     #[arg(long, value_name = "N", default_value_t = grid::ROWS)]
     rows: u64,
 
-    /// Columns
+    /// Number of columns
     #[arg(long, value_name = "N", default_value_t = grid::COLUMNS)]
     columns: u64,
 
-    /// Join the ends of rows and columns
+    /// Connect the ends of rows and columns
     #[arg(long)]
     torus: bool,
 
-    /// Give each node its row and column, scaled to [0, 1], as two features
+    /// Add two features: row and column of the node, scaled to [0, 1]
     #[arg(long)]
     coordinates: bool,
 }
@@ -316,7 +315,7 @@ impl Grid {
     }
 }
 
-/// A fixed number of numbers with commas between: `0.1,0.1,0.8`.
+/// A fixed number of comma-separated numbers: `0.1,0.1,0.8`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers<const N: usize>([f64; N]);
 
@@ -327,7 +326,7 @@ impl<const N: usize> FromStr for Numbers<N> {
         let numbers: Option<Vec<f64>> =
             text.split(',').map(|number| number.trim().parse().ok()).collect();
         let numbers = numbers.and_then(|numbers| <[f64; N]>::try_from(numbers).ok());
-        numbers.map(Self).ok_or_else(|| format!("expected {N} numbers with commas between"))
+        numbers.map(Self).ok_or_else(|| format!("expected {N} numbers separated by commas"))
     }
 }
 
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_the_library_s() {
+    fn defaults_match_the_library() {
         let parse = |name| Only::parse_from(["x", name, "--out", "d"]).what;
         let What::Chains(chains) = parse("chains") else { panic!() };
         assert_eq!(chains.options(), ChainsOptions::default());
@@ -368,7 +367,7 @@ mod tests {
         assert_eq!("0.5, 1".parse(), Ok(Numbers([0.5, 1.0])));
         for wrong in ["1", "1,2,3", "1,x", ""] {
             let error = wrong.parse::<Numbers<2>>().unwrap_err();
-            assert_eq!(error, "expected 2 numbers with commas between");
+            assert_eq!(error, "expected 2 numbers separated by commas");
         }
     }
 }

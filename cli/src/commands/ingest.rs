@@ -1,5 +1,5 @@
-//! `ignn ingest`: raw files of many forms become a dataset directory.
-//! It turns words into the options of `ignn_ingest::command`; the work is done there.
+//! `ignn ingest`: converts raw files to a dataset directory. It fills in the options of
+//! `ignn_ingest::command`, which does the work.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::options::choices::{Form, IdWord, MissingFeatures, OrderWord, Relation
 use crate::terminal::summary;
 use crate::{Outcome, Session};
 
-/// Turn raw graph files into a dataset
+/// Convert raw graph files to a dataset
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub struct Command {
@@ -62,10 +62,12 @@ impl Command {
 
 /// Edge lists, Matrix Market, Parquet or adjacency lists; plain, gzip or zstd
 ///
-/// Reads edges from one or more files, maps their ids to dense node numbers (the originals are
-/// kept), merges duplicates, and writes the adjacency, memory-mappable as it is. Features, labels
-/// and splits can come along. Nothing is written under --out until all is complete; a malformed
-/// line stops the job with file, line, what was found and what was expected.
+/// Reads edges from one or more files, maps ids to node numbers (and keeps the ids), merges
+/// duplicates and writes the adjacency in a form that can be memory-mapped. Features, labels and
+/// splits can be added at the same time.
+///
+/// The dataset appears in --out only when it is complete. A malformed line stops the job with the
+/// file, the line, what was found and what was expected.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -74,14 +76,14 @@ Examples:
   ignn ingest edges 'part-*.csv' --source buyer --target seller --weight sum --directed --out t.ignn
   ignn ingest edges cora.mtx --features x.npz --labels labels.csv --splits split.csv --out cora.ignn")]
 struct Edges {
-    /// Edge files, or globs in quotes; read in this order
+    /// Edge files, or quoted globs; read in this order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
     destination: Target,
 
-    /// Form of the edge files
+    /// Format of the edge files
     #[arg(long, value_enum, default_value_t = Form::Auto, help_heading = "Reading edges")]
     format: Form,
 
@@ -89,26 +91,26 @@ struct Edges {
     #[arg(long, value_enum, default_value_t = IdWord::Auto, help_heading = "Reading edges")]
     ids: IdWord,
 
-    /// The first line is a header [default: recognised]
+    /// Treat the first line as a header [default: detected]
     #[arg(long, conflicts_with = "no_header", help_heading = "Reading edges")]
     header: bool,
 
-    /// The first line is an edge [default: recognised]
+    /// Treat the first line as an edge [default: detected]
     #[arg(long, help_heading = "Reading edges")]
     no_header: bool,
 
-    /// Column of the source, by name or by position from 0 [default: one named like source or from,
-    /// else the first]
+    /// Column of the source: a name, or a position from 0 [default: a column named source, from or
+    /// similar, otherwise the first]
     #[arg(long, value_name = "COLUMN", help_heading = "Reading edges")]
     source: Option<String>,
 
-    /// Column of the target, by name or by position from 0 [default: one named like target or to,
-    /// else the second]
+    /// Column of the target: a name, or a position from 0 [default: a column named target, to or
+    /// similar, otherwise the second]
     #[arg(long = "target", value_name = "COLUMN", help_heading = "Reading edges")]
     target_column: Option<String>,
 
-    /// Column of the weight, by name or by position from 0 [default: one named like weight, or the
-    /// third of exactly three unnamed ones]
+    /// Column of the weight: a name, or a position from 0 [default: a column named weight or
+    /// similar, or the third of exactly three columns without names]
     #[arg(
         long,
         value_name = "COLUMN",
@@ -117,38 +119,38 @@ struct Edges {
     )]
     weight: Option<String>,
 
-    /// Never read weights
+    /// Ignore weights
     #[arg(long, help_heading = "Reading edges")]
     unweighted: bool,
 
     #[command(flatten, next_help_heading = "The matrix")]
     relation: RelationArgs,
 
-    /// Order of the nodes in the dataset, for locality; original ids are unaffected
+    /// Order of the nodes in the dataset, for memory locality; ids stay the same
     #[arg(long, value_enum, default_value_t = OrderWord::None, help_heading = "Nodes")]
     order: OrderWord,
 
-    /// Nodes 0 to N-1 exist, with edges or without; an id beyond is an error
+    /// The nodes are 0 to N-1, with or without edges; any other id is an error
     #[arg(long, value_name = "N", conflicts_with = "nodes_file", help_heading = "Nodes")]
     nodes: Option<u64>,
 
-    /// All node ids, one a line, in node order; an id that is not listed is an error
+    /// File with all node ids, one per line, in node order; any other id is an error
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     nodes_file: Option<PathBuf>,
 
     /// Node features: .npy, .npz (dense, or scipy CSR), Matrix Market, CSV or Parquet
     ///
-    /// A CSV has the ids in its column `node` or in its first one, and a column a feature; Parquet
-    /// likewise. Rows without ids, as in the other forms and in Parquet without a column `node`,
+    /// CSV and Parquet have the ids in column `node` (CSV: or the first column) and one column per
+    /// feature. Rows without ids, as in the other formats and in Parquet without a column `node`,
     /// belong to the nodes with ids 0, 1, 2, ..., or to those of --nodes-file in its order.
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     features: Option<PathBuf>,
 
-    /// What becomes of a node without features
+    /// What to do with a node without features
     #[arg(long, value_enum, default_value_t = MissingFeatures::Error, help_heading = "Nodes")]
     missing_features: MissingFeatures,
 
-    /// Labels, CSV or Parquet: `node,label`; a node in several rows has several labels
+    /// Labels as CSV or Parquet: `node,label`; a node may have several rows, one per label
     #[arg(
         long,
         value_name = "FILE",
@@ -157,16 +159,16 @@ struct Edges {
     )]
     labels: Option<PathBuf>,
 
-    /// Communities as labels, one community a line (the form of SNAP); a node's labels are all its
+    /// Communities as labels, one community per line (as in SNAP); a node has the labels of all its
     /// communities
     #[arg(long, value_name = "FILE", help_heading = "Labels and splits")]
     communities: Option<PathBuf>,
 
-    /// Only communities with more than N members
+    /// Use only communities with more than N members
     #[arg(long, value_name = "N", requires = "communities", help_heading = "Labels and splits")]
     communities_larger_than: Option<u64>,
 
-    /// Only the K largest communities
+    /// Use only the K largest communities
     #[arg(
         long,
         value_name = "K",
@@ -176,13 +178,12 @@ struct Edges {
     )]
     communities_top: Option<usize>,
 
-    /// Splits from a file, CSV or Parquet: `node,split`, or `node` and a column a split; may be
-    /// repeated
+    /// Splits as CSV or Parquet: `node,split`, or `node` and one column per split; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Labels and splits")]
     splits: Vec<PathBuf>,
 
-    /// Draw a split over the labelled nodes with --seed, as shares: `[NAME:]train=0.06,test=0.10`;
-    /// may be repeated
+    /// Draw a random split of the labelled nodes by fractions: `[NAME:]train=0.06,test=0.10`; may be
+    /// repeated
     #[arg(long, value_name = "SHARES", help_heading = "Labels and splits")]
     split: Vec<String>,
 }
@@ -223,11 +224,11 @@ impl Edges {
     }
 }
 
-/// Several relations among nodes of one type, as a TOML file says
+/// Several relations among nodes of one type, described by a TOML file
 ///
-/// Each relation is read from edge files, or composed as a meta-path from lists that join the nodes
-/// to things of other types (authors to papers, papers to conferences). Features, labels and splits
-/// are named in the same file. All keys are explained in examples/specs/.
+/// Each relation is read from edge files, or composed as a meta-path from lists that connect the
+/// nodes with nodes of other types (authors with papers, papers with conferences). The same file
+/// names features, labels and splits. All keys are explained in examples/specs/README.md.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example (dblp.toml):
@@ -250,11 +251,11 @@ Example (dblp.toml):
 
   ignn ingest relations dblp.toml --out dblp.ignn")]
 struct Relations {
-    /// The specification
+    /// The TOML file
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
 
-    /// What the paths in the specification are relative to [default: its own folder]
+    /// Directory that paths in the TOML file are relative to [default: that of the file]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -271,24 +272,23 @@ impl Relations {
 
 /// Graph classification sets of the TU collection
 ///
-/// Reads `NAME_A.txt`, `NAME_graph_indicator.txt`, `NAME_graph_labels.txt` and, where they exist,
-/// node labels (one-hot features) and node attributes (features), into one dataset of many graphs.
-/// Files about edges are not used.
+/// Reads `NAME_A.txt`, `NAME_graph_indicator.txt` and `NAME_graph_labels.txt` into one dataset of
+/// many graphs. Node labels (as one-hot features) and node attributes are read if they exist. Edge
+/// labels and attributes are ignored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   ignn ingest tu MUTAG/ --out mutag.ignn
-  ignn ingest tu MUTAG/ --normalise none --out mutag.ignn   (nodes count their neighbours: for `--preset graphs`)")]
+  ignn ingest tu MUTAG/ --normalise none --out mutag.ignn      as `--preset graphs` expects it")]
 struct Tu {
-    /// The directory with `NAME_A.txt` and the other files
+    /// Directory with `NAME_A.txt` and the other files
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
     #[command(flatten)]
     destination: Target,
 
-    /// Add the degree as last feature column, which sets without node labels and attributes get
-    /// anyway
+    /// Add the degree as the last feature; automatic for sets without node labels and attributes
     #[arg(long)]
     degree_features: bool,
 
@@ -308,16 +308,16 @@ impl Tu {
     }
 }
 
-/// Graph classification sets in the text form of DGCNN and GIN
+/// Graph classification sets in the text format of DGCNN and GIN
 ///
-/// First line: number of graphs. A graph: a line `nodes label`, then a line a node: `tag degree
-/// neighbours...`. Tags become one-hot features.
+/// The first line is the number of graphs. Each graph is a line `nodes label`, followed by one line
+/// per node, `tag degree neighbours...`. Tags become one-hot features.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   ignn ingest dgcnn PTC.txt --normalise none --out ptc.ignn")]
 struct Dgcnn {
-    /// The file
+    /// The text file
     file: PathBuf,
 
     #[command(flatten)]
@@ -338,7 +338,7 @@ impl Dgcnn {
     }
 }
 
-/// Both published forms of the PPI set
+/// The PPI set in either of its published forms
 ///
 /// Reads `train_graph.json`, `train_feats.npy`, `train_labels.npy`, `train_graph_id.npy` and the
 /// same for `valid` and `test`; or GraphSAGE's `PREFIX-G.json`, `PREFIX-feats.npy`,
@@ -348,7 +348,7 @@ impl Dgcnn {
 Example:
   ignn ingest graphsage ppi/ --normalise none --out ppi.ignn")]
 struct Graphsage {
-    /// The directory with the files of either form
+    /// Directory with the files of either form
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 

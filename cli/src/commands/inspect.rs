@@ -1,5 +1,5 @@
-//! `ignn inspect`: what a dataset holds, counted and measured.
-//! It gathers numbers from the library and lays them out; `check` is what verifies.
+//! `ignn inspect`: prints counts and statistics of a dataset. The library computes them; verifying
+//! files is the task of `check`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,19 +29,18 @@ const BAR: usize = 40;
 
 /// Show what is in a dataset
 ///
-/// Counts nodes, edges and self-loops, draws the degree distribution, finds isolated nodes and
-/// components, tells whether each relation is symmetric or a DAG, counts labels and splits, and
-/// estimates what training would need in memory.
+/// Prints the number of nodes, edges and self-loops, the degree distribution, isolated nodes and
+/// components, whether each relation is symmetric or a DAG, labels and splits, and an estimate of
+/// the memory that training needs.
 ///
-/// The spectral bound is never below the spectral radius of the normalised adjacency A. It decides
-/// how large a weight W may be: with every row of W within an L1 norm of kappa / bound, kappa below
-/// 1, the equation X = phi(A^T X W^T + B) has exactly one solution and sweeps find it. The report
-/// shows that norm for kappa 0.9; where there are several relations the kappas add up, and each is
-/// divided by the 1-norm of its relation. Closed forms are recognised (renormalised or regular
-/// graphs, no cycle at all); otherwise the bound comes from a power iteration of bounded length,
-/// and `lower` in the JSON tells how tight it is.
+/// The spectral bound is an upper bound of the spectral radius of the normalised adjacency A. It
+/// limits the weights W: if every row of W has an L1 norm of at most kappa / bound, with kappa below
+/// 1, then X = phi(A^T X W^T + B) has exactly one solution and sweeps converge to it. The report
+/// shows this limit for kappa 0.9. With several relations, the kappas add up, and each is divided by
+/// the 1-norm of its relation.
 ///
-/// Reads the adjacency some times over; changes nothing.
+/// The bound is exact for renormalised graphs, regular graphs and graphs without cycles. Otherwise
+/// it comes from a power iteration, and `lower` in the JSON output shows how tight it is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +66,7 @@ impl Command {
     }
 }
 
-/// Everything `inspect` tells.
+/// Everything `inspect` reports.
 #[derive(Serialize)]
 pub struct Inspection {
     dataset: PathBuf,
@@ -88,7 +87,8 @@ pub struct Inspection {
 struct RelationReport {
     #[serde(flatten)]
     entry: RelationEntry,
-    /// Edges of the user: undirected ones once, added diagonal entries not at all.
+    /// The user's edges: undirected ones counted once, diagonal entries of renormalisation not at
+    /// all.
     edges: u64,
     statistics: Statistics,
     spectral: Radius,
@@ -99,7 +99,7 @@ struct LabelReport {
     kind: LabelKind,
     classes: u64,
     labelled: u64,
-    /// Labels in all, more than `labelled` where nodes have several.
+    /// Total number of labels; more than `labelled` where nodes have several.
     labels: u64,
     largest: Option<ClassSize>,
     smallest: Option<ClassSize>,
@@ -122,7 +122,7 @@ struct GraphReport {
 }
 
 impl Inspection {
-    /// Opens the dataset and counts.
+    /// Opens the dataset and computes its statistics.
     pub fn of(path: &Path) -> Result<Self> {
         let dataset = Dataset::open(path)?;
         let manifest = dataset.manifest();
@@ -149,7 +149,7 @@ impl Inspection {
         })
     }
 
-    /// The report for people.
+    /// The report as text.
     pub fn as_text(&self) -> String {
         let mut text = format!("{}\n", self.dataset.display());
         let mut sheet = Sheet::pairs();
@@ -188,7 +188,7 @@ impl Inspection {
             bytes(self.bytes_on_disk.values().fold(0, |sum, size| sum.saturating_add(*size))),
         ]);
         text.push_str(&sheet.render());
-        text.push_str("\nmemory that training would need (estimate)\n");
+        text.push_str("\nmemory needed for training (estimate)\n");
         let widths =
             self.training_memory.iter().map(|footprint| format!("width {}", footprint.width));
         let header: Vec<_> = ["part".to_string()].into_iter().chain(widths).collect();
@@ -342,7 +342,7 @@ impl LabelReport {
         };
         let size =
             |(class, &nodes): (usize, &u64)| ClassSize { class: classes[class].clone(), nodes };
-        // Of equals the first in class order.
+        // Among equals, the first in class order.
         let largest =
             sizes.iter().enumerate().max_by_key(|&(class, nodes)| (nodes, usize::MAX - class));
         let smallest = sizes.iter().enumerate().min_by_key(|&(_, nodes)| nodes);
@@ -401,7 +401,7 @@ impl GraphReport {
     }
 }
 
-/// Bytes by part of the dataset: a relation, the features, or a file at the top.
+/// Bytes per part of the dataset: a relation, the features, or a file at the top level.
 fn bytes_by_part(manifest: &Manifest) -> BTreeMap<String, u64> {
     let mut parts = BTreeMap::new();
     for (path, file) in &manifest.files {
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_counted_with_their_extremes() {
+    fn largest_and_smallest_class_are_named() {
         let classes = ["a", "b", "c"].map(String::from).to_vec();
         let single =
             LabelReport::of(&Labels::Single { classes: classes.clone(), of: vec![0, -1, 2, 2, 0] });

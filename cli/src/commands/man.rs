@@ -1,5 +1,5 @@
-//! `ignn man`: a manual page for the program and for each of its commands.
-//! The pages are made from the same text as `--help`.
+//! `ignn man`: writes manual pages for the program and each of its commands, from the same text as
+//! `--help`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use ignn::report::quantity;
 
 use crate::{Cli, Outcome, Session};
 
-/// Write manual pages of all commands
+/// Write manual pages for all commands
 ///
-/// Writes one page a command (ignn.1, ignn-ingest.1, ignn-ingest-edges.1, ...); pages of the same
-/// name are replaced.
+/// Writes one page per command: ignn.1, ignn-ingest.1, ignn-ingest-edges.1 and so on. Existing
+/// pages with these names are replaced.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   ignn man ~/.local/share/man/man1 && man ignn-ingest-edges")]
 pub struct Command {
-    /// The directory to write to; it is created if need be
+    /// Directory to write to; it is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! `ignn predict`: what a model says of the nodes, or graphs, of a dataset, in tables with the
-//! original ids. It lays rows out; the equilibrium and the scores are the library's.
+//! `ignn predict`: writes the predictions of a model for the nodes, or graphs, of a dataset, with
+//! the original ids. The library solves and scores; this module writes the rows.
 
 use std::path::{Path, PathBuf};
 
@@ -22,31 +22,32 @@ use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
 use crate::{Outcome, Session};
 
-/// With more classes than this, probabilities of all of them are no columns any more.
+/// With more classes than this, the probabilities of single classes are not written as columns.
 const MOST_COLUMNS: usize = 32;
 
-/// Predict the nodes, or graphs, of a dataset with a trained model
+/// Predict the nodes or graphs of a dataset with a trained model
 ///
-/// Solves the model's equilibrium on the dataset's graph and writes a row a node, under the ids of
-/// the raw files; a model of graphs, as `ignn crossval` writes them, a row a graph. The file's
-/// ending chooses the form: .parquet, .tsv or .csv. Files appear when they are complete.
+/// Solves the model's equation on the dataset's graph and writes one row per node, with the ids of
+/// the raw files. Models of whole graphs, as `ignn crossval` trains them, write one row per graph.
+/// The extension chooses the format: .parquet, .tsv or .csv. Files appear only when they are
+/// complete. If the dataset has labels, scores are printed.
 ///
-/// The dataset need not be the one that the model was trained on, if its features have the same
-/// columns (a model of learned features knows only its own nodes). Whether the equation has exactly
-/// one equilibrium is checked with the bound of this graph, of many graphs with each one's own;
-/// where it is not certain a note says so, and --certified refuses. Where the dataset has labels,
-/// scores are printed. A solve that did not converge writes its files all the same, and ends with
-/// exit code 1.
+/// The dataset may be another one than the model was trained on, as long as its features have the
+/// same columns. A model with learned features works only on the nodes it was trained on.
+///
+/// The spectral bound of this graph decides whether the solution is certified to be unique. If it
+/// is not, a note says so; with --certified nothing is written. If the solve does not converge, the
+/// files are written and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Columns:
-  graph            where the dataset has many graphs: its id
-  id               of the node, as in the raw files: integers or text; not where graphs are predicted
-  predicted        the class; for sets of labels the list of those of probability 0.5 or more
-  probability      of that class; for sets `probabilities`, a list as long as `predicted`
-  p_CLASS, ...     probability of every class, where there are at most 32 and no --top
+  graph            id of the graph, if the dataset has many graphs
+  id               id of the node as in the raw files; absent if graphs are predicted
+  predicted        the class; multi-label: list of the classes with probability 0.5 or more
+  probability      its probability; multi-label: `probabilities`, a list like `predicted`
+  p_CLASS, ...     probability of every class, for at most 32 classes and without --top
   class_1, probability_1, ...    with --top K: the K most probable classes, best first
-Lists are JSON in text files: [\"a\",\"b\"].
+In text files, lists are JSON: [\"a\",\"b\"].
 
 Examples:
   ignn predict cora.ignn --model runs/cora --out predictions.parquet
@@ -54,30 +55,28 @@ Examples:
   ignn predict other.ignn --model runs/cora/model.safetensors --out p.parquet --certified
   ignn predict cora.ignn --model runs/cora --embeddings states.parquet
 
-In Python: pandas.read_parquet(\"predictions.parquet\"), or duckdb.sql(\"from 'predictions.parquet'\")")]
+In Python: pandas.read_parquet(\"predictions.parquet\")")]
 pub struct Command {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Predictions: the table to write
+    /// Write predictions to this file
     #[arg(long, value_name = "FILE", required_unless_present = "embeddings")]
     out: Option<PathBuf>,
 
-    /// States: id, x0, x1, ...: what the read-out sees, a vector a node or graph
+    /// Write embeddings to this file: id, x0, x1, ..., the state that the read-out sees
     #[arg(long, value_name = "FILE")]
     embeddings: Option<PathBuf>,
 
-    /// Only the nodes, or graphs, of a part of the split that the model was trained on, or of
-    /// another: SPLIT:PART
+    /// Predict only one part of the split that the model was trained on, or SPLIT:PART of another
     #[arg(long, value_name = "PART")]
     split: Option<String>,
 
-    /// The K most probable classes of each node, instead of a column a class
+    /// Write the K most probable classes instead of one column per class
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     top: Option<u16>,
 
-    /// Write nothing unless exactly one equilibrium is certain on this graph; exit code 1 where it
-    /// is not
+    /// Write nothing and exit with 1 unless the solution is certified to be unique on this graph
     #[arg(long)]
     certified: bool,
 
@@ -86,7 +85,7 @@ pub struct Command {
     force: bool,
 }
 
-/// What was done.
+/// What `predict` did.
 struct Report {
     standing: Standing,
     written: Vec<(PathBuf, u64)>,
@@ -99,7 +98,7 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let console = Console::new(session.quiet);
         let result = self.predict(&console);
-        // Also after an error: the bar must be gone before the message.
+        // After an error too: the progress bar must be gone before the message.
         console.finish();
         let report = result?;
         if session.json {
@@ -111,7 +110,7 @@ impl Command {
     }
 
     fn predict(&self, console: &Console) -> Result<Report> {
-        // Everything that can be refused is, before the work.
+        // Refuse whatever can be refused before the long work.
         let files: Vec<&PathBuf> = [&self.out, &self.embeddings].into_iter().flatten().collect();
         for file in &files {
             TableWriter::accepts(file, self.force)?;
@@ -119,7 +118,7 @@ impl Command {
         if let [out, embeddings] = files[..]
             && out == embeddings
         {
-            bail!("{}: named twice: each table needs a file of its own", out.display());
+            bail!("{}: named twice: each table needs its own file", out.display());
         }
         let opened = self.model.open()?;
         let usual = &opened.model.config.train.split;
@@ -184,14 +183,14 @@ impl Command {
     }
 }
 
-/// The labels, where there are some that can be compared; a note where there are others.
+/// The labels, if there are any. Prints a note if they cannot be compared with the model's classes.
 fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
     if !opened.has_labels() {
         return Ok(None);
     }
     match opened.truth(console) {
         Ok(truth) => Ok(Some(truth)),
-        // A file that cannot be read is another matter.
+        // A file that cannot be read is an error.
         Err(error) if error.downcast_ref::<ignn_format::FormatError>().is_some() => Err(error),
         Err(error) => {
             console.note(&format!("no scores: {error}"));
@@ -200,7 +199,7 @@ fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
     }
 }
 
-/// How predictions become rows.
+/// Turns predictions into rows of a table.
 struct Rows<'a> {
     model: &'a Model,
     top: Option<usize>,
@@ -272,7 +271,7 @@ impl Rows<'_> {
     }
 }
 
-/// The table of states, complete but for its name.
+/// The table of states, complete but not yet renamed to its final name.
 fn embeddings(
     file: &Path,
     keys: &Keys<'_>,
@@ -291,9 +290,9 @@ fn embeddings(
     Ok(table)
 }
 
-/// The user's own names of what is predicted.
+/// The ids of what is predicted.
 struct Keys<'a> {
-    /// Of nodes; none where graphs are predicted.
+    /// Ids of nodes; none if graphs are predicted.
     ids: Option<Ids>,
     graphs: Option<&'a Graphs>,
 }
@@ -323,7 +322,7 @@ impl<'a> Keys<'a> {
     fn cells(&self, item: u32) -> Vec<Cell<'_>> {
         let graph = self.graphs.map(|graphs| {
             let graph = match self.ids {
-                // The last graph that begins at or before the node.
+                // The last graph that starts at or before the node.
                 Some(_) => graphs.first_node.partition_point(|&first| first <= u64::from(item)) - 1,
                 None => item as usize,
             };
@@ -345,7 +344,8 @@ impl Report {
             format!("{}: {}\n", file.display(), plural(*rows, "row", "rows"))
         };
         match self.is_refused {
-            true => tables.push("nothing was written: not certified\n".into()),
+            true => tables
+                .push("nothing was written: the solution is not certified to be unique\n".into()),
             false => tables.push(self.written.iter().map(line).collect()),
         }
         tables.join("\n")

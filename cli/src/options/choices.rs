@@ -1,5 +1,5 @@
-//! Options that several commands share, and the words of their values.
-//! Each word stands for a variant of the library's own enum.
+//! Options that several commands share, and the values they accept.
+//! Each value stands for a variant of an enum in the library.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use ignn_ingest::command::edges::{EdgeForm, IdChoice, Order};
 /// Where a dataset goes.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// The dataset directory to make; it appears when it is complete
+    /// Dataset directory to create; it appears only when it is complete
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 
-    /// Replace an existing target
+    /// Replace an existing dataset
     #[arg(long)]
     pub force: bool,
 }
@@ -23,19 +23,19 @@ pub struct Target {
 /// How edges become a matrix.
 #[derive(Debug, Args)]
 pub struct RelationArgs {
-    /// Keep the direction of edges; without it each edge counts both ways
+    /// Keep the direction of edges; by default every edge counts in both directions
     #[arg(long)]
     directed: bool,
 
-    /// Normalisation of the matrix
+    /// How to normalise the adjacency matrix
     #[arg(long, value_enum, default_value_t = Normalise::Renorm)]
     normalise: Normalise,
 
-    /// What becomes of an edge given more than once
+    /// What to do with an edge that occurs more than once
     #[arg(long, value_enum, default_value_t = Duplicates::Max)]
     duplicates: Duplicates,
 
-    /// What becomes of edges from a node to itself
+    /// What to do with edges from a node to itself
     #[arg(long, value_enum, default_value_t = SelfLoops::Drop)]
     self_loops: SelfLoops,
 }
@@ -60,14 +60,14 @@ impl RelationArgs {
     }
 }
 
-/// Words of `--normalise`.
+/// Values of `--normalise`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Normalise {
-    /// D^-1/2 (A + I) D^-1/2, D the row sums of A + I: the GCN trick, for directed graphs too
+    /// D^-1/2 (A + I) D^-1/2 with D the row sums of A + I, as in GCN; also for directed graphs
     Renorm,
-    /// D^-1 A: what leaves a node sums to one
+    /// D^-1 A: the outgoing weights of a node sum to one
     Row,
-    /// as read
+    /// keep the weights as read
     None,
 }
 
@@ -84,41 +84,41 @@ impl Normalise {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Duplicates {
-    /// the largest weight stays; unweighted edges stay unweighted
+    /// keep the largest weight; unweighted edges stay unweighted
     Max,
-    /// weights are added; an unweighted edge counts 1
+    /// add the weights; an unweighted edge counts 1
     Sum,
-    /// the first in the input stays
+    /// keep the first one in the input
     First,
-    /// they are refused
+    /// stop with an error
     Error,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SelfLoops {
-    /// they stay
+    /// keep them
     Keep,
-    /// they are left out
+    /// drop them
     Drop,
 }
 
-/// Words of `--format`.
+/// Values of `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Form {
-    /// by the file's first bytes
+    /// recognise the format by the first bytes of the file
     Auto,
-    /// two or three columns split by whitespace, tabs or commas
+    /// two or three columns separated by whitespace, tabs or commas
     List,
     /// Matrix Market coordinate
     Mtx,
     /// a Parquet table
     Parquet,
-    /// `degree neighbour neighbour ...`, the node is the line number from 0
+    /// one line per node, `degree neighbour neighbour ...`; line 1 is node 0
     Adjacency,
 }
 
 impl Form {
-    /// The library's choice; nothing for "recognise it".
+    /// The library's choice; `None` to recognise the format.
     pub fn choice(self) -> Option<EdgeForm> {
         match self {
             Self::Auto => None,
@@ -130,10 +130,10 @@ impl Form {
     }
 }
 
-/// Words of `--ids`.
+/// Values of `--ids`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum IdWord {
-    /// integers if all ids in the first lines are, else text
+    /// integers if all ids in the first lines are integers, otherwise text
     Auto,
     /// integers from 0 to 2^64 - 1
     Integer,
@@ -152,14 +152,14 @@ impl IdWord {
     }
 }
 
-/// Words of `--order`.
+/// Values of `--order`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum OrderWord {
-    /// by id: integers rising, strings by their bytes
+    /// by id: integers ascending, text by its bytes
     None,
     /// highest degree first
     Degree,
-    /// reverse Cuthill-McKee: neighbours near each other
+    /// reverse Cuthill-McKee: places neighbours near each other
     Rcm,
 }
 
@@ -174,12 +174,12 @@ impl OrderWord {
     }
 }
 
-/// Words of `--missing-features`.
+/// Values of `--missing-features`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MissingFeatures {
-    /// a node without features is refused
+    /// stop with an error
     Error,
-    /// it gets zeros
+    /// fill in zeros
     Zero,
 }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_the_library_s() {
+    fn defaults_match_the_library() {
         assert_eq!(Only::parse_from(["x"]).relation.options(), RelationOptions::default());
     }
 }

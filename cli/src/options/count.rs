@@ -1,4 +1,4 @@
-//! Counts as people write them: `800k`, `5M`, `1G`, `1000000`.
+//! Counts with an optional suffix: `800k`, `5M`, `1G`, `1000000`.
 
 /// Parses a count of at least 1.
 pub fn parse(text: &str) -> Result<u64, String> {
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_with_their_letter() {
+    fn counts_may_have_a_suffix() {
         assert_eq!(parse("800k"), Ok(800_000));
         assert_eq!(parse("5M"), Ok(5_000_000));
         assert_eq!(parse("12"), Ok(12));

@@ -1,5 +1,5 @@
 //! The value of `--memory`: a size such as `2GiB`, or a share of the machine such as `50%`.
-//! It parses and resolves; who keeps to it is for ingest.
+//! This module parses and resolves it; ingest keeps to it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use ignn::report::quantity;
 
 /// Default of `--memory`.
 pub const DEFAULT: MemorySize = MemorySize::Percent(50.0);
-/// Less than this cannot hold the buffers of one thread.
+/// The least that holds the buffers of one thread.
 pub const SMALLEST: u64 = 16 << 20;
 
 const EXPECTED: &str =
-    "expected a size with its unit, such as 2GiB or 512MiB, or a share such as 50%";
+    "expected a size with a unit, such as 2GiB or 512MiB, or a share such as 50%";
 
-/// A size in bytes, or a share of what the machine has.
+/// A size in bytes, or a share of the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemorySize {
     /// Bytes.
@@ -44,7 +44,7 @@ impl FromStr for MemorySize {
         let unit = match unit.to_ascii_lowercase().as_str() {
             "%" if number > 0.0 && number <= 100.0 => return Ok(Self::Percent(number)),
             "%" => return Err("expected a share above 0% and at most 100%".into()),
-            "" => return Err(format!("a number without a unit: {EXPECTED}")),
+            "" => return Err(format!("the unit is missing: {EXPECTED}")),
             "k" | "kib" => 1u64 << 10,
             "m" | "mib" => 1 << 20,
             "g" | "gib" => 1 << 30,
@@ -60,10 +60,7 @@ impl FromStr for MemorySize {
             return Err("expected at most 1 EiB".into());
         }
         if bytes < SMALLEST as f64 {
-            return Err(format!(
-                "too little to work with: expected at least {}",
-                quantity::bytes(SMALLEST)
-            ));
+            return Err(format!("too small: expected at least {}", quantity::bytes(SMALLEST)));
         }
         Ok(Self::Bytes(bytes as u64))
     }
@@ -101,11 +98,11 @@ mod tests {
         assert_eq!(message("lots"), EXPECTED);
         assert_eq!(message(""), EXPECTED);
         assert_eq!(message("1.2.3GiB"), EXPECTED);
-        assert_eq!(message("4"), format!("a number without a unit: {EXPECTED}"));
+        assert_eq!(message("4"), format!("the unit is missing: {EXPECTED}"));
         assert_eq!(message("4 apples"), format!("unknown unit \"apples\": {EXPECTED}"));
         assert_eq!(message("0%"), "expected a share above 0% and at most 100%");
         assert_eq!(message("120%"), "expected a share above 0% and at most 100%");
-        assert_eq!(message("1MiB"), "too little to work with: expected at least 16.0 MiB");
+        assert_eq!(message("1MiB"), "too small: expected at least 16.0 MiB");
         assert_eq!(message("9999999999TiB"), "expected at most 1 EiB");
         assert_eq!(message("-1GiB"), EXPECTED);
     }

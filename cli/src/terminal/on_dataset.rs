@@ -1,5 +1,5 @@
-//! What `predict` and `eval` share: a model put on a dataset and solved, and what is said of that.
-//! The work is the library's; tables of scores are in `score_tables`.
+//! What `predict` and `eval` share: opening a model and a dataset, solving, and reporting on the
+//! solve. Tables of scores are in `score_tables`.
 
 use std::path::PathBuf;
 
@@ -22,22 +22,22 @@ use serde::Serialize;
 use super::progress::Console;
 use crate::Outcome;
 
-/// A dataset, a model, and how the one is solved on the other.
+/// A dataset, a model, and options of the solve.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
     /// The dataset directory
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
 
-    /// The run directory that `ignn train` wrote, or a model.safetensors
+    /// Run directory of `ignn train`, or a model.safetensors file
     #[arg(long, value_name = "RUN")]
     model: PathBuf,
 
-    /// Relative residual at which the solve has converged [default: the model's solver.tolerance]
+    /// Relative residual at which the solve stops [default: the model's solver.tolerance]
     #[arg(long, value_name = "X", value_parser = positive)]
     tolerance: Option<f64>,
 
-    /// Sweeps of the solve at most [default: the model's solver.max_sweeps]
+    /// Largest number of sweeps [default: the model's solver.max_sweeps]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_sweeps: Option<u32>,
 }
@@ -45,17 +45,17 @@ pub struct ModelArgs {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
-        _ => Err("not a number above 0".into()),
+        _ => Err("expected a number above 0".into()),
     }
 }
 
-/// Both, opened.
+/// An opened dataset and model.
 pub struct Opened {
     /// The dataset.
     pub dataset: Dataset,
     /// The model.
     pub model: Model,
-    /// Its graphs, where it has many.
+    /// The graphs of the dataset, if it has many.
     pub graphs: Option<Graphs>,
     /// What the model predicts.
     pub item: Item,
@@ -65,7 +65,7 @@ pub struct Opened {
 }
 
 impl ModelArgs {
-    /// A model as its own configuration solves it.
+    /// A model solved with its own configuration.
     pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
         Self { dataset, model, tolerance: None, max_sweeps: None }
     }
@@ -92,17 +92,17 @@ impl ModelArgs {
 }
 
 impl Opened {
-    /// When its solves stop, and how they go.
+    /// Parameters of the solve.
     pub fn params(&self) -> SolveParams {
         self.params
     }
 
-    /// What can be predicted or judged.
+    /// What can be predicted or scored.
     pub fn choice(&self) -> Choice<'_> {
         Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
     }
 
-    /// Whether there are labels of what is predicted.
+    /// Whether what is predicted has labels.
     pub fn has_labels(&self) -> bool {
         match (self.item, &self.graphs) {
             (Item::Graph, graphs) => {
@@ -112,13 +112,13 @@ impl Opened {
         }
     }
 
-    /// The graph.
+    /// The graph with its bounds.
     pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
         console.phase("bound the graph", None, Unit::Items("nodes"));
         Ok(predict::operators(&self.dataset, &self.relations)?)
     }
 
-    /// The model on the graph; notes tell what a user should know of that.
+    /// The model on the graph. Prints notes if it was trained elsewhere or is not certified here.
     pub fn predictor<'g>(
         &self,
         operators: &'g Operators<'g>,
@@ -149,22 +149,24 @@ impl Opened {
             let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
             let more = match learned {
                 true => {
-                    ": its learned features belong to nodes by their number, so the nodes and their order must be the same"
+                    ": its learned features belong to node numbers, so the nodes and their order \
+                     must be the same"
                 }
                 false => "",
             };
-            console.note(&format!("the model was trained on another dataset than this one{more}"));
+            console.note(&format!("the model was trained on another dataset{more}"));
         }
         if standing.is_certified == Some(false) {
             console.note(&format!(
-                "not certified on this graph ({}): there may be several equilibria or none, and what is found may depend on where the solve starts",
+                "not certified on this graph ({}): there may be several solutions or none, and the \
+                 result may depend on where the solve starts",
                 standing.bound_words()
             ));
         }
         Ok((predictor, standing))
     }
 
-    /// Solves; a note where that did not converge.
+    /// Solves. Prints a note if the solve did not converge.
     pub fn solve(
         &self,
         predictor: Predictor<'_>,
@@ -182,15 +184,15 @@ impl Opened {
                 _ => "ask for less with --tolerance",
             };
             console.note(&format!(
-                "the solve did not converge ({}): results are those of the best state found: {hint}",
+                "the solve did not converge ({}): results are from the best state found: {hint}",
                 standing.residual_words(&solve)
             ));
         }
         Ok(prediction)
     }
 
-    /// The dataset's labels in the model's classes; an error where they cannot be compared, or
-    /// there are none.
+    /// The dataset's labels as classes of the model. An error if there are none, or if they cannot
+    /// be compared.
     pub fn truth(&self, console: &Console) -> Result<Truth> {
         let directory = self.dataset.directory();
         let labels = match (self.item, &self.graphs) {
@@ -208,28 +210,26 @@ impl Opened {
         if truth.left_out() > 0 {
             let labels = plural(truth.left_out(), "label", "labels");
             let classes = plural(truth.unknown().len() as u64, "class", "classes");
-            console.note(&format!(
-                "{labels} of {classes} that the model does not know: left out of the scores"
-            ));
+            console
+                .note(&format!("{labels} of {classes} that the model does not know: not scored"));
         }
         Ok(truth)
     }
 }
 
-/// How a model stands on a graph.
+/// What is known of a model on a graph, and of its solve.
 #[derive(Serialize)]
 pub struct Standing {
     dataset: PathBuf,
     model: PathBuf,
-    /// None where the model does not say.
+    /// None if the model file does not say.
     #[serde(rename = "trained_on_this_dataset")]
     is_trained_here: Option<bool>,
-    /// Whether exactly one equilibrium is certain; none where there is none to be found.
+    /// Whether the equilibrium is certified to be unique; none for models without an equilibrium.
     #[serde(rename = "certified")]
     pub is_certified: Option<bool>,
     posedness: Vec<Posedness>,
-    /// Graphs on which exactly one equilibrium is certain, and all of them; none where the dataset
-    /// is one graph.
+    /// Number of certified graphs, and of all graphs; none if the dataset is a single graph.
     #[serde(rename = "graphs_certified_of")]
     graphs: Option<[u64; 2]>,
     tolerance: f64,
@@ -239,7 +239,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// A solve without convergence is a goal missed.
+    /// A solve that did not converge counts as a missed goal.
     pub fn outcome(&self) -> Outcome {
         match self.solve {
             Some(solve) if !solve.converged => Outcome::Missed,
@@ -247,7 +247,7 @@ impl Standing {
         }
     }
 
-    /// The report for people.
+    /// The report as text.
     pub fn as_text(&self) -> String {
         let mut sheet = Sheet::pairs();
         let trained = match self.is_trained_here {
@@ -263,8 +263,8 @@ impl Standing {
             None => "none: this model is computed, not solved".into(),
             Some(Condition::Acyclic) => "certified: the graph has no cycle".into(),
             Some(Condition::NotCertified) => {
-                // Norms are coarse: the solve may have found a norm of its own in which sweeps
-                // contract.
+                // The norm is a coarse test: the certificate may have found a weighted norm in
+                // which sweeps contract.
                 let contracts = self.solve.as_ref().and_then(|solve| solve.contraction);
                 let more = contracts
                     .filter(|q| *q < 1.0)
@@ -288,7 +288,7 @@ impl Standing {
         if let Some(solve) = &self.solve {
             let how = match solve.stopped {
                 Stopped::Converged => "converged",
-                Stopped::MaxSweeps => "did not converge: sweeps used up",
+                Stopped::MaxSweeps => "did not converge: reached the limit of sweeps",
                 Stopped::Stagnated | Stopped::Truncated => {
                     "did not converge: the residual stopped falling"
                 }
@@ -304,13 +304,13 @@ impl Standing {
             };
             sheet.row(["error".into(), error]);
             if let Some(q) = solve.contraction {
-                sheet.row(["contraction".into(), format!("{q:.4} a sweep at most")]);
+                sheet.row(["contraction".into(), format!("at most {q:.4} per sweep")]);
             }
         }
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())
     }
 
-    /// The layer with the least to spare; none without an equilibrium.
+    /// The layer closest to its limit; none without an equilibrium.
     fn weakest(&self) -> Option<(usize, Posedness)> {
         let layers = self.posedness.iter().copied().enumerate();
         layers.min_by(|a, b| a.1.margin().total_cmp(&b.1.margin()))
@@ -339,7 +339,7 @@ impl Standing {
 
     fn residual_words(&self, solve: &SolveInfo) -> String {
         let (found, wanted) = (solve.relative_residual, self.tolerance);
-        let against = if solve.converged { "asked for" } else { "expected at most" };
+        let against = if solve.converged { "tolerance" } else { "expected at most" };
         format!("{found:.1e} relative, {against} {wanted:.0e}")
     }
 }

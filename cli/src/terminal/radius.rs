@@ -1,5 +1,5 @@
-//! What `inspect` tells of a relation's spectral radius, and what a kappa means with it for the
-//! rows of a weight. Words and numbers; the bound itself is the solver's.
+//! What `inspect` reports on the spectral radius of a relation, and what it means for the rows of
+//! W. The bound itself comes from the solver.
 
 use std::path::Path;
 
@@ -11,33 +11,33 @@ use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use ignn_format::Relation;
 use serde::Serialize;
 
-/// The kappa of the example; the sum over all relations.
+/// The kappa of the report: the sum over all relations.
 pub const KAPPA: f64 = 0.9;
 
-/// Both bounds of a report agree to this, where the sweeps suffice.
+/// Relative distance of the upper and lower bound at which the iteration stops.
 const TOLERANCE: f64 = 1e-5;
-/// Entries that the iteration of a report visits at most: some seconds.
+/// Largest number of entries that the iteration visits: a few seconds.
 const VISITS: u64 = 1 << 29;
-/// Sweeps of the iteration at least, whatever they cost.
+/// Smallest number of sweeps, whatever they cost.
 const FEWEST_SWEEPS: u64 = 10;
 
-/// The radius of a relation.
+/// Bounds on the spectral radius of a relation.
 #[derive(Serialize)]
 pub struct Radius {
     #[serde(flatten)]
     bound: SpectralBound,
-    /// Largest sum of a column of A: what divides a kappa where there are several relations.
+    /// Largest column sum of A; with several relations, kappa is divided by it.
     one_norm: f64,
-    /// The share of kappa that the example gives to this relation.
+    /// The share of kappa for this relation.
     kappa: f64,
-    /// L1 norm within which each row of W stays at this kappa; none where any W is well-posed.
+    /// Limit of the L1 norm of each row of W at this kappa; none if any W is well-posed.
     weight_radius: Option<f64>,
     #[serde(skip)]
     is_alone: bool,
 }
 
 impl Radius {
-    /// Bounds the radius of a relation, one of `relations`.
+    /// Bounds the spectral radius of a relation, one of `relations`.
     pub fn of(dataset: &Path, relation: &Relation, relations: usize) -> Result<Self> {
         let place = || dataset.display().to_string();
         let incoming = AdjacencyRef::incoming(relation).with_context(place)?;
@@ -55,12 +55,12 @@ impl Radius {
         Ok(Self { bound, one_norm, kappa, weight_radius, is_alone })
     }
 
-    /// Rows of a report.
+    /// The rows of the report.
     pub fn rows(&self) -> Vec<[String; 2]> {
         let SpectralBound { rho, lower, structure, sweeps } = self.bound;
         let how = match structure {
             Structure::Acyclic => "no cycle".into(),
-            Structure::Regular => "closed form: equal sums of rows".into(),
+            Structure::Regular => "closed form: equal row sums".into(),
             Structure::Renormalised => "closed form: renormalised".into(),
             Structure::General if rho == f64::INFINITY => "an entry is not finite".into(),
             Structure::General => {
@@ -81,17 +81,20 @@ impl Radius {
             "rows of W".into(),
             match self.weight_radius {
                 Some(radius) => {
-                    format!("L1 norm at most {} at kappa {kappa}: kappa over {by}", number(radius))
+                    format!(
+                        "L1 norm at most {} at kappa {kappa} (kappa divided by {by})",
+                        number(radius)
+                    )
                 }
-                None if rho == f64::INFINITY => "nothing is certain".into(),
-                None => "any: without a cycle every weight is well-posed".into(),
+                None if rho == f64::INFINITY => "no bound".into(),
+                None => "no limit: without cycles every W is well-posed".into(),
             },
         ]);
         rows
     }
 }
 
-/// Six digits at most.
+/// A number with at most six digits.
 fn number(x: f64) -> String {
     if !x.is_finite() {
         return "none".into();
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_six_digits_at_most() {
+    fn numbers_have_at_most_six_digits() {
         let cases = [
             (0.0, "0"),
             (1.0 + 1e-7, "1"),

@@ -1,5 +1,5 @@
-//! Scores as tables for people and as JSON: parts, classes, confusion.
-//! It lays out what `predict::Evaluation` counted.
+//! Formats a `predict::Evaluation` as text tables and JSON: scores by part, by class, and the
+//! confusion matrix.
 
 use ignn::metrics::{ClassScores, Confusion, Scores};
 use ignn::predict::{Evaluation, PartScores};
@@ -7,14 +7,14 @@ use ignn::report::quantity::count;
 use ignn::report::sheet::Sheet;
 use serde_json::{Value, json};
 
-/// Classes of a confusion matrix on a terminal, at most.
+/// Largest number of classes of a confusion matrix on the terminal.
 const SHOWN_CONFUSION: usize = 20;
-/// Classes of a confusion matrix in JSON, at most.
+/// Largest number of classes of a confusion matrix in JSON.
 const WRITTEN_CONFUSION: usize = 1000;
-/// Lines of the table of classes on a terminal, at most.
+/// Largest number of rows of the table of classes on the terminal.
 const SHOWN_CLASSES: usize = 100;
 
-/// A line a part.
+/// One row per part.
 pub fn parts(evaluation: &Evaluation) -> String {
     let heading = match &evaluation.split {
         Some(split) => format!("split {split}"),
@@ -37,12 +37,12 @@ pub fn parts(evaluation: &Evaluation) -> String {
     format!("{heading}\n{}", sheet.render())
 }
 
-/// What is predicted.
+/// What the rows count: nodes or graphs.
 fn items(evaluation: &Evaluation) -> &'static str {
     if evaluation.parts.iter().any(|part| part.graphs.is_some()) { "graphs" } else { "nodes" }
 }
 
-/// A line a class of one part.
+/// One row per class, for one part.
 pub fn classes(part: &PartScores) -> String {
     let items = if part.graphs.is_some() { "graphs" } else { "nodes" };
     let mut sheet = Sheet::columns(&["class", "precision", "recall", "F1", items, "predicted"]);
@@ -61,7 +61,7 @@ pub fn classes(part: &PartScores) -> String {
     format!("classes of part {}\n{}{rest}", part.part, sheet.render())
 }
 
-/// Which class was taken for which, where there are not too many.
+/// The confusion matrix, if there are not too many classes.
 pub fn confusion(part: &PartScores) -> Option<String> {
     let confusion =
         part.confusion.as_ref().filter(|confusion| confusion.classes() <= SHOWN_CONFUSION)?;
@@ -75,7 +75,7 @@ pub fn confusion(part: &PartScores) -> Option<String> {
     Some(format!("confusion in part {}\n{}", part.part, sheet.render()))
 }
 
-/// Everything, for machines.
+/// The whole evaluation as JSON.
 pub fn as_json(evaluation: &Evaluation) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(evaluation)?;
     for (at, part) in evaluation.parts.iter().enumerate() {

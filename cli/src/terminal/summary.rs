@@ -1,5 +1,5 @@
-//! What is said after a dataset was made: a short table, or one JSON object.
-//! It reads the manifest and the phases; it opens no other file.
+//! The summary after a dataset was made, as a short table or one JSON object. It uses the manifest
+//! and the recorded phases and opens no other file.
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,13 +19,13 @@ use serde_json::json;
 use super::progress::{self, Console};
 use crate::{Outcome, Session, machine};
 
-/// How a job went.
+/// Time, phases and notes of a job.
 pub struct Run {
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Its phases.
     pub phases: Vec<Phase>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -33,11 +33,11 @@ pub struct Run {
 pub struct Job {
     /// What it made.
     pub made: Made,
-    /// How it went.
+    /// Its time, phases and notes.
     pub run: Run,
 }
 
-/// Runs anything that takes a context, with progress on the console.
+/// Runs anything that takes a context and shows its progress on the console.
 pub fn observe<T>(
     session: &Session,
     run: impl FnOnce(&Context) -> ignn_ingest::Result<T>,
@@ -45,7 +45,7 @@ pub fn observe<T>(
     let console = Console::new(session.quiet);
     let started = Instant::now();
     let result = run(&session.context(&console));
-    // Also after an error: the bar must be gone before the message.
+    // After an error too: the progress bar must be gone before the message.
     console.finish();
     let result = result?;
     let seconds = started.elapsed().as_secs_f64();
@@ -86,7 +86,7 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
     manifest.files.values().fold(0, |sum, file| sum.saturating_add(file.bytes))
 }
 
-/// The table.
+/// The summary as text.
 pub fn as_text(job: &Job, out: &Path) -> String {
     let Made { manifest, counts, .. } = &job.made;
     let mut sheet = Sheet::pairs();
@@ -128,7 +128,8 @@ pub fn as_text(job: &Job, out: &Path) -> String {
         ]);
     }
     if let Some(labels) = &manifest.labels {
-        let kind = if labels.kind == LabelKind::Single { "one a node" } else { "sets" };
+        let kind =
+            if labels.kind == LabelKind::Single { "one per node" } else { "several per node" };
         let classes = quantity::plural(labels.classes, "class", "classes");
         let nodes = quantity::plural(labels.labelled, "labelled node", "labelled nodes");
         sheet.row(["labels".into(), format!("{classes}, {nodes}, {kind}")]);
@@ -138,7 +139,7 @@ pub fn as_text(job: &Job, out: &Path) -> String {
     }
     sheet.row(["on disk".into(), quantity::bytes(bytes_on_disk(manifest))]);
     if counts.spilled > 0 {
-        sheet.row(["through the disk".into(), quantity::bytes(counts.spilled)]);
+        sheet.row(["spilled to disk".into(), quantity::bytes(counts.spilled)]);
     }
     sheet.row(["time".into(), quantity::seconds(job.run.seconds)]);
     if let Some(peak) = machine::peak_memory() {
@@ -155,7 +156,7 @@ pub fn split_words(split: &SplitEntry) -> String {
     format!("{}: {}", split.name, parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The object.
+/// The summary as JSON.
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
     let Made { manifest, counts, .. } = &job.made;
     json!({
@@ -179,7 +180,7 @@ pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
     })
 }
 
-/// A phase for machines.
+/// A phase as JSON.
 pub fn phase_json(phase: &Phase) -> serde_json::Value {
     let unit = match phase.unit {
         Unit::Bytes => "bytes",

@@ -18,7 +18,7 @@ fn options() {
         path(
             "memory without a unit",
             "--memory 4",
-            "invalid value '4' for '--memory <SIZE>': a number without a unit: expected a size with its unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
+            "invalid value '4' for '--memory <SIZE>': the unit is missing: expected a size with a unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
         ),
         path(
             "memory in words",
@@ -28,7 +28,7 @@ fn options() {
         path(
             "too little memory",
             "--memory 1MiB",
-            "invalid value '1MiB' for '--memory <SIZE>': too little to work with: expected at least 16.0 MiB\n\nFor more information, try '--help'.",
+            "invalid value '1MiB' for '--memory <SIZE>': too small: expected at least 16.0 MiB\n\nFor more information, try '--help'.",
         ),
         path(
             "no threads",

@@ -19,12 +19,12 @@ fn without_a_certificate_it_says_so_or_refuses() {
     steep.write(&sandbox.path("m.safetensors")).unwrap();
     let run =
         sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --certified")).exits(1);
-    let refused = "nothing was written: not certified\n";
+    let refused = "nothing was written: the solution is not certified to be unique\n";
     assert!(run.stdout.ends_with(refused), "{}", run.stdout);
     assert!(!sandbox.path("p.csv").exists());
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv"));
     let run = run.exits(0).says("trained on   another dataset").says("error        not certified");
-    assert!(run.stderr.contains("note: the model was trained on another dataset than this one\n"));
+    assert!(run.stderr.contains("note: the model was trained on another dataset\n"));
     let note = "note: not certified on this graph (spectral radius of |W| times the spectral bound of the graph is 1.5";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     assert!(sandbox.path("p.csv").exists());
@@ -37,12 +37,13 @@ fn a_solve_that_did_not_converge_is_a_goal_missed() {
     model(LabelKind::Single).write(&sandbox.path("m.safetensors")).unwrap();
     let run =
         sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --max-sweeps 2")).exits(1);
-    let run =
-        run.says("solve        did not converge: sweeps used up, 2 sweeps").says("p.csv: 6 rows");
+    let run = run
+        .says("solve        did not converge: reached the limit of sweeps, 2 sweeps")
+        .says("p.csv: 6 rows");
     assert!(run.stderr.contains("note: the solve did not converge ("), "{}", run.stderr);
     assert!(
         run.stderr
-            .contains("results are those of the best state found: allow more with --max-sweeps\n")
+            .contains("results are from the best state found: allow more with --max-sweeps\n")
     );
     assert_eq!(cells(&sandbox.read("p.csv")).len(), 6);
     sandbox.ignn(&words("eval d --model m.safetensors --max-sweeps 2 -q")).exits(1);
@@ -138,7 +139,7 @@ fn what_does_not_fit_is_told_once() {
     }
     let exists = "mine.csv: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&words("predict d --model m.safetensors --out mine.csv")).fails_with(exists);
-    let twice = "p.csv: named twice: each table needs a file of its own";
+    let twice = "p.csv: named twice: each table needs its own file";
     sandbox
         .ignn(&words("predict d --model m.safetensors --out p.csv --embeddings p.csv"))
         .fails_with(twice);

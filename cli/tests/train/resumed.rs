@@ -143,7 +143,7 @@ fn what_cannot_be_resumed_says_why() {
     );
     fails(
         "train --resume run -q --seed 3",
-        "--seed: a run goes on with the seed that it has: leave it out",
+        "--seed: a resumed run keeps its own seed: leave the option out",
     );
     fs::remove_dir_all(sandbox.path("run/checkpoint")).unwrap();
     fails(
