@@ -1,5 +1,5 @@
-//! Baselines by the command line: trained, evaluated, predicted, resumed; the same bits on any
-//! number of threads.
+//! Baselines from the command line: train, evaluate, predict, resume; the same bits on any number of
+//! threads.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn every_kind_is_trained_evaluated_and_predicts() {
     let sandbox = communities(300);
     for (at, kind) in KINDS.into_iter().enumerate() {
         let run = format!("run{at}");
-        // Slowly: its steps are to stand still on their own.
+        // A small learning rate, so that the steps converge on their own.
         let rate = if kind == "sse" { 0.002 } else { 0.01 };
         let line = format!(
             "train s --set optim.learning_rate={rate} --epochs 20 --set model.dropout=0.2 --set model.state=16 --set model.kind={kind} --out {run} -q"
@@ -76,12 +76,12 @@ fn every_kind_is_trained_evaluated_and_predicts() {
         }
         if kind != "label-propagation" {
             let loss = |at: usize| records[at]["train"]["loss"].as_f64().unwrap();
-            // Nothing keeps SSE from losing again what it learned.
+            // SSE may lose again what it has learned.
             let least = (1..21).map(loss).fold(f64::INFINITY, f64::min);
             let end = if kind == "sse" { least } else { loss(20) };
             assert!(end < 0.99 * loss(0), "{kind} learns: {} {end}", loss(0));
         }
-        // The model's file gives the scores of its epoch again.
+        // The model file reproduces the scores of its epoch.
         let facts: Value = serde_json::from_str(&sandbox.read(&format!("{run}/run.json"))).unwrap();
         let accuracy =
             facts["figures"]["chosen_on_validation"]["test"]["accuracy"].as_f64().unwrap();
@@ -89,7 +89,7 @@ fn every_kind_is_trained_evaluated_and_predicts() {
         let parts = eval["parts"].as_array().or(eval["evaluation"]["parts"].as_array()).unwrap();
         let test =
             parts.iter().find(|part| part["part"] == "test").unwrap()["accuracy"].as_f64().unwrap();
-        // SSE is trained on its way to the steady state that a prediction solves for.
+        // SSE is trained before it reaches the steady state that a prediction solves for.
         let allowed = if kind == "sse" { 0.1 } else { 1e-9 };
         assert!((test - accuracy).abs() <= allowed, "{kind}: {test} {accuracy}");
         assert!(
@@ -146,9 +146,9 @@ fn a_resumed_run_follows_the_same_curve() {
 }
 
 #[test]
-fn graphs_are_classified_by_pooled_rows_of_any_kind() {
+fn every_kind_classifies_graphs_by_pooling() {
     let sandbox = Sandbox::new();
-    // Triangles and paths of three; by turns train, val and test.
+    // Triangles and paths of three nodes, in turn train, val and test.
     let (mut edges, mut indicator, mut labels) = (String::new(), String::new(), String::new());
     for graph in 0..30 {
         let first = 3 * graph + 1;
@@ -192,7 +192,7 @@ fn graphs_are_classified_by_pooled_rows_of_any_kind() {
 }
 
 #[test]
-fn shapes_that_make_no_model_are_refused() {
+fn inconsistent_shapes_are_refused() {
     let sandbox = communities(60);
     let refused = |line: &str, message: &str| {
         sandbox.ignn(&words(&format!("train s --out run {line} -q"))).fails_with(message);
@@ -216,7 +216,7 @@ fn shapes_that_make_no_model_are_refused() {
 }
 
 #[test]
-fn settings_of_the_equilibrium_do_other_kinds_no_harm() {
+fn settings_of_the_equilibrium_are_ignored_by_other_kinds() {
     let sandbox = Sandbox::new();
     sandbox.ignn(&words("generate sbm --nodes 300 --blocks 3 --out s -q")).exits(0);
     for kind in ["gcn", "sgc", "mlp", "sse", "structural", "label-propagation"] {
@@ -229,7 +229,7 @@ fn settings_of_the_equilibrium_do_other_kinds_no_harm() {
 }
 
 #[test]
-fn recipes_of_the_papers_are_configurations() {
+fn example_configurations_are_valid() {
     let sandbox = communities(60);
     let recipes = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/baselines");
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! `ignn check`: sound datasets are ok, damage is told and exits with 1.
+//! `ignn check`: intact datasets are ok; damage is reported with exit code 1.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::handmade::{path_and_loner, weighted_chain};
 use crate::util::Sandbox;
 
 #[test]
-fn a_sound_dataset_is_ok() {
+fn an_intact_dataset_is_ok() {
     let sandbox = Sandbox::new();
     path_and_loner().write(&sandbox.path("path"));
     weighted_chain().write(&sandbox.path("chain"));

@@ -1,4 +1,4 @@
-//! `ignn export`: what went in comes out, under its own ids.
+//! `ignn export`: what was ingested comes out again, with the original ids.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn undirected_edges_come_back_once() {
 }
 
 #[test]
-fn the_diagonal_of_renormalisation_is_no_edge() {
+fn diagonal_entries_of_renormalisation_are_not_exported() {
     let sandbox = Sandbox::new();
     weighted_chain().write(&sandbox.path("d"));
     sandbox.ignn(&["export", "d", "--edges", "e.csv", "--normalised"]).exits(0);
@@ -69,7 +69,7 @@ fn labels_splits_and_features_come_back() {
         text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows, [["a", "train"], ["b", ""], ["c", "test"]]);
     assert_eq!(sandbox.read("f.csv"), "node,x0,x1\na,1,2\nb,3,4\nc,0.5,0\n");
-    // The exported Parquet edges are input again.
+    // Exported Parquet edges can be ingested again.
     sandbox.ignn(&["ingest", "edges", "e.parquet", "--out", "again", "-q"]).exits(0);
     sandbox.ignn(&["export", "again", "--edges", "again.tsv"]).exits(0);
     assert_eq!(sandbox.read("again.tsv"), "source\ttarget\na\tb\nb\tc\n");

@@ -1,5 +1,5 @@
-//! Datasets written entry by entry with `ignn-format`, so that `inspect` and `export` are tested
-//! without ingest.
+//! Datasets written entry by entry with `ignn-format`, to test `inspect` and `export` without
+//! ingest.
 
 use std::collections::BTreeMap;
 use std::f32::consts::FRAC_1_SQRT_2;
@@ -14,10 +14,10 @@ use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry, Scale};
 use ignn_format::splits::{self, Split};
 
-/// What to write: stored entries, as they are.
+/// The stored entries to write.
 pub struct Handmade<'a> {
     pub ids: &'a [&'a str],
-    /// Source, target, stored value; both ways where symmetric.
+    /// Source, target, stored value; both directions if symmetric.
     pub entries: &'a [(u32, u32, f32)],
     pub symmetric: bool,
     pub weighted: bool,
@@ -106,8 +106,8 @@ impl Handmade<'_> {
     }
 }
 
-/// An undirected, renormalised path a - b - c and a loner d, with the diagonal that renormalisation
-/// adds.
+/// An undirected, renormalised path a - b - c and an isolated node d, with the diagonal that
+/// renormalisation adds.
 pub fn path_and_loner() -> Handmade<'static> {
     Handmade {
         ids: &["a", "b", "c", "d"],
@@ -130,7 +130,7 @@ pub fn path_and_loner() -> Handmade<'static> {
     }
 }
 
-/// A directed, weighted, renormalised chain x -> y -> z with a loop of weight 15 at z; sums of rows
+/// A directed, weighted, renormalised chain x -> y -> z with a loop of weight 15 at z; row sums
 /// 4, 4, 16.
 pub fn weighted_chain() -> Handmade<'static> {
     Handmade {

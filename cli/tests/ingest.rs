@@ -1,11 +1,11 @@
-//! `ignn ingest edges` and what follows it, on files of a few lines.
+//! `ignn ingest edges` and the commands after it, on files of a few lines.
 
 use crate::util::Sandbox;
 
-/// A path 10-20-30, an edge given twice, a node alone with itself.
+/// A path 10-20-30, a duplicate edge, and a node with only a self-loop.
 const EDGES: &str = "# source target\n10 20\n20 30\n30 20\n40 40\n";
 
-/// A sandbox with the dataset `d` made from [`EDGES`] with more options.
+/// A sandbox with dataset `d`, made from [`EDGES`] with these options.
 fn dataset(options: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.file("edges.txt", EDGES);
@@ -75,7 +75,7 @@ fn a_bad_line_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_made_dataset_is_sound_and_damage_is_found() {
+fn a_new_dataset_is_intact_and_damage_is_found() {
     let sandbox = dataset(&["--quiet"]);
     sandbox.ignn(&["check", "d"]).exits(0).says("ok");
     let verified = sandbox.ignn(&["check", "d", "--json"]).exits(0).json();

@@ -10,7 +10,7 @@ use crate::handmade::{Handmade, path_and_loner, weighted_chain};
 use crate::util::Sandbox;
 
 #[test]
-fn an_undirected_path_with_a_loner() {
+fn an_undirected_path_with_an_isolated_node() {
     let sandbox = Sandbox::new();
     path_and_loner().write(&sandbox.path("d"));
     let found = sandbox.ignn(&["inspect", "d", "--json"]).exits(0).json();
@@ -37,7 +37,7 @@ fn an_undirected_path_with_a_loner() {
 }
 
 #[test]
-fn the_report_for_people() {
+fn the_text_report() {
     let sandbox = Sandbox::new();
     let classes = vec!["red".to_string(), "blue".to_string()];
     let split = Split {
@@ -107,7 +107,7 @@ fn a_directed_chain_is_a_dag_until_it_has_a_loop() {
 }
 
 #[test]
-fn the_spectral_bound_is_told_with_its_origin() {
+fn the_spectral_bound_is_reported_with_its_origin() {
     let sandbox = Sandbox::new();
     let plain = Handmade {
         normalisation: Normalisation::None,
@@ -116,8 +116,8 @@ fn the_spectral_bound_is_told_with_its_origin() {
         weighted: true,
         ..path_and_loner()
     };
-    // A cycle of four edges of weight 2; the same without its last edge; a path both ways, of
-    // radius sqrt(2).
+    // A cycle of four edges of weight 2; the same without its last edge; an undirected path
+    // with spectral radius sqrt(2).
     let cycle = [(0, 1, 2.0), (1, 2, 2.0), (2, 3, 2.0), (3, 0, 2.0)];
     let path = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)];
     let cases = [
@@ -156,7 +156,7 @@ fn the_spectral_bound_is_told_with_its_origin() {
 }
 
 #[test]
-fn damage_is_an_error_and_no_panic() {
+fn damage_is_an_error_not_a_panic() {
     let sandbox = Sandbox::new();
     path_and_loner().write(&sandbox.path("d"));
     let path = sandbox.path("d/relations/edges/in.neighbours.u32");

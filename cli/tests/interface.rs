@@ -1,4 +1,4 @@
-//! The command line as a user meets it: help, mistakes, exit codes, pipes, signals.
+//! The command line as users see it: help, typos, exit codes, pipes, signals.
 
 use std::process::Stdio;
 
@@ -31,7 +31,7 @@ fn no_command_shows_help_and_fails() {
 }
 
 #[test]
-fn a_typo_is_answered_with_the_nearest_command() {
+fn a_typo_suggests_the_nearest_command() {
     let sandbox = Sandbox::new();
     let run = sandbox.ignn(&["inspct", "x"]).exits(2);
     assert!(run.stderr.contains("'inspect'"), "{}", run.stderr);
@@ -60,7 +60,7 @@ fn wrong_options_are_refused_before_anything_happens() {
 }
 
 #[test]
-fn what_is_no_dataset_is_told_once() {
+fn a_path_that_is_not_a_dataset_gives_one_error() {
     let sandbox = Sandbox::new();
     sandbox.file("file", "x").file("empty/x", "");
     let hint = "it has no manifest.json (create one with `ignn ingest` or `ignn generate`)";
@@ -95,7 +95,7 @@ fn completions_and_manual_pages() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let sandbox = Sandbox::new();
     for arguments in [&["completions", "bash"][..], &["--help"]] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -111,7 +111,7 @@ fn a_closed_pipe_is_no_error() {
 fn a_signal_removes_unfinished_output() {
     for signal in ["INT", "TERM"] {
         let sandbox = Sandbox::new();
-        // Far more edges than the test waits for.
+        // Enough edges that the job cannot finish before the signal.
         let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", "--quiet"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let work = sandbox.path(&format!(".ignn-bench.ignn-{}", child.id()));

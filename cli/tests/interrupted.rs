@@ -1,5 +1,5 @@
-//! Runs that are stopped, killed or run out of room: no target, no broken one, and nothing left for
-//! long.
+//! Jobs that are stopped, killed or run out of disk space leave no incomplete target, and what they
+//! leave is cleaned up by the next job.
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::util::{Sandbox, files_below};
 
-/// Spills, and takes a second.
+/// A job that spills to disk and takes about a second.
 const INGEST: [&str; 8] =
     ["ingest", "edges", "raw/edges.txt", "--out", "d", "--memory", "16MiB", "--quiet"];
 
-/// A name, and whether it has come in the directory of the run.
+/// A moment of a job: its name, and a test whether it has been reached in the working directory.
 type Moment = (&'static str, fn(&Path) -> bool);
 
-/// Moments in the life of the temporary directory.
+/// Moments of the temporary directory.
 const MOMENTS: [Moment; 4] = [
     ("begun", |_| true),
     ("spilling", |work| fs::read_dir(work.join("scratch")).is_ok_and(|files| files.count() > 0)),
@@ -22,7 +22,7 @@ const MOMENTS: [Moment; 4] = [
     ("nearly done", |work| work.join("ids.parquet").exists()),
 ];
 
-/// A directory with an edge list of some size.
+/// A directory with an edge list.
 fn with_edges() -> Sandbox {
     let sandbox = Sandbox::new();
     let edges =
@@ -35,7 +35,7 @@ fn spawn(sandbox: &Sandbox, arguments: &[&str]) -> Child {
     sandbox.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until a run has come so far; false if it ended before.
+/// Waits until a job has reached a moment; false if it ended before.
 fn wait_for(child: &mut Child, sandbox: &Sandbox, moment: fn(&Path) -> bool) -> bool {
     let work = sandbox.path(&format!(".d.ignn-{}", child.id()));
     while !(work.exists() && moment(&work)) {
@@ -47,8 +47,8 @@ fn wait_for(child: &mut Child, sandbox: &Sandbox, moment: fn(&Path) -> bool) -> 
     true
 }
 
-/// Starts a run, sends it a signal at a moment, and returns how it ended; `None` if it was faster
-/// than the signal.
+/// Starts a job, sends it a signal at a moment and returns its exit status; `None` if it ended
+/// before the signal.
 fn interrupt(
     sandbox: &Sandbox,
     arguments: &[&str],
@@ -65,8 +65,8 @@ fn interrupt(
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() || said == "stopped\n" {
-        // The last moment is short: the target may be there before the signal comes, and then it is
-        // whole.
+        // The last moment is short: the target may exist before the signal arrives, and is then
+        // complete.
         sandbox.ignn(&["check", "d"]).exits(0);
         assert_eq!(sandbox.names(), ["d", "raw"]);
         fs::remove_dir_all(sandbox.path("d")).unwrap();
@@ -77,7 +77,7 @@ fn interrupt(
 }
 
 #[test]
-fn a_stopped_run_removes_what_it_began() {
+fn a_stopped_job_removes_its_output() {
     let sandbox = with_edges();
     for signal in ["INT", "TERM"] {
         for (name, moment) in MOMENTS {
@@ -92,13 +92,13 @@ fn a_stopped_run_removes_what_it_began() {
 }
 
 #[test]
-fn a_killed_run_leaves_no_target_and_the_next_one_clears_up() {
+fn a_killed_job_leaves_no_target_and_the_next_one_cleans_up() {
     let sandbox = with_edges();
     for (name, moment) in MOMENTS {
         let Some(output) = interrupt(&sandbox, &INGEST, "KILL", moment) else { continue };
         assert_eq!(output.status.code(), None, "{name}");
         if sandbox.path("d").exists() {
-            // Killed between the renaming and its end.
+            // Killed between the rename and its end.
             sandbox.ignn(&["check", "d"]).exits(0);
             fs::remove_dir_all(sandbox.path("d")).unwrap();
         }
@@ -110,7 +110,7 @@ fn a_killed_run_leaves_no_target_and_the_next_one_clears_up() {
 }
 
 #[test]
-fn two_runs_do_not_write_the_same_target() {
+fn two_jobs_do_not_write_the_same_target() {
     let sandbox = with_edges();
     let mut child = spawn(&sandbox, &INGEST);
     assert!(wait_for(&mut child, &sandbox, |_| true));
@@ -124,12 +124,12 @@ fn two_runs_do_not_write_the_same_target() {
 }
 
 #[test]
-fn without_room_nothing_is_left() {
+fn a_full_disk_leaves_nothing_behind() {
     let sandbox = with_edges();
-    // The largest file in blocks of 512 or 1024 bytes, by the shell: the first scratch file, a
-    // later one, the adjacency.
+    // Limits of the file size, in blocks of 512 or 1024 bytes depending on the shell. They hit the
+    // first scratch file, a later one, and the adjacency.
     for blocks in [1, 2000, 6000] {
-        // The signal that comes with the limit is ignored, so that writing fails as on a full disk.
+        // The signal SIGXFSZ is ignored, so that writing fails as it does on a full disk.
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_ignn")]).args(INGEST);

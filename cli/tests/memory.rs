@@ -1,4 +1,4 @@
-//! `--memory` is kept, and changes no byte of the result.
+//! `--memory` bounds the peak memory and does not change the result.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -6,11 +6,11 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use crate::util::{Sandbox, files_below};
 
 const BOUND: u64 = 64 << 20;
-/// What a run may take besides: the program itself, its threads, buffers of the system's libraries.
+/// What a job may use in addition: the program itself, thread stacks, buffers of system libraries.
 const BESIDES: u64 = 256 << 20;
 const EDGES: u64 = 3_000_000;
 
-/// Writes a copy of `edges.txt` with other ids, each the same wherever it comes.
+/// Writes a copy of `edges.txt` in which every id is replaced consistently.
 fn transformed(sandbox: &Sandbox, name: &str, mut id: impl FnMut(u64, &mut dyn Write)) {
     let source = BufReader::new(File::open(sandbox.path("raw/edges.txt")).unwrap());
     let mut out = BufWriter::new(File::create(sandbox.path(name)).unwrap());
@@ -25,12 +25,12 @@ fn transformed(sandbox: &Sandbox, name: &str, mut id: impl FnMut(u64, &mut dyn W
     out.flush().unwrap();
 }
 
-/// Different for different ids below 2^64, and not in their order.
+/// A bijection of 64-bit ids that does not keep their order.
 fn scatter(id: u64) -> u64 {
     id.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Ingests a file with little memory and with much.
+/// Ingests a file with little and with much memory.
 fn bounded(sandbox: &Sandbox, file: &str) {
     let ingest = |out: &str, memory: &str| {
         let arguments =

@@ -1,5 +1,5 @@
-//! `ignn predict` and `ignn eval`, with models made by hand: predictions are those of the equation,
-//! under the user's ids.
+//! `ignn predict` and `ignn eval` with models made by hand: predictions solve the equation and have
+//! the user's ids.
 
 mod graphs;
 mod refusals;
@@ -34,7 +34,7 @@ const OMEGA: [[f32; 3]; 2] = [[1.0, -0.5, 0.25], [-0.75, 1.0, 0.5]];
 const THETA: [[f32; 2]; 2] = [[2.0, -1.0], [-1.0, 1.5]];
 const BIAS: [[f32; 2]; 1] = [[0.125, -0.25]];
 
-/// The graph with features, labels of all nodes but f, and a split; integer ids 10, 20, ... if
+/// The graph with features, labels of all nodes except f, and a split. Ids are 10, 20, ... if
 /// `integers`.
 fn ingest(sandbox: &Sandbox, name: &str, labels: &str, integers: bool) {
     let id = |node: usize| match integers {
@@ -124,7 +124,7 @@ fn by_hand() -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
     (states, logits)
 }
 
-/// The cells of a CSV without quotes in it, less its header.
+/// The cells of a CSV without quotes, without its header.
 fn cells(text: &str) -> Vec<Vec<&str>> {
     text.lines().skip(1).map(|line| line.split(',').collect()).collect()
 }
@@ -136,7 +136,7 @@ fn assert_near(found: &str, expected: f64) {
 }
 
 #[test]
-fn predictions_are_those_of_the_equation() {
+fn predictions_solve_the_equation() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut model = model(LabelKind::Single);
@@ -174,7 +174,7 @@ fn predictions_are_those_of_the_equation() {
         assert!(row.iter().zip(expected).all(|(x, y)| (f64::from(*x) - y).abs() < 1e-3));
         assert!((f64::from(predicted_here.states.row(node)[1]) - states[node][1]).abs() < 1e-4);
     }
-    // Scores, counted again.
+    // Scores, computed independently.
     let report = run.json();
     assert_eq!(
         (&report["trained_on_this_dataset"], &report["certified"]),
@@ -226,7 +226,7 @@ fn the_nodes_of_a_part_with_their_best_classes() {
 }
 
 #[test]
-fn sets_of_labels_are_lists() {
+fn multiple_labels_are_lists() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SETS, true);
     model(LabelKind::Multi).write(&sandbox.path("m.safetensors")).unwrap();
@@ -334,7 +334,7 @@ fn scores_by_part_and_class() {
         assert_eq!(part["classes"][1]["name"], "blue");
     }
     assert_eq!((report["evaluation"]["split"].as_str(), parts.len()), (Some("default"), 3));
-    // The same truth under classes in another order, and one that the model does not know.
+    // The same labels with classes in another order, and one class that the model does not know.
     ingest(&sandbox, "e", "f:azure a:red b:blue c:red d:red e:blue", false);
     let run = sandbox.ignn(&words("eval e --model m.safetensors --json")).exits(0);
     let note = "note: 1 label of 1 class that the model does not know: not scored\n";

@@ -1,4 +1,4 @@
-//! Raw files in the forms of other programs, as bytes: compressed text, NumPy arrays and archives,
+//! Raw files in the formats of other programs, as bytes: compressed text, NumPy arrays and archives,
 //! Parquet tables.
 
 use std::io::{Cursor, Write};
@@ -29,7 +29,7 @@ pub fn npy(dtype: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A NumPy array file of floats, `columns` a row.
+/// A NumPy array file of floats with `columns` columns.
 pub fn npy_floats(columns: usize, values: &[f32]) -> Vec<u8> {
     let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     npy("<f4", &format!("({}, {columns})", values.len() / columns), &data)
@@ -49,7 +49,7 @@ pub fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
 
 /// A Parquet table.
 pub fn parquet(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
-    // Nullable whether there are nulls or not, as most programs write.
+    // Columns are nullable even without nulls, as most programs write them.
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, array)| (name, array, true)),
     );

@@ -1,5 +1,4 @@
-//! Public data sets, where they are to be had: their known counts, sound, and the same again after
-//! export and ingest.
+//! Public data sets, if available: known counts, `check`, and the same bytes after export and ingest.
 
 use std::path::Path;
 
@@ -7,15 +6,15 @@ use serde_json::Value;
 
 use crate::util::{Sandbox, files_below, shared};
 
-/// Ingests what the arguments name as dataset `d`; returns the summary.
+/// Runs `ignn ingest` with these arguments into dataset `d`; returns the summary.
 fn ingest(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     let arguments = [&["ingest"], arguments, &["--out", "d", "--quiet", "--json"]].concat();
     sandbox.ignn(&arguments).exits(0).json()
 }
 
-/// The dataset `d` is sound, and its edges and ids, exported and ingested, give the same adjacency
-/// byte for byte.
-fn is_sound_and_comes_back(sandbox: &Sandbox) {
+/// Asserts that dataset `d` is intact, and that its exported edges and ids give the same adjacency
+/// byte for byte when they are ingested again.
+fn assert_intact_and_round_trips(sandbox: &Sandbox) {
     sandbox.ignn(&["check", "d", "--quiet"]).exits(0);
     sandbox.ignn(&["export", "d", "--edges", "e.tsv", "--ids", "i.tsv", "--quiet"]).exits(0);
     sandbox.ignn(&["export", "d", "--edges", "e.parquet", "--quiet"]).exits(0);
@@ -66,7 +65,7 @@ fn com_dblp() {
         (&made["labels"]["classes"], &made["labels"]["labelled"]),
         (&58.into(), &107_639.into())
     );
-    is_sound_and_comes_back(&sandbox);
+    assert_intact_and_round_trips(&sandbox);
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn cora() {
     assert_eq!(made["labels"]["classes"], 7);
     let parts = serde_json::json!([["train", 140], ["val", 500], ["test", 1000]]);
     assert_eq!(made["splits"][0]["parts"], parts);
-    is_sound_and_comes_back(&sandbox);
+    assert_intact_and_round_trips(&sandbox);
 }
 
 #[test]
@@ -98,7 +97,7 @@ fn tu_sets() {
         let sandbox = Sandbox::new();
         let made = ingest(&sandbox, &["tu", word(&data.join(name))]);
         assert_eq!(made["graphs"], graphs, "{name}");
-        is_sound_and_comes_back(&sandbox);
+        assert_intact_and_round_trips(&sandbox);
     }
 }
 
@@ -109,5 +108,5 @@ fn dgcnn_ptc() {
     let made = ingest(&sandbox, &["dgcnn", word(&data)]);
     assert_eq!(made["graphs"], 344);
     assert_eq!(made["features"]["columns"], 19);
-    is_sound_and_comes_back(&sandbox);
+    assert_intact_and_round_trips(&sandbox);
 }

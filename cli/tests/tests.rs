@@ -1,4 +1,4 @@
-//! The program run in temporary directories, one binary.
+//! Tests that run the binary in temporary directories.
 
 mod baselines;
 mod check;
@@ -14,6 +14,7 @@ mod malformed;
 mod memory;
 mod predict;
 mod raw;
+mod readme;
 mod real_data;
 mod report;
 mod reproduce;

@@ -1,4 +1,4 @@
-//! The fixture: a temporary directory, the binary run in it, and what came out.
+//! The test fixture: a temporary directory, the binary run in it, and its output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct Sandbox {
     directory: TempDir,
 }
 
-/// How a run of the binary ended.
+/// Exit code and output of the binary.
 pub struct Run {
     arguments: String,
     pub code: Option<i32>,
@@ -133,7 +133,7 @@ pub fn files_below(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// A part of the shared data, or `None` after saying that it is not to be had.
+/// A path in the shared data, or `None` after printing that it is not available.
 pub fn shared(part: &str) -> Option<PathBuf> {
     let root =
         std::env::var_os("IGNN_SHARED").map_or_else(|| project().join("../shared"), PathBuf::from);

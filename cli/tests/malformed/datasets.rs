@@ -1,4 +1,4 @@
-//! Dataset directories that are none, or damaged, or of another version.
+//! Paths that are not datasets, damaged datasets, and datasets of another version.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use crate::util::Sandbox;
 
 type Damage = fn(&Sandbox);
 
-/// Judges rows about a sound dataset `d` after something was done to it.
-fn judge(rows: &[(Case, Damage)]) {
+/// Checks rows about an intact dataset `d` after damage was done to it.
+fn check_all(rows: &[(Case, Damage)]) {
     let mut wrong = Vec::new();
     for (case, damage) in rows {
         let sandbox = case.sandbox();
         path_and_loner().write(&sandbox.path("d"));
         damage(&sandbox);
-        wrong.extend(case.judge(&sandbox).map(|wrong| format!("{}: {wrong}", case.name)));
+        wrong.extend(case.check_all(&sandbox).map(|wrong| format!("{}: {wrong}", case.name)));
     }
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
@@ -31,7 +31,7 @@ fn edit(sandbox: &Sandbox, name: &str, from: &str, to: &str) {
 }
 
 #[test]
-fn what_is_no_sound_dataset() {
+fn datasets_that_are_missing_or_damaged() {
     let nothing: Damage = |_| {};
     let cut: Damage = |sandbox| truncate(sandbox, "d/relations/edges/in.neighbours.u32", 70);
     let empty: Damage = |sandbox| truncate(sandbox, "d/relations/edges/in.offsets.u64", 0);
@@ -41,7 +41,7 @@ fn what_is_no_sound_dataset() {
         |sandbox| edit(sandbox, "d/manifest.json", "\"version\": 1", "\"version\": 2");
     let manifest: Damage = |sandbox| truncate(sandbox, "d/manifest.json", 40);
     let ids: Damage = |sandbox| truncate(sandbox, "d/ids.parquet", 50);
-    judge(&[
+    check_all(&[
         (case("inspect: nothing there", "inspect gone", "gone: not an ignn dataset: no such directory"), nothing),
         (case("inspect: a file", "inspect e.txt", "e.txt: not an ignn dataset: it is a file, not a directory").file("e.txt", "1 2\n"), nothing),
         (case("inspect: another directory", "inspect raw", "raw: not an ignn dataset: it has no manifest.json (create one with `ignn ingest` or `ignn generate`)").file("raw/e.txt", "1 2\n"), nothing),

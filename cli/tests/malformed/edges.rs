@@ -4,13 +4,13 @@ use arrow_array::{
     Float32Array, Float64Array, Int64Array, ListArray, StringArray, types::Int32Type,
 };
 
-use super::{edges, judge};
+use super::{check_all, edges};
 use crate::raw::{column, gzip, parquet, zstd};
 use crate::util::Sandbox;
 
 #[test]
 fn edge_lists() {
-    judge(&[
+    check_all(&[
         edges("letters for a number", "e.txt --ids integer", "e.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"").file("e.txt", "1 2\n# c\n3 x\n"),
         edges("letters after a thousand numbers", "e.txt", "e.txt:1001: expected an integer id from 0 to 18446744073709551615, found \"x\"").file("e.txt", "1 2\n".repeat(1000) + "3 x\n"),
         edges("a missing column", "e.txt", "e.txt:2: expected 2 columns, found 1: \"42\"").file("e.txt", "1 2\n42\n"),
@@ -45,8 +45,8 @@ fn edge_lists() {
 }
 
 #[test]
-fn files_that_are_no_edge_lists() {
-    judge(&[
+fn files_that_are_not_edge_lists() {
+    check_all(&[
         edges("an empty file", "e.txt", "e.txt: the file is empty (expected edges)").file("e.txt", ""),
         edges("nothing but comments", "e.txt", "e.txt: no edges in it (found nothing but empty lines and comments)").file("e.txt", "# a\n% b\n\n"),
         edges("nothing but a header", "e.csv", "e.csv: no edges in it (expected at least one)").file("e.csv", "source,target\n"),
@@ -65,7 +65,7 @@ fn files_that_are_no_edge_lists() {
     ]);
 }
 
-/// An edge list that does not compress to nothing.
+/// An edge list that does not compress well.
 fn numbers() -> String {
     (0..5000u64)
         .map(|edge| format!("{} {}\n", edge * 7919 % 10007, edge * 104729 % 10009))
@@ -111,7 +111,7 @@ fn a_file_that_may_not_be_read() {
 fn matrix_market() {
     let general = "%%MatrixMarket matrix coordinate real general\n";
     let mtx = |name, message, text: &str| edges(name, "e.mtx", message).file("e.mtx", text);
-    judge(&[
+    check_all(&[
         mtx("an index out of range", "e.mtx:4: expected a column from 1 to 3, found \"2 4 1\"", &format!("{general}3 3 2\n1 2 0.5\n2 4 1\n")),
         mtx("an index from 0", "e.mtx:3: expected a row from 1 to 3, found \"0 2 0.5\"", &format!("{general}3 3 2\n0 2 0.5\n2 1 1\n")),
         mtx("too few entries", "e.mtx: 3 entries announced on line 2, but 2 found", &format!("{general}3 3 3\n1 2 0.5\n2 3 1\n")),
@@ -133,7 +133,7 @@ fn adjacency_lists() {
     let list = |name, message, text: &str| {
         edges(name, "a.txt --format adjacency", message).file("a.txt", text)
     };
-    judge(&[
+    check_all(&[
         list(
             "a wrong count",
             "a.txt:3: expected 3 neighbours, as the first number of the line says, found 2",
@@ -172,7 +172,7 @@ fn parquet_tables() {
         ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)]), Some([Some(2)])]);
     let mut cut = parquet(vec![("source", integers(&[1, 2])), ("target", integers(&[2, 3]))]);
     cut.truncate(cut.len() - 20);
-    judge(&[
+    check_all(&[
         table(
             "no such columns",
             "e.parquet: no column \"source\" for the source (found a, b): name it with --source",

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::util::{Sandbox, files_below};
 
-/// A malformed input and the message that it deserves.
+/// A malformed input and the expected message.
 pub struct Case {
     name: &'static str,
     arguments: String,
@@ -20,7 +20,7 @@ pub struct Case {
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// A row of the table: the arguments after `ignn`, and what follows `error: ` on standard error.
+/// A row of the table: the arguments after `ignn`, and the text after `error: `.
 fn case(name: &'static str, arguments: impl Into<String>, message: &'static str) -> Case {
     Case { name, arguments: arguments.into(), message, files: Vec::new() }
 }
@@ -31,7 +31,7 @@ fn edges(name: &'static str, arguments: &str, message: &'static str) -> Case {
 }
 
 impl Case {
-    /// With a file.
+    /// Adds a file.
     fn file(mut self, name: &'static str, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((name, contents.into()));
         self
@@ -46,8 +46,8 @@ impl Case {
         sandbox
     }
 
-    /// Runs the program in a directory with the files; returns what is wrong, if anything.
-    fn judge(&self, sandbox: &Sandbox) -> Option<String> {
+    /// Runs the program in a directory with the files; returns what differs, if anything.
+    fn check_all(&self, sandbox: &Sandbox) -> Option<String> {
         let before = everything(&sandbox.path(""));
         let arguments: Vec<&str> = self.arguments.split(' ').chain(["--quiet"]).collect();
         let run = sandbox.ignn(&arguments);
@@ -61,11 +61,12 @@ impl Case {
     }
 }
 
-/// Judges every row, and tells of all that are wrong.
-fn judge(cases: &[Case]) {
-    let judge =
-        |case: &Case| case.judge(&case.sandbox()).map(|wrong| format!("{}: {wrong}", case.name));
-    let wrong: Vec<String> = cases.iter().filter_map(judge).collect();
+/// Checks every row and reports all that fail.
+fn check_all(cases: &[Case]) {
+    let check_all = |case: &Case| {
+        case.check_all(&case.sandbox()).map(|wrong| format!("{}: {wrong}", case.name))
+    };
+    let wrong: Vec<String> = cases.iter().filter_map(check_all).collect();
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 

@@ -2,7 +2,7 @@
 
 use arrow_array::{Float32Array, Int64Array, StringArray};
 
-use super::{Case, edges, judge};
+use super::{Case, check_all, edges};
 use crate::raw::{column, npy, npy_floats, npz, parquet};
 
 /// The edges of a path 0 - 1 - 2, with more arguments.
@@ -19,7 +19,7 @@ fn words(name: &'static str, arguments: &str, message: &'static str) -> Case {
 fn lists_of_nodes() {
     let list =
         |name, message, text: &str| path(name, "--nodes-file n.txt", message).file("n.txt", text);
-    judge(&[
+    check_all(&[
         list(
             "a node that is not listed",
             "e.txt:2: expected a node of the node list, found \"2\"",
@@ -102,7 +102,7 @@ fn features() {
     let mut cut = npy_floats(2, &good);
     cut.truncate(cut.len() - 4);
     let mtx = "%%MatrixMarket matrix coordinate real general\n";
-    judge(&[
+    check_all(&[
         csv("NaN in a table", "x.csv:3: expected a finite number in column \"a\", found \"nan\"", "node,a,b\n0,1,2\n1,nan,2\n2,1,2\n"),
         csv("infinity in a table", "x.csv:3: expected a finite number in column \"b\", found \"inf\"", "node,a,b\n0,1,2\n1,1,inf\n2,1,2\n"),
         csv("a word in a table", "x.csv:3: expected a number in column \"b\", found \"red\"", "node,a,b\n0,1,2\n1,1,red\n2,1,2\n"),
@@ -152,7 +152,7 @@ fn labels_and_communities() {
         |name, message, text: &str| path(name, "--labels y.csv", message).file("y.csv", text);
     let communities =
         |name, message, text: &str| path(name, "--communities c.txt", message).file("c.txt", text);
-    judge(&[
+    check_all(&[
         labels(
             "a label for an unknown node",
             "y.csv:3: expected the id of a node of the graph, found \"3\" (unknown)",
@@ -231,7 +231,7 @@ fn splits() {
     let splits =
         |name, message, text: &str| path(name, "--splits s.csv", message).file("s.csv", text);
     let draw = |name, message, spec: &str| path(name, &format!("--split {spec}"), message);
-    judge(&[
+    check_all(&[
         splits(
             "a node twice",
             "s.csv:4: expected each node once, found \"0\" again (first on line 2)",

@@ -1,6 +1,6 @@
-//! Options that contradict each other, and outputs that cannot be.
+//! Options that contradict each other, and outputs that cannot be written.
 
-use super::{Case, case, edges, judge};
+use super::{Case, case, check_all, edges};
 use crate::util::Sandbox;
 
 fn path(name: &'static str, arguments: &str, message: &'static str) -> Case {
@@ -9,7 +9,7 @@ fn path(name: &'static str, arguments: &str, message: &'static str) -> Case {
 
 #[test]
 fn options() {
-    judge(&[
+    check_all(&[
         path(
             "labels and communities",
             "--labels y.csv --communities c.txt",
@@ -53,7 +53,7 @@ fn outputs() {
     let to = |name, out: &str, message| {
         case(name, format!("ingest edges e.txt --out {out}"), message).file("e.txt", "0 1\n1 2\n")
     };
-    judge(&[
+    check_all(&[
         to(
             "a directory that is there",
             "there",
@@ -83,7 +83,7 @@ fn outputs() {
 }
 
 #[test]
-fn a_failed_run_leaves_no_parent_behind() {
+fn a_failed_job_leaves_no_parent_directory_behind() {
     let sandbox = Sandbox::new();
     sandbox.file("e.txt", "0 1\n7\n");
     sandbox.ignn(&["ingest", "edges", "e.txt", "--out", "new/deep/d", "--quiet"]).exits(2);

@@ -1,6 +1,6 @@
 //! Data sets of many graphs.
 
-use super::{Case, case, judge};
+use super::{Case, case, check_all};
 use crate::raw::{npy, npy_floats};
 
 fn tu(name: &'static str, message: &'static str) -> Case {
@@ -12,7 +12,7 @@ fn tu(name: &'static str, message: &'static str) -> Case {
 
 #[test]
 fn tu_sets() {
-    judge(&[
+    check_all(&[
         tu("an edge between graphs", "T/T_A.txt:2: expected an edge inside one graph, found nodes 2 and 3 of graphs 1 and 2").file("T/T_A.txt", "1, 2\n2, 3\n"),
         tu("a node that is not there", "T/T_A.txt:2: expected a node number from 1 to 4, found \"5\"").file("T/T_A.txt", "1, 2\n2, 5\n"),
         tu("too few graph labels", "T/T_graph_labels.txt: 1 lines (expected 2, one a graph of T_graph_indicator.txt)").file("T/T_graph_labels.txt", "1\n"),
@@ -31,7 +31,7 @@ fn dgcnn_sets() {
     let set = |name, message, text: &str| {
         case(name, "ingest dgcnn s.txt --out d", message).file("s.txt", text)
     };
-    judge(&[
+    check_all(&[
         set("an empty file", "s.txt: empty (expected the number of graphs on the first line)", ""),
         set(
             "a file that ends early",
@@ -78,7 +78,7 @@ fn graphsage_sets() {
             .file("p/p-class_map.json", r#"{"0": [1, 0], "1": [0, 1]}"#)
             .file("p/p-id_map.json", r#"{"0": 0, "1": 1}"#)
     };
-    judge(&[
+    check_all(&[
         set("a graph cut short", "p/p-G.json:1: expected a graph in node-link JSON, found EOF while parsing a value at column 100").file("p/p-G.json", &graph[..100]),
         set("a link to nowhere", "p/p-G.json: a link to 7 (expected a node id from 0 to 1)").file("p/p-G.json", graph.replace("\"target\": 1", "\"target\": 7")),
         set("too few features", "p/p-feats.npy: 1 rows (expected 2, one a node of p-G.json)").file("p/p-feats.npy", npy_floats(1, &[1.0])),

@@ -1,4 +1,4 @@
-//! Predictions and scores of graphs, and of the nodes of many graphs, under the user's ids.
+//! Predictions and scores of graphs, and of the nodes of many graphs, with the user's ids.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn rings_and_stars() -> Sandbox {
 }
 
 #[test]
-fn graphs_are_predicted_as_they_were_judged() {
+fn predictions_repeat_the_scores_of_cross_validation() {
     let sandbox = rings_and_stars();
     let folds = sandbox.read("run/folds.csv");
     let fold_of: BTreeMap<&str, &str> =
@@ -34,7 +34,7 @@ fn graphs_are_predicted_as_they_were_judged() {
         assert!(text.starts_with("graph,predicted,probability,p_-1,p_7\n1,"), "{text}");
         let rows = cells(&text);
         assert_eq!(rows.len(), 24);
-        // The file holds all that the judgement needed: weights and running statistics alike.
+        // The file holds everything that scoring needs: weights and running statistics.
         let own = rows.iter().filter(|row| fold_of[row[0]] == fold.to_string());
         let is_right = |row: &&Vec<&str>| {
             let ring = row[0].parse::<usize>().unwrap() % 2 == 1;
@@ -65,7 +65,7 @@ fn graphs_are_predicted_as_they_were_judged() {
 }
 
 #[test]
-fn other_graphs_are_judged_by_their_own_bounds() {
+fn other_graphs_are_certified_by_their_own_bounds() {
     let sandbox = rings_and_stars();
     write_rings_and_stars(&sandbox, "more", 30);
     sandbox.ignn(&words("ingest tu more --out e -q")).exits(0);
@@ -118,7 +118,8 @@ fn nodes_of_graphs_that_training_did_not_see() {
         let (found, expected) = (test[score].as_f64().unwrap(), judged[score].as_f64().unwrap());
         assert!((found - expected).abs() < 2e-3, "{score}: {found}, judged {expected}");
     }
-    // Graph and node ids are those of the dataset: test graphs are whole, and nodes are told once.
+    // Graph and node ids are those of the dataset: test graphs are complete, and every node
+    // occurs once.
     sandbox.ignn(&words("predict d --model run --embeddings x.csv -q")).exits(0);
     let states = sandbox.read("x.csv");
     assert!(states.starts_with("graph,id,x0,x1,x2,x3,x4,x5,x6,x7\n"), "{states}");

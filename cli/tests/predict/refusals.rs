@@ -1,4 +1,4 @@
-//! What `ignn predict` and `ignn eval` refuse, and what they only warn of.
+//! What `ignn predict` and `ignn eval` refuse, and what they only warn about.
 
 use ignn::config::{ActivationName, FeatureSource};
 use ignn::dense::Matrix;
@@ -9,7 +9,7 @@ use super::{SINGLE, cells, ingest, matrix, model, value, words};
 use crate::util::Sandbox;
 
 #[test]
-fn without_a_certificate_it_says_so_or_refuses() {
+fn an_uncertified_model_gives_a_note_or_is_refused() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut steep = model(LabelKind::Single);
@@ -31,7 +31,7 @@ fn without_a_certificate_it_says_so_or_refuses() {
 }
 
 #[test]
-fn a_solve_that_did_not_converge_is_a_goal_missed() {
+fn a_solve_that_does_not_converge_exits_with_1() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     model(LabelKind::Single).write(&sandbox.path("m.safetensors")).unwrap();
@@ -50,7 +50,7 @@ fn a_solve_that_did_not_converge_is_a_goal_missed() {
 }
 
 #[test]
-fn scores_that_overflow_are_no_predictions() {
+fn scores_that_overflow_are_refused() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut large = model(LabelKind::Single);
@@ -67,7 +67,7 @@ fn scores_that_overflow_are_no_predictions() {
 }
 
 #[test]
-fn learned_features_know_their_own_nodes_only() {
+fn learned_features_work_only_on_their_own_nodes() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut learned = model(LabelKind::Single);
@@ -87,7 +87,7 @@ fn learned_features_know_their_own_nodes_only() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_once() {
+fn mismatches_give_one_error() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     sandbox.file("mine.csv", "keep").file("empty/x", "");
@@ -145,7 +145,7 @@ fn what_does_not_fit_is_told_once() {
         .fails_with(twice);
     let run = sandbox.ignn(&words("predict d --model m.safetensors")).exits(2);
     assert!(run.stderr.contains("--out <FILE>"), "{}", run.stderr);
-    // Labels of another kind: predictions without scores, but nothing to evaluate.
+    // Labels of another kind: `predict` prints no scores, and `eval` fails.
     with(|model| model.labels = LabelKind::Multi);
     let kind = "d: labels of another kind than the model's (found one class a node, expected sets of classes)";
     sandbox.ignn(&words("eval d --model m.safetensors -q")).fails_with(kind);
