@@ -9,17 +9,18 @@
 //! | --- | --- | --- |
 //! | [`parallel`] | 0 | the thread pool, blocks of rows balanced by work |
 //! | [`dense`] | 0 | row-major f32 matrices, aligned |
+//! | [`settings`] | 0 | how a module declares its settings |
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |
-//! | [`config`] | 4 | what a run is asked for: one schema, presets, messages |
 //! | [`nn`] | 4 | layers, read-outs and losses: forward and backward |
 //! | [`optim`] | 4 | parameters and the steps that move them |
 //! | [`metrics`] | 4 | scores of predictions against the truth |
-//! | [`models`] | 5 | wiring, named parameters, the file of a model |
-//! | [`train`] | 6 | the loop, checkpoints, records for observers |
-//! | [`predict`] | 6 | model and dataset to predictions and embeddings |
-//! | [`report`] | 7 | numbers for people: quantities, sheets, histograms, tables in files |
+//! | [`config`] | 5 | the settings of all modules: presets, files, messages, documentation |
+//! | [`models`] | 6 | wiring, named parameters, the file of a model |
+//! | [`train`] | 7 | the loop, checkpoints, records for observers |
+//! | [`predict`] | 7 | model and dataset to predictions and embeddings |
+//! | [`report`] | 8 | numbers for people: quantities, sheets, histograms, tables in files |
 //!
 //! # A tour
 //!
@@ -64,5 +65,6 @@ pub mod optim;
 pub mod parallel;
 pub mod predict;
 pub mod report;
+pub mod settings;
 pub mod solver;
 pub mod train;

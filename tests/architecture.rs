@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, u32)] = &[
     ("parallel", 0),
     ("dense", 0),
+    ("settings", 0),
     ("graph", 1),
     ("kernels", 2),
     ("solver", 3),
-    ("config", 4),
     ("nn", 4),
     ("optim", 4),
     ("metrics", 4),
-    ("models", 5),
-    ("train", 6),
-    ("predict", 6),
-    ("report", 7),
+    ("config", 5),
+    ("models", 6),
+    ("train", 7),
+    ("predict", 7),
+    ("report", 8),
 ];
 
 /// The root of the project.

@@ -28,7 +28,7 @@ fn name(phi: Phi) -> ActivationName {
     match phi {
         Phi::Identity => ActivationName::Identity,
         Phi::Relu => ActivationName::Relu,
-        Phi::LeakyRelu(_) => ActivationName::LeakyRelu,
+        Phi::LeakyRelu(slope) => ActivationName::LeakyRelu(slope as f32),
         Phi::Tanh => ActivationName::Tanh,
         Phi::Sigmoid => ActivationName::Sigmoid,
         Phi::Elu => ActivationName::Elu,

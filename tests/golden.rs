@@ -226,7 +226,7 @@ fn whole(case: &Value, given: Given) -> Case {
     let activation = match case["activation"].as_str().unwrap() {
         "identity" => ActivationName::Identity,
         "relu" => ActivationName::Relu,
-        "leaky_relu" => ActivationName::LeakyRelu,
+        "leaky_relu" => ActivationName::LeakyRelu(LEAKY),
         "tanh" => ActivationName::Tanh,
         "sigmoid" => ActivationName::Sigmoid,
         other => panic!("activation {other}"),

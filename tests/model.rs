@@ -294,7 +294,7 @@ fn phi(name: ActivationName) -> Phi {
     match name {
         ActivationName::Identity => Phi::Identity,
         ActivationName::Relu => Phi::Relu,
-        ActivationName::LeakyRelu => Phi::LeakyRelu(0.01),
+        ActivationName::LeakyRelu(slope) => Phi::LeakyRelu(f64::from(slope)),
         ActivationName::Tanh => Phi::Tanh,
         ActivationName::Sigmoid => Phi::Sigmoid,
         ActivationName::Elu => Phi::Elu,
@@ -324,7 +324,7 @@ fn gradients_of_every_activation_are_differences_of_the_loss() {
     let names = [
         ActivationName::Identity,
         ActivationName::Relu,
-        ActivationName::LeakyRelu,
+        ActivationName::LeakyRelu(0.01),
         ActivationName::Tanh,
         ActivationName::Sigmoid,
         ActivationName::Elu,

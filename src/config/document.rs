@@ -1,110 +1,150 @@
-//! `docs/config.md`, written from the schema.
-//! It lays out what the schema says and adds how layers go on top of each other.
+//! What users read about the settings: `ignn train --list` and `docs/config.md`. Both are written
+//! from the declarations of the sections, and so is the JSON Schema ([`super::json_schema`]).
 
 use std::fmt::Write;
 
 use super::presets::PRESETS;
-use super::schema::{self, Kind, SECTIONS};
+use super::{Config, SECTIONS};
+use crate::settings::{Field, Kind, literal, paragraphs, quoted};
 
-const INTRODUCTION: &str = "# Configuration
+/// Longest line of text.
+const WIDTH: usize = 100;
 
-Written by a test from the schema in `src/config/schema.rs`; change it there, then run
-`IGNN_REWRITE=1 cargo test --lib config::document`.
+const INTRODUCTION: &str = "\
+# Configuration
 
-A run is described by one TOML file. Whatever it leaves out comes from a preset or from the defaults below:
+<!-- Written by a test from the doc comments of the settings. After a change there, run
+     IGNN_REWRITE=1 cargo test --lib config:: -->
+
+One TOML file describes a run. Settings that it leaves out come from a preset or from the defaults
+below; later sources win:
 
     defaults  <  --preset NAME  <  --config FILE.toml  <  --set section.key=value ...
 
-`--set` may be repeated, the last one of a key counts; words need no quotes there and lists no brackets
-(`--set optim.clip=tensor --set model.hidden=64,32`). Unknown keys, wrong types and values out of range are refused
-with their place. The resolved configuration, all fields of it, is written with the run as `config.toml` and into the
-model file.
+`--set` may be repeated. Words need no quotes there, and lists no brackets:
+`--set optim.clip=tensor --set model.hidden=64,32`. Unknown keys, wrong types and values out of
+range are refused with their place. The run directory holds the resolved configuration as
+`config.toml`, and so does the model file.
+
+`ignn train --list` prints all settings with their defaults and the texts below, ready to edit.
+`ignn train --schema` prints a JSON Schema, also in
+[config.schema.json](config.schema.json), which gives editors completion, help and checks. For
+Taplo and Even Better TOML, put this in the first line of your file:
+
+    #:schema path/to/config.schema.json
 ";
 
 const KINDS: &str = "
-## Kinds of models
+## Models
 
-Every kind is trained on the same datasets by the same command, `--set model.kind=gcn`; its file serves `predict` and `eval`. Settings that a
-kind has no use for are accepted and do nothing, so that a preset can be tried with any of them.
+All kinds train on the same datasets with the same command, `--set model.kind=gcn`, and their files
+serve `ignn predict` and `ignn eval`. A kind ignores settings that it does not use, so any preset
+can be tried with any kind.
 
-| `kind` | what it computes | settings of its own | last layer where nodes have the labels |
-| --- | --- | --- | --- |
-| `ignn` | equilibrium layers, as many as `state` has widths | `state`, `activation`, `input`, `bias`, `kappa`, `init`, `[solver]` | read-out |
-| `gcn` | `depth` convolutions A^T x Omega^T + bias | `depth`, `state`, `activation`, `drop_edge` | logits |
-| `sgc` | x Omega^T gathered `depth` times | `depth`, `drop_edge` | logits |
-| `gat` | `depth` layers of attention over incoming edges; only which edges there are counts | `depth`, `heads`, `state`, `activation` | logits, one head |
-| `gcnii` | `depth` convolutions that keep a share of their start | `depth`, `state`, `activation`, `gcnii_alpha`, `gcnii_lambda` | read-out |
-| `sse` | `depth` damped steps an epoch towards a steady state, from that of the epoch before; predictions go on until it stands still | `depth`, `state`, `activation`, `sse_damping`, `[solver]` tolerance, max_sweeps, warm_start | read-out |
-| `mlp` | `depth` linear maps; no edge is seen | `depth`, `state`, `activation` | logits |
-| `structural` | the same, on degrees up to `hops` steps around a node instead of features | `depth`, `hops`, `state`, `activation` | logits |
-| `label-propagation` | X = kappa / rho A^T X + labels of the training nodes; nothing is learned, no epoch is trained | `kappa`, `[solver]` | itself |
-
-All but `label-propagation` follow `features`, `normalise_features`, `init_input`, `skip`, `between`, `batch_norm` (never of logits), `pooling` and `dropout`. Kinds without an
-equilibrium drop entries before every layer, features included (`sse`: before the read-out only), and attention drops weights too. Where the last layer gives the logits,
-`readout`, `hidden`, `head_bias` and `normalise_state` do nothing; where graphs have the labels, all layers are as wide as `state`, and pooling and a read-out follow.
-`state` is one width, or for `gcn`, `gat`, `mlp` and `structural` one for each layer below the logits. Several relations are averaged by all kinds but `ignn`.
-First values of Omega are uniform within `init_input` times sqrt(6 / (p + m)).
+- All kinds but `label-propagation` use `features`, `normalise_features`, `init_input`, `skip`,
+  `between`, `batch_norm` (never on logits), `pooling` and `dropout`.
+- If nodes have the labels, the last layer of `gcn`, `sgc`, `gat`, `mlp` and `structural` gives the
+  logits, and `readout`, `hidden`, `head_bias` and `normalise_state` are unused. `ignn`, `gcnii` and
+  `sse` end in a readout. If graphs have the labels, all layers are as wide as `state`, and pooling
+  and a readout follow.
+- `state` is one width or, for `gcn`, `gat`, `mlp` and `structural`, one per layer below the logits.
+- Baselines apply `dropout` before every layer, features included; `sse` applies it before the
+  readout only, and attention also drops attention weights.
+- All kinds but `ignn` average several relations.
+- Baselines initialise Omega uniformly within `init_input` times sqrt(6 / (p + m)).
 ";
 
-/// The whole document.
+/// All settings with their defaults as TOML, each with its text as a comment.
+pub fn listing() -> String {
+    let defaults = Config::default().values();
+    let mut text = String::new();
+    for section in SECTIONS {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{gap}{}[{}]\n", comment(section.doc), section.name);
+        for field in section.fields {
+            let _ = write!(text, "\n{}", comment(field.doc));
+            for word in words(field) {
+                let line = format!("{}: {}", quoted(word.0), word.1);
+                text.push_str(&wrapped(&line, "#   ", "#     "));
+            }
+            if let Some(takes) = takes(field) {
+                text.push_str(&wrapped(&takes, "# ", "# "));
+            }
+            let _ =
+                writeln!(text, "{} = {}", field.key, literal(&defaults[section.name][field.key]));
+        }
+    }
+    text
+}
+
+/// `docs/config.md`.
 pub fn markdown() -> String {
+    let defaults = Config::default().values();
     let mut page = String::from(INTRODUCTION);
-    for (section, doc) in SECTIONS {
-        let _ = write!(
-            page,
-            "\n## [{section}]\n\n{doc}\n\n| key | default | values | |\n| --- | --- | --- | --- |\n"
-        );
-        for field in schema::of_section(section) {
-            let default = schema::literal(&field.default.value());
-            let doc = field.doc.replace('|', "\\|");
-            let _ = writeln!(
-                page,
-                "| `{}` | `{default}` | {} | {doc} |",
-                field.key(),
-                values(&field.kind)
-            );
+    for section in SECTIONS {
+        let _ = writeln!(page, "\n## [{}]\n", section.name);
+        for paragraph in paragraphs(section.doc) {
+            page.push_str(&wrapped(&paragraph, "", ""));
+        }
+        page.push('\n');
+        for field in section.fields {
+            let default = literal(&defaults[section.name][field.key]);
+            let mut line = format!("**`{}`** = `{default}`:", field.key);
+            for part in paragraphs(field.doc).into_iter().chain(takes(field)) {
+                let _ = write!(line, " {part}");
+            }
+            page.push_str(&wrapped(&line, "- ", "  "));
+            for word in words(field) {
+                let line = format!("`{}`: {}", quoted(word.0), word.1);
+                page.push_str(&wrapped(&line, "  - ", "    "));
+            }
         }
     }
     page.push_str(KINDS);
     page.push_str("\n## Presets\n");
     for preset in PRESETS {
-        let _ = write!(
-            page,
-            "\n`{}`: {}\n\n```toml\n{}\n```\n",
-            preset.name,
-            preset.doc,
-            preset.text.trim()
-        );
+        let _ = writeln!(page, "\n### {}\n", preset.name);
+        page.push_str(&wrapped(preset.doc, "", ""));
+        let _ = write!(page, "\n```toml\n{}\n```\n", preset.text.trim());
     }
     page
 }
 
-fn values(kind: &Kind) -> String {
-    match kind {
-        Kind::Word(words) => {
-            words.iter().map(|word| format!("`{word:?}`")).collect::<Vec<_>>().join(", ")
-        }
-        Kind::Text => "text".into(),
-        other => other.to_string(),
-    }
+/// What a key takes, in a sentence; none if its words or its default say so.
+fn takes(field: &Field) -> Option<String> {
+    let expected = match field.kind {
+        Kind::Integer | Kind::Number | Kind::List(Kind::Integer | Kind::Number) => field.expected(),
+        Kind::List(_) => format!("one word, or a list of 1 to {} words", field.limits.items),
+        Kind::Flag | Kind::Text | Kind::Choice(_) => return None,
+    };
+    let (first, rest) = expected.split_at(1);
+    Some(format!("{}{rest}.", first.to_uppercase()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::path::Path;
+/// The words of a choice, each with its text.
+fn words(field: &Field) -> Vec<(&'static str, String)> {
+    let kind = if let Kind::List(kind) = field.kind { kind } else { &field.kind };
+    let Kind::Choice(words) = kind else { return Vec::new() };
+    words.iter().map(|word| (word.word, paragraphs(word.doc).join(" "))).collect()
+}
 
-    #[test]
-    fn the_document_says_what_the_schema_says() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/config.md");
-        if std::env::var_os("IGNN_REWRITE").is_some() {
-            fs::write(&path, markdown()).unwrap();
+fn comment(doc: &str) -> String {
+    paragraphs(doc).iter().map(|paragraph| wrapped(paragraph, "# ", "# ")).collect()
+}
+
+/// Lines of at most [`WIDTH`] characters, the first one with another prefix than the rest.
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::from(first));
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(lines, "{line}");
+            (line, is_empty) = (rest.into(), true);
         }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == markdown(),
-            "docs/config.md is out of date: run IGNN_REWRITE=1 cargo test --lib config::document"
-        );
+        let gap = if is_empty { "" } else { " " };
+        let _ = write!(line, "{gap}{word}");
+        is_empty = false;
     }
+    let _ = writeln!(lines, "{line}");
+    lines
 }

@@ -1,5 +1,4 @@
 //! What can be wrong with a configuration: one enum, every message with its place.
-//! It knows words and places; it does not know which command ran.
 
 use std::fmt;
 use std::io;
@@ -12,9 +11,9 @@ pub enum Place {
     File(PathBuf, usize),
     /// A line of a built-in preset.
     Preset(String, usize),
-    /// A setting of the command line.
+    /// A setting on the command line.
     Setting(String),
-    /// A configuration made by a program.
+    /// A value that a program has set.
     Program,
 }
 
@@ -26,7 +25,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file is not TOML.
@@ -34,21 +33,21 @@ pub enum ConfigError {
     Syntax {
         /// Where.
         place: Place,
-        /// What the reader said.
+        /// The error of the parser.
         message: String,
     },
     /// A setting without a key and a value.
     #[error("--set {found}: not a setting (expected KEY=VALUE, such as model.state=64)")]
     Setting {
-        /// The words.
+        /// The setting.
         found: String,
     },
     /// A preset that does not exist.
     #[error("preset {found:?} is not known (expected {expected}){hint}")]
     Preset {
-        /// The word.
+        /// The name.
         found: String,
-        /// The names there are.
+        /// All names.
         expected: String,
         /// The nearest name, with its separator, or empty.
         hint: String,
@@ -60,29 +59,30 @@ pub enum ConfigError {
         place: Place,
         /// `key "model.stat"`, `section "modle"`.
         what: String,
-        /// The nearest known one, or those there are.
+        /// The nearest known one, or all of them.
         hint: String,
     },
-    /// A value of another kind, or out of range.
+    /// A value of the wrong type, or out of range.
     #[error("{place}: {key}: wrong value (found {found}, expected {expected})")]
     Value {
         /// Where.
         place: Place,
-        /// The field, or section.
+        /// The key, or section.
         key: String,
-        /// What is there.
+        /// The value.
         found: String,
-        /// What should be.
+        /// What the key takes.
         expected: String,
     },
-    /// A kappa that promises nothing.
+    /// A kappa without a unique equilibrium.
     #[error(
-        "{place}: model.kappa: from 1 on the equilibrium need not exist or be unique (found {found}, expected a number from 0 to below 1, such as 0.95)"
+        "{place}: model.kappa: from 1 on the equilibrium need not exist or be unique \
+         (found {found}, expected a number from 0 to below 1, such as 0.95)"
     )]
     Kappa {
         /// Where.
         place: Place,
-        /// What is there.
+        /// The value.
         found: String,
     },
 }

@@ -1,18 +1,17 @@
-//! Layers of values, each over the one before: defaults, TOML text, settings of the command line.
-//! Every value is checked where it is given, so that its message has a place; together they make an
-//! [`IgnnConfig`].
+//! Layers of values, each on top of the one before: defaults, TOML text, settings of the command
+//! line. Every value is checked where it is given, so that its message has a place; together they
+//! make a [`Config`].
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use ignn_format::nearest::nearest;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::IgnnConfig;
 use super::error::{ConfigError, Place};
-use super::schema::{self, FIELDS, Field, Kind, SECTIONS};
-use ignn_format::nearest::nearest;
+use super::{Config, SECTIONS, fields};
+use crate::settings::{Field, Kind, quoted};
 
 /// Where TOML text comes from.
 #[derive(Clone, Copy)]
@@ -23,27 +22,13 @@ pub enum Source<'a> {
     Preset(&'a str),
 }
 
-/// The value of every field.
-pub struct Layers(BTreeMap<&'static str, Value>);
+/// The value of every key, by section.
+pub struct Layers(Value);
 
 impl Layers {
     /// The lowest layer.
     pub fn defaults() -> Self {
-        Self(FIELDS.iter().map(|field| (field.path, field.default.value())).collect())
-    }
-
-    /// A configuration that was made by hand, checked.
-    pub fn of(config: &IgnnConfig) -> Result<Self, ConfigError> {
-        let mut layers = Self::defaults();
-        let sections = serde_json::to_value(config).expect("a configuration is plain data");
-        for field in FIELDS {
-            let value = sections[field.section()][field.key()].clone();
-            // JSON has no word for them.
-            let found =
-                if value.is_null() { "NaN or infinity".into() } else { schema::literal(&value) };
-            layers.put(field, Some(value), found, Place::Program)?;
-        }
-        Ok(layers)
+        Self(Config::default().values())
     }
 
     /// Puts TOML text on top.
@@ -53,101 +38,98 @@ impl Layers {
             place: place(error.span().map_or(0, |span| span.start)),
             message: error.message().into(),
         })?;
-        for (section, value) in in_order(table.get_ref()) {
-            let (name, at) = (section.get_ref().as_ref(), section.span().start);
-            if !SECTIONS.iter().any(|(known, _)| *known == name) {
-                return Err(unknown_at_the_top(place(at), name, value.get_ref()));
-            }
-            let DeValue::Table(fields) = value.get_ref() else {
-                let found = shown(value.get_ref());
-                let expected = format!("a section [{name}]");
-                return Err(ConfigError::Value {
-                    place: place(at),
-                    key: name.into(),
-                    found,
-                    expected,
-                });
+        for (name, value) in in_order(table.get_ref()) {
+            let (name, at) = (name.get_ref().as_ref(), name.span().start);
+            let Some(section) = SECTIONS.iter().find(|section| section.name == name) else {
+                return Err(unknown_section(place(at), name, value.get_ref()));
             };
-            for (key, value) in in_order(fields) {
-                let (path, place) = (format!("{name}.{}", key.get_ref()), place(key.span().start));
-                let field = schema::find(&path).ok_or_else(|| unknown_key(place.clone(), &path))?;
-                self.put(field, plain(value.get_ref()), shown(value.get_ref()), place)?;
+            let DeValue::Table(values) = value.get_ref() else {
+                let (found, expected) = (shown(value.get_ref()), format!("a section [{name}]"));
+                let (place, key) = (place(at), name.into());
+                return Err(ConfigError::Value { place, key, found, expected });
+            };
+            for (key, value) in in_order(values) {
+                let (key, place) = (key.get_ref().as_ref(), place(key.span().start));
+                let Some(field) = section.fields.iter().find(|field| field.key == key) else {
+                    return Err(unknown_key(place, &format!("{name}.{key}")));
+                };
+                let (value, found) = (plain(value.get_ref()), shown(value.get_ref()));
+                self.put(section.name, field, value, found, place)?;
             }
         }
         Ok(())
     }
 
-    /// Puts one `KEY=VALUE` on top. Words need no quotes, lists no brackets.
+    /// Puts one `KEY=VALUE` on top. Words need no quotes and lists no brackets.
     pub fn add_setting(&mut self, setting: &str) -> Result<(), ConfigError> {
         let Some((path, given)) = setting.split_once('=') else {
             return Err(ConfigError::Setting { found: setting.into() });
         };
         let (path, given) = (path.trim(), given.trim());
         let place = Place::Setting(setting.into());
-        let field = schema::find(path).ok_or_else(|| unknown_key(place.clone(), path))?;
-        let is_word =
-            matches!(field.kind, Kind::Word(_) | Kind::Text) && !given.starts_with(['"', '\'']);
-        let is_list = field.kind.is_list() && !given.starts_with('[');
+        let known = fields().find(|(section, field)| {
+            path.split_once('.').is_some_and(|found| found == (*section, field.key))
+        });
+        let (section, field) = known.ok_or_else(|| unknown_key(place.clone(), path))?;
         let value = match field.kind {
-            _ if is_word => Some(Value::from(given)),
-            Kind::Words(..) if is_list => {
+            Kind::Choice(_) | Kind::Text if !given.starts_with(['"', '\'']) => {
+                Some(Value::from(given))
+            }
+            Kind::List(Kind::Choice(_)) if !given.starts_with('[') => {
                 Some(given.split(',').map(|word| Value::from(word.trim())).collect())
             }
-            _ if is_list => parsed(&format!("[{given}]")),
+            Kind::List(_) if !given.starts_with('[') => parsed(&format!("[{given}]")),
             _ => parsed(given),
         };
         let found = if given.is_empty() { "nothing".into() } else { given.into() };
-        self.put(field, value, found, place)
+        self.put(section, field, value, found, place)
     }
 
     /// The configuration that the layers make.
-    pub fn finish(self) -> IgnnConfig {
-        let mut sections = serde_json::Map::new();
-        for (path, value) in self.0 {
-            let (section, key) = path.split_once('.').expect("every field is in a section");
-            sections.entry(section).or_insert_with(|| serde_json::json!({}))[key] = value;
-        }
-        serde_json::from_value(Value::Object(sections))
-            .expect("the schema and the types have the same fields")
+    pub fn finish(self) -> Config {
+        let mut config: Config =
+            serde_json::from_value(self.0).expect("every value was checked against its field");
+        config.model.set_slope();
+        config
     }
 
     fn put(
         &mut self,
-        field: &'static Field,
+        section: &str,
+        field: &Field,
         value: Option<Value>,
         found: String,
         place: Place,
     ) -> Result<(), ConfigError> {
-        // One alone is a list of one.
+        let (is_list, is_number) = match field.kind {
+            Kind::List(kind) => (true, matches!(kind, Kind::Number)),
+            kind => (false, matches!(kind, Kind::Number)),
+        };
+        // A single value is a list of one.
         let value = value.map(|value| match value {
-            Value::Array(_) => value,
-            one if field.kind.is_list() => Value::Array(vec![one]),
-            one => one,
+            one if is_list && !one.is_array() => Value::Array(vec![one]),
+            other => other,
         });
+        let is_key = |name: &str| name == format!("{section}.{}", field.key);
         match value {
-            Some(value) if field.kind.accepts(&value) => {
+            Some(value) if field.accepts(&value) => {
                 // Numbers may be written as integers, and are kept as numbers.
                 let number = |value: Value| value.as_f64().map_or(value, Value::from);
-                let value = match (field.kind, value) {
-                    (Kind::Number(_), value) => number(value),
-                    (Kind::Numbers(..), Value::Array(values)) => {
-                        values.into_iter().map(number).collect()
-                    }
-                    (_, value) => value,
+                self.0[section][field.key] = match value {
+                    Value::Array(values) if is_number => values.into_iter().map(number).collect(),
+                    value if is_number => number(value),
+                    value => value,
                 };
-                self.0.insert(field.path, value);
                 Ok(())
             }
             Some(Value::Array(kappas))
-                if field.path == "model.kappa"
-                    && kappas
-                        .iter()
-                        .any(|kappa| kappa.as_f64().is_some_and(|kappa| kappa >= 1.0)) =>
+                if is_key("model.kappa")
+                    && kappas.iter().any(|kappa| kappa.as_f64().is_some_and(|x| x >= 1.0)) =>
             {
                 Err(ConfigError::Kappa { place, found })
             }
             _ => {
-                let (key, expected) = (field.path.into(), field.kind.to_string());
+                let (key, expected) = (format!("{section}.{}", field.key), field.expected());
                 Err(ConfigError::Value { place, key, found, expected })
             }
         }
@@ -168,18 +150,18 @@ impl Source<'_> {
 
 type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
 
-/// The entries as they come in the text: the first mistake is told, not the first of the alphabet.
+/// The entries in the order of the text, so that the first mistake is the one that is reported.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-fn unknown_at_the_top(place: Place, name: &str, value: &DeValue<'_>) -> ConfigError {
+fn unknown_section(place: Place, name: &str, value: &DeValue<'_>) -> ConfigError {
     if !value.is_table() {
         return unknown_key(place, name);
     }
-    let known = SECTIONS.iter().map(|(name, _)| *name);
+    let known = SECTIONS.iter().map(|section| section.name);
     let hint = match nearest(name, known.clone()) {
         Some(nearest) => format!("did you mean [{nearest}]?"),
         None => {
@@ -187,26 +169,27 @@ fn unknown_at_the_top(place: Place, name: &str, value: &DeValue<'_>) -> ConfigEr
             format!("expected one of {}", known.join(", "))
         }
     };
-    ConfigError::Unknown { place, what: format!("section {}", schema::quoted(name)), hint }
+    ConfigError::Unknown { place, what: format!("section {}", quoted(name)), hint }
 }
 
 /// Proposes the nearest key of the same section, or else of any.
 fn unknown_key(place: Place, path: &str) -> ConfigError {
     let (section, key) = path.split_once('.').unwrap_or(("", path));
-    let of_any = || nearest(key, FIELDS.iter().map(Field::key));
-    let own: Vec<&str> = schema::of_section(section).map(Field::key).collect();
+    let own = SECTIONS.iter().find(|known| known.name == section);
+    let own: Vec<&str> =
+        own.map_or(&[][..], |section| section.fields).iter().map(|f| f.key).collect();
+    let anywhere = nearest(key, fields().map(|(_, field)| field.key))
+        .and_then(|key| fields().find(|(_, field)| field.key == key));
     let hint = if let Some(key) = nearest(key, own.iter().copied()) {
         format!("did you mean {section}.{key}?")
-    } else if let Some(field) =
-        of_any().and_then(|key| FIELDS.iter().find(|field| field.key() == key))
-    {
-        format!("did you mean {}?", field.path)
+    } else if let Some((section, field)) = anywhere {
+        format!("did you mean {section}.{}?", field.key)
     } else if own.is_empty() {
         "expected SECTION.KEY, such as model.state".into()
     } else {
         format!("expected one of {}", own.join(", "))
     };
-    ConfigError::Unknown { place, what: format!("key {}", schema::quoted(path)), hint }
+    ConfigError::Unknown { place, what: format!("key {}", quoted(path)), hint }
 }
 
 /// One value of TOML.
@@ -214,8 +197,8 @@ fn parsed(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()))
 }
 
-/// A value without its place; none for what no field takes.
-fn plain(value: &DeValue<'_>) -> Option<Value> {
+/// A value without its place; none if no key takes such a value.
+pub(super) fn plain(value: &DeValue<'_>) -> Option<Value> {
     match value {
         DeValue::String(text) => Some(text.as_ref().into()),
         DeValue::Integer(digits) => {
@@ -235,7 +218,7 @@ fn plain(value: &DeValue<'_>) -> Option<Value> {
 /// A value for messages.
 fn shown(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => schema::quoted(text),
+        DeValue::String(text) => quoted(text),
         DeValue::Integer(digits) => digits.to_string(),
         DeValue::Float(digits) => digits.as_str().into(),
         DeValue::Boolean(value) => value.to_string(),

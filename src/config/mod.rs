@@ -1,166 +1,123 @@
-//! What a run is asked to do: one schema, read from presets, TOML files and settings, checked value
-//! by value. It knows names, ranges and defaults; it builds no model and opens no dataset.
+//! The configuration of a run: settings from presets, TOML files and `--set`, each value checked
+//! where it is given. It builds no model and opens no dataset.
 //!
-//! Layers: `defaults < preset < file < settings`. The fields, with their ranges and defaults, are
-//! one table ([`schema::FIELDS`]); the types below have the same fields, and a test holds the two
-//! together. `docs/config.md` is written from the table.
+//! Sections and keys are plain structs, declared once, each by the module that reads it:
+//! [`SolverConfig`] in `solver`, [`OptimConfig`] in `optim`, and here, for the modules above,
+//! [`ModelConfig`] and [`TrainConfig`]. Types, defaults, ranges and texts of `docs/config.md`, of
+//! `ignn train --list` and of the JSON Schema come from these declarations ([`SECTIONS`]).
+//!
+//! Sources are applied in order, later ones win: `defaults < preset < file < --set`.
+//!
+//! ```
+//! use ignn::config::Config;
+//!
+//! let config = Config::default();
+//! assert_eq!(config.model.state, [128]);
+//! assert_eq!(config.optim.learning_rate, 0.01);
+//!
+//! // A preset, and one setting on top of it.
+//! let config = Config::resolve(Some("cora"), None, &["model.state=32".into()])?;
+//! assert_eq!(config.model.state, [32]);
+//! assert_eq!(config.train.epochs, 300);
+//! # Ok::<(), ignn::config::ConfigError>(())
+//! ```
 
-mod choices;
 pub mod document;
 mod error;
+mod json_schema;
 mod layers;
+mod model;
 mod parts;
 pub mod presets;
-pub mod schema;
 #[cfg(test)]
 mod tests;
+mod train;
 
 use std::fmt::Write;
 use std::path::Path;
 
 use ignn_format::nearest::nearest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub use choices::{
-    ActivationName, ClassWeights, Clip, FeatureSource, FeatureStart, GradientKind, InitName,
-    InputMap, Learn, LossName, MeasureName, Method, ModelKind, Monitor, OnFailure, PoolingName,
-    Readout, Schedule, SolveMethod, StorageName,
-};
 pub use error::{ConfigError, Place};
+pub use json_schema::json_schema;
+pub use model::{FeatureSource, FeatureStart, Init, ModelConfig, ModelKind, ReadoutKind};
 pub use parts::find_part;
+pub use train::{Learn, TrainConfig};
 
-use crate::kernels::Activation;
-use crate::solver::{self, Measure, SolveParams};
+pub use crate::optim::OptimConfig;
+use crate::settings::{Field, Section, SettingError, literal};
+use crate::solver::SolveParams;
+pub use crate::solver::SolverConfig;
 use layers::{Layers, Source};
 
+// Former names, until the modules above have taken the new ones.
+pub use crate::kernels::Activation as ActivationName;
+pub use crate::metrics::Monitor;
+pub use crate::nn::{ClassWeights, InputMap, LossChoice as LossName, PoolingChoice as PoolingName};
+pub use crate::solver::{GradientKind, OnFailure};
+pub use Config as IgnnConfig;
+pub use Init as InitName;
+pub use ReadoutKind as Readout;
+
 /// A whole configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IgnnConfig {
-    /// The equation and the read-out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The model: layers, features and readout.
     pub model: ModelConfig,
-    /// How equilibria and adjoints are solved.
+    /// How equilibria and their gradients are solved.
     pub solver: SolverConfig,
-    /// How a gradient becomes a step.
+    /// How gradients become steps.
     pub optim: OptimConfig,
-    /// How long, on what, and judged by what.
+    /// How long to train, on which part of the dataset, and how to choose the best epoch.
     pub train: TrainConfig,
 }
 
-/// `[model]`; ranges and meanings in [`schema::FIELDS`].
-#[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelConfig {
-    pub kind: ModelKind,
-    pub depth: usize,
-    pub heads: usize,
-    pub hops: usize,
-    pub sse_damping: f64,
-    pub gcnii_alpha: f64,
-    pub gcnii_lambda: f64,
-    pub drop_edge: f64,
-    pub state: Vec<usize>,
-    pub activation: Vec<ActivationName>,
-    pub slope: f64,
-    pub input: InputMap,
-    pub bias: bool,
-    pub kappa: Vec<f64>,
-    pub init: InitName,
-    pub init_input: f64,
-    pub init_features: FeatureStart,
-    pub features: FeatureSource,
-    pub normalise_features: bool,
-    pub feature_dropout: f64,
-    pub skip: bool,
-    pub between: ActivationName,
-    pub batch_norm: bool,
-    pub pooling: PoolingName,
-    pub normalise_state: bool,
-    pub dropout: f64,
-    pub readout: Readout,
-    pub hidden: Vec<usize>,
-    pub head_bias: bool,
+/// A section of the file, as its module declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub doc: &'static str,
+    /// Its keys.
+    pub fields: &'static [Field],
 }
 
-/// `[solver]`; ranges and meanings in [`schema::FIELDS`].
-#[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SolverConfig {
-    pub tolerance: f64,
-    pub max_sweeps: usize,
-    pub patience: usize,
-    pub measure: MeasureName,
-    pub method: SolveMethod,
-    pub storage: StorageName,
-    pub depth: usize,
-    pub adjoint_tolerance: f64,
-    pub follow: f64,
-    pub gradient: GradientKind,
-    pub phantom_steps: usize,
-    pub phantom_damping: f64,
-    pub warm_start: bool,
-    pub on_failure: OnFailure,
+/// All sections, in the order in which they are written.
+pub const SECTIONS: [SectionInfo; 4] = [
+    section::<ModelConfig>("model"),
+    section::<SolverConfig>("solver"),
+    section::<OptimConfig>("optim"),
+    section::<TrainConfig>("train"),
+];
+
+const fn section<S: Section>(name: &'static str) -> SectionInfo {
+    SectionInfo { name, doc: S::DOC, fields: S::FIELDS }
 }
 
-/// `[optim]`; ranges and meanings in [`schema::FIELDS`].
-#[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OptimConfig {
-    pub method: Method,
-    pub learning_rate: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub epsilon: f64,
-    pub momentum: f64,
-    pub weight_decay: f64,
-    pub decoupled: bool,
-    pub clip: Clip,
-    pub clip_norm: f64,
-    pub schedule: Schedule,
-    pub schedule_floor: f64,
-    pub step_epochs: u64,
-    pub step_factor: f64,
-    pub warmup_epochs: u64,
-    pub layer_factor: f64,
-    pub table_factor: f64,
+/// All keys with the name of their section.
+pub fn fields() -> impl Iterator<Item = (&'static str, &'static Field)> {
+    SECTIONS.iter().flat_map(|section| section.fields.iter().map(|field| (section.name, field)))
 }
 
-/// `[train]`; ranges and meanings in [`schema::FIELDS`].
-#[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrainConfig {
-    pub epochs: u64,
-    pub seed: u64,
-    pub loss: LossName,
-    pub class_weights: ClassWeights,
-    pub learn: Learn,
-    pub ridge: f64,
-    pub hide: f64,
-    pub batch: u64,
-    pub split: String,
-    pub train_part: String,
-    pub validation_part: String,
-    pub test_part: String,
-    pub evaluate_every: u64,
-    pub stop_after: u64,
-    pub monitor: Monitor,
-    pub checkpoint_epochs: u64,
-    pub checkpoint_minutes: f64,
-}
-
-impl Default for IgnnConfig {
-    fn default() -> Self {
-        Layers::defaults().finish()
-    }
-}
-
-impl IgnnConfig {
-    /// Puts the layers on top of each other: defaults, a preset, a file, settings
-    /// `section.key=value` in their order.
+impl Config {
+    /// Applies a preset, a file and settings `section.key=value`, in this order, to the defaults.
+    ///
+    /// A wrong setting is refused with its place, the value and what was expected:
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let error = Config::resolve(None, None, &["model.dropout=1".into()]).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "--set model.dropout=1: model.dropout: wrong value \
+    ///      (found 1, expected a number from 0 to below 1)"
+    /// );
+    /// ```
     pub fn resolve(
         preset: Option<&str>,
         file: Option<&Path>,
@@ -183,80 +140,88 @@ impl IgnnConfig {
     }
 
     /// Reads TOML over the defaults; `origin` is the file that messages name.
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let text = "[model]\nstate = [64, 32]\n\n[train]\nstop_after = 20\n";
+    /// let config = Config::from_toml(text, "my.toml".as_ref())?;
+    /// assert_eq!(config.model.state, [64, 32]);
+    ///
+    /// let error = Config::from_toml("[model]\nstat = 64\n", "my.toml".as_ref()).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "my.toml:2: key \"model.stat\" is not known (did you mean model.state?)"
+    /// );
+    /// # Ok::<(), ignn::config::ConfigError>(())
+    /// ```
     pub fn from_toml(text: &str, origin: &Path) -> Result<Self, ConfigError> {
         let mut layers = Layers::defaults();
         layers.add_text(Source::File(origin), text)?;
         Ok(layers.finish())
     }
 
-    /// Checks a configuration that was not read but made by a program.
+    /// Checks a configuration whose fields a program has set.
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let mut config = Config::default();
+    /// config.model.state = vec![0];
+    /// let message = config.check().unwrap_err().to_string();
+    /// assert!(message.starts_with("configuration: model.state: wrong value (found [0], "));
+    /// ```
     pub fn check(&self) -> Result<(), ConfigError> {
-        Layers::of(self).map(drop)
+        let Self { model, solver, optim, train } = self;
+        let within = |section: &'static str| {
+            move |SettingError { key, found, expected }| {
+                let (place, key) = (Place::Program, format!("{section}.{key}"));
+                ConfigError::Value { place, key, found, expected }
+            }
+        };
+        model.check().map_err(within("model"))?;
+        solver.check().map_err(within("solver"))?;
+        optim.check().map_err(within("optim"))?;
+        train.check().map_err(within("train"))?;
+        model.check_slope().map_err(within("model"))
     }
 
-    /// All fields as TOML; reads back to the same configuration.
+    /// All settings as TOML, which reads back to the same configuration.
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let mut config = Config::default();
+    /// config.train.seed = 7;
+    /// let text = config.to_toml();
+    /// assert!(text.starts_with("[model]\nkind = \"ignn\"\nstate = [128]\n"));
+    /// assert_eq!(Config::from_toml(&text, "config.toml".as_ref())?, config);
+    /// # Ok::<(), ignn::config::ConfigError>(())
+    /// ```
     pub fn to_toml(&self) -> String {
-        let sections = serde_json::to_value(self).expect("a configuration is plain data");
+        let values = self.values();
         let mut text = String::new();
-        for (section, _) in schema::SECTIONS {
+        for SectionInfo { name, fields, .. } in SECTIONS {
             let gap = if text.is_empty() { "" } else { "\n" };
-            let _ = writeln!(text, "{gap}[{section}]");
-            for field in schema::of_section(section) {
-                let value = schema::literal(&sections[section][field.key()]);
-                let _ = writeln!(text, "{} = {value}", field.key());
+            let _ = writeln!(text, "{gap}[{name}]");
+            for Field { key, .. } in fields {
+                let _ = writeln!(text, "{key} = {}", literal(&values[name][key]));
             }
         }
         text
     }
-}
 
-impl ModelConfig {
-    /// An activation, with its slope.
-    pub fn phi(&self, name: ActivationName) -> Activation {
-        match name {
-            ActivationName::Identity => Activation::Identity,
-            ActivationName::Relu => Activation::Relu,
-            ActivationName::LeakyRelu => Activation::LeakyRelu(self.slope as f32),
-            ActivationName::Tanh => Activation::Tanh,
-            ActivationName::Sigmoid => Activation::Sigmoid,
-            ActivationName::Elu => Activation::Elu,
-        }
+    /// The values by section and key.
+    pub fn values(&self) -> Value {
+        serde_json::to_value(self).expect("a configuration is plain data")
     }
-}
 
-impl IgnnConfig {
     /// When forward solves stop.
     pub fn forward(&self) -> SolveParams {
-        let measure = match self.solver.measure {
-            MeasureName::Auto if self.model.normalise_state => Measure::Row,
-            MeasureName::Auto | MeasureName::State => Measure::State,
-            MeasureName::Row => Measure::Row,
-        };
-        let method = match self.solver.method {
-            SolveMethod::Auto => solver::Method::Auto,
-            SolveMethod::Plain => solver::Method::Plain,
-            SolveMethod::Anderson => solver::Method::Anderson,
-            SolveMethod::Active => solver::Method::Active,
-            SolveMethod::Ordered => solver::Method::Ordered,
-        };
-        let storage = match self.solver.storage {
-            StorageName::F32 => solver::Storage::F32,
-            StorageName::F16 => solver::Storage::F16,
-        };
-        let SolverConfig { tolerance, max_sweeps, patience, depth, .. } = self.solver;
-        SolveParams {
-            tolerance,
-            max_sweeps,
-            patience,
-            measure,
-            method,
-            depth,
-            storage,
-            follow: 0.0,
-        }
+        self.solver.forward(self.model.normalise_state)
     }
 
-    /// When forward solves stop that serve a step alone, and no evaluation.
+    /// When forward solves stop that serve a training step and no evaluation.
     pub fn step(&self) -> SolveParams {
         SolveParams { follow: self.solver.follow, ..self.forward() }
     }

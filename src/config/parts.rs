@@ -1,12 +1,11 @@
-//! Which part of a split a configuration means. Datasets spell their parts as their files did: the
-//! usual spellings of one part stand for each other.
+//! Which part of a split a configuration means. Datasets keep the spelling of their source files, so
+//! the usual spellings of a part are taken as the same.
 
 /// Spellings of the same part.
 const SPELLINGS: [&[&str]; 3] =
     [&["train", "training"], &["val", "valid", "validation", "dev"], &["test", "testing"]];
 
-/// Position of the part that is asked for: the one of this very name, or else of another usual
-/// spelling.
+/// Position of a part: the one with exactly this name, or else with another usual spelling.
 pub fn find_part<S: AsRef<str>>(parts: &[S], wanted: &str) -> Option<usize> {
     let position =
         |name: &str| parts.iter().position(|part| part.as_ref().eq_ignore_ascii_case(name));
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_itself_comes_before_other_spellings() {
+    fn an_exact_name_comes_before_other_spellings() {
         assert_eq!(find_part(&["train", "val", "validation"], "validation"), Some(2));
         assert_eq!(find_part(&["Train", "dev", "test"], "val"), Some(1));
         assert_eq!(find_part(&["Train", "train"], "train"), Some(1));

@@ -1,12 +1,12 @@
-//! Configurations that come with the program, written as a user would write them. They hold what
-//! differs from the defaults; how layers are put on top of each other is for the module above.
+//! Presets: configurations that come with the program, written as a user would write them. They
+//! hold only what differs from the defaults.
 
 /// A named configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// What `--preset` takes.
+    /// The name that `--preset` takes.
     pub name: &'static str,
-    /// What it is for, in a sentence.
+    /// What it is for.
     pub doc: &'static str,
     /// TOML.
     pub text: &'static str,
@@ -16,7 +16,7 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "chains",
-        doc: "Directed chains whose class is told at their first node only: how far information travels.",
+        doc: "Directed chains where only the first node shows the class: how far information travels.",
         text: r#"
 [model]
 state = 16
@@ -48,7 +48,7 @@ init = "identity"
 dropout = 0.5
 
 [solver]
-# The state settles long before the last digits do, and few labels do not tell them apart.
+# With few labels, predictions settle well before the last digits of the state do.
 tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
@@ -63,15 +63,16 @@ stop_after = 100
     },
     Preset {
         name: "amazon",
-        doc: "Communities of a large graph without features: multi-label, a learned row a node.",
+        doc: "Communities in a large graph without features: sets of classes, one learned feature row per \
+              node.",
         text: r#"
 [model]
 state = 128
-# The table of learned features starts as the labels of the training nodes, so that epoch 0 is label propagation.
+# Learned features start as the labels of the training nodes: epoch 0 is label propagation.
 features = "learned"
 init_features = "labels"
 input = "own"
-# Linear: what a label says spreads as far as kappa lets it; the second bank of columns is smoother.
+# Linear: labels spread as far as kappa allows. The second bank of columns is smoother.
 activation = "identity"
 kappa = 0.95
 init = "cascade"
@@ -79,26 +80,26 @@ normalise_state = true
 dropout = 0.0
 
 [solver]
-# By row, far nodes would need many more sweeps for digits that do not change what they are told.
+# With "row", distant nodes would need many more sweeps, without better predictions.
 measure = "state"
 tolerance = 1e-3
 adjoint_tolerance = 1e-3
-# Every step hides other nodes: what is left of a solve is small beside what the next one changes.
+# Each step hides other nodes, which changes the state more than the early stop does.
 follow = 0.02
 
 [optim]
 learning_rate = 0.05
 weight_decay = 0.0
-# A row of W holds at most kappa in all: a rate that suits the read-out would overturn it in a step.
+# Rows of W sum to at most kappa: a rate that suits the readout would overturn W in one step.
 layer_factor = 0.02
-# Rows of their own would learn by heart what the few labels near them say.
+# Learned rows would memorise the few labels near them.
 table_factor = 0.0
 
 [train]
 epochs = 100
 stop_after = 30
 evaluate_every = 5
-# A training node must be told by others, as test nodes are.
+# Training nodes must learn from other nodes, as test nodes do.
 hide = 0.25
 loss = "binary-cross-entropy"
 monitor = "top-k-micro-f1"
@@ -106,12 +107,15 @@ monitor = "top-k-micro-f1"
     },
     Preset {
         name: "graphs",
-        doc: "Classes of whole graphs, small and many: one layer, its result summed over each graph. Made for plain adjacency: ingest with --normalise none.",
+        doc: "Classes of many small graphs: one layer, summed over the nodes of each graph. Made for the \
+              plain adjacency: ingest with --normalise none.",
         text: r#"
 [model]
-# The paper has three layers of 32 with batch normalisation and a rate of 0.01. One layer was the best of 20 settings on the validation parts of
-# MUTAG and PTC together. Plain adjacency, by which nodes count their neighbours, and a node's own features beside theirs came later, with test
-# scores in view: better by the validation protocol on MUTAG, PTC, COX2 and NCI1, no better on PTC_MR and PROTEINS.
+# The paper has three layers of 32 with batch normalisation and a learning rate of 0.01. One layer
+# was the best of 20 settings on the validation parts of MUTAG and PTC together. The plain
+# adjacency, with which nodes count their neighbours, and input = "both" were added later with test
+# scores in view: better by the validation protocol on MUTAG, PTC, COX2 and NCI1, no better on
+# PTC_MR and PROTEINS.
 state = 64
 features = "given"
 input = "both"
@@ -135,7 +139,7 @@ step_factor = 0.5
 [train]
 epochs = 100
 batch = 32
-# A validation part may have twenty graphs: their loss tells epochs apart, their share does not.
+# A validation part may have only twenty graphs: their loss separates epochs better than accuracy.
 monitor = "loss"
 "#,
     },
@@ -145,8 +149,10 @@ monitor = "loss"
         text: r#"
 [model]
 state = 64
-# Paper-author and paper-subject. The paper has 0.55 each, relu and a decay of 0.001. This choice was made among some hundred with the test scores in view, which the validation
-# part foretells badly: by its loss this one is better than its neighbours, but a few that are worse on test are better still.
+# Relations: paper-author, paper-subject. The paper has 0.55 each, relu and a weight decay of 0.001.
+# This setting was chosen among about a hundred with the test scores in view, which the validation
+# part predicts badly: its validation loss is below that of its neighbours, but a few settings with
+# worse test scores have an even lower one.
 kappa = [0.9, 0.05]
 input = "both"
 activation = "identity"
@@ -164,7 +170,7 @@ weight_decay = 0.01
 [train]
 epochs = 100
 stop_after = 40
-# Of 300 nodes nearly all are right: their loss tells epochs apart, their share does not.
+# Nearly all 300 validation nodes are classified correctly: the loss separates epochs better.
 monitor = "loss"
 "#,
     },
@@ -174,7 +180,8 @@ monitor = "loss"
         text: r#"
 [model]
 state = 64
-# The best of 25 settings drawn at random, by the accuracy on the validation part alone; the paper has 0.5 each and a decay of 0.001.
+# The best of 25 random settings by validation accuracy alone. The paper has 0.5 each and a weight
+# decay of 0.001.
 kappa = [0.55, 0.55]
 input = "own"
 init = "identity"
@@ -200,7 +207,7 @@ stop_after = 40
         text: r#"
 [model]
 state = 64
-# Papers, conferences, terms.
+# Relations: papers, conferences, terms.
 kappa = [0.3, 0.5, 0.1]
 dropout = 0.5
 
@@ -219,12 +226,14 @@ stop_after = 40
     },
     Preset {
         name: "ppi",
-        doc: "Many graphs, some of them only for evaluation; sets of labels, and labels that depend on wide neighbourhoods: a stack of five layers with skips. Made for plain adjacency: ingest with --normalise none.",
+        doc: "Several graphs, some only for evaluation, with sets of classes that depend on wide \
+              neighbourhoods: a stack of five layers with skip connections. Made for the plain \
+              adjacency: ingest with --normalise none.",
         text: r#"
 [model]
 state = [1024, 512, 512, 256, 121]
 kappa = 0.98
-# Sums over some thirty neighbours grow that much in every layer: without this the first loss is in the thousands.
+# Each layer sums over about thirty neighbours: at 1 the first loss would be in the thousands.
 init_input = 0.03
 skip = true
 between = "elu"
@@ -236,7 +245,8 @@ tolerance = 1e-4
 adjoint_tolerance = 1e-4
 
 [optim]
-# A tenth of the paper's: a step of that size is several times the first Omega, and plain sums over neighbours multiply it layer by layer.
+# A tenth of the paper's rate: with that, one step is several times the initial Omega, and sums over
+# neighbours multiply it layer by layer.
 learning_rate = 5e-4
 
 [train]
@@ -248,7 +258,7 @@ monitor = "micro-f1"
     },
     Preset {
         name: "fdgnn",
-        doc: "A random equilibrium at its bound, and a read-out fitted to it in one go by ridge regression.",
+        doc: "A random equilibrium at the bound kappa, and a readout fitted by one ridge regression.",
         text: r#"
 [model]
 state = 256

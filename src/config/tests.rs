@@ -1,41 +1,67 @@
-//! Layers, round trips, and every kind of mistake with its message.
+//! Layers, round trips, every kind of mistake with its message, and the files that are written from
+//! the declarations.
 
 use std::fs;
 
 use proptest::prelude::*;
+use toml::de::{DeTable, DeValue};
 
 use super::*;
+use crate::kernels::Activation;
+use crate::optim::Clip;
+use crate::settings::{Kind, paragraphs, quoted};
 
-fn set(sets: &[&str]) -> Result<IgnnConfig, ConfigError> {
+fn set(sets: &[&str]) -> Result<Config, ConfigError> {
     let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-    IgnnConfig::resolve(None, None, &sets)
+    Config::resolve(None, None, &sets)
 }
 
 fn message(text: &str) -> String {
-    IgnnConfig::from_toml(text, Path::new("a.toml")).unwrap_err().to_string()
+    Config::from_toml(text, Path::new("a.toml")).unwrap_err().to_string()
 }
 
 #[test]
-fn the_types_have_the_fields_of_the_schema() {
-    let config = serde_json::to_value(IgnnConfig::default()).unwrap();
-    let fields: usize =
-        config.as_object().unwrap().values().map(|s| s.as_object().unwrap().len()).sum();
-    assert_eq!(fields, schema::FIELDS.len());
-    for field in schema::FIELDS {
-        assert_eq!(config[field.section()][field.key()], field.default.value(), "{}", field.path);
+fn every_setting_has_a_text_and_accepts_its_default() {
+    let defaults = Config::default().values();
+    for (section, field) in fields() {
+        let (path, text) = (format!("{section}.{}", field.key), paragraphs(field.doc).join(" "));
+        assert!(field.accepts(&defaults[section][field.key]), "{path}");
+        assert!(text.ends_with('.'), "{path}: {text}");
     }
+    assert_eq!(defaults.as_object().unwrap().len(), SECTIONS.len());
+    let keys = |section: &SectionInfo| defaults[section.name].as_object().unwrap().len();
+    assert!(SECTIONS.iter().all(|section| keys(section) == section.fields.len()));
+    Config::default().check().unwrap();
 }
 
 #[test]
-fn every_word_of_the_schema_is_one_of_its_type() {
-    for field in schema::FIELDS {
-        let schema::Kind::Word(words) = field.kind else { continue };
+fn every_word_reads_and_is_written_back() {
+    for (section, field) in fields() {
+        let words = match field.kind {
+            Kind::Choice(words) | Kind::List(&Kind::Choice(words)) => words,
+            _ => continue,
+        };
         for word in words {
-            let config = set(&[&format!("{}={word}", field.path)]).unwrap();
-            let value = serde_json::to_value(config).unwrap();
-            assert_eq!(value[field.section()][field.key()], *word);
+            let config = set(&[&format!("{section}.{}={}", field.key, word.word)]).unwrap();
+            let line = match field.kind {
+                Kind::List(_) => format!("\n{} = [{}]\n", field.key, quoted(word.word)),
+                _ => format!("\n{} = {}\n", field.key, quoted(word.word)),
+            };
+            assert!(config.to_toml().contains(&line), "{line}");
         }
     }
+}
+
+#[test]
+fn leaky_relu_takes_its_slope_from_the_configuration() {
+    let mut config = set(&["model.activation=leaky-relu,tanh", "model.slope=0.2"]).unwrap();
+    assert_eq!(config.model.activation, [Activation::LeakyRelu(0.2), Activation::Tanh]);
+    config.check().unwrap();
+    config.model.slope = 0.3;
+    let message = config.check().unwrap_err().to_string();
+    let expected = "configuration: model.slope: wrong value \
+                    (found 0.3, expected the slope of leaky-relu, 0.2)";
+    assert_eq!(message, expected);
 }
 
 #[test]
@@ -45,10 +71,10 @@ fn later_layers_win() {
     fs::write(&file, "model.state = 32\noptim = { clip_norm = 2 }\n[train]\nseed = 7\n").unwrap();
     let sets = ["train.seed=8", "model.hidden=64,32", "optim.clip=global", "train.split='a=b'"];
     let sets = sets.map(String::from);
-    let config = IgnnConfig::resolve(Some("chains"), Some(&file), &sets).unwrap();
-    let preset = IgnnConfig::resolve(Some("chains"), None, &[]).unwrap();
+    let config = Config::resolve(Some("chains"), Some(&file), &sets).unwrap();
+    let preset = Config::resolve(Some("chains"), None, &[]).unwrap();
     assert_ne!(preset.model.state, [32]);
-    assert_ne!(preset.train.epochs, IgnnConfig::default().train.epochs, "the preset says how long");
+    assert_ne!(preset.train.epochs, Config::default().train.epochs, "the preset says how long");
     let from_preset = (preset.model.kappa, preset.train.epochs);
     assert_eq!(
         (config.model.state, (config.model.kappa, config.train.epochs)),
@@ -63,15 +89,15 @@ fn later_layers_win() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn a_written_configuration_reads_back() {
     for preset in presets::PRESETS {
-        let config = IgnnConfig::resolve(Some(preset.name), None, &[]).unwrap();
+        let config = Config::resolve(Some(preset.name), None, &[]).unwrap();
         let text = config.to_toml();
-        assert_eq!(IgnnConfig::from_toml(&text, Path::new("a.toml")).unwrap(), config, "{text}");
-        assert_eq!(text.lines().filter(|line| line.contains(" = ")).count(), schema::FIELDS.len());
+        assert_eq!(Config::from_toml(&text, Path::new("a.toml")).unwrap(), config, "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains(" = ")).count(), fields().count());
         config.check().unwrap();
     }
-    assert!(IgnnConfig::default().to_toml().contains("\ntolerance = 1e-5\n"));
+    assert!(Config::default().to_toml().contains("\ntolerance = 1e-5\n"));
 }
 
 #[test]
@@ -155,7 +181,7 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[train]\nseed = 1979-05-27",
-            "a.toml:2: train.seed: wrong value (found a date, expected an integer from 0 on)",
+            "a.toml:2: train.seed: wrong value (found a date, expected an integer of at least 0)",
         ),
         (
             "[model]\nkind = \"gnn\"",
@@ -207,38 +233,167 @@ fn wrong_settings_are_shown_as_they_were_given() {
     for (setting, expected) in expected {
         assert_eq!(set(&[setting]).unwrap_err().to_string(), expected);
     }
-    let error = IgnnConfig::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
+    let error = Config::resolve(Some("amazn"), None, &[]).unwrap_err().to_string();
     let known = presets::PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");
     let expected =
         format!("preset \"amazn\" is not known (expected {known}): did you mean amazon?");
     assert_eq!(error, expected);
-    let error =
-        IgnnConfig::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
+    let error = Config::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
     assert!(error.starts_with("none.toml: cannot read: "), "{error}");
 }
 
 #[test]
-fn configurations_made_by_programs_are_checked_too() {
-    let mut config = IgnnConfig::default();
+fn values_set_by_a_program_are_checked() {
+    let mut config = Config::default();
     config.optim.learning_rate = f64::NAN;
     let error = config.check().unwrap_err().to_string();
-    let expected = "configuration: optim.learning_rate: wrong value (found NaN or infinity, expected a number above 0 and up to 1000)";
+    let expected = "configuration: optim.learning_rate: wrong value (found NaN or infinity, expected a number above 0 and at most 1000)";
     assert_eq!(error, expected);
 }
 
 proptest! {
     #[test]
-    fn arbitrary_text_does_no_harm(text in "[a-e.=\\[\\]\"0-9\n {}t,#é-]{0,60}") {
-        let _ = IgnnConfig::from_toml(&text, Path::new("a.toml"));
+    fn arbitrary_text_never_panics(text in "[a-e.=\\[\\]\"0-9\n {}t,#é-]{0,60}") {
+        let _ = Config::from_toml(&text, Path::new("a.toml"));
         let _ = set(&[&text]);
         let _ = set(&[&format!("model.hidden={text}")]);
     }
 
     #[test]
     fn numbers_and_text_survive_a_round_trip(rate in 1e-300f64..1e3, seed in 0..i64::MAX as u64, split in "\\PC{1,12}|[\"\\\\\n\t']{1,5}") {
-        let mut config = IgnnConfig::default();
+        let mut config = Config::default();
         (config.optim.learning_rate, config.train.seed, config.train.split) = (rate, seed, split);
-        let again = IgnnConfig::from_toml(&config.to_toml(), Path::new("a.toml")).unwrap();
+        let again = Config::from_toml(&config.to_toml(), Path::new("a.toml")).unwrap();
         prop_assert_eq!(again, config);
+    }
+}
+
+/// Whether a value satisfies a schema, for the keywords that ours has; any other keyword fails.
+fn satisfies(schema: &Value, value: &Value) -> bool {
+    let number = value.as_f64().unwrap_or(f64::NAN);
+    let all = |schemas: &Value| schemas.as_array().unwrap().clone();
+    schema.as_object().unwrap().iter().all(|(keyword, expected)| match keyword.as_str() {
+        "$schema" | "title" | "description" | "default" => true,
+        "type" => match expected.as_str().unwrap() {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_u64() || value.is_i64(),
+            "number" => value.is_number(),
+            other => panic!("type {other}"),
+        },
+        "const" => value == expected,
+        "minimum" => number >= expected.as_f64().unwrap(),
+        "exclusiveMinimum" => number > expected.as_f64().unwrap(),
+        "maximum" => number <= expected.as_f64().unwrap(),
+        "exclusiveMaximum" => number < expected.as_f64().unwrap(),
+        "minLength" => {
+            value.as_str().unwrap_or("").chars().count() as u64 >= expected.as_u64().unwrap()
+        }
+        "anyOf" => all(expected).iter().any(|schema| satisfies(schema, value)),
+        "oneOf" => all(expected).iter().filter(|schema| satisfies(schema, value)).count() == 1,
+        "items" => {
+            value.as_array().is_some_and(|items| items.iter().all(|x| satisfies(expected, x)))
+        }
+        "minItems" => {
+            value.as_array().is_some_and(|x| x.len() as u64 >= expected.as_u64().unwrap())
+        }
+        "maxItems" => {
+            value.as_array().is_some_and(|x| x.len() as u64 <= expected.as_u64().unwrap())
+        }
+        "properties" => value.as_object().is_none_or(|object| {
+            object.iter().all(|(key, value)| expected.get(key).is_none_or(|s| satisfies(s, value)))
+        }),
+        "additionalProperties" => value.as_object().is_none_or(|object| {
+            assert_eq!(expected, false);
+            object.keys().all(|key| schema["properties"].get(key).is_some())
+        }),
+        other => panic!("keyword {other}"),
+    })
+}
+
+/// TOML as JSON.
+fn as_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::Table(table) => table_as_json(table),
+        other => layers::plain(other).unwrap(),
+    }
+}
+
+fn table_as_json(table: &DeTable<'_>) -> Value {
+    let entries =
+        table.iter().map(|(key, value)| (key.get_ref().to_string(), as_json(value.get_ref())));
+    Value::Object(entries.collect())
+}
+
+#[test]
+fn defaults_and_presets_satisfy_the_json_schema() {
+    let schema = json_schema();
+    assert!(satisfies(&schema, &Config::default().values()));
+    for preset in presets::PRESETS {
+        let as_written = table_as_json(DeTable::parse(preset.text).unwrap().get_ref());
+        assert!(satisfies(&schema, &as_written), "{}", preset.name);
+        let resolved = Config::resolve(Some(preset.name), None, &[]).unwrap();
+        assert!(satisfies(&schema, &resolved.values()), "{}", preset.name);
+    }
+    for wrong in ["[modle]", "model = 3", "[model]\nstat = 3"] {
+        assert!(
+            !satisfies(&schema, &table_as_json(DeTable::parse(wrong).unwrap().get_ref())),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn the_json_schema_accepts_what_is_accepted() {
+    let schema = json_schema();
+    let mut samples: Vec<String> =
+        ["true", "\"\"", "\"none\"", "\"relu\"", "[]", "[\"tanh\", \"elu\"]"]
+            .map(String::from)
+            .into();
+    let numbers = ["-1", "0", "1", "16", "17", "256", "257", "2048", "65537", "10000001", "-0.5"];
+    samples.extend(numbers.map(String::from));
+    samples.extend(["0.0", "1e-31", "0.5", "1.0", "1.5", "1000.5"].map(String::from));
+    samples.extend(["[1, 2]", "[0.5, 0.25]", "[0]", "[1, 0.5]", "[\"relu\", 1]"].map(String::from));
+    samples.extend([9, 65].map(|length| format!("[{}]", vec!["1"; length].join(", "))));
+    let (mut accepted, mut refused) = (0, 0);
+    for (section, field) in fields() {
+        for sample in &samples {
+            let text = format!("[{section}]\n{} = {sample}", field.key);
+            let is_accepted = Config::from_toml(&text, Path::new("a.toml")).is_ok();
+            let value = table_as_json(DeTable::parse(&text).unwrap().get_ref());
+            assert_eq!(satisfies(&schema, &value), is_accepted, "{text}");
+            *(if is_accepted { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted > 100 && refused > 100, "{accepted} {refused}");
+}
+
+#[test]
+fn the_listing_reads_back_to_the_defaults_and_explains_every_key() {
+    let listing = document::listing();
+    let plain: Vec<&str> =
+        listing.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let written = Config::default().to_toml();
+    assert_eq!(plain, written.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>());
+    let commented = listing.split("\n\n").filter(|entry| entry.starts_with("# "));
+    assert_eq!(commented.count(), SECTIONS.len() + fields().count());
+    assert!(listing.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn the_documents_are_up_to_date() {
+    let schema = format!("{:#}\n", json_schema());
+    for (name, expected) in [("config.md", document::markdown()), ("config.schema.json", schema)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+        if std::env::var_os("IGNN_REWRITE").is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == expected,
+            "docs/{name} is out of date: run IGNN_REWRITE=1 cargo test --lib config::"
+        );
     }
 }

@@ -1,24 +1,35 @@
 //! Activations: componentwise, non-expansive, with their derivatives.
-//! Scalar definitions, the reference of the vectorised ones.
+//! Scalar definitions, the reference for the vectorised ones.
 
-/// A componentwise map phi with |phi'| <= 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Activation {
-    /// z
-    Identity,
-    /// max(z, 0); derivative 0 at 0
-    Relu,
-    /// z where positive, else slope times z; 0 <= slope <= 1
-    LeakyRelu(f32),
-    /// tanh z
-    Tanh,
-    /// 1 / (1 + exp(-z))
-    Sigmoid,
-    /// z where positive, else exp(z) - 1
-    Elu,
+use crate::settings::words;
+
+words! {
+    /// A componentwise map phi with |phi'| <= 1.
+    pub enum Activation {
+        /// z
+        Identity = "identity",
+        /// max(z, 0)
+        Relu = "relu",
+        /// z where positive, `slope` times z elsewhere
+        LeakyRelu(f32 = 0.01) = "leaky-relu",
+        /// tanh z
+        Tanh = "tanh",
+        /// 1 / (1 + exp(-z))
+        Sigmoid = "sigmoid",
+        /// z where positive, exp(z) - 1 elsewhere
+        Elu = "elu",
+    }
 }
 
 impl Activation {
+    /// The same activation with this slope, if it has one.
+    pub fn with_slope(self, slope: f64) -> Self {
+        match self {
+            Self::LeakyRelu(_) => Self::LeakyRelu(slope as f32),
+            other => other,
+        }
+    }
+
     /// phi(z)
     pub fn value(self, z: f32) -> f32 {
         match self {

@@ -15,10 +15,12 @@ mod confusion;
 mod counts;
 mod labels;
 mod mean;
+mod monitor;
 mod scores;
 
 pub use confusion::{Confusion, class_counts, predicted_class};
 pub use counts::{ClassCounts, ClassScores};
 pub use labels::{Rule, label_counts, top_classes};
 pub use mean::MeanDeviation;
+pub use monitor::Monitor;
 pub use scores::{Metric, MetricError, Scores};

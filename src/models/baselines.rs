@@ -38,7 +38,7 @@ pub(super) fn label_propagation(config: &ModelConfig, facts: &Facts) -> ModelCon
         kind: ModelKind::Ignn,
         state: vec![facts.outputs],
         activation: vec![ActivationName::Identity],
-        input: config::InputMap::Own,
+        input: InputMap::Own,
         bias: false,
         init: InitName::Identity,
         init_input: 0.0,

@@ -205,13 +205,7 @@ impl Ignn {
             }
             _ => config,
         };
-        let pooling = match config.pooling {
-            config::PoolingName::Auto if facts.pools => Some(Pooling::Sum),
-            config::PoolingName::Auto | config::PoolingName::None => None,
-            config::PoolingName::Sum => Some(Pooling::Sum),
-            config::PoolingName::Mean => Some(Pooling::Mean),
-            config::PoolingName::Max => Some(Pooling::Max),
-        };
+        let pooling = config.pooling.resolve(facts.pools);
         let mut slots = Vec::new();
         let layers: Vec<LayerShape> = match config.kind {
             ModelKind::Ignn => {
@@ -441,11 +435,7 @@ fn layer_shape(
     slots: &mut Vec<Slot>,
 ) -> Result<LayerShape, ModelError> {
     let (layers, width) = (config.state.len(), config.state[layer]);
-    let map = match config.input {
-        config::InputMap::Gathered => InputMap::Gathered,
-        config::InputMap::Own => InputMap::Own,
-        config::InputMap::Both => InputMap::Both,
-    };
+    let map = config.input;
     let mapped = match (layer, facts.columns) {
         (0, Some(columns)) => Mapped::Columns(columns),
         (0, None) if map == InputMap::Both => return Err(ModelError::LearnedTwice),

@@ -22,7 +22,8 @@ use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
 use crate::solver::{
-    Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point, tightening, truncated,
+    Certificate, GradientKind, SolveError, SolveInfo, SolveParams, SolverConfig, Workspace,
+    fixed_point, tightening, truncated,
 };
 
 /// Floats of a piece of elementwise work.
@@ -40,6 +41,20 @@ pub enum Backward {
         /// How much of each new value is taken; 1 is undamped.
         damping: f32,
     },
+}
+
+impl Backward {
+    /// The gradient that `solver.gradient` asks for.
+    pub fn of(config: &SolverConfig) -> Self {
+        match config.gradient {
+            GradientKind::Exact => Self::Exact,
+            GradientKind::JacobianFree => Self::Truncated { steps: 1, damping: 1.0 },
+            GradientKind::Phantom => Self::Truncated {
+                steps: config.phantom_steps,
+                damping: config.phantom_damping as f32,
+            },
+        }
+    }
 }
 
 /// One direction of the layer.

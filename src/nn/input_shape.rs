@@ -12,16 +12,18 @@
 use super::random;
 use super::readout::Slot;
 use crate::dense::Matrix;
+use crate::settings::words;
 
-/// Which neighbourhood the input sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputMap {
-    /// Omega U A
-    Gathered,
-    /// Omega U
-    Own,
-    /// Omega U A + Omega2 U
-    Both,
+words! {
+    /// Whose features enter the equation of a node.
+    pub enum InputMap {
+        /// Those of its neighbours: Omega U A.
+        Gathered = "gathered",
+        /// Its own: Omega U.
+        Own = "own",
+        /// Its neighbours' and its own, each with its own map: Omega1 U A + Omega2 U.
+        Both = "both",
+    }
 }
 
 /// What is mapped.
@@ -34,7 +36,7 @@ pub enum Mapped {
 }
 
 /// An input map apart from any graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InputShape {
     /// Number of the layer, for names.
     pub layer: usize,

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
+use crate::settings::words;
 
 /// Factors, each at most 2, that are multiplied before their logarithm is taken: far from the
 /// largest f64.
@@ -63,6 +64,27 @@ pub enum LossKind {
     CrossEntropy,
     /// One yes or no an output; of [`Targets::Labels`].
     BinaryCrossEntropy,
+}
+
+words! {
+    /// The loss, as a configuration asks for it.
+    pub enum LossChoice {
+        /// The loss that fits the labels: `cross-entropy` for one class per node,
+        /// `binary-cross-entropy` for sets of classes.
+        Auto = "auto",
+        /// Softmax cross-entropy.
+        CrossEntropy = "cross-entropy",
+        /// Binary cross-entropy, one term per class.
+        BinaryCrossEntropy = "binary-cross-entropy",
+    }
+
+    /// How much each class counts in the loss.
+    pub enum ClassWeights {
+        /// All classes count the same.
+        None = "none",
+        /// Each class counts in inverse proportion to its share of the training nodes.
+        Balanced = "balanced",
+    }
 }
 
 /// A loss with its weights.

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
+use crate::settings::words;
 
 /// Parts of the graphs at most.
 const PARTS: usize = 64;
@@ -28,6 +29,35 @@ pub enum Pooling {
     Mean,
     /// The largest entry of each column.
     Max,
+}
+
+words! {
+    /// How the nodes of a graph become one row, as a configuration asks for it.
+    pub enum PoolingChoice {
+        /// `sum` if graphs have labels, `none` otherwise.
+        Auto = "auto",
+        /// No pooling: nodes are classified.
+        None = "none",
+        /// The sum of the rows.
+        Sum = "sum",
+        /// The mean of the rows.
+        Mean = "mean",
+        /// The largest entry of each column.
+        Max = "max",
+    }
+}
+
+impl PoolingChoice {
+    /// The pooling; `pools`: whether graphs, not nodes, are classified.
+    pub fn resolve(self, pools: bool) -> Option<Pooling> {
+        match self {
+            Self::Auto => pools.then_some(Pooling::Sum),
+            Self::None => None,
+            Self::Sum => Some(Pooling::Sum),
+            Self::Mean => Some(Pooling::Mean),
+            Self::Max => Some(Pooling::Max),
+        }
+    }
 }
 
 /// Which rows had the maxima, from forward to backward; nothing for sums and means.

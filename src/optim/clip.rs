@@ -1,29 +1,31 @@
-//! Gradients scaled down where they are too long.
-//! It measures and scales; a gradient that is not finite is an error, which no scaling would mend.
+//! Clipping: gradients above a norm are scaled down to it. A gradient that is not finite is an
+//! error, which no scaling would mend.
 //!
-//! Lengths are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along
-//! a tree that depends on the shapes alone: the same bits for any number of threads.
+//! Norms are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a
+//! tree that depends on the shapes only: the same bits for any number of threads.
 
 use rayon::prelude::*;
 
 use super::{CHUNK, Parameter};
+use crate::settings::words;
 
-/// The longest gradient allowed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Clip {
-    /// Any length.
-    #[default]
-    None,
-    /// Each parameter's gradient for itself.
-    Tensor(f64),
-    /// All gradients together.
-    Global(f64),
+words! {
+    /// How gradients are clipped.
+    pub enum Clip {
+        /// No clipping.
+        None = "none",
+        /// By the norm of each parameter's gradient.
+        Tensor = "tensor",
+        /// By the norm of all gradients together.
+        Global = "global",
+    }
 }
 
 /// A gradient that cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "gradient of {parameter}: not finite (found {found} in row {row}); lower the learning rate or clip gradients"
+    "gradient of {parameter}: not finite (found {found} in row {row}); lower the learning rate or \
+     clip gradients"
 )]
 pub struct GradientError {
     /// Name of the parameter.
@@ -35,40 +37,38 @@ pub struct GradientError {
 }
 
 impl Clip {
-    /// Scales the gradients in place where they are longer than allowed; returns the length of all
-    /// of them before that.
+    /// Scales gradients in place where their norm is above `largest`; returns the norm of all of
+    /// them before that.
     ///
-    /// Where an entry is NaN or infinite nothing is changed.
-    pub fn apply(self, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
+    /// If an entry is NaN or infinite, nothing is changed.
+    pub fn apply(self, largest: f64, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
         let mut squares = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
             let sum = sum_of_squares(parameter.gradient.view().padded());
-            // Squares of floats are far below the largest f64: only an entry that is not finite
-            // gives such a sum.
+            // Squares of f32 are far below the largest f64: only an entry that is not finite gives
+            // such a sum.
             if !sum.is_finite() {
                 return Err(not_finite(parameter));
             }
             squares.push(sum);
         }
-        let length = squares.iter().sum::<f64>().sqrt();
+        let norm = squares.iter().sum::<f64>().sqrt();
         match self {
             Self::None => {}
-            Self::Tensor(longest) => {
+            Self::Tensor => {
                 for (parameter, squares) in parameters.iter_mut().zip(squares) {
-                    shorten(parameter, squares.sqrt(), longest);
+                    shorten(parameter, squares.sqrt(), largest);
                 }
             }
-            Self::Global(longest) => {
-                parameters.iter_mut().for_each(|p| shorten(p, length, longest))
-            }
+            Self::Global => parameters.iter_mut().for_each(|p| shorten(p, norm, largest)),
         }
-        Ok(length)
+        Ok(norm)
     }
 }
 
-fn shorten(parameter: &mut Parameter, length: f64, longest: f64) {
-    if length > longest {
-        let factor = (longest / length) as f32;
+fn shorten(parameter: &mut Parameter, norm: f64, largest: f64) {
+    if norm > largest {
+        let factor = (largest / norm) as f32;
         let mut gradient = parameter.gradient.view_mut();
         let chunks = gradient.padded_mut().par_chunks_mut(CHUNK);
         chunks.for_each(|chunk| chunk.iter_mut().for_each(|g| *g *= factor));
@@ -114,37 +114,37 @@ mod tests {
         vec![short, long]
     }
 
-    fn length(parameter: &Parameter) -> f64 {
+    fn norm(parameter: &Parameter) -> f64 {
         sum_of_squares(parameter.gradient.view().padded()).sqrt()
     }
 
     #[test]
-    fn lengths_before_and_after() {
+    fn norms_before_and_after() {
         let expected = (49.25f64).sqrt();
-        for (clip, short, long) in [
-            (Clip::None, 0.5, 7.0),
-            (Clip::Tensor(1.0), 0.5, 1.0),
-            (Clip::Tensor(0.25), 0.25, 0.25),
-            (Clip::Global(100.0), 0.5, 7.0),
-            (Clip::Global(1.0), 0.5 / expected, 7.0 / expected),
+        for (clip, largest, short, long) in [
+            (Clip::None, 0.1, 0.5, 7.0),
+            (Clip::Tensor, 1.0, 0.5, 1.0),
+            (Clip::Tensor, 0.25, 0.25, 0.25),
+            (Clip::Global, 100.0, 0.5, 7.0),
+            (Clip::Global, 1.0, 0.5 / expected, 7.0 / expected),
         ] {
             let mut parameters = parameters();
-            assert!((clip.apply(&mut parameters).unwrap() - expected).abs() < 1e-6);
-            assert!((length(&parameters[0]) - short).abs() < 1e-6, "{clip:?}");
-            assert!((length(&parameters[1]) - long).abs() < 1e-6, "{clip:?}");
+            assert!((clip.apply(largest, &mut parameters).unwrap() - expected).abs() < 1e-6);
+            assert!((norm(&parameters[0]) - short).abs() < 1e-6, "{clip:?} {largest}");
+            assert!((norm(&parameters[1]) - long).abs() < 1e-6, "{clip:?} {largest}");
         }
-        assert_eq!(Clip::Global(1.0).apply(&mut []), Ok(0.0));
+        assert_eq!(Clip::Global.apply(1.0, &mut []), Ok(0.0));
         let mut zero = [Parameter::new("zero", Matrix::zeros(2, 2), true)];
-        assert_eq!(Clip::Tensor(0.0).apply(&mut zero), Ok(0.0));
+        assert_eq!(Clip::Tensor.apply(0.0, &mut zero), Ok(0.0));
         assert_eq!(zero[0].gradient.row(0), [0.0; 2]);
     }
 
     #[test]
-    fn gradients_that_are_not_finite_are_told_and_left_alone() {
+    fn gradients_that_are_not_finite_are_reported_and_left_alone() {
         for found in [f32::NAN, f32::INFINITY] {
             let mut parameters = parameters();
             parameters[1].gradient.row_mut(2)[0] = found;
-            let error = Clip::Global(1.0).apply(&mut parameters).unwrap_err();
+            let error = Clip::Global.apply(1.0, &mut parameters).unwrap_err();
             let place = format!("gradient of long: not finite (found {found} in row 2)");
             assert_eq!(
                 error.to_string(),
@@ -154,8 +154,8 @@ mod tests {
         }
         let mut huge = [Parameter::new("huge", Matrix::zeros(1, 2), true)];
         huge[0].gradient.row_mut(0).fill(f32::MAX);
-        assert!(Clip::Global(1.0).apply(&mut huge).unwrap() > 4e38);
-        assert!((length(&huge[0]) - 1.0).abs() < 1e-6);
+        assert!(Clip::Global.apply(1.0, &mut huge).unwrap() > 4e38);
+        assert!((norm(&huge[0]) - 1.0).abs() < 1e-6);
     }
 
     #[test]

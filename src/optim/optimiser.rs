@@ -1,79 +1,38 @@
-//! Adam and gradient descent with momentum, with weight decay added to the gradient or apart from
-//! it. It moves parameters along their gradients; rates, clipping and projections are for others.
+//! Adam and gradient descent with momentum, with weight decay through the gradient or decoupled from
+//! it. It moves parameters along their gradients; rates, clipping and projections are elsewhere.
 //!
 //! ```text
-//! g  = gradient + rate * value                      (L2 decay; nothing is added where decay is decoupled)
-//! m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015), t steps so far, this one included
+//! g  = gradient + rate * value                      L2 decay; not added if decay is decoupled
+//! m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015) at step t, from 1
 //! v' = beta2 v + (1 - beta2) g^2
 //! value' = value - lr * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
 //! v' = momentum v + g,   value' = value - lr v'     gradient descent
 //! value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
 //! ```
 //!
-//! Cost: one pass over value, gradient and moments, at the speed of memory, nothing allocated.
-//! Moments below the normal floats are set to zero: far from any label gradients fade out, and
-//! arithmetic on subnormal numbers is many times slower.
+//! Cost: one pass over value, gradient and moments, limited by memory bandwidth, nothing allocated.
+//! Subnormal moments are set to zero: far from any label gradients fade out, and arithmetic on
+//! subnormal numbers is many times slower.
 
 use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::{CHUNK, Parameter};
+use super::{CHUNK, OptimConfig, Parameter};
 use crate::dense::{Matrix, MatrixRef};
+use crate::settings::{Section, SettingError, words};
 
-/// Squares of smaller gradients leave the normal floats. Next to any usable epsilon they are
-/// nothing.
+/// Squares of smaller gradients would be subnormal. Next to any usable epsilon they are nothing.
 const TINY: f32 = 1e-17;
 
-/// How a gradient becomes a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Method {
-    /// Adam, bias-corrected.
-    Adam {
-        /// Decay of the mean of gradients, 0 to 1.
-        beta1: f64,
-        /// Decay of the mean of their squares, 0 to 1.
-        beta2: f64,
-        /// Added to the root of the latter, positive.
-        epsilon: f64,
-    },
-    /// Gradient descent.
-    Sgd {
-        /// Part of the last step that is kept, 0 to 1.
-        momentum: f64,
-    },
-}
-
-impl Method {
-    /// Adam with the constants of its authors.
-    pub const ADAM: Self = Self::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-}
-
-impl Default for Method {
-    fn default() -> Self {
-        Self::ADAM
+words! {
+    /// Optimisers.
+    pub enum Method {
+        /// Adam with bias correction.
+        Adam = "adam",
+        /// Gradient descent with momentum.
+        Sgd = "sgd",
     }
-}
-
-/// Weights drawn to zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct WeightDecay {
-    /// Strength; 0 for none.
-    pub rate: f64,
-    /// Apart from the gradient (AdamW) instead of added to it (L2).
-    pub decoupled: bool,
-}
-
-/// A setting that no optimiser can have.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{name} of the optimiser: out of range (found {found}, expected {expected})")]
-pub struct OptimiserError {
-    /// Which.
-    pub name: &'static str,
-    /// Its value.
-    pub found: f64,
-    /// What it may be.
-    pub expected: &'static str,
 }
 
 /// A state that does not belong to the optimiser.
@@ -106,10 +65,9 @@ pub enum RestoreError {
 /// A method with its memory.
 #[derive(Clone, Debug)]
 pub struct Optimiser {
-    method: Method,
-    decay: WeightDecay,
+    config: OptimConfig,
     steps: u64,
-    /// One a parameter, in order.
+    /// One per parameter, in order.
     moments: Vec<Moments>,
 }
 
@@ -121,24 +79,20 @@ struct Moments {
 }
 
 impl Optimiser {
-    /// An optimiser for these parameters, which it must be given again, in the same order, at every
+    /// An optimiser for these parameters, which must be given again, in the same order, at every
     /// step.
-    pub fn new(
-        method: Method,
-        decay: WeightDecay,
-        parameters: &[Parameter],
-    ) -> Result<Self, OptimiserError> {
-        check(method, decay)?;
+    pub fn new(config: &OptimConfig, parameters: &[Parameter]) -> Result<Self, SettingError> {
+        config.check()?;
         // Not clones of one: untouched zeros cost nothing until the first step.
         let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
         let moments = parameters.iter().map(|parameter| Moments {
             parameter: parameter.name.clone(),
-            matrices: kinds(method).iter().map(|_| zeros(&parameter.value)).collect(),
+            matrices: kinds(config).iter().map(|_| zeros(&parameter.value)).collect(),
         });
-        Ok(Self { method, decay, steps: 0, moments: moments.collect() })
+        Ok(Self { config: config.clone(), steps: 0, moments: moments.collect() })
     }
 
-    /// Moves every parameter, each at its pace.
+    /// Moves every parameter, at the learning rate times its own pace.
     ///
     /// # Panics
     /// Where the parameters are not those the optimiser was made for.
@@ -155,8 +109,8 @@ impl Optimiser {
                 continue;
             }
             let learning_rate = learning_rate * parameter.pace;
-            let rate = if parameter.decays { self.decay.rate } else { 0.0 };
-            let decoupled = self.decay.decoupled;
+            let OptimConfig { weight_decay, decoupled, .. } = self.config;
+            let rate = if parameter.decays { weight_decay } else { 0.0 };
             let pull = Pull {
                 l2: if decoupled { 0.0 } else { rate as f32 },
                 keep: if decoupled { (1.0 - learning_rate * rate) as f32 } else { 1.0 },
@@ -164,9 +118,9 @@ impl Optimiser {
             let (mut value, gradient) = (parameter.value.view_mut(), parameter.gradient.view());
             let pairs =
                 value.padded_mut().par_chunks_mut(CHUNK).zip(gradient.padded().par_chunks(CHUNK));
-            match (self.method, moments.matrices.as_mut_slice()) {
-                (Method::Adam { beta1, beta2, epsilon }, [first, second]) => {
-                    let adam = Adam::new(beta1, beta2, epsilon, learning_rate, self.steps);
+            match (self.config.method, moments.matrices.as_mut_slice()) {
+                (Method::Adam, [first, second]) => {
+                    let adam = Adam::new(&self.config, learning_rate, self.steps);
                     let (mut first, mut second) = (first.view_mut(), second.view_mut());
                     let first = first.padded_mut().par_chunks_mut(CHUNK);
                     let second = second.padded_mut().par_chunks_mut(CHUNK);
@@ -175,8 +129,8 @@ impl Optimiser {
                         adam.step(pull, value, gradient, first, second);
                     });
                 }
-                (Method::Sgd { momentum }, [velocity]) => {
-                    let (momentum, rate) = (momentum as f32, learning_rate as f32);
+                (Method::Sgd, [velocity]) => {
+                    let (momentum, rate) = (self.config.momentum as f32, learning_rate as f32);
                     let mut velocity = velocity.view_mut();
                     let chunks = pairs.zip(velocity.padded_mut().par_chunks_mut(CHUNK));
                     chunks.for_each(|((value, gradient), velocity)| {
@@ -199,7 +153,7 @@ impl Optimiser {
         }
     }
 
-    /// Steps made.
+    /// Number of steps so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -208,17 +162,17 @@ impl Optimiser {
     pub fn state(&self) -> Vec<(String, MatrixRef<'_>)> {
         let mut state = Vec::new();
         for moments in &self.moments {
-            for (kind, matrix) in kinds(self.method).iter().zip(&moments.matrices) {
+            for (kind, matrix) in kinds(&self.config).iter().zip(&moments.matrices) {
                 state.push((format!("{kind}.{}", moments.parameter), matrix.view()));
             }
         }
         state
     }
 
-    /// Takes over what [`Optimiser::state`] and [`Optimiser::steps`] told; the next step is then
-    /// the one that would have come.
+    /// Restores what [`Optimiser::state`] and [`Optimiser::steps`] returned, so that the next step
+    /// is the one that would have followed.
     ///
-    /// Nothing is changed on an error.
+    /// On an error nothing is changed.
     pub fn restore(
         &mut self,
         steps: u64,
@@ -241,7 +195,7 @@ impl Optimiser {
         }
         let mut state: HashMap<String, Matrix> = state.into_iter().collect();
         for moments in &mut self.moments {
-            for (kind, own) in kinds(self.method).iter().zip(&mut moments.matrices) {
+            for (kind, own) in kinds(&self.config).iter().zip(&mut moments.matrices) {
                 if let Some(matrix) = state.remove(&format!("{kind}.{}", moments.parameter)) {
                     *own = matrix;
                 }
@@ -253,42 +207,12 @@ impl Optimiser {
 }
 
 /// Names of the matrices that a method remembers.
-fn kinds(method: Method) -> &'static [&'static str] {
-    match method {
-        Method::Adam { .. } => &["adam.first", "adam.second"],
-        Method::Sgd { momentum: 0.0 } => &[],
-        Method::Sgd { .. } => &["sgd.velocity"],
+fn kinds(config: &OptimConfig) -> &'static [&'static str] {
+    match config.method {
+        Method::Adam => &["adam.first", "adam.second"],
+        Method::Sgd if config.momentum == 0.0 => &[],
+        Method::Sgd => &["sgd.velocity"],
     }
-}
-
-fn check(method: Method, decay: WeightDecay) -> Result<(), OptimiserError> {
-    let part = |name, found: f64| match found {
-        0.0..1.0 => Ok(()),
-        _ => Err(OptimiserError { name, found, expected: "0 or more and less than 1" }),
-    };
-    match method {
-        Method::Adam { beta1, beta2, epsilon } => {
-            part("beta1", beta1)?;
-            part("beta2", beta2)?;
-            // In f32, as the steps are: an epsilon of zero would divide zero by zero.
-            if !(epsilon as f32 > 0.0 && epsilon.is_finite()) {
-                return Err(OptimiserError {
-                    name: "epsilon",
-                    found: epsilon,
-                    expected: "more than 0",
-                });
-            }
-        }
-        Method::Sgd { momentum } => part("momentum", momentum)?,
-    }
-    if !(decay.rate >= 0.0 && decay.rate.is_finite()) {
-        return Err(OptimiserError {
-            name: "weight decay",
-            found: decay.rate,
-            expected: "0 or more",
-        });
-    }
-    Ok(())
 }
 
 /// Weight decay in one of its forms; the other has no effect.
@@ -325,7 +249,8 @@ struct Adam {
 }
 
 impl Adam {
-    fn new(beta1: f64, beta2: f64, epsilon: f64, learning_rate: f64, steps: u64) -> Self {
+    fn new(config: &OptimConfig, learning_rate: f64, steps: u64) -> Self {
+        let OptimConfig { beta1, beta2, epsilon, .. } = *config;
         let corrected = |beta: f64| 1.0 - beta.powf(steps as f64);
         Self {
             beta1: beta1 as f32,

@@ -26,20 +26,21 @@ struct Entry {
 }
 
 impl Entry {
-    fn step(&mut self, method: Method, decay: WeightDecay, gradient: f64, rate: f64, t: i32) {
-        let g = gradient + if decay.decoupled { 0.0 } else { decay.rate * self.value };
-        if decay.decoupled {
-            self.value *= 1.0 - rate * decay.rate;
+    fn step(&mut self, config: &OptimConfig, decay: f64, gradient: f64, rate: f64, t: i32) {
+        let OptimConfig { method, beta1, beta2, epsilon, momentum, decoupled, .. } = *config;
+        let g = gradient + if decoupled { 0.0 } else { decay * self.value };
+        if decoupled {
+            self.value *= 1.0 - rate * decay;
         }
         match method {
-            Method::Adam { beta1, beta2, epsilon } => {
+            Method::Adam => {
                 self.first = beta1 * self.first + (1.0 - beta1) * g;
                 self.second = beta2 * self.second + (1.0 - beta2) * g * g;
                 let (first, second) =
                     (self.first / (1.0 - beta1.powi(t)), self.second / (1.0 - beta2.powi(t)));
                 self.value -= rate * first / (second.sqrt() + epsilon);
             }
-            Method::Sgd { momentum } => {
+            Method::Sgd => {
                 self.first = momentum * self.first + g;
                 self.value -= rate * self.first;
             }
@@ -47,11 +48,19 @@ impl Entry {
     }
 }
 
+fn adam() -> OptimConfig {
+    OptimConfig::default()
+}
+
+fn sgd(momentum: f64) -> OptimConfig {
+    OptimConfig { method: Method::Sgd, momentum, ..OptimConfig::default() }
+}
+
 #[test]
 fn steps_are_those_of_the_formulas() {
-    for method in [Method::ADAM, Method::Sgd { momentum: 0.9 }, Method::Sgd { momentum: 0.0 }] {
-        for decay in [(0.0, false), (0.3, false), (0.3, true)] {
-            let decay = WeightDecay { rate: decay.0, decoupled: decay.1 };
+    for method in [adam(), sgd(0.9), sgd(0.0)] {
+        for (weight_decay, decoupled) in [(0.0, false), (0.3, false), (0.3, true)] {
+            let config = OptimConfig { weight_decay, decoupled, ..method.clone() };
             let random = &mut Random(1);
             let mut parameters = parameters(random);
             let entry = |value: &f32| Entry { value: f64::from(*value), first: 0.0, second: 0.0 };
@@ -62,20 +71,16 @@ fn steps_are_those_of_the_formulas() {
                 .map(rows)
                 .map(|rows: Vec<f32>| rows.iter().map(entry).collect())
                 .collect();
-            let mut optimiser = Optimiser::new(method, decay, &parameters).unwrap();
+            let mut optimiser = Optimiser::new(&config, &parameters).unwrap();
             for t in 1..=5 {
                 draw(&mut parameters, random);
                 let rate = 0.1 / f64::from(t);
                 for (parameter, entries) in parameters.iter().zip(&mut expected) {
-                    let decay = if parameter.decays {
-                        decay
-                    } else {
-                        WeightDecay { rate: 0.0, decoupled: false }
-                    };
+                    let decay = if parameter.decays { weight_decay } else { 0.0 };
                     let gradients =
                         (0..parameter.value.rows()).flat_map(|i| parameter.gradient.row(i));
                     for (entry, &g) in entries.iter_mut().zip(gradients) {
-                        entry.step(method, decay, f64::from(g), rate, t);
+                        entry.step(&config, decay, f64::from(g), rate, t);
                     }
                 }
                 optimiser.step(&mut parameters, rate);
@@ -85,7 +90,7 @@ fn steps_are_those_of_the_formulas() {
                 for (row, entries) in entries.chunks(parameter.value.cols()).enumerate() {
                     for (&found, entry) in parameter.value.row(row).iter().zip(entries) {
                         let error = (f64::from(found) - entry.value).abs();
-                        assert!(error < 5e-6, "{method:?} {decay:?}: {found} {}", entry.value);
+                        assert!(error < 5e-6, "{config:?}: {found} {}", entry.value);
                     }
                     let padding = &parameter.value.view().padded_row(row)[parameter.value.cols()..];
                     assert!(padding.iter().all(|&x| x.to_bits() == 0));
@@ -101,13 +106,13 @@ fn bits(parameters: &[Parameter]) -> Vec<u32> {
 
 #[test]
 fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
-    for method in [Method::ADAM, Method::Sgd { momentum: 0.5 }, Method::Sgd { momentum: 0.0 }] {
+    for method in [adam(), sgd(0.5), sgd(0.0)] {
+        let config = OptimConfig { weight_decay: 0.01, decoupled: true, ..method };
         let run = |threads, interrupted: bool| {
             with_threads(threads, || {
                 let random = &mut Random(8);
                 let mut parameters = parameters(random);
-                let decay = WeightDecay { rate: 0.01, decoupled: true };
-                let mut optimiser = Optimiser::new(method, decay, &parameters).unwrap();
+                let mut optimiser = Optimiser::new(&config, &parameters).unwrap();
                 for step in 0..6 {
                     draw(&mut parameters, random);
                     optimiser.step(&mut parameters, 0.01);
@@ -123,7 +128,7 @@ fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
                         let mut state: Vec<_> =
                             state.iter().zip(&matrices).map(|(s, m)| copy(s, m)).collect();
                         state.reverse();
-                        let mut fresh = Optimiser::new(method, decay, &parameters).unwrap();
+                        let mut fresh = Optimiser::new(&config, &parameters).unwrap();
                         fresh.restore(optimiser.steps(), state).unwrap();
                         optimiser = fresh;
                     }
@@ -134,7 +139,7 @@ fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
         let whole = run(1, false);
         assert!(
             whole == run(2, false) && whole == run(4, true) && whole == run(1, true),
-            "{method:?}"
+            "{config:?}"
         );
     }
 }
@@ -142,7 +147,7 @@ fn a_restored_optimiser_goes_on_with_the_same_bits_on_any_number_of_threads() {
 #[test]
 fn states_that_do_not_fit_are_refused() {
     let parameters = [Parameter::new("head.Theta", Matrix::zeros(2, 3), true)];
-    let mut optimiser = Optimiser::new(Method::ADAM, WeightDecay::default(), &parameters).unwrap();
+    let mut optimiser = Optimiser::new(&adam(), &parameters).unwrap();
     let names: Vec<String> = optimiser.state().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["adam.first.head.Theta", "adam.second.head.Theta"]);
     let mut message = |state: &[(&str, usize)]| {
@@ -167,38 +172,31 @@ fn states_that_do_not_fit_are_refused() {
 
 #[test]
 fn settings_out_of_range_are_refused() {
-    let adam = |beta1, beta2, epsilon| Method::Adam { beta1, beta2, epsilon };
-    let message = |method, rate| {
-        let decay = WeightDecay { rate, decoupled: false };
-        Optimiser::new(method, decay, &[]).unwrap_err().to_string()
-    };
-    let part = "expected 0 or more and less than 1";
+    let message = |config: OptimConfig| Optimiser::new(&config, &[]).unwrap_err().to_string();
+    let fraction = "expected a number from 0 to below 1";
     assert_eq!(
-        message(adam(1.0, 0.9, 1e-8), 0.0),
-        format!("beta1 of the optimiser: out of range (found 1, {part})")
+        message(OptimConfig { beta1: 1.0, ..adam() }),
+        format!("beta1: wrong value (found 1.0, {fraction})")
     );
     assert_eq!(
-        message(adam(0.9, f64::NAN, 1e-8), 0.0),
-        format!("beta2 of the optimiser: out of range (found NaN, {part})")
+        message(OptimConfig { beta2: f64::NAN, ..adam() }),
+        format!("beta2: wrong value (found NaN or infinity, {fraction})")
     );
     assert_eq!(
-        message(adam(0.9, 0.9, 0.0), 0.0),
-        "epsilon of the optimiser: out of range (found 0, expected more than 0)"
+        message(OptimConfig { epsilon: 0.0, ..adam() }),
+        "epsilon: wrong value (found 0.0, expected a number from 1e-30 to 1)"
     );
+    assert_eq!(message(sgd(-0.1)), format!("momentum: wrong value (found -0.1, {fraction})"));
     assert_eq!(
-        message(Method::Sgd { momentum: -0.1 }, 0.0),
-        format!("momentum of the optimiser: out of range (found -0.1, {part})")
-    );
-    assert_eq!(
-        message(Method::ADAM, -1.0),
-        "weight decay of the optimiser: out of range (found -1, expected 0 or more)"
+        message(OptimConfig { weight_decay: -1.0, ..adam() }),
+        "weight_decay: wrong value (found -1.0, expected a number of at least 0)"
     );
 }
 
 #[test]
 fn fading_gradients_leave_no_subnormal_moments() {
     let mut parameters = [Parameter::new("table", Matrix::zeros(4, 16), true)];
-    let mut optimiser = Optimiser::new(Method::ADAM, WeightDecay::default(), &parameters).unwrap();
+    let mut optimiser = Optimiser::new(&adam(), &parameters).unwrap();
     for step in 0..2000 {
         let g = 10f32.powi(-(step / 20));
         parameters[0].gradient = Matrix::from_fn(4, 16, |i, _| g * 10f32.powi(-7 * i as i32));

@@ -36,6 +36,7 @@ use crate::dense::Matrix;
 use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Sweep};
+use crate::settings::words;
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -78,19 +79,18 @@ pub struct SolveParams {
     pub follow: f64,
 }
 
-/// How states on the way to an equilibrium are stored. Arithmetic is in 32 bits, and so is the
-/// result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Storage {
-    /// In 32 bits.
-    #[default]
-    F32,
-    /// In 16 bits with a unit (binary16: 11 bits of precision), where a certificate holds,
-    /// residuals are relative to the whole state and no rows are passed over; in 32 bits again near
-    /// a residual of 1e-3, or 8e-3 while proposals are made, and at the end. Half the bytes that
-    /// sweeps gather and write, for two more buffers of 16 bits. Residual and certificate are those
-    /// of a last sweep in 32 bits: rounding on the way is no part of the error.
-    F16,
+words! {
+    /// How states are stored until the equilibrium is reached.
+    pub enum Storage {
+        /// 32-bit numbers.
+        F32 = "f32",
+        /// 16-bit numbers until the residual is near 1e-3 (8e-3 with Anderson acceleration), then
+        /// 32-bit ones: half the memory traffic for two more 16-bit buffers. Used only where a
+        /// contraction is certified, residuals are relative to the whole state and no rows are
+        /// skipped. Pays off where memory is the bottleneck: many cores, narrow states, loose
+        /// tolerances.
+        F16 = "f16",
+    }
 }
 
 /// What a residual is relative to.

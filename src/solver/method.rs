@@ -5,20 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::json_number;
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// What the graph and the first sweeps ask for.
-    #[default]
-    Auto,
-    /// Sweeps alone.
-    Plain,
-    /// Anderson mixing from the start on.
-    Anderson,
-    /// Sweeps that pass over rows whose inputs stay.
-    Active,
-    /// Row after row where no cycle passes through more than one, sweeps elsewhere.
-    Ordered,
+use crate::settings::words;
+
+words! {
+    /// How a solve finds its equilibrium.
+    pub enum Method {
+        /// The fastest method that suits the graph: `ordered` where it applies, `active` where a
+        /// contraction is certified, `anderson` where the first sweeps converge slowly.
+        Auto = "auto",
+        /// Sweeps over all rows.
+        Plain = "plain",
+        /// Sweeps with Anderson acceleration from the start.
+        Anderson = "anderson",
+        /// Sweeps that skip rows whose inputs have stopped changing.
+        Active = "active",
+        /// One pass in topological order if the graph has no cycle through more than one node;
+        /// sweeps otherwise.
+        Ordered = "ordered",
+    }
 }
 
 impl Method {

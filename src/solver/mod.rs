@@ -6,6 +6,7 @@
 //! | [`spectral`] | a rigorous upper bound of the spectral radius of a non-negative adjacency |
 //! | [`projection`] | rows of W on L1 balls: the training constraint |
 //! | [`posedness`] | which condition for one equilibrium holds, and by how much; rescaling |
+//! | `config` | the settings of a solve |
 //! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
@@ -20,6 +21,7 @@
 pub mod anderson;
 pub mod certificate;
 mod components;
+mod config;
 mod entries;
 mod error;
 pub mod fixed_point;
@@ -39,6 +41,7 @@ mod walk;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
+pub use config::{GradientKind, MeasureChoice, OnFailure, SolverConfig};
 pub use error::SolveError;
 pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped, Storage};
 pub use graph_radii::graph_radii;

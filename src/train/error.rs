@@ -6,7 +6,8 @@ use ignn_format::FormatError;
 
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, ModelError};
-use crate::optim::{GradientError, OptimiserError, RestoreError};
+use crate::optim::{GradientError, RestoreError};
+use crate::settings::SettingError;
 use crate::solver::projection::ProjectionError;
 
 /// Why a run cannot start or go on.
@@ -20,7 +21,7 @@ pub enum TrainError {
     Model(#[from] ModelError),
     /// The optimiser.
     #[error(transparent)]
-    Optimiser(#[from] OptimiserError),
+    Optimiser(#[from] SettingError),
     /// A checkpoint of other parameters.
     #[error(transparent)]
     Restore(#[from] RestoreError),

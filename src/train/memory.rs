@@ -2,10 +2,11 @@
 //! An estimate from counts: the graph itself is mapped and not counted.
 
 use super::{Task, TrainError};
-use crate::config::{IgnnConfig, InputMap, Method, ModelConfig, ModelKind, Readout};
+use crate::config::{IgnnConfig, InputMap, ModelConfig, ModelKind, Readout};
 use crate::dense::stride;
 use crate::models::{self, BodyShape};
 use crate::nn::{Equilibrium, Explicit, Features};
+use crate::optim::Method;
 
 /// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out
 /// rows.

@@ -26,7 +26,7 @@ use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{backward, clip, decay, learnable, method, monitor, schedule};
+use super::settings::{learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
@@ -132,8 +132,7 @@ impl<'g> Trainer<'g> {
         };
         set_paces(&mut model, &config);
         let first = first_learned(&model, &config);
-        let optimiser =
-            Optimiser::new(method(&config), decay(&config), &model.parameters[first..])?;
+        let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
         Ok(Self {
             judge: Judge::new(task, &config),
             config,
@@ -326,8 +325,8 @@ impl<'g> Trainer<'g> {
         solves: &mut Solves,
     ) -> Result<Steps, TrainError> {
         let epoch = self.epoch;
-        let backward =
-            (first_learned(&self.model, &self.config) == 0).then(|| backward(&self.config));
+        let backward = (first_learned(&self.model, &self.config) == 0)
+            .then(|| Backward::of(&self.config.solver));
         let steps = match &mut self.ground {
             _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
             Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
@@ -425,11 +424,10 @@ impl<'g> Trainer<'g> {
         let (epoch, clock) = (self.epoch, Instant::now());
         let first = first_learned(&self.model, &self.config);
         let learned = &mut self.model.parameters[first..];
-        let clipped = clip(&self.config).apply(learned);
+        let optim = &self.config.optim;
+        let clipped = optim.clip.apply(optim.clip_norm, learned);
         let norm = clipped.map_err(|source| TrainError::Gradient { epoch, source })?;
-        let epochs = self.config.train.epochs as usize;
-        let rate =
-            schedule(&self.config).rate(self.config.optim.learning_rate, epoch as usize, epochs);
+        let rate = optim.rate(epoch, self.config.train.epochs);
         self.optimiser.step(learned, rate);
         if first == 0 {
             self.model.project().map_err(|source| TrainError::Projection { epoch, source })?;

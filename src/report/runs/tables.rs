@@ -7,6 +7,7 @@ use super::group::Group;
 use crate::metrics::MeanDeviation;
 use crate::report::page::{Cell, Section, Table};
 use crate::report::quantity;
+use crate::settings::literal;
 
 /// Classes beyond which the table is folded.
 const CLASSES: usize = 40;
@@ -174,18 +175,12 @@ pub fn configuration(groups: &[Group]) -> Section {
     let mut header = vec!["setting"];
     header.extend(groups.iter().map(|group| group.name.as_str()));
     let mut table = Table::new(&header);
-    for field in crate::config::schema::FIELDS {
-        let pointer = format!("/{}", field.path.replace('.', "/"));
-        let values: Vec<String> = all
-            .iter()
-            .map(|config| {
-                config.pointer(&pointer).map_or_else(String::new, crate::config::schema::literal)
-            })
-            .collect();
+    for (section, field) in crate::config::fields() {
+        let values: Vec<String> =
+            all.iter().map(|config| literal(&config[section][field.key])).collect();
         if values.iter().any(|value| *value != values[0]) {
-            table.row(
-                std::iter::once(Cell::text(field.path)).chain(values.into_iter().map(Cell::text)),
-            );
+            let name = format!("{section}.{}", field.key);
+            table.row(std::iter::once(Cell::text(name)).chain(values.into_iter().map(Cell::text)));
         }
     }
     if groups.len() > 1 {
