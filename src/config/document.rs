@@ -54,9 +54,17 @@ can be tried with any kind.
 - Baselines initialise Omega uniformly within `init_input` times sqrt(6 / (p + m)).
 ";
 
-/// All settings with their defaults as TOML, each with its text as a comment.
-pub fn listing() -> String {
-    let defaults = Config::default().values();
+/// All settings of a configuration as TOML, each with its text as a comment.
+///
+/// ```
+/// use ignn::config::{Config, document};
+///
+/// let text = document::listing(&Config::default());
+/// assert!(text.contains("# Learning rate before the schedule.\n"));
+/// assert!(text.contains("\nlearning_rate = 0.01\n"));
+/// ```
+pub fn listing(config: &Config) -> String {
+    let values = config.values();
     let mut text = String::new();
     for section in SECTIONS {
         let gap = if text.is_empty() { "" } else { "\n" };
@@ -70,8 +78,7 @@ pub fn listing() -> String {
             if let Some(takes) = takes(field) {
                 text.push_str(&wrapped(&takes, "# ", "# "));
             }
-            let _ =
-                writeln!(text, "{} = {}", field.key, literal(&defaults[section.name][field.key]));
+            let _ = writeln!(text, "{} = {}", field.key, literal(&values[section.name][field.key]));
         }
     }
     text

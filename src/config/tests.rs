@@ -372,7 +372,7 @@ fn the_json_schema_accepts_what_is_accepted() {
 
 #[test]
 fn the_listing_reads_back_to_the_defaults_and_explains_every_key() {
-    let listing = document::listing();
+    let listing = document::listing(&Config::default());
     let plain: Vec<&str> =
         listing.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     let written = Config::default().to_toml();

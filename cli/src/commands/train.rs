@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ignn::config::IgnnConfig;
+use ignn::config::{Config, document, json_schema};
 use ignn::graph::Dataset;
 use ignn::models::Model;
 use ignn::predict;
@@ -33,7 +33,7 @@ use crate::{Outcome, Session, machine};
 /// sgc, gat, gcnii, sse, mlp, structural, label-propagation. All else is the same.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all
-/// keys with their defaults. The same seed gives the same bits on any number of threads.
+/// settings with their meaning. The same seed gives the same bits on any number of threads.
 ///
 /// Ctrl-C (SIGINT, SIGTERM) ends the run after its epoch, with a checkpoint, the best model so far,
 /// and exit code 130; --resume goes on to the same bits as if nothing had happened. Once more ends
@@ -47,11 +47,11 @@ Examples:
   ignn train --resume run")]
 pub struct Command {
     /// The dataset
-    #[arg(value_name = "DATASET", required_unless_present_any = ["list", "resume"])]
+    #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema", "resume"])]
     dataset: Option<PathBuf>,
 
     /// The run directory to make
-    #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "resume"])]
+    #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "schema", "resume"])]
     out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -73,9 +73,15 @@ pub struct Command {
     #[arg(long)]
     force: bool,
 
-    /// Print all settings with their defaults as TOML, and stop
+    /// Print all settings as TOML, each with its meaning, and stop
+    ///
+    /// The values are the defaults, or those of --preset, --config and --set.
     #[arg(long)]
     list: bool,
+
+    /// Print the JSON Schema of the settings, for editors, and stop
+    #[arg(long, conflicts_with = "list")]
+    schema: bool,
 }
 
 /// Seeds of one command at most.
@@ -119,7 +125,11 @@ impl Command {
     /// Trains.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         if self.list {
-            session.print(&IgnnConfig::default().to_toml())?;
+            session.print(&document::listing(&self.settings.resolve(session)?))?;
+            return Ok(Outcome::Done);
+        }
+        if self.schema {
+            session.print(&format!("{:#}\n", json_schema()))?;
             return Ok(Outcome::Done);
         }
         if let Some(run) = &self.resume {
@@ -127,7 +137,7 @@ impl Command {
             session.refuse_seed()?;
             let config_file = run.join(run::CONFIG);
             let config =
-                IgnnConfig::resolve(None, Some(&config_file), self.settings.epochs().as_slice())?;
+                Config::resolve(None, Some(&config_file), self.settings.epochs().as_slice())?;
             let dataset = match &self.dataset {
                 Some(dataset) => dataset.clone(),
                 None => run::dataset_of(run)?,
@@ -206,7 +216,7 @@ pub struct Job {
     /// The run directory.
     pub out: PathBuf,
     /// The configuration, resolved.
-    pub config: IgnnConfig,
+    pub config: Config,
     /// A model to start from.
     pub init: Option<PathBuf>,
     /// Whether it goes on from a checkpoint.

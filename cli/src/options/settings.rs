@@ -1,51 +1,51 @@
-//! The options that make a configuration, the same wherever something is trained.
-//! What a setting means is for `ignn::config`.
+//! The options that make a configuration, shared by all commands that train. What a setting means is
+//! in `ignn::config`.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use ignn::config::{IgnnConfig, presets};
+use ignn::config::{Config, presets};
 
 use crate::Session;
 
-/// Settings by preset, file and word.
+/// Settings from a preset, a file and the command line.
 #[derive(Debug, Args)]
 pub struct Settings {
     #[arg(long, help = preset_help(), value_name = "NAME")]
     preset: Option<String>,
 
-    /// A TOML file of settings
+    /// TOML file of settings
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// A setting, such as model.state=64; may be repeated
+    /// Change one setting, such as model.state=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
-    /// Epochs: short for --set train.epochs=N; 0 leaves the model as it is before its first step
+    /// Number of epochs, short for --set train.epochs=N; 0 writes the initial model
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
 }
 
 impl Settings {
-    /// The configuration; later ones win: preset, file, words, epochs, the seed of the session.
-    pub fn resolve(&self, session: &Session) -> Result<IgnnConfig> {
+    /// The configuration. Later sources win: preset, file, --set, --epochs, --seed.
+    pub fn resolve(&self, session: &Session) -> Result<Config> {
         let mut sets = self.sets.clone();
         sets.extend(self.epochs());
         if session.has_seed {
             sets.push(format!("train.seed={}", session.seed));
         }
-        Ok(IgnnConfig::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?)
+        Ok(Config::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?)
     }
 
-    /// The epochs as a setting, where they are given.
+    /// `--epochs` as a setting.
     pub fn epochs(&self) -> Option<String> {
         self.epochs.map(|epochs| format!("train.epochs={epochs}"))
     }
 }
 
-/// The presets by name.
+/// Names all presets.
 fn preset_help() -> String {
     let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
     format!("Built-in settings to start from: {}", names.join(", "))

@@ -1,5 +1,6 @@
-//! Configurations and datasets that cannot be trained: one message each, exit code 2, and nothing
-//! left behind.
+//! Configurations and datasets that cannot be trained: one message each, exit code 2, no files left.
+
+use ignn::config::Config;
 
 use super::{communities, words};
 use crate::util::Sandbox;
@@ -28,7 +29,7 @@ fn triangle() -> Sandbox {
 }
 
 #[test]
-fn what_cannot_be_trained_is_told_once() {
+fn input_that_cannot_be_trained_is_refused_with_one_message() {
     let sandbox = triangle();
     let before = sandbox.names();
     let refused = |line: &str, message: &str| {
@@ -155,12 +156,26 @@ fn a_solve_without_convergence_is_shown_or_ends_the_run() {
 }
 
 #[test]
-fn settings_are_listed_with_their_defaults() {
+fn settings_are_listed_with_their_values_and_texts() {
     let sandbox = Sandbox::new();
-    let run = sandbox.ignn(&words("train --list")).exits(0);
-    assert_eq!(run.stdout, ignn::config::IgnnConfig::default().to_toml());
-    sandbox.file("all.toml", &run.stdout);
-    let config =
-        ignn::config::IgnnConfig::resolve(None, Some(&sandbox.path("all.toml")), &[]).unwrap();
-    assert_eq!(config, ignn::config::IgnnConfig::default());
+    let list = |options: &str| {
+        let run = sandbox.ignn(&words(&format!("train --list {options}"))).exits(0);
+        sandbox.file("all.toml", &run.stdout);
+        (run.stdout, Config::resolve(None, Some(&sandbox.path("all.toml")), &[]).unwrap())
+    };
+    let (text, config) = list("");
+    assert_eq!(config, Config::default());
+    let entry = "\n# Learning rate before the schedule.\n\
+                 # A number above 0 and at most 1000.\nlearning_rate = 0.01\n";
+    assert!(text.contains(entry), "{text}");
+    let (_, config) = list("--preset cora --set model.state=16");
+    let expected = Config::resolve(Some("cora"), None, &["model.state=16".into()]).unwrap();
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn the_json_schema_is_printed_as_documented() {
+    let run = Sandbox::new().ignn(&words("train --schema")).exits(0);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/config.schema.json");
+    assert_eq!(run.stdout, std::fs::read_to_string(path).unwrap());
 }
