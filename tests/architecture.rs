@@ -1,33 +1,27 @@
 //! The rules of ARCHITECTURE.md that a program can check.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms of `src/` and their numbers: a room names only lower numbers, or itself.
-const ROOMS: &[(&str, u32)] = &[
-    ("parallel", 0),
-    ("dense", 0),
-    ("settings", 0),
-    ("graph", 1),
-    ("kernels", 2),
-    ("solver", 3),
-    ("nn", 4),
-    ("optim", 4),
-    ("metrics", 4),
-    ("config", 5),
-    ("models", 6),
-    ("train", 7),
-    ("predict", 7),
-    ("report", 8),
+/// A package whose modules stand in the order of the table in its `lib.rs`: a module names only
+/// modules with lower numbers, or itself.
+struct Package {
+    /// Its name in Rust code.
+    name: &'static str,
+    /// Its sources, from the root of the project.
+    src: &'static str,
+}
+
+const PACKAGES: [Package; 3] = [
+    Package { name: "ignn", src: "src" },
+    Package { name: "ignn_ingest", src: "ingest/src" },
+    Package { name: "ignn_format", src: "ingest/format/src" },
 ];
 
 /// The root of the project.
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn number(room: &str) -> Option<u32> {
-    ROOMS.iter().find(|(name, _)| *name == room).map(|(_, number)| *number)
 }
 
 /// All Rust files below a directory.
@@ -52,24 +46,92 @@ fn code(path: &Path) -> Vec<(usize, String)> {
     lines.filter(|(_, line)| !line.starts_with("//")).collect()
 }
 
-/// The rooms that a line names, through `crate::` or `ignn::`.
-fn rooms_named(line: &str) -> Vec<String> {
+/// The numbers of the modules of a package, from the table in the docs of its `lib.rs`.
+fn numbers(package: &Package) -> BTreeMap<String, u32> {
+    let path = project().join(package.src).join("lib.rs");
+    let text = fs::read_to_string(&path).unwrap();
+    let rows = text.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("//! | ")?.split(" | ");
+        let module = cells.next()?.trim_matches(['[', ']', '`']);
+        Some((module.to_string(), cells.next()?.parse().ok()?))
+    });
+    let table: BTreeMap<String, u32> = rows.collect();
+    assert!(!table.is_empty(), "{}: no table of modules", path.display());
+    table
+}
+
+/// Where a file stands in the tree of modules: `["source", "npy"]` for `source/npy/mod.rs`.
+fn module_path(inside: &Path) -> Vec<String> {
+    let mut path: Vec<String> =
+        inside.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    path.pop_if(|last| last == "mod");
+    path
+}
+
+/// A name at the start of a text, and what follows it.
+fn word(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// The items of a list in braces, without what is nested in them.
+fn list_items(list: &str) -> Vec<&str> {
+    let (mut items, mut depth, mut start) = (Vec::new(), 0, 1);
+    for (at, c) in list.char_indices() {
+        depth += i32::from(c == '{');
+        depth -= i32::from(c == '}');
+        if depth == 0 || (depth == 1 && c == ',') {
+            items.push(list[start..at].trim());
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    items
+}
+
+/// The modules at the root of a package that a source names, with the lines: by `crate::`, by the
+/// name of the package, or by as many `super::` as lead from the module at `depth` to the root.
+fn modules_named(source: &str, package: &str, depth: usize) -> Vec<(usize, String)> {
     let mut named = Vec::new();
-    for prefix in ["crate::", "ignn::"] {
-        for (at, _) in line.match_indices(prefix) {
-            if line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+    let mut inline: Vec<usize> = Vec::new();
+    let mut offset = 0;
+    for (index, line) in source.split_inclusive('\n').enumerate() {
+        let (start, code) = (offset, line.trim());
+        offset += line.len();
+        if code.starts_with("//") {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        if code == "}" && inline.last() == Some(&indent) {
+            inline.pop();
+        }
+        for (at, _) in line.match_indices("::") {
+            let before = line[..at].trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
+            if before.ends_with("::") || before.ends_with('$') {
                 continue;
             }
-            let rest = &line[at + prefix.len()..];
-            let list = match rest.strip_prefix('{') {
-                Some(list) => list.split('}').next().unwrap_or(list).split(',').collect(),
-                None => vec![rest],
+            let mut rest = &source[start + at + 2..];
+            let at_root = match &line[before.len()..at] {
+                "super" => {
+                    let mut level = depth + inline.len() - 1;
+                    while let Some(more) = rest.strip_prefix("super::") {
+                        (rest, level) = (more, level - 1);
+                    }
+                    level == 0
+                }
+                first => first == "crate" || first == package,
             };
-            for item in list {
-                let word: String =
-                    item.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                named.push(word);
+            if at_root {
+                let items = if rest.starts_with('{') { list_items(rest) } else { vec![rest] };
+                let words =
+                    items.into_iter().map(|item| word(item).0).filter(|word| !word.is_empty());
+                named.extend(words.map(|word| (index + 1, word.to_string())));
             }
+        }
+        if code.ends_with('{') && code.split_whitespace().rev().nth(2) == Some("mod") {
+            inline.push(indent);
         }
     }
     named
@@ -77,31 +139,48 @@ fn rooms_named(line: &str) -> Vec<String> {
 
 #[test]
 fn names_are_found_in_every_form() {
-    assert_eq!(rooms_named("use crate::graph::Dataset;"), ["graph"]);
-    assert_eq!(rooms_named("use ignn::{graph, report::sheet};"), ["graph", "report"]);
-    assert_eq!(rooms_named("let x = crate::cli::run(ignn::nn::f);"), ["cli", "nn"]);
-    assert!(rooms_named("use myignn::cli;").is_empty());
+    let named = |source: &str, depth| {
+        let named = modules_named(source, "ignn", depth);
+        named.into_iter().map(|(line, name)| format!("{line} {name}")).collect::<Vec<_>>()
+    };
+    assert_eq!(named("use crate::graph::Dataset;", 1), ["1 graph"]);
+    assert_eq!(named("use ignn::{graph, report::sheet};", 1), ["1 graph", "1 report"]);
+    assert_eq!(named("\nuse crate::{\n    a::{b, c},\n    d,\n};", 1), ["2 a", "2 d"]);
+    assert_eq!(named("let x = crate::cli::run(ignn::nn::f);", 1), ["1 cli", "1 nn"]);
+    assert!(named("use myignn::cli;\nuse other::crate_::cli;\n// crate::cli", 1).is_empty());
+    assert_eq!(named("use super::graph;", 1), ["1 graph"]);
+    assert!(named("use super::graph;", 2).is_empty());
+    assert_eq!(named("use super::super::{graph, nn};", 2), ["1 graph", "1 nn"]);
+    let nested = "mod tests {\n    use super::*;\n    use super::super::nn;\n}\nuse super::cli;\n";
+    assert_eq!(named(nested, 1), ["3 nn", "5 cli"]);
 }
 
 #[test]
-fn no_room_names_a_higher_one() {
-    let src = project().join("src");
+fn no_module_names_a_higher_one() {
     let mut wrong = Vec::new();
-    for path in sources(&src) {
-        let inside = path.strip_prefix(&src).unwrap();
-        let room = inside.iter().next().unwrap().to_string_lossy().into_owned();
-        if inside.iter().count() == 1 {
-            continue;
-        }
-        let own =
-            number(&room).unwrap_or_else(|| panic!("{}: a room without a number", path.display()));
-        for (line, text) in code(&path) {
-            for named in rooms_named(&text) {
-                if named != room && number(&named).is_some_and(|number| number >= own) {
-                    wrong.push(format!("{}:{line}: {room} names {named}", path.display()));
+    for package in &PACKAGES {
+        let (numbers, src) = (numbers(package), project().join(package.src));
+        let mut seen = BTreeSet::new();
+        for path in sources(&src) {
+            let modules = module_path(path.strip_prefix(&src).unwrap());
+            let module = &modules[0];
+            if module == "lib" {
+                continue;
+            }
+            seen.insert(module.clone());
+            let Some(own) = numbers.get(module) else {
+                wrong.push(format!("{}: {module} is not in lib.rs's table", path.display()));
+                continue;
+            };
+            let source = fs::read_to_string(&path).unwrap();
+            for (line, named) in modules_named(&source, package.name, modules.len()) {
+                if named != *module && numbers.get(&named).is_some_and(|number| number >= own) {
+                    wrong.push(format!("{}:{line}: {module} names {named}", path.display()));
                 }
             }
         }
+        let gone = numbers.keys().filter(|module| !seen.contains(*module));
+        wrong.extend(gone.map(|module| format!("{}: no module {module}", package.src)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

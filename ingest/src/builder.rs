@@ -10,64 +10,22 @@ use ignn_format::graphs::{self, Graphs};
 use ignn_format::header::VERSION;
 use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
 use ignn_format::labels::{self, Labels};
-use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry};
+use ignn_format::manifest::{FORMAT, MadeBy, Manifest, RelationEntry};
 use ignn_format::splits::{self, Split};
 use ignn_format::staging::{self, Staging};
 
-use crate::build::{self, Built};
+use crate::content::{self, Content, Features};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
+use crate::edges::options::RelationOptions;
 use crate::edges::spool::EdgeSpool;
 use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
+use crate::relation::{Built, EdgeCounts, Relation};
 
-/// How the edges of a relation become its matrix.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RelationOptions {
-    /// Keep the direction of edges; otherwise each edge counts both ways.
-    pub directed: bool,
-    /// Normalisation of the matrix.
-    pub normalise: Normalisation,
-    /// What becomes of an edge given more than once.
-    pub duplicates: Duplicates,
-    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of
-    /// weight 1; loops that are kept add to it.
-    pub self_loops: SelfLoops,
-}
-
-/// What becomes of an edge given more than once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duplicates {
-    /// Weights are added (an unweighted edge counts 1).
-    Sum,
-    /// The largest weight stays; unweighted edges stay unweighted.
-    Max,
-    /// The first in the input stays.
-    First,
-    /// They are refused.
-    Error,
-}
-
-/// What becomes of edges from a node to itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SelfLoops {
-    /// They stay.
-    Keep,
-    /// They are left out.
-    Drop,
-}
-
-impl Default for RelationOptions {
-    fn default() -> Self {
-        Self {
-            directed: false,
-            normalise: Normalisation::Renorm,
-            duplicates: Duplicates::Max,
-            self_loops: SelfLoops::Drop,
-        }
-    }
-}
+/// Name of the only relation of a homogeneous graph.
+pub const RELATION: &str = "edges";
 
 /// Rows of features aimed at for a shard: about this many bytes.
 const SHARD_BYTES: u64 = 64 << 20;
@@ -87,19 +45,6 @@ pub struct Made {
     pub counts: EdgeCounts,
     /// The same by relation, in the order of the manifest.
     pub by_relation: Vec<EdgeCounts>,
-}
-
-/// What became of the edges that were read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EdgeCounts {
-    /// Edges read.
-    pub read: u64,
-    /// Edges that were duplicates of another.
-    pub merged: u64,
-    /// Self-loops dropped.
-    pub dropped_loops: u64,
-    /// Bytes of edges that went through the disk because they did not fit in memory.
-    pub spilled: u64,
 }
 
 /// A dataset in the making.
@@ -206,7 +151,7 @@ impl<'a> DatasetBuilder<'a> {
         describe: &(dyn Fn(u32) -> String + Sync),
         keep: bool,
     ) -> Result<Built> {
-        let relation = build::Relation {
+        let relation = Relation {
             context: self.context,
             dataset: self.staging.path(),
             scratch: &self.scratch(),
@@ -430,3 +375,52 @@ impl<'a> DatasetBuilder<'a> {
 
 /// Bytes taken for a row of sparse features when their number a shard is chosen.
 const SPARSE_ROW_BYTES: u64 = 1024;
+
+/// Writes the dataset. `command` is the subcommand ("ingest tu"), `options` what shaped the result.
+pub fn write(
+    content: &dyn Content,
+    context: &Context,
+    out: &Path,
+    force: bool,
+    command: &str,
+    options: BTreeMap<String, String>,
+    relation: &RelationOptions,
+) -> Result<Made> {
+    let mut builder = DatasetBuilder::begin(context, out, force, command, options)?;
+    builder.set_nodes(content.nodes())?;
+    context.observer.phase("edges", content.edges(), Unit::Edges);
+    let mut spool = builder.spool(false);
+    content::for_each_chunk(content, context.threads, <[_]>::to_vec, |edges| {
+        spool.push(&edges, &[])?;
+        context.observer.advance(edges.len() as u64);
+        Ok(())
+    })?;
+    builder.add_relation(RELATION, spool, relation)?;
+    match content.ids() {
+        Some(ids) => builder.add_ids(ids)?,
+        None => builder.add_ids_counting()?,
+    }
+    match content.features() {
+        Some(Features::Dense { columns, fill }) => {
+            builder.add_dense_features(columns, |first, rows| {
+                fill(first, rows);
+                Ok(())
+            })?
+        }
+        Some(Features::Sparse { columns, rows }) => {
+            builder.add_sparse_features(columns, |first, count| Ok(rows(first, count)))?;
+        }
+        None => {}
+    }
+    if let Some(labels) = content.labels() {
+        builder.add_labels(&labels)?;
+    }
+    let splits = content.splits();
+    if !splits.is_empty() {
+        builder.add_splits(&splits)?;
+    }
+    if let Some(graphs) = content.graphs() {
+        builder.add_graphs(graphs)?;
+    }
+    builder.finish()
+}

@@ -1,22 +1,14 @@
 //! What a dataset is made of, however it came about, and the one way from there into the builder.
 //! It does not know raw forms nor how anything was drawn; sources and generators implement it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use ignn_format::features::SparseRows;
 use ignn_format::graphs::Graphs;
 use ignn_format::ids::Ids;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
 
-use crate::builder::{DatasetBuilder, Made, RelationOptions};
-use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result};
 use crate::pipeline;
-
-/// Name of the relation of a homogeneous graph.
-pub const RELATION: &str = "edges";
 
 /// The parts of a dataset. Edges come in chunks, each a function of its index alone, so that any
 /// thread can make any chunk and the result does not depend on the threads; features come in rows,
@@ -99,53 +91,4 @@ pub fn for_each_chunk<U: Send>(
         Ok::<_, IngestError>(work(&edges))
     };
     pipeline::ordered(threads, (0..content.edge_chunks()).map(Ok), make, &mut consume)
-}
-
-/// Writes the dataset. `command` is the subcommand ("ingest tu"), `options` what shaped the result.
-pub fn write(
-    content: &dyn Content,
-    context: &Context,
-    out: &Path,
-    force: bool,
-    command: &str,
-    options: BTreeMap<String, String>,
-    relation: &RelationOptions,
-) -> Result<Made> {
-    let mut builder = DatasetBuilder::begin(context, out, force, command, options)?;
-    builder.set_nodes(content.nodes())?;
-    context.observer.phase("edges", content.edges(), Unit::Edges);
-    let mut spool = builder.spool(false);
-    for_each_chunk(content, context.threads, <[_]>::to_vec, |edges| {
-        spool.push(&edges, &[])?;
-        context.observer.advance(edges.len() as u64);
-        Ok(())
-    })?;
-    builder.add_relation(RELATION, spool, relation)?;
-    match content.ids() {
-        Some(ids) => builder.add_ids(ids)?,
-        None => builder.add_ids_counting()?,
-    }
-    match content.features() {
-        Some(Features::Dense { columns, fill }) => {
-            builder.add_dense_features(columns, |first, rows| {
-                fill(first, rows);
-                Ok(())
-            })?
-        }
-        Some(Features::Sparse { columns, rows }) => {
-            builder.add_sparse_features(columns, |first, count| Ok(rows(first, count)))?;
-        }
-        None => {}
-    }
-    if let Some(labels) = content.labels() {
-        builder.add_labels(&labels)?;
-    }
-    let splits = content.splits();
-    if !splits.is_empty() {
-        builder.add_splits(&splits)?;
-    }
-    if let Some(graphs) = content.graphs() {
-        builder.add_graphs(graphs)?;
-    }
-    builder.finish()
 }

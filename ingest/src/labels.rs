@@ -8,12 +8,22 @@ use std::path::Path;
 
 use ignn_format::labels::Labels;
 
-use crate::command::edges::CommunityChoice;
 use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
 use crate::source::communities;
 use crate::source::table::{ColumnKind, Table};
+
+/// Which communities of a community file become labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommunityChoice {
+    /// All of them.
+    All,
+    /// Those with more members than this.
+    LargerThan(u64),
+    /// This many of the largest.
+    Top(usize),
+}
 
 /// Names of the label column, in lower case, for tables with more than two columns.
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];

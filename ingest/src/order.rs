@@ -3,8 +3,19 @@
 
 use ignn_format::csr::CsrFile;
 
-use crate::command::edges::Order;
 use crate::error::{IngestError, Result};
+
+/// Order of the nodes in the dataset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By id: integers rising, strings by their bytes (or as listed by `nodes_file`).
+    #[default]
+    None,
+    /// Highest degree first.
+    Degree,
+    /// Reverse Cuthill-McKee: neighbours near each other.
+    Rcm,
+}
 
 /// The adjacency to order by: one direction or both.
 pub struct Pattern<'a> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ignn_format::labels::Labels;
-use ignn_format::manifest::valid_name;
+use ignn_format::names::valid_name;
 use ignn_format::splits::{NO_PART, Split};
 
 use crate::context::{Context, Unit};

@@ -8,9 +8,11 @@ use ignn_format::DatasetDir;
 use ignn_format::ids::Ids;
 use ignn_format::manifest::{Normalisation, Scale};
 use ignn_ingest::Context;
-use ignn_ingest::builder::{Duplicates, Made, RelationOptions, SelfLoops};
-use ignn_ingest::command::edges::{IngestEdges, Order};
+use ignn_ingest::builder::Made;
+use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::context::Recorder;
+use ignn_ingest::edges::options::{Duplicates, RelationOptions, SelfLoops};
+use ignn_ingest::order::Order;
 use ignn_ingest::random::Stream;
 use tempfile::TempDir;
 

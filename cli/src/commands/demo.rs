@@ -18,8 +18,9 @@ use ignn::report::sheet::Sheet;
 use ignn::train::Ended;
 use ignn_format::FormatError;
 use ignn_format::labels::Labels;
-use ignn_ingest::builder::RelationOptions;
 use ignn_ingest::command::edges::IngestEdges;
+use ignn_ingest::command::node_data::NodeData;
+use ignn_ingest::edges::options::RelationOptions;
 use serde_json::{Value, json};
 
 use super::check::Verified;
@@ -106,9 +107,12 @@ impl Command {
         let job = IngestEdges {
             force: true,
             relation: RelationOptions { directed: true, ..RelationOptions::default() },
-            features: Some(raw.join("features.npy")),
-            labels: Some(raw.join("labels.csv")),
-            splits: vec![raw.join("splits.csv")],
+            node_data: NodeData {
+                features: Some(raw.join("features.npy")),
+                labels: Some(raw.join("labels.csv")),
+                splits: vec![raw.join("splits.csv")],
+                ..NodeData::default()
+            },
             ..IngestEdges::new(vec![raw.join("edges.tsv")], dataset.clone())
         };
         say(&format!(

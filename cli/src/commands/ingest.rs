@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ignn_ingest::command::dgcnn::IngestDgcnn;
-use ignn_ingest::command::edges::{CommunityChoice, IngestEdges};
+use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::graphsage::IngestGraphSage;
+use ignn_ingest::command::node_data::NodeData;
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
+use ignn_ingest::labels::CommunityChoice;
+use ignn_ingest::source::edge_input::EdgeInput;
 
 use crate::options::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
 use crate::terminal::summary;
@@ -195,31 +198,36 @@ impl Edges {
             (None, Some(count)) => CommunityChoice::Top(count),
             (None, None) => CommunityChoice::All,
         };
+        let header = match (self.header, self.no_header) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        };
         IngestEdges {
-            files: self.files,
+            input: EdgeInput {
+                files: self.files,
+                form: self.format.choice(),
+                ids: self.ids.choice(),
+                header,
+                source: self.source,
+                target: self.target_column,
+                weight: self.weight,
+                unweighted: self.unweighted,
+            },
             out: self.destination.out,
             force: self.destination.force,
-            form: self.format.choice(),
-            ids: self.ids.choice(),
-            header: match (self.header, self.no_header) {
-                (true, _) => Some(true),
-                (false, true) => Some(false),
-                (false, false) => None,
-            },
-            source: self.source,
-            target: self.target_column,
-            weight: self.weight,
-            unweighted: self.unweighted,
             relation: self.relation.options(),
             order: self.order.choice(),
             node_count: self.nodes,
             nodes_file: self.nodes_file,
-            features: self.features,
-            missing_features_zero: self.missing_features == MissingFeatures::Zero,
-            labels: self.labels,
-            communities: self.communities.map(|file| (file, choice)),
-            splits: self.splits,
-            draw: self.split,
+            node_data: NodeData {
+                features: self.features,
+                missing_features_zero: self.missing_features == MissingFeatures::Zero,
+                labels: self.labels,
+                communities: self.communities.map(|file| (file, choice)),
+                splits: self.splits,
+                draw: self.split,
+            },
         }
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ignn_format::manifest::Normalisation;
-use ignn_ingest::builder::{self, RelationOptions};
-use ignn_ingest::command::edges::{EdgeForm, IdChoice, Order};
+use ignn_ingest::edges::options::{self, RelationOptions};
+use ignn_ingest::order::Order;
+use ignn_ingest::source::edge_input::{EdgeForm, IdChoice};
 
 /// Where a dataset goes.
 #[derive(Debug, Args)]
@@ -47,14 +48,14 @@ impl RelationArgs {
             directed: self.directed,
             normalise: self.normalise.choice(),
             duplicates: match self.duplicates {
-                Duplicates::Max => builder::Duplicates::Max,
-                Duplicates::Sum => builder::Duplicates::Sum,
-                Duplicates::First => builder::Duplicates::First,
-                Duplicates::Error => builder::Duplicates::Error,
+                Duplicates::Max => options::Duplicates::Max,
+                Duplicates::Sum => options::Duplicates::Sum,
+                Duplicates::First => options::Duplicates::First,
+                Duplicates::Error => options::Duplicates::Error,
             },
             self_loops: match self.self_loops {
-                SelfLoops::Keep => builder::SelfLoops::Keep,
-                SelfLoops::Drop => builder::SelfLoops::Drop,
+                SelfLoops::Keep => options::SelfLoops::Keep,
+                SelfLoops::Drop => options::SelfLoops::Drop,
             },
         }
     }

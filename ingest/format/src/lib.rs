@@ -1,7 +1,31 @@
-//! The bytes of an ignn dataset directory: writers and readers side by side.
-//! It does not know raw files (that is `ignn-ingest`) nor what a graph is for (that is `ignn`).
+//! The bytes of an ignn dataset directory: writers and readers side by side. The package knows
+//! neither raw files (that is `ignn-ingest`) nor what a graph is used for (that is `ignn`).
 //!
 //! The layout is specified in this package's `README.md`.
+//!
+//! Modules have numbers. A module names only modules with lower numbers, or itself; a test of the
+//! workspace (`tests/architecture.rs`) reads this table and the sources.
+//!
+//! | module | number | what |
+//! | --- | --- | --- |
+//! | [`error`] | 0 | the errors of this package |
+//! | [`names`] | 0 | names that relations and splits may have |
+//! | [`nearest`] | 0 | the known word closest to a misspelt one |
+//! | [`checksum`] | 1 | XXH3 of files; size and checksum of a written file |
+//! | [`staging`] | 1 | a directory or file that appears complete or not at all |
+//! | [`header`] | 2 | the 64 bytes at the start of an array file |
+//! | `table` | 2 | Parquet files with known columns |
+//! | [`array`] | 3 | writes array files |
+//! | [`features`] | 3 | node features, dense or sparse, in shards |
+//! | [`ids`] | 3 | the original ids of the nodes |
+//! | [`labels`] | 3 | labels of the nodes |
+//! | [`splits`] | 3 | train, validation and test sets |
+//! | [`mapped`] | 4 | array files mapped into memory; the only place that calls mmap |
+//! | [`graphs`] | 4 | the graphs of a dataset of many graphs |
+//! | [`csr`] | 5 | one direction of a relation |
+//! | [`manifest`] | 5 | `manifest.json` |
+//! | [`dataset`] | 6 | opens a dataset directory |
+//! | [`check`] | 7 | verifies every byte of a dataset directory |
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -23,6 +47,7 @@ pub mod ids;
 pub mod labels;
 pub mod manifest;
 pub mod mapped;
+pub mod names;
 pub mod nearest;
 pub mod splits;
 pub mod staging;

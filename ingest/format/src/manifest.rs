@@ -18,6 +18,7 @@ use crate::graphs::GraphsEntry;
 use crate::header::VERSION;
 use crate::ids::IdsEntry;
 use crate::labels::LabelsEntry;
+use crate::names::valid_name;
 use crate::splits::{self, SplitEntry};
 
 /// Name of the manifest in the dataset directory.
@@ -130,14 +131,6 @@ fn split_checksum(text: &[u8]) -> Option<(&[u8], &str)> {
     let rest = text.strip_suffix(CHECKSUM_AFTER.as_bytes())?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
     Some((rest.strip_suffix(CHECKSUM_BEFORE.as_bytes())?, std::str::from_utf8(digits).ok()?))
-}
-
-/// Whether a relation or split may bear this name.
-pub fn valid_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 64
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.')
-        && !name.starts_with('.')
 }
 
 impl Manifest {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
-use crate::manifest::valid_name;
+use crate::names::valid_name;
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
 /// Name of the file.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{Made, RelationOptions};
+use crate::builder::{self, Made};
 use crate::command::tu::join;
-use crate::content;
 use crate::context::{Context, Unit};
+use crate::edges::options::RelationOptions;
 use crate::error::Result;
 use crate::source::dgcnn;
 
@@ -29,7 +29,7 @@ impl IngestDgcnn {
         context.observer.phase("read", None, Unit::Items("files"));
         let set = dgcnn::read(&self.file)?;
         let options = BTreeMap::from([("tags".to_owned(), join(&set.tags))]);
-        content::write(
+        builder::write(
             &set.collection,
             context,
             &self.out,

@@ -5,151 +5,63 @@ use std::path::PathBuf;
 
 use ignn_format::csr::CsrFile;
 use ignn_format::dataset::relation_path;
-use ignn_format::ids::IdsWriter;
 
-use crate::build::Built;
-use crate::builder::{DatasetBuilder, Duplicates, Made, RelationOptions};
+use crate::builder::{DatasetBuilder, Made, RELATION};
+use crate::command::node_data::{NodeData, add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
+use crate::edges::options::{Duplicates, RelationOptions};
 use crate::error::{IngestError, Result};
+use crate::features;
 use crate::nodes::NodeLookup;
-use crate::order::{self, Pattern};
+use crate::order::{self, Order, Pattern};
 use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
 use crate::relabel::{Reader, Relabelled};
+use crate::relation::Built;
+use crate::source::edge_input::{EdgeInput, IdChoice};
 use crate::source::edges::EdgeFiles;
 use crate::source::text;
-use crate::{features, labels, splits};
-
-/// The forms an edge file can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EdgeForm {
-    /// Two or three columns split by whitespace, tabs or commas.
-    List,
-    /// Matrix Market coordinate.
-    MatrixMarket,
-    /// A Parquet table.
-    Parquet,
-    /// `degree neighbour neighbour ...`, the node is the line number from 0.
-    Adjacency,
-}
-
-/// Type of the ids in the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IdChoice {
-    /// Integers if all ids in the first lines are, else text.
-    #[default]
-    Auto,
-    /// Integers from 0 to 2^64 - 1.
-    Integer,
-    /// Any text without the separator.
-    String,
-}
-
-/// Order of the nodes in the dataset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// By id: integers rising, strings by their bytes (or as listed by `nodes_file`).
-    #[default]
-    None,
-    /// Highest degree first.
-    Degree,
-    /// Reverse Cuthill-McKee: neighbours near each other.
-    Rcm,
-}
-
-/// Which communities of a community file become labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommunityChoice {
-    /// All of them.
-    All,
-    /// Those with more members than this.
-    LargerThan(u64),
-    /// This many of the largest.
-    Top(usize),
-}
 
 /// Options of `ignn ingest edges`.
 #[derive(Clone, Debug)]
 pub struct IngestEdges {
-    /// Edge files or globs, read in this order.
-    pub files: Vec<PathBuf>,
-    /// The dataset directory to make.
+    /// The edge files and how they are read.
+    pub input: EdgeInput,
+    /// The dataset directory to create.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
-    /// Form of the files; recognised where absent.
-    pub form: Option<EdgeForm>,
-    /// Type of the ids.
-    pub ids: IdChoice,
-    /// Whether the first line is a header; recognised where absent.
-    pub header: Option<bool>,
-    /// Column of the source, by name or by position from 0.
-    pub source: Option<String>,
-    /// Column of the target.
-    pub target: Option<String>,
-    /// Column of the weight; `None`: a third column that is named like a weight, or the third of
-    /// exactly three unnamed ones.
-    pub weight: Option<String>,
-    /// Never read weights.
-    pub unweighted: bool,
     /// Direction, normalisation, duplicates, self-loops.
     pub relation: RelationOptions,
     /// Order of the nodes.
     pub order: Order,
     /// Ids `0 .. count - 1` exist, with edges or without.
     pub node_count: Option<u64>,
-    /// A file with all node ids, one a line, in node order.
+    /// A file with all node ids, one per line, in node order.
     pub nodes_file: Option<PathBuf>,
-    /// Node features.
-    pub features: Option<PathBuf>,
-    /// Nodes without features get zeros instead of an error.
-    pub missing_features_zero: bool,
-    /// Node labels (`node,label`).
-    pub labels: Option<PathBuf>,
-    /// Communities, one a line, as labels.
-    pub communities: Option<(PathBuf, CommunityChoice)>,
-    /// Split tables: `node,split` or `node,<name>,<name>...`.
-    pub splits: Vec<PathBuf>,
-    /// Splits to draw: `[NAME:]train=0.06,test=0.10`.
-    pub draw: Vec<String>,
+    /// Features, labels and splits.
+    pub node_data: NodeData,
 }
 
-/// The one relation of a homogeneous graph.
-pub const RELATION: &str = "edges";
-
 impl IngestEdges {
-    /// A job with everything else as it is by default.
+    /// A job with default options.
     pub fn new(files: Vec<PathBuf>, out: PathBuf) -> Self {
         Self {
-            files,
+            input: EdgeInput::new(files),
             out,
             force: false,
-            form: None,
-            ids: IdChoice::Auto,
-            header: None,
-            source: None,
-            target: None,
-            weight: None,
-            unweighted: false,
             relation: RelationOptions::default(),
             order: Order::None,
             node_count: None,
             nodes_file: None,
-            features: None,
-            missing_features_zero: false,
-            labels: None,
-            communities: None,
-            splits: Vec::new(),
-            draw: Vec::new(),
+            node_data: NodeData::default(),
         }
     }
 
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<Made> {
-        if self.labels.is_some() && self.communities.is_some() {
-            return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
-        }
-        self.check_node_data()?;
+        self.node_data.check()?;
+        self.nodes_file.iter().try_for_each(|path| text::open_file(path).map(drop))?;
         let mut builder = DatasetBuilder::begin(
             context,
             &self.out,
@@ -158,15 +70,22 @@ impl IngestEdges {
             self.options(context),
         )?;
         let scratch = builder.scratch();
-        let files = EdgeFiles::open(self)?;
+        let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count)?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
         let least_nodes = self.least_nodes(&files)?;
         builder.set_nodes(least_nodes)?;
         // Unweighted duplicates that are to be summed count 1 each.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
-        let mut read =
-            Reader::new(context, &builder, &files, &scratch, least_nodes).read(weighted, list)?;
+        let reader = Reader {
+            context,
+            files: &files,
+            scratch: &scratch,
+            dataset: builder.path(),
+            budget: builder.budget(),
+            least_nodes,
+        };
+        let mut read = reader.read(weighted, list)?;
         files.finish()?;
         if read.edges.is_empty() && least_nodes == 0 {
             return Err(IngestError::file(
@@ -183,98 +102,28 @@ impl IngestEdges {
         let built = self.build(&mut builder, &mut read, context)?;
         builder.add_built(built);
         add_ids(&mut builder, &read.index, read.written.take())?;
-        self.add_node_data(context, &mut builder, &read.index)?;
+        self.node_data.add(context, &mut builder, &read.index)?;
         builder.finish()
-    }
-
-    /// Refuses what can be refused before the edges are read, which may take long: files that are
-    /// not there, and splits that cannot be drawn.
-    fn check_node_data(&self) -> Result<()> {
-        let communities = self.communities.iter().map(|(path, _)| path);
-        let files = self.features.iter().chain(&self.labels).chain(communities).chain(&self.splits);
-        files.chain(&self.nodes_file).try_for_each(|path| text::open_file(path).map(drop))?;
-        splits::check(&self.draw)
-    }
-
-    /// Adds features, labels and splits.
-    pub(crate) fn add_node_data(
-        &self,
-        context: &Context,
-        builder: &mut DatasetBuilder,
-        index: &NodeIndex,
-    ) -> Result<()> {
-        if let Some(path) = &self.features {
-            let summary = features::add(context, builder, index, path, self.missing_features_zero)?;
-            if summary.missing > 0 {
-                context
-                    .observer
-                    .note(&format!("{} nodes had no features and got zeros", summary.missing));
-            }
-        }
-        let labels = match (&self.labels, &self.communities) {
-            (Some(path), _) => Some(labels::from_table(context, index, path)?),
-            (None, Some((path, choice))) => {
-                Some(labels::from_communities(context, index, path, *choice)?)
-            }
-            (None, None) => None,
-        };
-        if let Some(labels) = &labels {
-            builder.add_labels(labels)?;
-        }
-        let mut all_splits = Vec::new();
-        for path in &self.splits {
-            all_splits.extend(splits::from_table(context, index, path)?);
-        }
-        all_splits.extend(splits::draw(
-            &self.draw,
-            labels.as_ref(),
-            index.nodes(),
-            index.position(),
-            context.seed,
-        )?);
-        if !all_splits.is_empty() {
-            builder.add_splits(&all_splits)?;
-        }
-        Ok(())
     }
 
     /// The options that shaped the result, for the manifest.
     fn options(&self, context: &Context) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
-        let name = |path: &PathBuf| {
-            path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-        };
-        let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
-        set("files", names(&self.files));
+        set("files", file_names(&self.input.files));
         set("directed", self.relation.directed.to_string());
         set("duplicates", format!("{:?}", self.relation.duplicates).to_lowercase());
         set("self-loops", format!("{:?}", self.relation.self_loops).to_lowercase());
         set("normalise", format!("{:?}", self.relation.normalise).to_lowercase());
-        for (option, path) in [
-            ("features", &self.features),
-            ("labels", &self.labels),
-            ("nodes-file", &self.nodes_file),
-        ] {
-            if let Some(path) = path {
-                set(option, name(path));
-            }
+        if let Some(path) = &self.nodes_file {
+            set("nodes-file", file_name(path));
         }
-        if let Some((path, choice)) = &self.communities {
-            set("communities", format!("{} {choice:?}", name(path)));
-        }
-        if !self.splits.is_empty() {
-            set("splits", names(&self.splits));
-        }
-        if !self.draw.is_empty() {
-            set("split", self.draw.join(" "));
-            set("seed", context.seed.to_string());
-        }
+        self.node_data.record(context, &mut options);
         options
     }
 
     fn node_list(&self, context: &Context) -> Result<Option<NodeList>> {
-        let integer = match self.ids {
+        let integer = match self.input.ids {
             IdChoice::Auto => None,
             IdChoice::Integer => Some(true),
             IdChoice::String => Some(false),
@@ -298,7 +147,7 @@ impl IngestEdges {
             }
             return Ok(count);
         }
-        match &self.features {
+        match &self.node_data.features {
             Some(path) if files.integer && self.nodes_file.is_none() => {
                 Ok(least.max(features::rows_by_position(path)?.unwrap_or(0)))
             }
@@ -372,31 +221,6 @@ impl IngestEdges {
     }
 }
 
-/// Writes the ids of all nodes, unless a writer did so on the way.
-pub(crate) fn add_ids(
-    builder: &mut DatasetBuilder,
-    index: &NodeIndex,
-    written: Option<IdsWriter>,
-) -> Result<()> {
-    if let Some(writer) = written {
-        return builder.add_ids_written(writer);
-    }
-    if let Some(ids) = index.reordered() {
-        return builder.add_ids(&ids);
-    }
-    match index.known() {
-        KnownIds::Counting => builder.add_ids_counting(),
-        KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
-        KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
-            builder.add_integer_ids(ids)
-        }
-        KnownIds::Strings(ids) | KnownIds::Listed(NodeList::Strings(ids, _)) => {
-            builder.add_string_ids(ids.iter().map(|id| &**id))
-        }
-        KnownIds::OnDisk(_) => unreachable!("ids on disk were written on the way"),
-    }
-}
-
 /// From the numbers in the spool to node numbers.
 fn read_map<'a>(index: &'a NodeIndex, rank: &'a [u32]) -> NodeMap<'a> {
     match index.known() {
@@ -405,3 +229,6 @@ fn read_map<'a>(index: &'a NodeIndex, rank: &'a [u32]) -> NodeMap<'a> {
         _ => NodeMap::Identity,
     }
 }
+
+#[cfg(test)]
+mod tests;

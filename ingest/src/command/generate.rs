@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use ignn_format::manifest::Normalisation;
 use ignn_format::staging::Staging;
 
-use crate::builder::{Made, RelationOptions, SelfLoops};
-use crate::content::{self, Content};
+use crate::builder::{self, Made};
+use crate::content::Content;
 use crate::context::{Context, Unit};
+use crate::edges::options::{RelationOptions, SelfLoops};
 use crate::error::{IngestError, Result};
 use crate::synthetic::chains::{Chains, ChainsOptions};
 use crate::synthetic::grid::{Grid, GridOptions};
@@ -93,7 +94,7 @@ impl Generate {
         options.insert("seed".into(), context.seed.to_string());
         let relation = self.kind.relation(self.normalise);
         let command = format!("generate {command}");
-        content::write(content, context, out, self.force, &command, options, &relation).map(Some)
+        builder::write(content, context, out, self.force, &command, options, &relation).map(Some)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{Made, RelationOptions};
-use crate::content;
+use crate::builder::{self, Made};
 use crate::context::{Context, Unit};
+use crate::edges::options::RelationOptions;
 use crate::error::Result;
 use crate::source::graphsage;
 
@@ -28,7 +28,7 @@ impl IngestGraphSage {
         context.observer.phase("read", None, Unit::Items("files"));
         let set = graphsage::read(&self.directory)?;
         set.notes.iter().for_each(|note| context.observer.note(note));
-        content::write(
+        builder::write(
             &set.collection,
             context,
             &self.out,

@@ -4,5 +4,6 @@ pub mod dgcnn;
 pub mod edges;
 pub mod generate;
 pub mod graphsage;
+pub mod node_data;
 pub mod relations;
 pub mod tu;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{Made, RelationOptions};
-use crate::content;
+use crate::builder::{self, Made};
 use crate::context::{Context, Unit};
+use crate::edges::options::RelationOptions;
 use crate::error::Result;
 use crate::source::tu;
 
@@ -47,7 +47,7 @@ impl IngestTu {
         for (column, values) in tu.node_label_values.iter().enumerate() {
             options.insert(format!("node_labels_{column}"), join(values));
         }
-        content::write(
+        builder::write(
             &tu.collection,
             context,
             &self.out,

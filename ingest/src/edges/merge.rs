@@ -3,7 +3,7 @@
 
 use ignn_format::manifest::Normalisation;
 
-use crate::builder::{Duplicates, RelationOptions, SelfLoops};
+use crate::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use crate::edges::spool::Edge;
 
 /// The rows, or parts of rows, of one bucket.

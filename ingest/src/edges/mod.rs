@@ -3,6 +3,7 @@
 
 pub mod map;
 pub mod merge;
+pub mod options;
 pub mod partition;
 pub mod sort;
 pub mod spool;

@@ -13,12 +13,12 @@ pub mod bitmap;
 pub mod external;
 pub mod index;
 pub mod intern;
+pub mod pairs;
 
 use std::path::Path;
 
 use ignn_format::ids::IdsWriter;
 
-use crate::builder::DatasetBuilder;
 use crate::context::{Context, Unit};
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
@@ -56,25 +56,7 @@ pub struct Reader<'a> {
     pub least_nodes: u64,
 }
 
-impl<'a> Reader<'a> {
-    /// A reader that works for a dataset in the making.
-    pub fn new(
-        context: &'a Context<'a>,
-        builder: &'a DatasetBuilder<'_>,
-        files: &'a EdgeFiles,
-        scratch: &'a Path,
-        least_nodes: u64,
-    ) -> Self {
-        Self {
-            context,
-            files,
-            scratch,
-            dataset: builder.path(),
-            budget: builder.budget(),
-            least_nodes,
-        }
-    }
-
+impl Reader<'_> {
     /// Reads all edges; `weighted` spools carry weights (1 where the files have none).
     pub fn read(&self, weighted: bool, list: Option<NodeList>) -> Result<Relabelled> {
         if weighted {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::command::edges::{IdChoice, IngestEdges};
 use crate::error::{IngestError, Result, quoted};
+use crate::source::edge_input::{EdgeInput, IdChoice};
 
 /// What stands between columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,8 +221,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 impl Layout {
-    /// Finds the layout from the first block of a file and the user's wishes.
-    pub fn detect(path: &Path, text: &[u8], wishes: &IngestEdges) -> Result<Self> {
+    /// Finds the layout from the first block of a file and the user's input.
+    pub fn detect(path: &Path, text: &[u8], input: &EdgeInput) -> Result<Self> {
         let data: Vec<&[u8]> =
             lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
         let Some(first) = data.first() else {
@@ -245,14 +245,14 @@ impl Layout {
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
         let second_is_integer =
             data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
-        let header = wishes.header.unwrap_or_else(|| {
-            let asked = [&wishes.source, &wishes.target, &wishes.weight];
+        let header = input.header.unwrap_or_else(|| {
+            let asked = [&input.source, &input.target, &input.weight];
             let by_name =
                 asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
             let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
             let only_first_differs = second_is_integer
                 && !cells(first).iter().take(2).any(&is_integer)
-                && wishes.ids != IdChoice::String;
+                && input.ids != IdChoice::String;
             by_name || known || only_first_differs
         });
         let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| {
@@ -280,12 +280,12 @@ impl Layout {
                 None => Ok(if header { named(known) } else { None }.or(default)),
             }
         };
-        let source = find(&wishes.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
-        let target = find(&wishes.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
+        let source = find(&input.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
+        let target = find(&input.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
         let third = !header && names.len() == 3 && source.max(target) == 1;
-        let weight = find(&wishes.weight, WEIGHT_NAMES, third.then_some(2), "weight")?;
-        let weight = weight.filter(|_| !wishes.unweighted);
-        let integer = match wishes.ids {
+        let weight = find(&input.weight, WEIGHT_NAMES, third.then_some(2), "weight")?;
+        let weight = weight.filter(|_| !input.unweighted);
+        let integer = match input.ids {
             IdChoice::Integer => true,
             IdChoice::String => false,
             IdChoice::Auto => data.iter().skip(usize::from(header)).all(|line| {
@@ -294,13 +294,13 @@ impl Layout {
             }),
         };
         let mut guesses = Vec::new();
-        if !integer && !header && wishes.header.is_none() {
+        if !integer && !header && input.header.is_none() {
             let line = quoted(first);
             guesses.push(format!(
                 "the first line {line} is taken as an edge: pass --header if it names the columns"
             ));
         }
-        if third && weight.is_some() && wishes.weight.is_none() {
+        if third && weight.is_some() && input.weight.is_none() {
             guesses.push(
                 "the third column is taken as the weight: pass --unweighted if it is none".into(),
             );

@@ -16,8 +16,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 
-use crate::command::edges::IngestEdges;
 use crate::error::{IngestError, Result};
+use crate::source::edge_input::EdgeInput;
 use crate::source::edge_list::{self, BadLine, Pushed, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES};
 use crate::source::{parquet_file, text};
 
@@ -47,7 +47,7 @@ pub struct Slice {
 
 impl EdgeTable {
     /// Opens a file and finds its columns.
-    pub fn open(path: &Path, wishes: &IngestEdges) -> Result<Self> {
+    pub fn open(path: &Path, input: &EdgeInput) -> Result<Self> {
         let builder = parquet_file::open(path)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options);
@@ -69,12 +69,12 @@ impl EdgeTable {
                 IngestError::file(path, what)
             })
         };
-        let source = find(&wishes.source, SOURCE_NAMES, "source")?;
-        let target = find(&wishes.target, TARGET_NAMES, "target")?;
-        let weight = match &wishes.weight {
-            _ if wishes.unweighted => None,
-            Some(_) => Some(find(&wishes.weight, WEIGHT_NAMES, "weight")?),
-            None => find(&wishes.weight, WEIGHT_NAMES, "weight").ok(),
+        let source = find(&input.source, SOURCE_NAMES, "source")?;
+        let target = find(&input.target, TARGET_NAMES, "target")?;
+        let weight = match &input.weight {
+            _ if input.unweighted => None,
+            Some(_) => Some(find(&input.weight, WEIGHT_NAMES, "weight")?),
+            None => find(&input.weight, WEIGHT_NAMES, "weight").ok(),
         };
         for column in [source, target] {
             let kind = fields[column].data_type();

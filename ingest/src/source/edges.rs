@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 
-use crate::command::edges::{EdgeForm, IngestEdges};
 use crate::error::{IngestError, Result, quoted};
 use crate::source::adjacency;
+use crate::source::edge_input::{EdgeForm, EdgeInput};
 use crate::source::edge_list::{self, BadLine, Key, Layout, Pushed};
 use crate::source::edge_table::{self, EdgeTable, Slice};
 use crate::source::matrix_market::{self, Symmetry};
@@ -103,18 +103,22 @@ pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 impl EdgeFiles {
     /// Opens each file and recognises its form.
-    pub fn open(wishes: &IngestEdges) -> Result<Self> {
-        Self::open_files(wishes, true)
+    ///
+    /// `directed` decides whether an entry of a symmetric matrix counts once or both ways;
+    /// `node_count` is the number of nodes where the user gives it.
+    pub fn open(input: &EdgeInput, directed: bool, node_count: Option<u64>) -> Result<Self> {
+        Self::open_files(input, directed, Some(node_count.unwrap_or(0)))
     }
 
     /// The same for files whose sources and targets may be of different types, so that a matrix
     /// need not be square.
-    pub fn open_pairs(wishes: &IngestEdges) -> Result<Self> {
-        Self::open_files(wishes, false)
+    pub fn open_pairs(input: &EdgeInput) -> Result<Self> {
+        Self::open_files(input, true, None)
     }
 
-    fn open_files(wishes: &IngestEdges, square: bool) -> Result<Self> {
-        let directed = wishes.relation.directed;
+    /// `nodes`: the least number of nodes, where sources and targets are the same nodes.
+    fn open_files(input: &EdgeInput, directed: bool, nodes: Option<u64>) -> Result<Self> {
+        let square = nodes.is_some();
         let (least_nodes, shape) = (0, [0; 2]);
         let mut all = Self {
             files: Vec::new(),
@@ -126,8 +130,8 @@ impl EdgeFiles {
             bytes: 0,
             guesses: Vec::new(),
         };
-        for path in expand(&wishes.files)? {
-            let (mut form, compression) = recognise(&path, wishes)?;
+        for path in expand(&input.files)? {
+            let (mut form, compression) = recognise(&path, input)?;
             let (integer, weighted) = match &mut form {
                 Form::List(layout) => {
                     let about = |guess| format!("{}: {guess}", path.display());
@@ -152,11 +156,11 @@ impl EdgeFiles {
                         return Err(IngestError::file(path, what));
                     }
                     all.shape = [all.shape[0].max(header.rows), all.shape[1].max(header.cols)];
-                    (true, header.field != matrix_market::Field::Pattern && !wishes.unweighted)
+                    (true, header.field != matrix_market::Field::Pattern && !input.unweighted)
                 }
-                Form::Adjacency { nodes } => {
+                Form::Adjacency { nodes: limit } => {
                     let lines = count_lines(&path)?;
-                    *nodes = square.then(|| lines.max(wishes.node_count.unwrap_or(0)));
+                    *limit = nodes.map(|nodes| nodes.max(lines));
                     all.shape[0] = all.shape[0].max(lines);
                     (true, false)
                 }
@@ -444,19 +448,19 @@ impl<'a> IdKey<'a> for &'a str {
 }
 
 /// The form of a file, and its bytes on disk for a byte of its content.
-fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
+fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
     let size = std::fs::metadata(path).map_err(IngestError::io("open", path))?.len();
     let mut magic = [0u8; 4];
     let is_parquet = std::io::Read::read_exact(&mut text::open_file(path)?, &mut magic).is_ok()
         && magic == *edge_table::MAGIC;
-    if is_parquet && wishes.form.is_none() || wishes.form == Some(EdgeForm::Parquet) {
+    if is_parquet && input.form.is_none() || input.form == Some(EdgeForm::Parquet) {
         if !is_parquet {
             return Err(IngestError::file(
                 path,
                 "not a Parquet file (it does not start with PAR1)",
             ));
         }
-        let table = EdgeTable::open(path, wishes)?;
+        let table = EdgeTable::open(path, input)?;
         return Ok((Form::Parquet(table), 1.0));
     }
     let head = match Blocks::open(path)?.next() {
@@ -471,13 +475,13 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
     } else {
         0.3
     };
-    let form = wishes.form.unwrap_or_else(|| match &head {
+    let form = input.form.unwrap_or_else(|| match &head {
         head if head.starts_with(matrix_market::MAGIC) => EdgeForm::MatrixMarket,
         head if adjacency::looks_like(head) => EdgeForm::Adjacency,
         _ => EdgeForm::List,
     });
     let form = match form {
-        EdgeForm::List => Form::List(Layout::detect(path, &head, wishes)?),
+        EdgeForm::List => Form::List(Layout::detect(path, &head, input)?),
         EdgeForm::MatrixMarket => {
             let (header, start) = matrix_market::Header::parse(path, &head)?;
             Form::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
@@ -487,6 +491,3 @@ fn recognise(path: &Path, wishes: &IngestEdges) -> Result<(Form, f64)> {
     };
     Ok((form, compression))
 }
-
-#[cfg(test)]
-mod tests;

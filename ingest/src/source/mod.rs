@@ -3,6 +3,7 @@
 pub mod adjacency;
 pub mod communities;
 pub mod dgcnn;
+pub mod edge_input;
 pub mod edge_list;
 pub mod edge_table;
 pub mod edges;
@@ -12,7 +13,6 @@ pub mod matrix_market;
 pub mod node_link;
 pub mod npy;
 pub mod npz;
-pub mod pairs;
 pub mod parquet_file;
 pub mod table;
 pub mod text;

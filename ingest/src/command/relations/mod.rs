@@ -11,14 +11,15 @@ mod spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::build::Built;
-use crate::builder::{DatasetBuilder, Made, SelfLoops};
-use crate::command::edges;
+use crate::builder::{DatasetBuilder, Made};
+use crate::command::node_data::{add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
+use crate::edges::options::SelfLoops;
 use crate::edges::spool::EdgeSpool;
 use crate::error::{IngestError, Result};
 use crate::metapath::{Matrix, Product};
+use crate::relation::Built;
 use numbering::{Numbered, NumberedList};
 use spec::{Edges, MetaPath, Spec};
 
@@ -63,8 +64,8 @@ impl IngestRelations {
         for built in built {
             builder.add_built(built.expect("every relation is one or the other"));
         }
-        edges::add_ids(&mut builder, &numbered.index, None)?;
-        spec.node_data.add_node_data(context, &mut builder, &numbered.index)?;
+        add_ids(&mut builder, &numbered.index, None)?;
+        spec.node_data.add(context, &mut builder, &numbered.index)?;
         builder.finish()
     }
 }
@@ -72,16 +73,12 @@ impl IngestRelations {
 /// The options that shaped the result, for the manifest.
 fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
-    let name = |path: &PathBuf| {
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-    };
-    let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
     let mut set = |key: String, value: String| options.insert(key, value);
-    set("spec".into(), name(&spec.path));
+    set("spec".into(), file_name(&spec.path));
     set("target".into(), spec.target.clone());
     for relation in &spec.relations {
         let what = match &relation.edges {
-            Edges::Files(files) => names(&files.files),
+            Edges::Files(input, _) => file_names(&input.files),
             Edges::Path(path) => {
                 let counted = if path.counted { "counted" } else { "binary" };
                 let kept = path.options.self_loops == SelfLoops::Keep;
@@ -91,22 +88,7 @@ fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
         };
         set(format!("relations.{}", relation.name), what);
     }
-    let data = &spec.node_data;
-    for (key, path) in [("features", &data.features), ("labels", &data.labels)] {
-        if let Some(path) = path {
-            set(key.into(), name(path));
-        }
-    }
-    if let Some((path, choice)) = &data.communities {
-        set("communities".into(), format!("{} {choice:?}", name(path)));
-    }
-    if !data.splits.is_empty() {
-        set("splits".into(), names(&data.splits));
-    }
-    if !data.draw.is_empty() {
-        set("split".into(), data.draw.join(" "));
-        set("seed".into(), context.seed.to_string());
-    }
+    spec.node_data.record(context, &mut options);
     options
 }
 
@@ -123,13 +105,12 @@ impl Job<'_> {
     /// Builds a relation that was read from files; `None` for a path.
     fn build_files(&self, at: usize, numbered: &mut Numbered) -> Option<Result<Built>> {
         let relation = &self.spec.relations[at];
-        let Edges::Files(files) = &relation.edges else { return None };
+        let Edges::Files(_, options) = &relation.edges else { return None };
         let (index, read) = (&numbered.index, numbered.relations[at].take()?);
         let describe = |node: u32| index.name(node);
         let mut edges = read.edges;
         let map = read.map.as_map();
-        let built =
-            self.builder.build(&relation.name, &mut edges, map, &files.relation, &describe, false);
+        let built = self.builder.build(&relation.name, &mut edges, map, options, &describe, false);
         Some(built.map_err(|error| self.about(&relation.name, error)))
     }
 

@@ -7,19 +7,20 @@
 
 use std::path::Path;
 
-use crate::builder::{DatasetBuilder, Duplicates};
-use crate::command::edges::IdChoice;
+use crate::builder::DatasetBuilder;
 use crate::command::relations::spec::{Edges, Nodes, Spec};
 use crate::context::Context;
 use crate::edges::map::{BitRank, NodeMap};
+use crate::edges::options::Duplicates;
 use crate::edges::spool::{EdgeSpool, Plain, Spool};
 use crate::error::{IngestError, Result};
 use crate::features;
 use crate::nodes::NodeLookup;
 use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
+use crate::relabel::pairs::{self, GatheredIds, IdMemory, IdRef, TypeIds};
 use crate::relabel::{Reader, Relabelled};
+use crate::source::edge_input::IdChoice;
 use crate::source::edges::EdgeFiles;
-use crate::source::pairs::{self, GatheredIds, IdMemory, IdRef, TypeIds};
 
 /// All input of a job, with one numbering of the nodes.
 pub struct Numbered {
@@ -140,12 +141,12 @@ impl Input {
         for relation in &spec.relations {
             relations.push(match &relation.edges {
                 Edges::Path(_) => None,
-                Edges::Files(files) => {
-                    let mut files = files.clone();
-                    if counted && files.ids == IdChoice::Auto {
-                        files.ids = IdChoice::Integer;
+                Edges::Files(input, options) => {
+                    let mut input = input.clone();
+                    if counted && input.ids == IdChoice::Auto {
+                        input.ids = IdChoice::Integer;
                     }
-                    let open = EdgeFiles::open(&files);
+                    let open = EdgeFiles::open(&input, options.directed, None);
                     let key = format!("relations.{}.file", relation.name);
                     Some(open.map_err(|error| spec.about(&key, &error))?)
                 }
@@ -154,7 +155,7 @@ impl Input {
         let used = |list: usize| {
             let mut paths = spec.relations.iter().filter_map(|relation| match &relation.edges {
                 Edges::Path(path) => Some(path),
-                Edges::Files(_) => None,
+                Edges::Files(..) => None,
             });
             paths.any(|path| path.steps.iter().any(|step| step.list == list))
         };
@@ -167,7 +168,7 @@ impl Input {
                 lists.push(None);
                 continue;
             }
-            let open = pairs::open(&list.files, &list.columns);
+            let open = pairs::open(&list.input, &list.columns);
             let key = format!("lists.{}.file", list.name);
             lists.push(Some(open.map_err(|error| spec.about(&key, &error))?));
             types.extend(list.columns.clone());
@@ -246,19 +247,26 @@ impl Job<'_> {
         let share = Context { threads, memory: memory / several, seed, observer };
         let mut all = Vec::new();
         for (relation, files) in self.spec.relations.iter().zip(&self.input.relations) {
-            let (Edges::Files(wishes), Some(files)) = (&relation.edges, files) else {
+            let (Edges::Files(_, options), Some(files)) = (&relation.edges, files) else {
                 all.push(None);
                 continue;
             };
             self.check_kind(files)?;
             // Unweighted duplicates that are to be summed count 1 each.
-            let weighted = files.weighted || wishes.relation.duplicates == Duplicates::Sum;
+            let weighted = files.weighted || options.duplicates == Duplicates::Sum;
             let list = match &self.spec.nodes {
                 Nodes::File(path) => Some(self.node_list(path)?),
                 _ => None,
             };
-            let read =
-                Reader::new(&share, self.builder, files, &scratch, 0).read(weighted, list)?;
+            let reader = Reader {
+                context: &share,
+                files,
+                scratch: &scratch,
+                dataset: self.builder.path(),
+                budget: self.builder.budget(),
+                least_nodes: 0,
+            };
+            let read = reader.read(weighted, list)?;
             files.finish()?;
             if read.edges.is_empty() && files.least_nodes == 0 {
                 return Err(IngestError::file(files.first_path(), "no edges in it"));

@@ -3,11 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use ignn_format::manifest::{Normalisation, valid_name};
+use ignn_format::manifest::Normalisation;
+use ignn_format::names::valid_name;
 
-use crate::builder::{Duplicates, RelationOptions, SelfLoops};
-use crate::command::edges::{CommunityChoice, EdgeForm, IdChoice, IngestEdges};
+use crate::command::node_data::NodeData;
+use crate::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use crate::error::{IngestError, Result};
+use crate::labels::CommunityChoice;
+use crate::source::edge_input::{EdgeForm, EdgeInput, IdChoice};
 use crate::source::text;
 use crate::source::toml_file::{Section, TomlFile, did_you_mean};
 
@@ -53,7 +56,7 @@ pub struct Spec {
     /// Which nodes there are.
     pub nodes: Nodes,
     /// Features, labels and splits.
-    pub node_data: IngestEdges,
+    pub node_data: NodeData,
     /// Bipartite lists, in the order of the file.
     pub lists: Vec<List>,
     /// Relations, in the order of the file.
@@ -77,7 +80,7 @@ pub struct List {
     /// Types of its columns.
     pub columns: [String; 2],
     /// Its files.
-    pub files: IngestEdges,
+    pub input: EdgeInput,
     /// Pairs of one type count both ways.
     pub symmetric: bool,
 }
@@ -93,7 +96,7 @@ pub struct Relation {
 /// Where the edges of a relation come from.
 pub enum Edges {
     /// From files.
-    Files(Box<IngestEdges>),
+    Files(EdgeInput, RelationOptions),
     /// From a path through lists.
     Path(MetaPath),
 }
@@ -170,16 +173,11 @@ impl Spec {
 
     /// Opens the files about nodes, so that a wrong name is told before the long work.
     fn check_node_files(&self) -> Result<()> {
-        let data = &self.node_data;
-        let mut files: Vec<(&str, &Path)> =
-            data.splits.iter().map(|path| ("splits", path.as_path())).collect();
-        files.extend(data.features.iter().map(|path| ("features", path.as_path())));
-        files.extend(data.labels.iter().map(|path| ("labels", path.as_path())));
-        files.extend(data.communities.iter().map(|(path, _)| ("communities", path.as_path())));
-        if let Nodes::File(path) = &self.nodes {
-            files.push(("nodes", path));
-        }
-        for (key, path) in files {
+        let nodes = match &self.nodes {
+            Nodes::File(path) => Some(("nodes", path.as_path())),
+            _ => None,
+        };
+        for (key, path) in self.node_data.files().chain(nodes) {
             text::open_file(path).map_err(|error| self.about(key, &error))?;
         }
         Ok(())
@@ -187,9 +185,9 @@ impl Spec {
 }
 
 /// Features, labels and splits.
-fn node_data(root: &Section, folder: &Path) -> Result<IngestEdges> {
+fn node_data(root: &Section, folder: &Path) -> Result<NodeData> {
     let file = |key| Ok::<_, IngestError>(root.string(key)?.map(|file| folder.join(file)));
-    let mut data = IngestEdges::new(Vec::new(), PathBuf::new());
+    let mut data = NodeData::default();
     data.features = file("features")?;
     data.missing_features_zero =
         root.choice("missing-features", &[("error", false), ("zero", true)])?.unwrap_or(false);
@@ -225,13 +223,12 @@ const NORMALISATIONS: &[(&str, Normalisation)] = &[
 ];
 
 /// The keys that say how files are read.
-fn files(section: &Section, folder: &Path) -> Result<IngestEdges> {
+fn edge_input(section: &Section, folder: &Path) -> Result<EdgeInput> {
     let paths = section.strings("file")?.unwrap_or_default();
     if paths.is_empty() {
         return Err(section.wrong("file", "a file or a list of files", "nothing"));
     }
-    let mut files =
-        IngestEdges::new(paths.iter().map(|path| folder.join(path)).collect(), PathBuf::new());
+    let mut input = EdgeInput::new(paths.iter().map(|path| folder.join(path)).collect());
     use EdgeForm::{Adjacency, List, MatrixMarket, Parquet};
     let forms = [
         ("list", List),
@@ -239,14 +236,14 @@ fn files(section: &Section, folder: &Path) -> Result<IngestEdges> {
         ("parquet", Parquet),
         ("adjacency", Adjacency),
     ];
-    files.form = section.choice("form", &forms)?;
+    input.form = section.choice("form", &forms)?;
     let ids =
         [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
-    files.ids = section.choice("ids", &ids)?.unwrap_or_default();
-    files.header = section.boolean("header")?;
-    files.source = section.string("source")?;
-    files.target = section.string("target")?;
-    Ok(files)
+    input.ids = section.choice("ids", &ids)?.unwrap_or_default();
+    input.header = section.boolean("header")?;
+    input.source = section.string("source")?;
+    input.target = section.string("target")?;
+    Ok(input)
 }
 
 /// The target must be a type of the lists, if there are any.
@@ -271,10 +268,8 @@ fn types(lists: &[List]) -> Vec<&str> {
 impl List {
     fn new(name: &str, section: &Section, folder: &Path) -> Result<Self> {
         section.check_keys(LIST_KEYS)?;
-        let mut files = files(section, folder)?;
-        // Pairs are pairs: whatever else a line has is not read, and a symmetric matrix is given
-        // whole.
-        (files.unweighted, files.relation.directed) = (true, true);
+        // Only the pair of ids of a line is read.
+        let input = EdgeInput { unweighted: true, ..edge_input(section, folder)? };
         let expected = "the types of the two columns";
         let columns = section
             .strings("columns")?
@@ -296,7 +291,7 @@ impl List {
             name: name.into(),
             symmetric: one_type && directed != Some(true),
             columns,
-            files,
+            input,
         })
     }
 
@@ -325,7 +320,7 @@ impl RelationContext<'_> {
             (true, true) => {
                 return Err(section.wrong("path", "absent where file is given", "both"));
             }
-            (true, false) => Edges::Files(Box::new(self.files(section)?)),
+            (true, false) => self.files(section)?,
             (false, true) => Edges::Path(self.path(section)?),
             (false, false) => {
                 section.check_keys(&[FILE_KEYS, PATH_KEYS].concat())?;
@@ -339,22 +334,22 @@ impl RelationContext<'_> {
         Ok(section.choice("normalise", NORMALISATIONS)?.unwrap_or(self.normalise))
     }
 
-    fn files(&self, section: &Section) -> Result<IngestEdges> {
+    fn files(&self, section: &Section) -> Result<Edges> {
         section.check_keys(FILE_KEYS)?;
-        let mut files = files(section, self.folder)?;
-        files.weight = section.string("weight")?;
-        files.unweighted = section.boolean("unweighted")?.unwrap_or(false);
+        let mut input = edge_input(section, self.folder)?;
+        input.weight = section.string("weight")?;
+        input.unweighted = section.boolean("unweighted")?.unwrap_or(false);
         let default = RelationOptions::default();
         use Duplicates::{Error, First, Max, Sum};
         let duplicates = [("sum", Sum), ("max", Max), ("first", First), ("error", Error)];
         let self_loops = [("keep", SelfLoops::Keep), ("drop", SelfLoops::Drop)];
-        files.relation = RelationOptions {
+        let options = RelationOptions {
             directed: section.boolean("directed")?.unwrap_or(default.directed),
             normalise: self.normalise(section)?,
             duplicates: section.choice("duplicates", &duplicates)?.unwrap_or(default.duplicates),
             self_loops: section.choice("self-loops", &self_loops)?.unwrap_or(default.self_loops),
         };
-        Ok(files)
+        Ok(Edges::Files(input, options))
     }
 
     fn path(&self, section: &Section) -> Result<MetaPath> {

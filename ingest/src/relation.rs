@@ -10,10 +10,10 @@ use ignn_format::dataset::relation_path;
 use ignn_format::manifest::{Normalisation, RelationEntry, Scale};
 use ignn_format::staging;
 
-use crate::builder::{Duplicates, EdgeCounts, RelationOptions, SelfLoops};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
 use crate::edges::merge::{self, Rows};
+use crate::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use crate::edges::partition::{Partition, Plan, Side};
 use crate::edges::sort;
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
@@ -52,6 +52,19 @@ pub struct Built {
     pub files: Vec<(PathBuf, FileEntry)>,
     /// What became of its edges.
     pub counts: EdgeCounts,
+}
+
+/// What became of the edges that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// Edges read.
+    pub read: u64,
+    /// Edges that were duplicates of another.
+    pub merged: u64,
+    /// Self-loops dropped.
+    pub dropped_loops: u64,
+    /// Bytes of edges that went through the disk because they did not fit in memory.
+    pub spilled: u64,
 }
 
 /// One direction, written.

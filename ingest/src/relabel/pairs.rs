@@ -6,7 +6,6 @@ use std::path::Path;
 
 use ignn_format::ids::IdKind;
 
-use crate::command::edges::IngestEdges;
 use crate::context::{Context, Unit};
 use crate::edges::spool::{Plain, Spool};
 use crate::error::{IngestError, Result};
@@ -14,6 +13,7 @@ use crate::nodes::NodeLookup;
 use crate::pipeline;
 use crate::relabel::index::NodeIndex;
 use crate::relabel::intern::{IntegerMap, OwnedId};
+use crate::source::edge_input::EdgeInput;
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{self, EdgeFiles, Item, Parsed};
 use crate::source::table;
@@ -140,16 +140,16 @@ impl ListId for Box<str> {
 
 /// Opens the files of a list. Where a header names both types, the columns are those; else they are
 /// the first two.
-pub fn open(files: &IngestEdges, columns: &[String; 2]) -> Result<EdgeFiles> {
-    let mut wishes = files.clone();
-    let by_user = wishes.source.is_some() || wishes.target.is_some();
-    let first = edges::expand(&files.files)?.into_iter().next();
+pub fn open(input: &EdgeInput, columns: &[String; 2]) -> Result<EdgeFiles> {
+    let mut input = input.clone();
+    let by_user = input.source.is_some() || input.target.is_some();
+    let first = edges::expand(&input.files)?.into_iter().next();
     if let (false, Some(first)) = (by_user || columns[0] == columns[1], first)
         && names_columns(&first, columns)?
     {
-        (wishes.source, wishes.target) = (Some(columns[0].clone()), Some(columns[1].clone()));
+        (input.source, input.target) = (Some(columns[0].clone()), Some(columns[1].clone()));
     }
-    EdgeFiles::open_pairs(&wishes)
+    EdgeFiles::open_pairs(&input)
 }
 
 /// Whether a file is a table whose columns have these names.
@@ -294,10 +294,8 @@ mod tests {
         let path = dir.path().join("pairs.txt");
         std::fs::write(&path, text).unwrap();
         let columns = ["paper".to_string(), "author".to_string()];
-        let files = open(
-            &IngestEdges { unweighted: true, ..IngestEdges::new(vec![path], "".into()) },
-            &columns,
-        )?;
+        let input = EdgeInput { unweighted: true, ..EdgeInput::new(vec![path]) };
+        let files = open(&input, &columns)?;
         let fresh = || match files.integer {
             true => TypeIds::Gathered(GatheredIds::Integers(Default::default())),
             false => TypeIds::Gathered(GatheredIds::Strings(Default::default())),

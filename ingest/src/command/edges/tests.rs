@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float32Array, Int64Array, StringArray, UInt64Array};
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use ignn_format::DatasetDir;
 use ignn_format::ids::Ids;
 use ignn_format::manifest::Normalisation;
@@ -15,8 +16,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::builder::RelationOptions;
-use crate::context::{Context, Recorder};
+use crate::context::Recorder;
+use crate::source::edge_input::EdgeForm;
+use crate::source::matrix_market;
 
 /// Little enough to spill and to refuse large tables.
 const MEMORY: u64 = 1 << 20;
@@ -38,7 +40,8 @@ fn ingest(
     std::fs::write(&path, bytes).unwrap();
     let relation =
         RelationOptions { directed, normalise: Normalisation::None, ..RelationOptions::default() };
-    let job = IngestEdges { form, relation, ..IngestEdges::new(vec![path], out.clone()) };
+    let mut job = IngestEdges { relation, ..IngestEdges::new(vec![path], out.clone()) };
+    job.input.form = form;
     let observer = Recorder::default();
     let context = Context { threads: 2, memory: MEMORY, seed: 0, observer: &observer };
     job.run(&context).map_err(|error| error.to_string())?;

@@ -1,0 +1,57 @@
+//! What a user can say about edge files: which they are, their form, and where things are in them.
+
+use std::path::PathBuf;
+
+/// The forms an edge file can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EdgeForm {
+    /// Two or three columns split by whitespace, tabs or commas.
+    List,
+    /// Matrix Market coordinate.
+    MatrixMarket,
+    /// A Parquet table.
+    Parquet,
+    /// `degree neighbour neighbour ...`, the node is the line number from 0.
+    Adjacency,
+}
+
+/// Type of the ids in the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdChoice {
+    /// Integers if all ids in the first lines are, else text.
+    #[default]
+    Auto,
+    /// Integers from 0 to 2^64 - 1.
+    Integer,
+    /// Any text without the separator.
+    String,
+}
+
+/// Edge files and how they are read.
+#[derive(Clone, Debug, Default)]
+pub struct EdgeInput {
+    /// Files or globs, read in this order.
+    pub files: Vec<PathBuf>,
+    /// Form of the files; detected where absent.
+    pub form: Option<EdgeForm>,
+    /// Type of the ids.
+    pub ids: IdChoice,
+    /// Whether the first line is a header; detected where absent.
+    pub header: Option<bool>,
+    /// Column of the source, by name or by position from 0.
+    pub source: Option<String>,
+    /// Column of the target.
+    pub target: Option<String>,
+    /// Column of the weight; `None`: a column that is named like a weight, or the third of exactly
+    /// three unnamed ones.
+    pub weight: Option<String>,
+    /// Never read weights.
+    pub unweighted: bool,
+}
+
+impl EdgeInput {
+    /// These files, with everything else detected.
+    pub fn new(files: Vec<PathBuf>) -> Self {
+        Self { files, ..Self::default() }
+    }
+}
