@@ -9,7 +9,6 @@
 //! | [`error`] | 0 | the errors of this package |
 //! | [`context`] | 0 | threads, memory, seed and observer of a job |
 //! | [`pipeline`] | 0 | ordered work on several threads |
-//! | [`random`] | 0 | random numbers by position |
 //! | [`node_set`] | 0 | a set of nodes, one bit per node |
 //! | [`nodes`] | 1 | from an id to its node |
 //! | [`content`] | 1 | the parts of a dataset, as sources and generators offer them |
@@ -60,7 +59,6 @@ pub mod node_set;
 pub mod nodes;
 pub mod order;
 pub mod pipeline;
-pub mod random;
 pub mod relabel;
 pub mod relation;
 pub mod source;

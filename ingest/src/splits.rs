@@ -12,8 +12,8 @@ use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
 use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
-use crate::random::Stream;
 use crate::source::table::{ColumnKind, Table};
+use ignn_format::random::Sequence;
 
 /// Name of a split without a name.
 const DEFAULT: &str = "default";
@@ -226,7 +226,7 @@ pub fn draw(
     let mut shuffled: Vec<u32> =
         (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
     let of_what = if labels.is_some() { "labelled nodes" } else { "nodes" };
-    Stream::new(seed, "split").shuffle(&mut shuffled);
+    Sequence::new(seed, "split").shuffle(&mut shuffled);
     let take = |(draw, spec): (&Draw, &String)| {
         draw.take(&shuffled, nodes, of_what).map_err(|what| usage(spec, &what))
     };

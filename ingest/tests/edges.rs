@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use ignn_format::DatasetDir;
 use ignn_format::ids::Ids;
 use ignn_format::manifest::{Normalisation, Scale};
+use ignn_format::random::Sequence;
 use ignn_ingest::Context;
 use ignn_ingest::builder::Made;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::context::Recorder;
 use ignn_ingest::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use ignn_ingest::order::Order;
-use ignn_ingest::random::Stream;
 use tempfile::TempDir;
 
 fn job(files: &[&Path], out: PathBuf) -> IngestEdges {
@@ -145,14 +145,15 @@ fn random_edges(
     nodes: u64,
     style: &IdStyle,
 ) -> Vec<(String, String, f32)> {
-    let mut stream = Stream::new(seed, "edges");
+    let mut stream = Sequence::new(seed, "edges");
     let name = |node: u64| match style {
         IdStyle::Small => (node * 3).to_string(),
-        IdStyle::Sparse => (Stream::new(5, "id").at(node)).to_string(),
-        IdStyle::Text => format!("user-{:x}", Stream::new(6, "id").at(node)),
+        IdStyle::Sparse => (Sequence::new(5, "id").at(node)).to_string(),
+        IdStyle::Text => format!("user-{:x}", Sequence::new(6, "id").at(node)),
     };
-    let skewed =
-        |stream: &mut Stream| stream.below(nodes).min(stream.below(nodes)).min(stream.below(nodes));
+    let skewed = |stream: &mut Sequence| {
+        stream.below(nodes).min(stream.below(nodes)).min(stream.below(nodes))
+    };
     (0..count)
         .map(|_| {
             let (s, t) = (skewed(&mut stream), stream.below(nodes));

@@ -1,67 +1,15 @@
-//! Random numbers by place: a number is a function of seed, stream, row and column, and of nothing
-//! else. There is no state to carry along, none to save in a checkpoint, and no order of threads to
-//! fix.
-//!
-//! A stream is a name (`dropout`, `layer0.W`), narrowed by numbers where needed (the epoch). Keys
-//! and numbers come from the finaliser of SplitMix64 (Steele, Lea, Flood 2014): the numbers of a
-//! row are the SplitMix64 sequence that starts at the row's key.
+//! Random parameters: a number depends on the seed, the name of the parameter, its row and its
+//! column, so the same bits come out on any number of threads. The generator is
+//! [`ignn_format::random`].
 
 use rayon::prelude::*;
 
-use crate::dense::Matrix;
+pub use ignn_format::random::{Row, Stream};
 
-/// Odd, with its bits well spread: 2^64 over the golden ratio.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+use crate::dense::Matrix;
 
 /// Rows of a chunk of work.
 const ROWS: usize = 64;
-
-/// A stream of numbers, one for each row and column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream {
-    key: u64,
-}
-
-/// The numbers of one row.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    key: u64,
-}
-
-impl Stream {
-    /// The stream with this name.
-    pub fn new(seed: u64, name: &str) -> Self {
-        let stream = Self { key: mix(seed.wrapping_add(STEP)) };
-        // The length too: no two names give the same words.
-        let stream = stream.narrowed(name.len() as u64);
-        name.bytes().fold(stream, |stream, byte| stream.narrowed(u64::from(byte)))
-    }
-
-    /// The stream of this number within the stream: that of an epoch.
-    pub fn narrowed(self, number: u64) -> Self {
-        Self { key: mix(self.key ^ mix(number.wrapping_add(STEP))) }
-    }
-
-    /// The numbers of a row.
-    #[inline]
-    pub fn row(self, row: u64) -> Row {
-        Row { key: self.narrowed(row).key }
-    }
-}
-
-impl Row {
-    /// 64 random bits.
-    #[inline(always)]
-    pub fn bits(self, column: usize) -> u64 {
-        mix(self.key.wrapping_add(STEP.wrapping_mul(column as u64 + 1)))
-    }
-
-    /// Uniform in (-1, 1), symmetric.
-    #[inline(always)]
-    pub fn symmetric(self, column: usize) -> f64 {
-        ((self.bits(column) >> 12) as f64 + 0.5) / (1u64 << 51) as f64 - 1.0
-    }
-}
 
 /// Entries uniform between -bound and bound.
 pub fn uniform(seed: u64, stream: &str, rows: usize, cols: usize, bound: f64) -> Matrix {
@@ -79,14 +27,6 @@ pub fn uniform(seed: u64, stream: &str, rows: usize, cols: usize, bound: f64) ->
         }
     });
     matrix
-}
-
-/// A bijection of 64 bits that changes half of them on average.
-#[inline(always)]
-fn mix(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -107,17 +47,6 @@ mod tests {
         let narrow = uniform(7, "layer0.W", 100, 9, 0.5);
         let wide = uniform(7, "layer0.W", 333, 21, 0.5);
         assert_eq!(narrow.row(50), &wide.row(50)[..9], "a number does not depend on the shape");
-    }
-
-    #[test]
-    fn streams_differ() {
-        let stream = Stream::new(0, "a");
-        let mut keys = vec![stream, Stream::new(0, ""), Stream::new(0, "\0"), Stream::new(1, "a")];
-        keys.extend((0..1000).map(|epoch| stream.narrowed(epoch)));
-        let mut keys: Vec<u64> = keys.iter().map(|stream| stream.key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), 1004);
     }
 
     #[test]

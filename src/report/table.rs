@@ -6,6 +6,7 @@
 //! read back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
 //! `[0.5,0.25]`.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -279,23 +280,26 @@ fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io:
         match cell {
             Cell::Integer(value) => write!(out, "{value}")?,
             Cell::Float(value) => write!(out, "{value}")?,
-            Cell::Text(text) => write_text(out, text, separator)?,
+            Cell::Text(text) => write!(out, "{}", quoted(text, separator))?,
             Cell::Null => {}
-            Cell::Texts(texts) => write_text(out, &serde_json::to_string(texts)?, separator)?,
+            Cell::Texts(texts) => {
+                write!(out, "{}", quoted(&serde_json::to_string(texts)?, separator))?;
+            }
             Cell::Floats(values) => {
                 let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-                write_text(out, &format!("[{values}]"), separator)?;
+                write!(out, "{}", quoted(&format!("[{values}]"), separator))?;
             }
         }
     }
     out.write_all(b"\n")
 }
 
-fn write_text(out: &mut impl Write, text: &str, separator: char) -> std::io::Result<()> {
-    if text.contains([separator, '"', '\n', '\r']) {
-        return write!(out, "\"{}\"", text.replace('"', "\"\""));
+/// A cell of a text table, quoted as in RFC 4180 where it has to be.
+pub fn quoted(text: &str, separator: char) -> Cow<'_, str> {
+    match text.contains([separator, '"', '\n', '\r']) {
+        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
+        false => Cow::Borrowed(text),
     }
-    out.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

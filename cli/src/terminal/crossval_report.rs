@@ -11,6 +11,7 @@ use ignn::config::IgnnConfig;
 use ignn::metrics::MeanDeviation;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
+use ignn::report::table::quoted;
 use ignn::train::crossval::{FoldRecord, Summary};
 use ignn::train::folds::Folds;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -69,13 +70,9 @@ pub fn check_replaceable(directory: &Path) -> Result<()> {
 
 /// Writes it, and the fold of each graph.
 pub fn write_setup(directory: &Path, setup: &Setup, ids: &[String], folds: &Folds) -> Result<()> {
-    let quoted = |id: &str| match id.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", id.replace('"', "\"\"")),
-        false => id.to_string(),
-    };
     let mut text = String::from("graph,fold\n");
     for (id, fold) in ids.iter().zip(folds.of()) {
-        text += &format!("{},{fold}\n", quoted(id));
+        text += &format!("{},{fold}\n", quoted(id, ','));
     }
     run::write(&directory.join(FOLDS), &text)?;
     run::write(&directory.join(SETUP), &format!("{}\n", serde_json::to_string(setup)?))

@@ -11,6 +11,7 @@
 //! | [`error`] | 0 | the errors of this package |
 //! | [`names`] | 0 | names that relations and splits may have |
 //! | [`nearest`] | 0 | the known word closest to a misspelt one |
+//! | [`random`] | 0 | random numbers by position, for ingest and the engine |
 //! | [`checksum`] | 1 | XXH3 of files; size and checksum of a written file |
 //! | [`staging`] | 1 | a directory or file that appears complete or not at all |
 //! | [`header`] | 2 | the 64 bytes at the start of an array file |
@@ -49,6 +50,7 @@ pub mod manifest;
 pub mod mapped;
 pub mod names;
 pub mod nearest;
+pub mod random;
 pub mod splits;
 pub mod staging;
 mod table;

@@ -114,11 +114,11 @@ fn insertion<E: Edge>(edges: &mut [E], space: KeySpace) {
 mod tests {
     use super::*;
     use crate::edges::spool::Weighted;
-    use crate::random::Stream;
+    use ignn_format::random::Sequence;
 
     #[test]
     fn agrees_with_the_standard_stable_sort() {
-        let mut stream = Stream::new(3, "sort");
+        let mut stream = Sequence::new(3, "sort");
         for (count, rows, nodes) in [
             (0, 1, 1),
             (1, 1, 1),

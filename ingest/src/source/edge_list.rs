@@ -466,11 +466,11 @@ fn plain_line(text: &[u8], mut at: usize) -> Option<(u64, u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use ignn_format::random::Sequence;
 
     #[test]
     fn numbers_of_every_length() {
-        let mut stream = Stream::new(1, "numbers");
+        let mut stream = Sequence::new(1, "numbers");
         for digits in 1..=20u32 {
             for after in ["", " ", "\t77777777", "\n", ",x", ":", "/", "\u{ff}\u{ff}"] {
                 let number = stream.bits() as u128 % 10u128.pow(digits);

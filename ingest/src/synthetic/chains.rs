@@ -10,8 +10,8 @@ use ignn_format::splits::Split;
 
 use crate::content::{Content, Features};
 use crate::error::Result;
-use crate::random::Stream;
 use crate::synthetic::{draw_split, require, require_nodes};
+use ignn_format::random::Sequence;
 
 /// Number of classes.
 pub const CLASSES: u64 = 2;
@@ -140,7 +140,7 @@ impl Content for Chains {
 
     fn splits(&self) -> Vec<Split> {
         let counts = [self.options.train, self.options.val, self.options.test];
-        vec![draw_split(Stream::new(self.seed, "chains split"), self.nodes, counts)]
+        vec![draw_split(Sequence::new(self.seed, "chains split"), self.nodes, counts)]
     }
 }
 

@@ -13,7 +13,7 @@ pub mod sbm;
 use ignn_format::splits::{NO_PART, Split};
 
 use crate::error::{IngestError, Result};
-use crate::random::Stream;
+use ignn_format::random::Sequence;
 
 /// Name of the split that a generator makes.
 pub const SPLIT: &str = "default";
@@ -41,7 +41,7 @@ fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
 }
 
 /// Draws the parts at random without overlap; `counts` together are at most `nodes`.
-fn draw_split(mut stream: Stream, nodes: u64, counts: [u64; 3]) -> Split {
+fn draw_split(mut stream: Sequence, nodes: u64, counts: [u64; 3]) -> Split {
     let mut order: Vec<u32> = (0..nodes as u32).collect();
     let mut of = vec![NO_PART; nodes as usize];
     let mut at = 0;
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn a_split_has_exactly_its_counts() {
-        let split = draw_split(Stream::new(3, "split"), 50, [5, 10, 35]);
+        let split = draw_split(Sequence::new(3, "split"), 50, [5, 10, 35]);
         let count = |part| split.of.iter().filter(|&&of| of == part).count();
         assert_eq!([0, 1, 2, NO_PART].map(count), [5, 10, 35, 0]);
-        assert_ne!(split, draw_split(Stream::new(4, "split"), 50, [5, 10, 35]));
+        assert_ne!(split, draw_split(Sequence::new(4, "split"), 50, [5, 10, 35]));
     }
 }

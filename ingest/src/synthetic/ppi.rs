@@ -26,8 +26,8 @@ use crate::collection::{Collection, FeatureTable};
 use crate::context::Context;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
-use crate::random::Stream;
 use crate::synthetic::{PARTS, SPLIT, require};
+use ignn_format::random::Sequence;
 
 /// Graphs of each part, in this order.
 pub const GRAPHS: [usize; 3] = [20, 2, 2];
@@ -101,7 +101,7 @@ pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
     let weights: Vec<f64> = nodes.iter().map(|&nodes| nodes as f64).collect();
     let edges = apportion((EDGES as f64 * scale).round() as u64, &weights);
 
-    let stream = Stream::new(context.seed, "ppi graphs");
+    let stream = Sequence::new(context.seed, "ppi graphs");
     let mut set = Collection {
         features: FeatureTable { plain_columns: FEATURES, ..FeatureTable::default() },
         ..Collection::default()
@@ -167,13 +167,13 @@ fn graph_sizes(nodes: u64, seed: u64) -> Vec<u64> {
         smallest + (largest - smallest) * place.powf(power)
     };
     let mut ranks: Vec<usize> = (0..count).filter(|rank| !HELD_OUT.contains(rank)).collect();
-    Stream::new(seed, "ppi sizes").shuffle(&mut ranks);
+    Sequence::new(seed, "ppi sizes").shuffle(&mut ranks);
     ranks.extend(HELD_OUT);
     apportion(nodes, &ranks.into_iter().map(weight).collect::<Vec<_>>())
 }
 
 /// The `edges` nearest pairs `[u, v]`, `u < v`, of points drawn in a strip; in rising order.
-fn nearest_pairs(nodes: usize, edges: usize, mut stream: Stream) -> Vec<[u32; 2]> {
+fn nearest_pairs(nodes: usize, edges: usize, mut stream: Sequence) -> Vec<[u32; 2]> {
     let length = nodes as f64 / WIDTH;
     let points: Vec<[f64; 2]> =
         (0..nodes).map(|_| [stream.unit() * length, stream.unit() * WIDTH]).collect();
@@ -220,7 +220,7 @@ fn pairs_within(points: &[[f64; 2]], radius: f64, length: f64) -> Vec<(f64, [u32
     pairs
 }
 
-fn draw_features(nodes: usize, mut stream: Stream) -> Vec<f32> {
+fn draw_features(nodes: usize, mut stream: Sequence) -> Vec<f32> {
     let deviation = (BIT * (1.0 - BIT)).sqrt();
     let [off, on] = [0.0, 1.0].map(|bit| ((bit - BIT) / deviation) as f32);
     (0..nodes * FEATURES).map(|_| if stream.unit() < BIT { on } else { off }).collect()
@@ -278,13 +278,13 @@ fn class_rates(seed: u64) -> Vec<f64> {
     let mut rates: Vec<f64> = (0..CLASSES)
         .map(|class| rarest + (commonest - rarest) * place(class).powf(power))
         .collect();
-    Stream::new(seed, "ppi rates").shuffle(&mut rates);
+    Sequence::new(seed, "ppi rates").shuffle(&mut rates);
     rates
 }
 
 /// `w . z` of a class for the rows of all nodes.
 fn class_scores(class: usize, rows: &[f32], seed: u64) -> Vec<f32> {
-    let mut stream = Stream::new(seed, "ppi classes").fork(class as u64);
+    let mut stream = Sequence::new(seed, "ppi classes").fork(class as u64);
     let weights: Vec<f32> = (0..FEATURES).map(|_| stream.normal() as f32).collect();
     let score = |row: &[f32]| row.iter().zip(&weights).map(|(x, w)| x * w).sum();
     rows.chunks_exact(FEATURES).map(score).collect()
@@ -372,8 +372,8 @@ mod tests {
     #[test]
     fn the_nearest_pairs_are_found() {
         let (nodes, edges) = (200, 1500);
-        let found = nearest_pairs(nodes, edges, Stream::new(4, "points"));
-        let mut stream = Stream::new(4, "points");
+        let found = nearest_pairs(nodes, edges, Sequence::new(4, "points"));
+        let mut stream = Sequence::new(4, "points");
         let points: Vec<[f64; 2]> = (0..nodes)
             .map(|_| [stream.unit() * nodes as f64 / WIDTH, stream.unit() * WIDTH])
             .collect();

@@ -10,8 +10,8 @@
 
 use crate::content::Content;
 use crate::error::Result;
-use crate::random::Stream;
 use crate::synthetic::require;
+use ignn_format::random::Sequence;
 
 /// Logarithm to base 2 of the number of ids.
 pub const SCALE: u32 = 16;
@@ -63,7 +63,7 @@ impl Default for RmatOptions {
 pub struct Rmat {
     scale: u32,
     edges: u64,
-    stream: Stream,
+    stream: Sequence,
     /// Four levels at once, and what is left of the scale.
     four: Table,
     rest: Option<Table>,
@@ -94,16 +94,16 @@ impl Rmat {
         Ok(Self {
             scale,
             edges: edges.unwrap_or(0),
-            stream: Stream::new(seed, "rmat edges"),
+            stream: Sequence::new(seed, "rmat edges"),
             four: Table::new(LEVELS, &quarters),
             rest: (rest > 0).then(|| Table::new(rest, &quarters)),
             permutation: options
                 .permute
-                .then(|| Permutation::new(scale, Stream::new(seed, "rmat ids"))),
+                .then(|| Permutation::new(scale, Sequence::new(seed, "rmat ids"))),
         })
     }
 
-    fn draw(&self, stream: &mut Stream) -> [u32; 2] {
+    fn draw(&self, stream: &mut Sequence) -> [u32; 2] {
         let (mut source, mut target) = (0u32, 0u32);
         // 32 bits a draw: a second draw lies in the upper half of the same number.
         let mut bits = 0u64;
@@ -213,7 +213,7 @@ struct Permutation {
 }
 
 impl Permutation {
-    fn new(bits: u32, mut stream: Stream) -> Self {
+    fn new(bits: u32, mut stream: Sequence) -> Self {
         let mut round = || [stream.bits() as u32 | 1, stream.bits() as u32];
         Self {
             mask: u32::MAX >> (32 - bits),
@@ -267,12 +267,12 @@ mod tests {
     #[test]
     fn the_permutation_is_one() {
         for bits in [1, 2, 3, 7, 12] {
-            let permutation = Permutation::new(bits, Stream::new(9, "p"));
+            let permutation = Permutation::new(bits, Sequence::new(9, "p"));
             let mut images: Vec<u32> = (0..1 << bits).map(|id| permutation.of(id)).collect();
             images.sort_unstable();
             assert!(images.iter().copied().eq(0..1 << bits));
         }
-        let largest = Permutation::new(31, Stream::new(9, "p"));
+        let largest = Permutation::new(31, Sequence::new(9, "p"));
         assert!((0..1000).all(|id| largest.of(id * 2_000_003) < 1 << 31));
     }
 

@@ -11,8 +11,8 @@ use ignn_format::splits::Split;
 
 use crate::content::{Content, Features};
 use crate::error::Result;
-use crate::random::Stream;
 use crate::synthetic::{draw_split, require, require_nodes};
+use ignn_format::random::Sequence;
 
 /// Number of nodes.
 pub const NODES: u64 = 10_000;
@@ -155,7 +155,7 @@ impl Sbm {
 
 /// Walks through the pairs of a set and stops at each with the same probability.
 struct Skips {
-    stream: Stream,
+    stream: Sequence,
 }
 
 impl Skips {
@@ -176,7 +176,7 @@ impl Content for Sbm {
     }
 
     fn edge_chunk(&self, chunk: u64, edges: &mut Vec<[u32; 2]>) {
-        let mut skips = Skips { stream: Stream::new(self.seed, "sbm edges").fork(chunk) };
+        let mut skips = Skips { stream: Sequence::new(self.seed, "sbm edges").fork(chunk) };
         let log_within = (-self.within).ln_1p();
         let log_between = (-self.between).ln_1p();
         let mut rows = self.rows_of(chunk);
@@ -213,7 +213,7 @@ impl Content for Sbm {
     }
 
     fn features(&self) -> Option<Features<'_>> {
-        let stream = Stream::new(self.seed, "sbm features");
+        let stream = Sequence::new(self.seed, "sbm features");
         let fill = move |first: u64, rows: &mut [f32]| {
             for (node, row) in (first..).zip(rows.chunks_exact_mut(self.columns)) {
                 let mut stream = stream.fork(node);
@@ -237,7 +237,7 @@ impl Content for Sbm {
             left -= count;
             count
         });
-        vec![draw_split(Stream::new(self.seed, "sbm split"), self.options.nodes, counts)]
+        vec![draw_split(Sequence::new(self.seed, "sbm split"), self.options.nodes, counts)]
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fixture::{AMPLE, Entries, Fixture, bytes, ids, run_with, shown};
+use ignn_format::random::Sequence;
 use ignn_ingest::command::relations::IngestRelations;
-use ignn_ingest::random::Stream;
 use sprs::{CsMat, TriMat};
 
 /// Random pairs, each line perhaps more than once.
 fn pairs(seed: u64, count: usize, firsts: u64, seconds: u64) -> Vec<(u64, u64)> {
-    let mut stream = Stream::new(seed, "pairs");
+    let mut stream = Sequence::new(seed, "pairs");
     (0..count)
         .map(|_| (stream.below(firsts), stream.below(seconds).min(stream.below(seconds))))
         .collect()
