@@ -1,7 +1,7 @@
 //! Raw files in the formats of other programs, as bytes: compressed text, NumPy arrays and archives,
 //! Parquet tables.
 
-use std::io::{Cursor, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -35,16 +35,30 @@ pub fn npy_floats(columns: usize, values: &[f32]) -> Vec<u8> {
     npy("<f4", &format!("({}, {columns})", values.len() / columns), &data)
 }
 
-/// A NumPy archive.
+/// A NumPy archive: a zip archive whose members are stored.
 pub fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
-    let mut writer = npyz::npz::NpzWriter::new(&mut bytes);
+    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, member) in members {
-        writer.zip_writer().start_file(format!("{name}.npy"), Default::default()).unwrap();
-        writer.zip_writer().write_all(member).unwrap();
+        let mut crc = flate2::Crc::new();
+        crc.update(member);
+        let name = format!("{name}.npy");
+        // Version 2.0, no flags, stored, no time; the lengths of the name and of extra fields.
+        let mut fields = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let size = member.len() as u32;
+        fields.extend([crc.sum(), size, size].map(u32::to_le_bytes).as_flattened());
+        fields.extend([name.len() as u16, 0].map(u16::to_le_bytes).as_flattened());
+        let start = bytes.len() as u32;
+        bytes.extend([b"PK\x03\x04", &fields[..], name.as_bytes(), member].concat());
+        directory.extend([b"PK\x01\x02\x14\x00", &fields[..], &[0; 10]].concat());
+        directory.extend([&start.to_le_bytes(), name.as_bytes()].concat());
     }
-    drop(writer);
-    bytes.into_inner()
+    let (start, length) = (bytes.len() as u32, directory.len() as u32);
+    bytes.extend(directory);
+    bytes.extend(b"PK\x05\x06\0\0\0\0");
+    bytes.extend([members.len() as u16; 2].map(u16::to_le_bytes).as_flattened());
+    bytes.extend([length, start].map(u32::to_le_bytes).as_flattened());
+    bytes.extend([0; 2]);
+    bytes
 }
 
 /// A Parquet table.

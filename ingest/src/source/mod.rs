@@ -18,3 +18,4 @@ pub mod table;
 pub mod text;
 pub mod toml_file;
 pub mod tu;
+pub mod zip;

@@ -2,14 +2,13 @@
 //! unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-use npyz::npz::{NpzArchive, file_name_from_array_name};
 
 use crate::error::{IngestError, Result};
 use crate::source::npy::{NpyArray, NpyHeader};
 use crate::source::text;
+use crate::source::zip::Zip;
 
 /// What an archive holds.
 #[derive(Debug)]
@@ -54,7 +53,7 @@ const SMALL_BYTES: u64 = 4096;
 
 /// Opens an archive; its arrays are unpacked into `scratch`, an existing directory.
 pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
-    let mut archive = Archive::open(path)?;
+    let archive = Archive::open(path)?;
     match archive.content()? {
         Content::Dense(name) => Ok(Npz::Dense(archive.unpack(&name, scratch)?)),
         Content::Sparse(layout, [rows, columns]) => {
@@ -79,7 +78,7 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
 
 /// Number of rows, without unpacking.
 pub fn rows(path: &Path) -> Result<u64> {
-    let mut archive = Archive::open(path)?;
+    let archive = Archive::open(path)?;
     match archive.content()? {
         Content::Dense(name) => {
             let shown = archive.shown(&name);
@@ -133,14 +132,14 @@ enum Content {
 
 struct Archive {
     path: PathBuf,
-    npz: NpzArchive<BufReader<File>>,
+    zip: Zip,
 }
 
 impl Archive {
     fn open(path: &Path) -> Result<Self> {
-        let npz = NpzArchive::new(BufReader::new(text::open_file(path)?))
+        let zip = Zip::open(text::open_file(path)?)
             .map_err(|error| IngestError::file(path, format!("not a NumPy archive: {error}")))?;
-        Ok(Self { path: path.into(), npz })
+        Ok(Self { path: path.into(), zip })
     }
 
     /// How messages name a member.
@@ -150,8 +149,9 @@ impl Archive {
         shown.into()
     }
 
-    fn content(&mut self) -> Result<Content> {
-        let mut names: Vec<String> = self.npz.array_names().map(String::from).collect();
+    fn content(&self) -> Result<Content> {
+        let arrays = self.zip.names().filter_map(|name| name.strip_suffix(".npy"));
+        let mut names: Vec<String> = arrays.map(String::from).collect();
         names.sort();
         let has = |name: &str| names.iter().any(|n| n == name);
         if has("format") && has("shape") && has("data") {
@@ -173,7 +173,7 @@ impl Archive {
     }
 
     /// The member `format`: a byte or unicode string of no dimension.
-    fn layout(&mut self) -> Result<SparseLayout> {
+    fn layout(&self) -> Result<SparseLayout> {
         let (_, bytes) = self.small("format")?;
         let word: String =
             bytes.iter().filter(|&&byte| byte != 0).map(|&byte| byte as char).collect();
@@ -190,7 +190,7 @@ impl Archive {
         }
     }
 
-    fn shape(&mut self) -> Result<[u64; 2]> {
+    fn shape(&self) -> Result<[u64; 2]> {
         let (header, bytes) = self.small("shape")?;
         let numbers: Vec<u64> = match header.dtype.to_string().as_str() {
             "<i8" | "<u8" => bytes
@@ -217,7 +217,7 @@ impl Archive {
     }
 
     /// A member of a few bytes, in memory.
-    fn small(&mut self, name: &str) -> Result<(NpyHeader, Vec<u8>)> {
+    fn small(&self, name: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let shown = self.shown(name);
         self.member(name, |mut member| {
             let header = NpyHeader::read(&shown, &mut member)?;
@@ -227,7 +227,7 @@ impl Archive {
         })
     }
 
-    fn unpack(&mut self, name: &str, scratch: &Path) -> Result<NpyArray> {
+    fn unpack(&self, name: &str, scratch: &Path) -> Result<NpyArray> {
         let shown = self.shown(name);
         // Names inside an archive are anything, paths upwards too: the scratch file has a name of
         // its own.
@@ -247,14 +247,9 @@ impl Archive {
         NpyArray::open_as(&target, &shown)
     }
 
-    fn member<T>(
-        &mut self,
-        name: &str,
-        read: impl FnOnce(&mut dyn Read) -> Result<T>,
-    ) -> Result<T> {
+    fn member<T>(&self, name: &str, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
         let shown = self.shown(name);
-        let zip = self.npz.zip_archive();
-        let mut member = zip.by_name(&file_name_from_array_name(name)).map_err(|error| {
+        let mut member = self.zip.member(&format!("{name}.npy")).map_err(|error| {
             IngestError::file(&shown, format!("cannot read this member: {error}"))
         })?;
         read(&mut member)
@@ -269,20 +264,15 @@ fn damaged(shown: &Path) -> impl FnOnce(io::Error) -> IngestError {
 pub(crate) mod tests {
     use super::*;
     use crate::source::npy::tests::npy;
-    use npyz::npz::NpzWriter;
+    use crate::source::zip::tests::{Style, zip};
     use proptest::prelude::*;
-    use std::io::{Cursor, Write};
 
     /// The bytes of an archive with these members.
     pub(crate) fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-        let mut bytes = Cursor::new(Vec::new());
-        let mut writer = NpzWriter::new(&mut bytes);
-        for (name, member) in members {
-            writer.zip_writer().start_file(format!("{name}.npy"), Default::default()).unwrap();
-            writer.zip_writer().write_all(member).unwrap();
-        }
-        drop(writer);
-        bytes.into_inner()
+        let names: Vec<String> = members.iter().map(|(name, _)| format!("{name}.npy")).collect();
+        let members: Vec<(&str, &[u8])> =
+            names.iter().zip(members).map(|(name, (_, member))| (&**name, &**member)).collect();
+        zip(&members, Style { deflated: true, zip64: false })
     }
 
     fn integers(values: &[i32]) -> Vec<u8> {

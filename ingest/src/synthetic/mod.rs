@@ -4,6 +4,7 @@
 
 pub mod chains;
 pub mod grid;
+mod npy;
 pub mod ppi;
 pub mod ppi_raw;
 pub mod raw;

@@ -12,7 +12,8 @@ use ignn_format::labels::Labels;
 use crate::collection::Collection;
 use crate::error::{IngestError, Result};
 use crate::source::graphsage::PART_FILES;
-use crate::synthetic::raw::{create, write_npy};
+use crate::synthetic::npy;
+use crate::synthetic::raw::create;
 
 /// Writes a set whose graphs lie part by part and whose nodes have plain features and multi-labels.
 pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> {
@@ -31,7 +32,7 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
         let columns = set.features.plain_columns;
         let features =
             &set.features.plain[nodes.start as usize * columns..nodes.end as usize * columns];
-        write_npy(
+        npy::write(
             &file("feats.npy"),
             &[count, columns as u64],
             features.iter().map(|&x| f64::from(x)),
@@ -43,14 +44,14 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
                 of[on].iter().for_each(|&class| marks[class as usize] = 1);
                 marks
             });
-            write_npy(&file("labels.npy"), &[count, classes.len() as u64], marks)?;
+            npy::write(&file("labels.npy"), &[count, classes.len() as u64], marks)?;
         }
         // Graphs are numbered from 1 over all parts.
         let ids = (begin..end).flat_map(|graph| {
             let size = graphs.first_node[graph + 1] - graphs.first_node[graph];
             std::iter::repeat_n(graph as i64 + 1, size as usize)
         });
-        write_npy(&file("graph_id.npy"), &[count], ids)?;
+        npy::write(&file("graph_id.npy"), &[count], ids)?;
     }
     Ok(())
 }

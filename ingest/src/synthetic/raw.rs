@@ -14,11 +14,11 @@ use std::path::Path;
 
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
-use npyz::WriterBuilder;
 
 use crate::content::{Content, Features, for_each_chunk};
 use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result};
+use crate::synthetic::npy;
 
 /// Written at once, for files of rows.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -44,7 +44,7 @@ pub fn write(
             fill(first, &mut rows);
             rows.clone()
         });
-        write_npy(&path, &shape, blocks)?;
+        npy::write(&path, &shape, blocks)?;
     }
     if let Some(Labels::Single { classes, of }) = content.labels() {
         let rows = (0u64..)
@@ -65,21 +65,6 @@ pub fn write(
 pub(super) fn create(path: &Path) -> Result<BufWriter<File>> {
     let file = File::create_new(path).map_err(IngestError::io("create", path))?;
     Ok(BufWriter::with_capacity(BUFFER_BYTES, file))
-}
-
-/// Writes an array of one or two dimensions; the number of values is the product of the shape.
-pub(super) fn write_npy<T: npyz::AutoSerialize>(
-    path: &Path,
-    shape: &[u64],
-    values: impl IntoIterator<Item = T>,
-) -> Result<()> {
-    let write = |out: BufWriter<File>| -> io::Result<()> {
-        let mut writer =
-            npyz::WriteOptions::new().default_dtype().shape(shape).writer(out).begin_nd()?;
-        writer.extend(values)?;
-        writer.finish()
-    };
-    write(create(path)?).map_err(IngestError::io("write", path))
 }
 
 fn write_csv<'a>(
@@ -174,12 +159,13 @@ mod tests {
         assert_eq!(read("edges.tsv"), "0\t1\n1\t2\n3\t4\n4\t5\n");
         assert_eq!(read("labels.csv"), "node,label\n0,0\n1,0\n2,0\n3,1\n4,1\n5,1\n");
         assert_eq!(read("splits.csv").matches("test").count(), 5);
-        let npy = npyz::NpyFile::new(File::open(dir.path().join("features.npy")).unwrap()).unwrap();
-        assert_eq!(npy.shape(), [6, 2]);
-        assert_eq!(
-            npy.into_vec::<f32>().unwrap(),
-            [1., 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.]
-        );
+        let npy = std::fs::read(dir.path().join("features.npy")).unwrap();
+        let (header, values) = npy.split_at(128);
+        let expected = "{'descr': '<f4', 'fortran_order': False, 'shape': (6, 2, ), }";
+        assert_eq!(header[..10], *b"\x93NUMPY\x01\x00\x76\x00");
+        assert_eq!(header[10..], *format!("{expected:117}\n").as_bytes());
+        let expected = [1f32, 0., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0.];
+        assert_eq!(*values, *expected.map(f32::to_le_bytes).as_flattened());
     }
 
     #[test]

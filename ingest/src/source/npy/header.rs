@@ -1,12 +1,11 @@
 //! Header of a NumPy array file: element type, order and shape.
 //!
-//! It is parsed here and not by `npyz`: that parser multiplies unchecked dimensions and recurses
-//! without a limit, and the headers of this program's users come from anywhere.
+//! It is parsed here and not by a general parser of Python literals, whose recursion has no limit:
+//! headers come from anywhere.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
-
-use npyz::{TypeChar, TypeStr};
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::read_up_to;
@@ -20,7 +19,7 @@ const LONGEST_HEADER: u64 = 1 << 16;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpyHeader {
     /// Type of an element, such as `<f4`.
-    pub dtype: TypeStr,
+    pub dtype: Dtype,
     /// Whether columns, not rows, lie together.
     pub fortran: bool,
     /// Length of each dimension.
@@ -76,7 +75,7 @@ impl NpyHeader {
                 "array of records (structured dtype): save it as a plain two-dimensional array";
             return Err(IngestError::file(name, what));
         };
-        let dtype = descr.parse().map_err(|_| {
+        let dtype = Dtype::parse(&descr).ok_or_else(|| {
             let found = quoted(descr.as_bytes());
             bad_header(name, &format!("dtype {found} (expected one like '<f4')"))
         })?;
@@ -100,12 +99,12 @@ impl NpyHeader {
 
     /// Bytes of an element; an error where elements are not numbers of a known size.
     pub(super) fn element_bytes(&self, name: &Path) -> Result<usize> {
-        let size = self.dtype.size_field();
-        let known = match self.dtype.type_char() {
-            TypeChar::Float => matches!(size, 4 | 8),
-            TypeChar::Int | TypeChar::Uint => matches!(size, 1 | 2 | 4 | 8),
-            TypeChar::Bool => size == 1,
-            TypeChar::Object => {
+        let Dtype { kind, size, .. } = self.dtype;
+        let known = match kind {
+            'f' => matches!(size, 4 | 8),
+            'i' | 'u' => matches!(size, 1 | 2 | 4 | 8),
+            'b' => size == 1,
+            'O' => {
                 let what = "array of Python objects: save it with a numeric dtype, for example \
                             numpy.save(FILE, array.astype(\"float32\"))";
                 return Err(IngestError::file(name, what));
@@ -120,6 +119,46 @@ impl NpyHeader {
             return Err(IngestError::file(name, what));
         }
         Ok(size as usize)
+    }
+}
+
+/// Type of the elements, such as `<f4` or `|S3`: byte order, kind, size, and units for times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dtype {
+    text: String,
+    /// Whether the highest byte comes first.
+    pub big_endian: bool,
+    /// `f`, `i`, `u` and `b` for numbers, other letters for what is not read.
+    pub kind: char,
+    /// Bytes of a number.
+    pub size: u64,
+}
+
+impl Dtype {
+    fn parse(text: &str) -> Option<Self> {
+        let mut chars = text.chars();
+        let (order, kind) = (chars.next()?, chars.next()?);
+        let rest = chars.as_str();
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (size, units) = rest.split_at(digits);
+        let is_number = matches!(kind, 'b' | 'i' | 'u' | 'f');
+        let is_sized = if kind == 'O' { size.is_empty() } else { !size.is_empty() };
+        let size = if size.is_empty() { 0 } else { size.parse().ok()? };
+        let is_sound = matches!(order, '<' | '>' | '|')
+            && matches!(
+                kind,
+                'b' | 'i' | 'u' | 'f' | 'c' | 'm' | 'M' | 'O' | 'S' | 'a' | 'U' | 'V'
+            )
+            && is_sized
+            && units.is_empty() != matches!(kind, 'm' | 'M')
+            && !(is_number && size > 1 && order == '|');
+        is_sound.then(|| Self { text: text.into(), big_endian: order == '>', kind, size })
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

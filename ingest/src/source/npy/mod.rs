@@ -8,8 +8,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use npyz::{Endianness, TypeChar};
-
 use crate::error::{IngestError, Result};
 use crate::source::text;
 pub use header::{MAGIC, NpyHeader};
@@ -94,11 +92,11 @@ impl NpyArray {
 
     /// Reads elements of an array of one column as integers that are not negative.
     pub fn read_integers(&self, first: u64, out: &mut [u64]) -> Result<()> {
-        if matches!(self.header.dtype.type_char(), TypeChar::Float | TypeChar::Bool) {
+        if matches!(self.header.dtype.kind, 'f' | 'b') {
             let what = format!("array of dtype '{}' (expected integers)", self.header.dtype);
             return Err(IngestError::file(&self.name, what));
         }
-        let signed = self.header.dtype.type_char() == TypeChar::Int;
+        let signed = self.header.dtype.kind == 'i';
         self.read(first, out, |array, bytes, out| {
             array.decode(bytes, out, |value| value.integer())
         })?;
@@ -135,7 +133,7 @@ impl NpyArray {
     }
 
     fn decode<T>(&self, bytes: &[u8], out: &mut [T], convert: impl Fn(Number) -> T) {
-        let big = self.header.dtype.endianness() == Endianness::Big;
+        let big = self.header.dtype.big_endian;
         macro_rules! decode {
             ($type:ty, $variant:ident as $wide:ty) => {{
                 let elements = bytes.chunks_exact(size_of::<$type>());
@@ -150,13 +148,13 @@ impl NpyArray {
                 }
             }};
         }
-        match (self.header.dtype.type_char(), self.element) {
-            (TypeChar::Float, 4) => decode!(f32, Float as f64),
-            (TypeChar::Float, _) => decode!(f64, Float as f64),
-            (TypeChar::Int, 1) => decode!(i8, Signed as i64),
-            (TypeChar::Int, 2) => decode!(i16, Signed as i64),
-            (TypeChar::Int, 4) => decode!(i32, Signed as i64),
-            (TypeChar::Int, _) => decode!(i64, Signed as i64),
+        match (self.header.dtype.kind, self.element) {
+            ('f', 4) => decode!(f32, Float as f64),
+            ('f', _) => decode!(f64, Float as f64),
+            ('i', 1) => decode!(i8, Signed as i64),
+            ('i', 2) => decode!(i16, Signed as i64),
+            ('i', 4) => decode!(i32, Signed as i64),
+            ('i', _) => decode!(i64, Signed as i64),
             (_, 1) => decode!(u8, Unsigned as u64),
             (_, 2) => decode!(u16, Unsigned as u64),
             (_, 4) => decode!(u32, Unsigned as u64),
