@@ -17,6 +17,7 @@ mod derivative;
 mod gather;
 pub mod gradient;
 pub mod mixing;
+pub mod peak;
 mod product;
 mod relations;
 mod selected;
