@@ -1,10 +1,11 @@
 //! `ignn bench`: the program's own speed on this machine, beside what the machine itself can do.
-//! A file a benchmark; each measures and verifies, and a slow result is never an error.
+//! One file per benchmark; each measures and verifies, and a slow result is never an error.
 
 mod ingest;
 mod roofline;
 mod solve;
 mod sweep;
+mod train;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -24,6 +25,7 @@ enum What {
     Ingest(ingest::Ingest),
     Solve(solve::Solve),
     Sweep(sweep::Sweep),
+    Train(train::Train),
 }
 
 impl Command {
@@ -33,6 +35,7 @@ impl Command {
             What::Ingest(ingest) => ingest.run(session),
             What::Solve(solve) => solve.run(session),
             What::Sweep(sweep) => sweep.run(session),
+            What::Train(train) => train.run(session),
         }
     }
 }

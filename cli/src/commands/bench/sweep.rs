@@ -1,6 +1,8 @@
 //! `ignn bench sweep`: the time of a forward and of an adjoint sweep over a dataset, against the
 //! machine's roofline. It measures and verifies; a slow result is never an error.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,33 +17,53 @@ use ignn::kernels::{
 use ignn::parallel::{RowBlocks, with_threads};
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
+use ignn_ingest::{Observer, Unit};
+use rayon::prelude::*;
 use serde_json::json;
 
-use super::roofline::{self, Need};
+use super::roofline::{Need, Rates, Roof, sizes};
+use crate::terminal::progress::Console;
 use crate::{Outcome, Session, machine};
 
 /// Width of the state.
 const STATE: u16 = 128;
 /// Timed sweeps of each kind and number of threads.
 const REPEAT: u32 = 10;
-/// Rows that the verifier computes again.
-const SAMPLE: usize = 500;
+/// Seconds of all measurements together.
+const SECONDS: f64 = 30.0;
+/// Share of them for sweeps on all threads; the rest is for fewer threads.
+const SHARE: f64 = 0.6;
+/// Rounds of the roof alone, at most, where a sweep was faster than the roof that was measured.
+const ROOF_ROUNDS: usize = 20;
+/// Rows that the verifier computes again, at most, and multiply-adds that it spends on them.
+const SAMPLE: usize = 4000;
+const VERIFIED_WORK: usize = 1 << 31;
+/// Rows of the highest degree among them, at most.
+const HUBS: usize = 32;
 /// Largest difference from the verifier, relative to the largest entry.
 const TOLERANCE: f64 = 1e-4;
 
 /// Nanoseconds per non-zero of the fused sweep, forward and adjoint
 ///
 /// Runs X' = phi(A^T X W^T + B) and its adjoint G' = D * (A G W + R) over all relations of a
-/// dataset, with random X, W and B, and reports the best and the median time, GFLOP/s, GB/s of
-/// compulsory traffic (every array once), this machine's copy bandwidth and in-cache product rate
-/// measured in the same run, and how near the sweep comes to the larger of the two floors; then the
-/// same for fewer threads. Before that, a sample of rows is computed again by plain loops in f64.
+/// dataset, with random X, W and B, and reports best and median time, GFLOP/s, and GB/s of
+/// compulsory traffic (every array once).
+///
+/// The roofline is measured in the same run, in turn with the sweeps: arithmetic (the best of
+/// fused multiply-adds in registers, our product and that of the crate matrixmultiply) and memory
+/// traffic (the best of reading, copying and adding states). The table shows both, which of them
+/// binds, and how near the sweep comes to it. For comparison it also shows how long gathering
+/// would take if every row were read at a random place and never found in a cache.
+///
+/// Before timing, several thousand rows, those of the highest degree among them, are computed
+/// again by plain loops in f64; a difference ends with exit code 1. The whole takes about a minute
+/// at most on any graph: repeats, and runs on fewer threads, end when the time is spent.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn bench sweep graph.ignn
   ignn bench sweep graph.ignn --state 64 --activation tanh --json
-  IGNN_SIMD=avx2 ignn bench sweep graph.ignn --threads 4")]
+  IGNN_SIMD=avx2 ignn bench sweep graph.ignn --threads 4 --seconds 10")]
 pub struct Sweep {
     /// The dataset
     #[arg(value_name = "DIR")]
@@ -55,13 +77,24 @@ pub struct Sweep {
     #[arg(long, value_enum, default_value_t = Phi::Relu)]
     activation: Phi,
 
-    /// Sweeps of each kind; best and median are reported
+    /// Sweeps of each kind and number of threads at most; best and median are reported
     #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Gathers every row by itself, also where rows repeat: to see what sharing them saves
+    /// Seconds of measurements, about; one sweep of each kind is timed in any case
+    #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = seconds)]
+    seconds: f64,
+
+    /// Gather every row by itself, also where rows repeat: to see what sharing them saves
     #[arg(long)]
     unshared: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
+        _ => Err("not a number of seconds".into()),
+    }
 }
 
 /// An activation by its name.
@@ -100,20 +133,43 @@ struct Bench<'a> {
     signs: Signs,
     /// The equilibrium of an activation whose derivative is recomputed from it.
     equilibrium: Option<Matrix>,
-    repeat: u32,
 }
 
 /// Times of one kind of sweep.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Times {
     best: f64,
     median: f64,
+    runs: usize,
+}
+
+/// What verification found.
+struct Verified {
+    rows: usize,
+    /// Largest difference relative to the largest entry; infinite where something is not a number.
+    error: f64,
+    /// Of one forward and one adjoint sweep, the first ones.
+    seconds: f64,
 }
 
 impl Sweep {
     /// Measures and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
+        let console = Console::new(session.quiet);
+        let result = self.measure(session, &console);
+        console.finish();
+        let result = result?;
+        if session.json {
+            session.print_json(&result.as_json())?;
+        } else {
+            session.print(&result.as_text())?;
+        }
+        Ok(if result.is_verified() { Outcome::Done } else { Outcome::Missed })
+    }
+
+    fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
         let place = || self.dataset.display().to_string();
+        console.phase("open the graph", None, Unit::Edges);
         let dataset = Dataset::open(&self.dataset)?;
         let relations = Relations::from(dataset.relations()?);
         if relations.is_empty() || dataset.manifest().nodes == 0 {
@@ -127,10 +183,12 @@ impl Sweep {
         if needed > machine::memory() {
             let (needed, has) = (quantity::bytes(needed), quantity::bytes(machine::memory()));
             bail!(
-                "a state of width {width} needs {needed}, and this machine has {has}: try a smaller --state"
+                "a state of width {width} needs {needed}, and this machine has {has}: \
+                 try a smaller --state"
             );
         }
 
+        console.phase("fill the states", None, Unit::Items("rows"));
         let mut random = session.seed;
         let w =
             relations.iter().map(|_| random_matrix(&mut random, width, width, 1.0 / width as f32));
@@ -146,38 +204,86 @@ impl Sweep {
             activation,
             signs: Signs::new(nodes, width),
             equilibrium: recomputes.then(|| random_matrix(&mut random, nodes, width, 1.0)),
-            repeat: self.repeat,
         };
         bench.signs.record(&RowBlocks::balanced(nodes, &[], 64), bench.from.view());
         let mut to = Matrix::zeros(nodes, width);
-        let error = bench.verify(&mut to);
-        let counts: Vec<usize> = (1..=session.threads)
-            .filter(|&n| n.is_power_of_two() || n == session.threads)
-            .collect();
-        // Before and after the sweeps: on a shared machine either may come at a bad moment.
-        let before =
-            (roofline::copy_bandwidth(session.threads), roofline::product_rate(session.threads));
-        let scaling: Vec<_> =
-            counts.iter().map(|&threads| (threads, bench.measure(threads, &mut to))).collect();
-        let result = Measured {
+
+        console.phase("verify", None, Unit::Items("rows"));
+        let verified = bench.verify(&mut to);
+        console.advance(verified.rows as u64);
+
+        let needs = [
+            Need::new(nodes, &sizes(&incoming), width, 0),
+            Need::new(nodes, &sizes(&outgoing), width, bench.derivative_bytes()),
+        ];
+        let started = Instant::now();
+        let mut roof = Roof::new(session.threads);
+        let mut scaling =
+            vec![(session.threads, self.all_threads(&bench, &mut to, &mut roof, needs, console))];
+        // Fewer threads, while there is time: a round on t threads takes about 1 / t as long as
+        // one on a single thread.
+        let one = verified.seconds * session.threads as f64;
+        let fewer = (1..session.threads).filter(|count| count.is_power_of_two()).rev();
+        for threads in fewer {
+            let left = self.seconds - started.elapsed().as_secs_f64();
+            if one / threads as f64 > left {
+                console.note(&format!(
+                    "no time left for fewer than {} threads: raise --seconds",
+                    threads + 1
+                ));
+                break;
+            }
+            console.phase(&thread_words(threads), None, Unit::Items("sweeps"));
+            let times = with_threads(threads, || {
+                bench.measure(self.repeat, left / 2.0, &mut to, console, |_| ())
+            });
+            scaling.insert(0, (threads, times));
+        }
+        Ok(Measured {
             nodes,
             width,
             nonzeros: incoming.iter().map(AdjacencyRef::nonzeros).sum(),
             activation: self.activation,
-            forward_need: Need::new(nodes, &sizes(&incoming), width, 0),
-            adjoint_need: Need::new(nodes, &sizes(&outgoing), width, bench.derivative_bytes()),
+            needs,
             scaling,
-            copy: before.0.max(roofline::copy_bandwidth(session.threads)),
-            product: before.1.max(roofline::product_rate(session.threads)),
-            error,
-        };
-        if session.json {
-            session.print_json(&result.as_json())?;
-        } else {
-            session.print(&result.as_text())?;
-        }
-        Ok(if result.is_verified() { Outcome::Done } else { Outcome::Missed })
+            rates: roof.rates,
+            verified,
+        })
     }
+
+    /// Sweeps on all threads, in turn with the roof.
+    fn all_threads(
+        &self,
+        bench: &Bench<'_>,
+        to: &mut Matrix,
+        roof: &mut Roof,
+        needs: [Need; 2],
+        console: &Console,
+    ) -> [Times; 2] {
+        let threads = roof.threads();
+        console.phase(&format!("{} and roof", thread_words(threads)), None, Unit::Items("sweeps"));
+        with_threads(threads, || {
+            let seconds = SHARE * self.seconds;
+            let times = bench.measure(self.repeat, seconds, to, console, |to| {
+                roof.measure(&bench.from, &bench.input, to);
+            });
+            // A sweep above the roof proves that the roof was disturbed while it was measured.
+            for _ in 0..ROOF_ROUNDS {
+                let is_above =
+                    |(need, times): (&Need, &Times)| need.floor(&roof.rates) > times.best;
+                if !needs.iter().zip(&times).any(is_above) {
+                    break;
+                }
+                roof.measure(&bench.from, &bench.input, to);
+            }
+            times
+        })
+    }
+}
+
+/// `sweeps on 2 threads`.
+fn thread_words(threads: usize) -> String {
+    format!("sweeps on {}", quantity::plural(threads as u64, "thread", "threads"))
 }
 
 impl Bench<'_> {
@@ -218,56 +324,101 @@ impl Bench<'_> {
         )
     }
 
-    /// Best and median of both sweeps, which take turns: what disturbs the machine disturbs both.
-    fn measure(&self, threads: usize, to: &mut Matrix) -> (Times, Times) {
-        with_threads(threads, || {
-            self.with_sweeps(|forward, adjoint| {
-                let (mut forward_times, mut adjoint_times) = (Vec::new(), Vec::new());
-                // The first of each is for the caches and the branch predictor.
-                for _ in 0..=self.repeat {
-                    forward_times.push(time(to.view_mut(), |to| {
-                        forward.forward(self.activation, Norm::default(), self.from.view(), to);
-                    }));
-                    adjoint_times.push(time(to.view_mut(), |to| {
-                        adjoint.adjoint(self.derivative(), Norm::default(), self.from.view(), to);
-                    }));
+    /// Best and median of both sweeps in the pool of the caller: at most `repeat` of each, fewer
+    /// where `seconds` are over. They take turns, with `between` too, so that what disturbs the
+    /// machine disturbs all of them.
+    fn measure(
+        &self,
+        repeat: u32,
+        seconds: f64,
+        to: &mut Matrix,
+        console: &Console,
+        mut between: impl FnMut(&mut Matrix),
+    ) -> [Times; 2] {
+        self.with_sweeps(|forward, adjoint| {
+            let (norm, from) = (Norm::default(), self.from.view());
+            let (started, mut all) = (Instant::now(), [Vec::new(), Vec::new()]);
+            for round in 0..=repeat as usize {
+                let spent = started.elapsed().as_secs_f64();
+                // The first round is for the caches and the branch predictor; where there is no
+                // time for a second one, it counts.
+                if round > 0 && spent * (round + 1) as f64 / round as f64 > seconds {
+                    break;
                 }
-                (Times::of(&mut forward_times[1..]), Times::of(&mut adjoint_times[1..]))
-            })
+                between(to);
+                all[0].push(time(to.view_mut(), |to| {
+                    forward.forward(self.activation, norm, from, to);
+                }));
+                all[1].push(time(to.view_mut(), |to| {
+                    adjoint.adjoint(self.derivative(), norm, from, to);
+                }));
+                console.advance(2);
+            }
+            all.map(|times| Times::of(if times.len() > 1 { &times[1..] } else { &times }))
         })
     }
 
-    /// The largest difference of a sample of rows from plain loops in f64, relative to the largest
-    /// entry; infinite where something is not a number.
-    fn verify(&self, to: &mut Matrix) -> f64 {
-        let nodes = self.from.rows();
-        let heaviest = |a: &AdjacencyRef<'_>| (0..nodes).max_by_key(|&i| a.range(i).len());
-        let mut sample: Vec<usize> = (0..nodes).step_by((nodes / SAMPLE).max(1)).collect();
-        sample.extend(self.incoming.iter().chain(self.outgoing).filter_map(heaviest));
+    /// Compares a sample of rows with plain loops in f64.
+    fn verify(&self, to: &mut Matrix) -> Verified {
+        let sides = [self.incoming, self.outgoing].map(|side| self.sample(side));
         self.with_sweeps(|forward, adjoint| {
-            let mut worst = 0.0f64;
-            let change =
-                forward.forward(self.activation, Norm::default(), self.from.view(), to.view_mut());
-            for &i in &sample {
+            let (norm, from, started) = (Norm::default(), self.from.view(), Instant::now());
+            let change = forward.forward(self.activation, norm, from, to.view_mut());
+            let mut seconds = started.elapsed().as_secs_f64();
+            let largest = |rows: &[usize], row: &(dyn Fn(usize) -> f64 + Sync)| {
+                rows.par_iter().map(|&i| row(i)).reduce(|| 0.0, f64::max)
+            };
+            let result = &*to;
+            let worst_forward = largest(&sides[0], &|i| {
                 let z = self.plain_row(self.incoming, i, |w, k, l| w.row(k)[l]);
                 let expected = z.iter().map(|&z| f64::from(self.activation.value(z as f32)));
-                worst = worst.max(difference(to.row(i), expected));
-            }
-            let other = adjoint.adjoint(
-                self.derivative(),
-                Norm::default(),
-                self.from.view(),
-                to.view_mut(),
-            );
-            for &i in &sample {
+                difference(result.row(i), expected)
+            });
+            let started = Instant::now();
+            let other = adjoint.adjoint(self.derivative(), norm, from, to.view_mut());
+            seconds += started.elapsed().as_secs_f64();
+            let result = &*to;
+            let worst_adjoint = largest(&sides[1], &|i| {
                 let z = self.plain_row(self.outgoing, i, |w, k, l| w.row(l)[k]);
                 let expected =
                     z.iter().enumerate().map(|(k, &z)| z * f64::from(self.derivative().at(i, k)));
-                worst = worst.max(difference(to.row(i), expected));
+                difference(result.row(i), expected)
+            });
+            let scale = f64::from(change.state.max(other.state)).max(1e-30);
+            let is_finite = change.finite && other.finite;
+            let error = worst_forward.max(worst_adjoint) / scale;
+            Verified {
+                rows: sides.iter().map(Vec::len).sum(),
+                error: if is_finite { error } else { f64::INFINITY },
+                seconds,
             }
-            let largest = f64::from(change.state.max(other.state)).max(1e-30);
-            if change.finite && other.finite { worst / largest } else { f64::INFINITY }
         })
+    }
+
+    /// Rows to verify: some at equal distances, and those of the highest degree.
+    fn sample(&self, side: &[AdjacencyRef<'_>]) -> Vec<usize> {
+        let (nodes, width) = (self.from.rows(), self.from.cols());
+        let product = width * width * side.len();
+        let count = (VERIFIED_WORK / 2 / product).clamp(1, SAMPLE);
+        let mut sample: Vec<usize> = (0..nodes).step_by(nodes.div_ceil(count)).collect();
+        let mut hubs = BinaryHeap::new();
+        for i in 0..nodes {
+            let degree: usize = side.iter().map(|a| a.range(i).len()).sum();
+            hubs.push(Reverse((degree, i)));
+            if hubs.len() > HUBS {
+                hubs.pop();
+            }
+        }
+        // The highest degree first: in any case one of them.
+        let mut work = 0;
+        for Reverse((degree, i)) in hubs.into_sorted_vec() {
+            if work > VERIFIED_WORK / 2 {
+                break;
+            }
+            work += product + degree * width;
+            sample.push(i);
+        }
+        sample
     }
 
     /// Row i of the product before activation or derivative; `weight(w, k, l)` takes column l to
@@ -305,16 +456,6 @@ fn difference(found: &[f32], expected: impl Iterator<Item = f64>) -> f64 {
     differences.fold(0.0, |worst, one| if one.is_nan() { f64::INFINITY } else { worst.max(one) })
 }
 
-/// Non-zeros and bytes of each relation.
-fn sizes(adjacency: &[AdjacencyRef<'_>]) -> Vec<(usize, usize)> {
-    let size = |a: &AdjacencyRef<'_>| {
-        let scale = a.gather_scale().or(a.row_scale());
-        let bytes = size_of_val(a.offsets()) + size_of_val(a.neighbours());
-        (a.nonzeros(), bytes + a.values().map_or(0, size_of_val) + scale.map_or(0, size_of_val))
-    };
-    adjacency.iter().map(size).collect()
-}
-
 fn time(to: MatrixMut<'_>, work: impl FnOnce(MatrixMut<'_>)) -> f64 {
     let started = Instant::now();
     work(to);
@@ -322,9 +463,10 @@ fn time(to: MatrixMut<'_>, work: impl FnOnce(MatrixMut<'_>)) -> f64 {
 }
 
 impl Times {
-    fn of(times: &mut [f64]) -> Self {
+    fn of(times: &[f64]) -> Self {
+        let mut times = times.to_vec();
         times.sort_by(f64::total_cmp);
-        Self { best: times[0], median: times[times.len() / 2] }
+        Self { best: times[0], median: times[times.len() / 2], runs: times.len() }
     }
 }
 
@@ -354,58 +496,76 @@ struct Measured {
     width: usize,
     nonzeros: usize,
     activation: Phi,
-    forward_need: Need,
-    adjoint_need: Need,
-    /// Threads, forward, adjoint.
-    scaling: Vec<(usize, (Times, Times))>,
-    copy: f64,
-    product: f64,
-    error: f64,
+    /// Of the forward and of the adjoint sweep; likewise below.
+    needs: [Need; 2],
+    /// By number of threads, all of them last.
+    scaling: Vec<(usize, [Times; 2])>,
+    rates: Rates,
+    verified: Verified,
 }
+
+const NAMES: [&str; 2] = ["forward", "adjoint"];
 
 impl Measured {
     fn is_verified(&self) -> bool {
-        self.error <= TOLERANCE
+        self.verified.error <= TOLERANCE
     }
 
-    /// Times with all threads: the last measured.
-    fn best(&self) -> (Times, Times) {
-        self.scaling[self.scaling.len() - 1].1
+    /// Both sweeps on all threads: name, times, what they need.
+    fn sweeps(&self) -> impl Iterator<Item = (&'static str, Times, Need)> {
+        let times = self.scaling[self.scaling.len() - 1].1;
+        NAMES
+            .into_iter()
+            .zip(times)
+            .zip(self.needs)
+            .map(|((name, times), need)| (name, times, need))
+    }
+
+    /// The roof is a bound: nothing was faster.
+    fn roof_holds(&self) -> bool {
+        self.sweeps().all(|(_, times, need)| need.floor(&self.rates) <= times.best)
     }
 
     fn as_text(&self) -> String {
         let milliseconds = |seconds: f64| format!("{:.2} ms", seconds * 1e3);
-        let (forward, adjoint) = self.best();
-        let mut sweeps = Sheet::columns(&[
-            "sweep",
-            "best",
-            "median",
-            "ns/non-zero",
-            "GFLOP/s",
-            "GB/s",
-            "of roofline",
-        ]);
-        for (name, times, need) in
-            [("forward", forward, self.forward_need), ("adjoint", adjoint, self.adjoint_need)]
-        {
+        let headings = ["sweep", "best", "median", "runs", "ns/non-zero", "GFLOP/s", "GB/s"];
+        let mut sweeps = Sheet::columns(&headings);
+        let headings = ["sweep", "arithmetic", "traffic", "bound by", "of roofline", "at random"];
+        let mut roofline = Sheet::columns(&headings);
+        for (name, times, need) in self.sweeps() {
             sweeps.row([
                 name.to_string(),
                 milliseconds(times.best),
                 milliseconds(times.median),
+                times.runs.to_string(),
                 format!("{:.2}", times.best * 1e9 / self.nonzeros.max(1) as f64),
                 format!("{:.1}", need.operations / times.best / 1e9),
                 format!("{:.2}", need.bytes / times.best / 1e9),
-                format!("{:.0} %", 100.0 * need.floor(self.product, self.copy) / times.best),
+            ]);
+            roofline.row([
+                name.to_string(),
+                milliseconds(need.arithmetic(&self.rates)),
+                milliseconds(need.traffic(&self.rates)),
+                need.binds(&self.rates).to_string(),
+                format!("{:.0} %", 100.0 * need.floor(&self.rates) / times.best),
+                milliseconds(need.scattered(&self.rates)),
             ]);
         }
-        let mut scaling = Sheet::columns(&["threads", "forward", "adjoint", "times one thread"]);
-        let one = self.scaling[0].1.0.best;
-        for (threads, (forward, adjoint)) in &self.scaling {
-            let gain = format!("{:.2}", one / forward.best);
+        let mut scaling = Sheet::columns(&["threads", "forward", "adjoint", "speed-up"]);
+        let one = self.scaling[0].1[0].best;
+        for (threads, [forward, adjoint]) in &self.scaling {
+            let speed_up = format!("{:.2}", one / forward.best);
             let times = [milliseconds(forward.best), milliseconds(adjoint.best)];
             let [forward, adjoint] = times;
-            scaling.row([threads.to_string(), forward, adjoint, gain]);
+            scaling.row([threads.to_string(), forward, adjoint, speed_up]);
         }
+        let sheets = [sweeps, roofline, scaling, self.facts()];
+        sheets.map(|sheet| sheet.render()).join("\n")
+    }
+
+    fn facts(&self) -> Sheet {
+        let rates = &self.rates;
+        let giga = |rate: f64| format!("{:.1}", rate / 1e9);
         let mut facts = Sheet::pairs();
         let shape = format!(
             "{} nodes, {} non-zeros, width {}, {:?}",
@@ -416,50 +576,78 @@ impl Measured {
         );
         facts.row(["graph and state".to_string(), shape]);
         facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
-        facts.row([
-            "copy of this machine".to_string(),
-            format!("{:.1} GB/s read and written", self.copy / 1e9),
-        ]);
-        facts.row(["product in cache".to_string(), format!("{:.1} GFLOP/s", self.product / 1e9)]);
-        facts.row(["adjoint / forward".to_string(), format!("{:.2}", adjoint.best / forward.best)]);
+        let arithmetic = format!(
+            "{} GFLOP/s in registers, {} our product, {} matrixmultiply",
+            giga(rates.multiply_adds),
+            giga(rates.product),
+            giga(rates.crate_product)
+        );
+        facts.row(["roof, arithmetic".to_string(), arithmetic]);
+        let traffic = format!(
+            "{} GB/s read, {} copied, {} added",
+            giga(rates.read),
+            giga(rates.copy),
+            giga(rates.add)
+        );
+        facts.row(["roof, traffic".to_string(), traffic]);
+        let random = format!(
+            "{} GB/s in lines of 64 bytes, {} in rows of the state",
+            giga(rates.random_lines),
+            giga(rates.random_rows)
+        );
+        facts.row(["random reads".to_string(), random]);
+        if !self.roof_holds() {
+            let disturbed =
+                "NO: a sweep was faster: the machine was disturbed, measure again when it is idle";
+            facts.row(["roof holds".to_string(), disturbed.to_string()]);
+        }
         let verified = if self.is_verified() { "yes" } else { "WRONG" };
         let verified = format!(
-            "{verified}: off by {:.1e} of the largest entry from plain loops in f64",
-            self.error
+            "{verified}: {} rows differ by {:.1e} of the largest entry from plain loops in f64",
+            quantity::count(self.verified.rows as u64),
+            self.verified.error
         );
         facts.row(["verified".to_string(), verified]);
-        format!("{}\n{}\n{}", sweeps.render(), scaling.render(), facts.render())
+        facts
     }
 
     fn as_json(&self) -> serde_json::Value {
-        let sweep = |times: Times, need: Need| {
+        let scaling = self.scaling.iter().map(|(threads, [forward, adjoint])| {
             json!({
-                "best_seconds": times.best,
-                "median_seconds": times.median,
-                "ns_per_nonzero": times.best * 1e9 / self.nonzeros.max(1) as f64,
-                "flops": need.operations / times.best,
-                "compulsory_bytes": need.bytes,
-                "bytes_per_second": need.bytes / times.best,
-                "roofline_fraction": need.floor(self.product, self.copy) / times.best,
+                "threads": threads,
+                "forward_seconds": forward.best,
+                "adjoint_seconds": adjoint.best,
             })
-        };
-        let (forward, adjoint) = self.best();
-        let scaling = self.scaling.iter().map(|(threads, (forward, adjoint))| {
-            json!({"threads": threads, "forward_seconds": forward.best, "adjoint_seconds": adjoint.best})
         });
-        json!({
+        let mut object = json!({
             "nodes": self.nodes,
             "nonzeros": self.nonzeros,
             "width": self.width,
             "activation": format!("{:?}", self.activation).to_lowercase(),
             "simd": Isa::chosen().name(),
-            "forward": sweep(forward, self.forward_need),
-            "adjoint": sweep(adjoint, self.adjoint_need),
             "scaling": scaling.collect::<Vec<_>>(),
-            "copy_bytes_per_second": self.copy,
-            "product_flops": self.product,
-            "relative_error": self.error,
+            "rates": self.rates,
+            "roof_holds": self.roof_holds(),
+            "verified_rows": self.verified.rows,
+            "relative_error": self.verified.error,
             "verified": self.is_verified(),
-        })
+        });
+        for (name, times, need) in self.sweeps() {
+            object[name] = json!({
+                "best_seconds": times.best,
+                "median_seconds": times.median,
+                "runs": times.runs,
+                "ns_per_nonzero": times.best * 1e9 / self.nonzeros.max(1) as f64,
+                "flops": need.operations / times.best,
+                "compulsory_bytes": need.bytes,
+                "bytes_per_second": need.bytes / times.best,
+                "arithmetic_seconds": need.arithmetic(&self.rates),
+                "traffic_seconds": need.traffic(&self.rates),
+                "scattered_seconds": need.scattered(&self.rates),
+                "bound_by": need.binds(&self.rates),
+                "roofline_fraction": need.floor(&self.rates) / times.best,
+            });
+        }
+        object
     }
 }
