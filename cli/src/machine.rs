@@ -1,5 +1,5 @@
-//! The machine as the process finds it: cores, memory it may use, its own peak.
-//! Read from `/proc` and the control group; where these are missing, a plain guess, never an error.
+//! The machine as this process sees it: cores, memory limit, peak memory, processor, date.
+//! Read from `/proc` and the control group; where these are missing, a default, never an error.
 
 use std::fs;
 use std::path::Path;
@@ -21,25 +21,24 @@ pub fn memory() -> u64 {
     group_limit().map_or(machine, |limit| limit.min(machine))
 }
 
-/// Peak resident memory of this process in bytes, where the system tells.
+/// Peak resident memory of this process in bytes, where the system reports it.
 pub fn peak_memory() -> Option<u64> {
     fs::read_to_string("/proc/self/status").ok().and_then(|text| kib_field(&text, "VmHWM:"))
 }
 
-/// Starts the count of [`peak_memory`] afresh from what is resident now; nothing happens where the
-/// system cannot.
+/// Resets [`peak_memory`] to what is resident now; does nothing where the system cannot.
 pub fn reset_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The processor's name, where the system tells.
+/// The processor's name, where the system reports it.
 pub fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("model name"))?;
     Some(line.trim_start_matches([' ', '\t', ':']).trim().into())
 }
 
-/// The day in UTC, such as `2026-11-17`.
+/// Today's date in UTC, such as `2026-11-17`.
 pub fn today() -> String {
     chrono::Utc::now().format("%Y-%m-%d").to_string()
 }
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_proc() {
+    fn fields_of_proc_are_read_in_bytes() {
         let text = "MemTotal:       24576 kB\nMemFree:  1 kB\n";
         assert_eq!(kib_field(text, "MemTotal:"), Some(24576 * 1024));
         assert_eq!(kib_field(text, "Swap:"), None);

@@ -19,9 +19,9 @@ use crate::options::count;
 use crate::terminal::summary::{self, Job};
 use crate::{Outcome, Session, machine, sample};
 
-/// Edges of the graph that is made where no file is given.
+/// Edges of the generated graph.
 const EDGES: u64 = 5_000_000;
-/// Runs of which the fastest counts.
+/// Runs; the fastest counts.
 const REPEAT: u32 = 3;
 /// The verifier sorts all edges in memory.
 const VERIFIED_UP_TO: u64 = 100_000_000;
@@ -29,8 +29,8 @@ const VERIFIED_UP_TO: u64 = 100_000_000;
 /// Edges per second by phase, from text to the finished dataset
 ///
 /// Ingests an edge list several times and reports the fastest run by phase, peak memory, bytes on
-/// disk, and the speed of a plain copy of the same file to the same disk. Without FILE it makes an
-/// R-MAT edge list first, and afterwards verifies nodes and edges of the dataset by another
+/// disk, and the speed of a plain copy of the same file to the same disk. Without FILE it generates
+/// an R-MAT edge list first and afterwards verifies the numbers of nodes and edges by another
 /// algorithm (sort and count). All files are temporary.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,7 +43,7 @@ pub struct Ingest {
     #[arg(value_name = "FILE", conflicts_with = "edges")]
     file: Option<PathBuf>,
 
-    /// Edges of the graph to make, such as 800k, 5M or 1G
+    /// Edges of the generated graph, such as 800k, 5M or 1G
     #[arg(long, value_name = "N", value_parser = count::parse, default_value_t = EDGES)]
     edges: u64,
 
@@ -51,7 +51,7 @@ pub struct Ingest {
     #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Where to work: the disk that is measured
+    /// Where to put the temporary files: the disk that is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
 }
@@ -59,7 +59,7 @@ pub struct Ingest {
 impl Ingest {
     /// Measures and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        // Never committed: dropped at the end, and removed when the process is told to stop.
+        // Never committed: dropped at the end, and removed when a signal stops the process.
         let work = Staging::create(&self.directory.join("ignn-bench"), true)?;
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -74,7 +74,7 @@ impl Ingest {
         let copy_seconds = time_copy(&file, &work.path().join("copy"))?;
         let dataset = work.path().join("dataset");
         let job = IngestEdges { force: true, ..IngestEdges::new(vec![file.clone()], dataset) };
-        // What the generator took is not ingest's.
+        // The generator's memory does not count.
         machine::reset_peak_memory();
         let mut best: Option<Job> = None;
         for _ in 0..self.repeat {
@@ -84,7 +84,7 @@ impl Ingest {
             }
         }
         let Some(best) = best else { bail!("no run") };
-        // Before the verifier, which takes memory of its own.
+        // Before the verifier allocates.
         let peak = machine::peak_memory();
         let can_verify = self.file.is_none() && self.edges <= VERIFIED_UP_TO;
         let verified = if can_verify { Some(verify(&file, &best.made.manifest)?) } else { None };
@@ -132,7 +132,7 @@ impl Measured {
         let per_edge = disk as f64 / edges.max(1) as f64;
         sheet.row([
             "on disk".into(),
-            format!("{}, {per_edge:.2} bytes an edge", quantity::bytes(disk)),
+            format!("{}, {per_edge:.2} bytes per edge", quantity::bytes(disk)),
         ]);
         let verified = match self.verified {
             None => "no: a file of your own, or too many edges to sort in memory",
@@ -168,8 +168,8 @@ fn stored_edges(manifest: &Manifest) -> u64 {
     edges.sum()
 }
 
-/// A plain copy to the same disk, synchronised: what any program needs that reads all and writes as
-/// much.
+/// Seconds of a plain copy to the same disk, synchronised: a lower bound for any program that reads
+/// the whole file and writes as much.
 fn time_copy(from: &Path, to: &Path) -> Result<f64> {
     let started = Instant::now();
     let mut source = File::open(from).with_context(|| from.display().to_string())?;
@@ -197,7 +197,7 @@ fn verify(file: &Path, manifest: &Manifest) -> Result<bool> {
         let line = line.with_context(place)?;
         let mut ids = line.split_ascii_whitespace().map(str::parse::<u32>);
         let (Some(Ok(source)), Some(Ok(target))) = (ids.next(), ids.next()) else {
-            bail!("{}: the generated list has a strange line: {line:?}", file.display());
+            bail!("{}: expected two ids, found {line:?}", file.display());
         };
         let (low, high) = (source.min(target), source.max(target));
         if seen.len() <= high as usize {

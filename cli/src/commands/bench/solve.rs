@@ -1,5 +1,5 @@
-//! `ignn bench solve`: every way to the equilibrium of a trained model, side by side. It measures
-//! and verifies; a slow result is never an error, one that contradicts another's certificate is.
+//! `ignn bench solve`: every solver method on a trained model, side by side. It measures and
+//! verifies; a slow result is never an error, one that contradicts another's certificate is.
 
 use std::time::Instant;
 
@@ -18,10 +18,10 @@ use crate::terminal::on_dataset::ModelArgs;
 use crate::terminal::progress::Console;
 use crate::{Outcome, Session};
 
-/// Solves of each kind.
+/// Timed solves of each kind.
 const REPEAT: u32 = 3;
 
-/// The methods and how they store states, the one that the others are compared with first.
+/// Names of the methods and how they store states; the others are compared with the first.
 const METHODS: [(&str, Method, Storage); 7] = [
     ("plain", Method::Plain, Storage::F32),
     ("auto", Method::Auto, Storage::F32),
@@ -32,31 +32,37 @@ const METHODS: [(&str, Method, Storage); 7] = [
     ("auto, f16", Method::Auto, Storage::F16),
 ];
 
-/// Sweeps, time and certified error of every solver on a trained model
+/// Sweeps, time and certified error of every solver method on a trained model
 ///
-/// Solves each layer of a model on a dataset from zero by plain sweeps and by every other method,
-/// forward and adjoint (with a right-hand side of random signs), all to the same tolerance, and
-/// reports sweeps, rows computed, best time, memory beyond the state, and the certified error.
-/// Methods take turns, so that what disturbs the machine disturbs all. Any two results must agree
-/// within their certified errors; where they do not, the exit code is 1. "ordered" differs from
-/// "plain" only on graphs in which no cycle passes through more than one node; "f16" stores states
-/// on the way in 16 bits while these are enough, and the column of that name tells for how many
-/// sweeps.
+/// Solves each layer of a model on a dataset from zero by every method, forward and adjoint (with a
+/// right-hand side of random signs), all to the same tolerance. Reports sweeps, rows computed, best
+/// time, memory beyond the state, and the certified error.
+///
+/// Methods take turns, so that a disturbance of the machine affects all of them. Every result must
+/// agree with that of plain sweeps within the certified errors of both; otherwise the exit code is
+/// 1. "ordered" differs from "plain" only on graphs in which no cycle passes through more than one
+/// node. "f16" stores intermediate states in 16 bits while these are precise enough; the column of
+/// that name shows for how many sweeps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn bench solve cora.ignn --model runs/cora
+  ignn bench solve cora.ignn --model runs/cora --methods plain,auto --repeat 5
   ignn bench solve cora.ignn --model runs/cora --tolerance 1e-5 --max-sweeps 2000 --json")]
 pub struct Solve {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Solves of each kind; the best time is reported
+    /// Timed solves of each kind; the best time is reported
     #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+
+    /// Only these methods, besides plain sweeps
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = METHODS.map(|method| method.0))]
+    methods: Vec<String>,
 }
 
-/// One method on one side of a layer.
+/// One method in one direction of a layer.
 struct Line {
     layer: usize,
     direction: &'static str,
@@ -84,6 +90,17 @@ impl Solve {
             session.print(&as_text(&lines))?;
         }
         Ok(if lines.iter().all(Line::agrees) { Outcome::Done } else { Outcome::Missed })
+    }
+
+    /// Plain sweeps, which the others are compared with, and the methods asked for.
+    fn chosen(&self) -> impl Iterator<Item = (&'static str, Method, Storage)> {
+        let is_asked =
+            |name: &str| self.methods.is_empty() || self.methods.iter().any(|m| m == name);
+        METHODS
+            .into_iter()
+            .enumerate()
+            .filter(move |(at, m)| *at == 0 || is_asked(m.0))
+            .map(|m| m.1)
     }
 
     fn measure(&self, session: &Session, console: &Console) -> Result<Vec<Line>> {
@@ -126,15 +143,14 @@ impl Solve {
                 let first = lines.len();
                 let mut plain: Option<(Matrix, SolveInfo)> = None;
                 for round in 0..=self.repeat {
-                    for (at, (name, method, storage)) in METHODS.into_iter().enumerate() {
+                    for (at, (name, method, storage)) in self.chosen().enumerate() {
                         let (info, _) = solve(equilibrium, method, storage)?;
                         if round > 0 {
                             let line: &mut Line = &mut lines[first + at];
                             line.best = line.best.min(info.seconds);
                             continue;
                         }
-                        // The first one of each is for the caches; it is also the one that is
-                        // verified.
+                        // The first solve of each method warms up, and is the one that is verified.
                         let found = result(equilibrium);
                         let (difference, allowed) = match &plain {
                             None => (0.0, info.certified_error.map(|_| 0.0)),
@@ -174,7 +190,7 @@ impl Solve {
                     }
                 }
                 if let (Some((state, _)), "forward") = (plain, direction) {
-                    // Derivatives of all adjoints are those of one state.
+                    // All adjoint solves take their derivatives at the same state.
                     equilibrium.state = state;
                 }
             }
@@ -184,7 +200,7 @@ impl Solve {
 }
 
 impl Line {
-    /// Whether it is where plain sweeps are, as far as anything is certified.
+    /// Whether it agrees with plain sweeps, as far as errors are certified.
     fn agrees(&self) -> bool {
         self.allowed.is_none_or(|allowed| self.difference <= allowed)
     }
@@ -252,7 +268,7 @@ fn clear(matrix: &mut Matrix) {
     matrix.view_mut().padded_mut().fill(0.0);
 }
 
-/// Signs that are the same for the same seed.
+/// Random signs, the same for the same seed.
 fn fill_signs(seed: u64, matrix: &mut Matrix) {
     let mut state = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     for row in 0..matrix.rows() {
@@ -265,7 +281,7 @@ fn fill_signs(seed: u64, matrix: &mut Matrix) {
     }
 }
 
-/// The largest difference; infinite where something is no number.
+/// The largest difference; infinite where something is not a number.
 fn distance(a: &Matrix, b: &Matrix) -> f64 {
     let pairs = a.view().padded().iter().zip(b.view().padded());
     let differences = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).abs());
