@@ -1,5 +1,5 @@
-//! `ingest edges` against a naive model: every option, any memory, any number of threads, the same
-//! bytes.
+//! Compares `ingest edges` with a naive model, for every option; the bytes are the same for any
+//! memory and number of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn matrix(path: &Path) -> BTreeMap<(String, String), f32> {
     entries
 }
 
-/// The same by plain maps.
+/// The same entries, computed with plain maps.
 fn model(
     edges: &[(String, String, f32)],
     options: &RelationOptions,
@@ -116,7 +116,7 @@ fn assert_close(
     }
 }
 
-/// Every file of a dataset but the manifest's record of options.
+/// Every file of a dataset, except the options recorded in the manifest.
 fn bytes(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fn walk(at: &Path, root: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
         for entry in std::fs::read_dir(at).unwrap() {
@@ -303,7 +303,7 @@ fn a_dataset_with_integer_ids_knows_isolated_nodes() {
     assert_eq!((summary.manifest.nodes, summary.manifest.relations[0].nonzeros), (7, 4 + 7));
     let out = dir.path().join("out2");
     assert_eq!(run(&job(&[&path], out), 1, AMPLE).unwrap().manifest.nodes, 3);
-    // The same where there are too many ids for a bitmap in this memory.
+    // The same with ids that are too large for a bitmap in this memory.
     let path = dir.path().join("many.txt");
     let lines: String = (0..1000u64).map(|i| format!("{} {}\n", i % 7, 1_500_000 + i)).collect();
     std::fs::write(&path, lines).unwrap();

@@ -8,7 +8,7 @@ use crate::util::Sandbox;
 
 type Damage = fn(&Sandbox);
 
-/// Checks rows about an intact dataset `d` after damage was done to it.
+/// Checks rows about a dataset `d` that was intact before it was damaged.
 fn check_all(rows: &[(Case, Damage)]) {
     let mut wrong = Vec::new();
     for (case, damage) in rows {

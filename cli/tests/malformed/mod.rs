@@ -1,5 +1,5 @@
-//! Malformed inputs, one row each: one message with file, line, what was found and what was
-//! expected; exit code 2; and nothing written.
+//! Malformed inputs, one per row. Each gives one message with file, line, what was found and what
+//! was expected, exit code 2, and no output files.
 
 mod datasets;
 mod edges;

@@ -1,4 +1,4 @@
-//! Data sets of many graphs.
+//! Datasets of many graphs.
 
 use super::{Case, case, check_all};
 use crate::raw::{npy, npy_floats};

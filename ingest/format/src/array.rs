@@ -1,5 +1,5 @@
-//! Writing array files: elements appended in order, header and checksum at the end.
-//! Reading them is [`crate::mapped`].
+//! Writes array files: elements are appended in order, header and checksum are written at the end.
+//! [`crate::mapped`] reads them.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use crate::checksum::{FileEntry, HashingWriter};
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
 
-/// Elements waiting to be written, in bytes.
+/// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Appends elements to an array file.
@@ -24,7 +24,7 @@ pub struct ArrayWriter<T> {
 }
 
 impl<T: Element> ArrayWriter<T> {
-    /// Creates the file, with room for its header.
+    /// Creates the file and reserves space for its header.
     pub fn create(path: &Path, kind: &'static str) -> Result<Self> {
         let mut file = File::create_new(path).map_err(FormatError::io("create", path))?;
         file.write_all(&[0; HEADER_BYTES]).map_err(FormatError::io("write", path))?;
@@ -58,7 +58,7 @@ impl<T: Element> ArrayWriter<T> {
         self.count
     }
 
-    /// Writes the header; the file is complete.
+    /// Writes the header and completes the file.
     pub fn finish(mut self) -> Result<FileEntry> {
         self.flush()?;
         let (mut file, mut entry) = self.out.into_parts();

@@ -1,5 +1,5 @@
-//! XXH3-64 over the bytes of a file, computed while they are written and again by `ignn check`.
-//! It finds damage; it does not protect against a forger.
+//! XXH3-64 of the bytes of a file, computed while they are written and again by `ignn check`. It
+//! detects damage; it does not protect against deliberate changes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::error::{FormatError, Result};
 
-/// Size and checksum of one file, as the manifest keeps them.
+/// Size and checksum of one file, as in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Length of the whole file.
@@ -19,7 +19,7 @@ pub struct FileEntry {
     pub xxh3: String,
 }
 
-/// Files just written, for the manifest.
+/// Written files, for the manifest.
 pub type WrittenFiles = Vec<(PathBuf, FileEntry)>;
 
 /// The checksum of a slice.
@@ -27,12 +27,12 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// The checksum as the manifest spells it.
+/// The checksum as in the manifest.
 pub fn hex(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// A writer that counts and hashes what passes through it.
+/// A writer that counts and hashes the bytes written.
 pub struct HashingWriter<W> {
     inner: W,
     hash: Xxh3Default,
@@ -65,12 +65,12 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
-/// Size of a file and checksum of its bytes from `skip` on, read in pieces.
+/// Size of a file and checksum of its bytes after the first `skip`, read in pieces.
 pub fn of_file(path: &Path, skip: u64) -> Result<FileEntry> {
     of_file_observed(path, skip, &mut |_| {})
 }
 
-/// As [`of_file`]; `observe` hears how many bytes each piece had.
+/// Like [`of_file`]; `observe` receives the number of bytes of each piece.
 pub fn of_file_observed(path: &Path, skip: u64, observe: &mut dyn FnMut(u64)) -> Result<FileEntry> {
     const PIECE: usize = 1 << 20;
     let mut file = File::open(path).map_err(FormatError::io("open", path))?;

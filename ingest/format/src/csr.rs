@@ -1,7 +1,7 @@
-//! One direction of an adjacency: offsets, neighbours and, where they are not implied, values.
-//! It knows rows and columns; which normalisation made the values is in the manifest.
+//! One direction of an adjacency: offsets, neighbours and, unless all are 1, values. The
+//! normalisation is in the manifest.
 //!
-//! Row `i` holds the entries `offsets[i] .. offsets[i + 1]` of `neighbours` (and `values`).
+//! Row `i` is entries `offsets[i] .. offsets[i + 1]` of `neighbours` (and `values`).
 //!
 //! | invariant | checked |
 //! | --- | --- |
@@ -62,8 +62,8 @@ impl CsrWriter {
         Ok(())
     }
 
-    /// Ends `degrees.len()` rows; their entries were, or will be, appended with
-    /// [`CsrWriter::extend`].
+    /// Ends `degrees.len()` rows, whose entries are appended with [`CsrWriter::extend`] before or
+    /// after.
     pub fn end_rows(&mut self, degrees: &[u64]) -> Result<()> {
         self.scratch.clear();
         for degree in degrees {
@@ -161,12 +161,12 @@ impl CsrFile {
         &self.offsets
     }
 
-    /// All neighbours, row after row.
+    /// All neighbours, row by row.
     pub fn neighbours(&self) -> &MappedArray<u32> {
         &self.neighbours
     }
 
-    /// All values, where they are stored.
+    /// All values, if they are stored.
     pub fn values(&self) -> Option<&MappedArray<f32>> {
         self.values.as_ref()
     }

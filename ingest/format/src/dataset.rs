@@ -1,5 +1,5 @@
-//! A dataset directory opened for reading: the manifest, and each part on request.
-//! It opens and checks; `ignn check` verifies everything, see [`crate::check`].
+//! A dataset directory opened for reading: the manifest, and each part on request. Parts are
+//! checked as far as that is cheap; [`crate::check`] verifies everything.
 
 use std::path::{Path, PathBuf};
 
@@ -23,13 +23,13 @@ pub struct DatasetDir {
 /// The mapped adjacency of one relation.
 #[derive(Debug)]
 pub struct Relation {
-    /// What the manifest says of it.
+    /// Its entry in the manifest.
     pub entry: RelationEntry,
     /// Row `i`: sources of the edges into node `i`.
     pub incoming: CsrFile,
-    /// Row `j`: targets of the edges out of node `j`; absent where the stored values are symmetric.
+    /// Row `j`: targets of the edges out of node `j`; absent if the stored values are symmetric.
     pub outgoing: Option<CsrFile>,
-    /// The scale vector, a value a node.
+    /// The scale vector, one value per node.
     pub scale: Option<MappedArray<f32>>,
 }
 
@@ -39,7 +39,7 @@ pub fn relation_path(dataset: &Path, name: &str) -> PathBuf {
 }
 
 impl DatasetDir {
-    /// Reads the manifest; the files it names are opened when asked for.
+    /// Reads the manifest; its files are opened on request.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         Ok(Self { manifest: Manifest::read(&path)?, path })
@@ -85,7 +85,7 @@ impl DatasetDir {
         Ok(Relation { entry, incoming, outgoing, scale })
     }
 
-    /// The features' manifest entry, or an error that says how to get features.
+    /// The manifest entry of the features, or an error that says how to add features.
     pub fn features(&self) -> Result<&FeaturesEntry> {
         self.manifest
             .features
@@ -129,7 +129,7 @@ impl DatasetDir {
         labels::read(&self.path, entry, self.manifest.nodes)
     }
 
-    /// Splits of the nodes; empty where there are none.
+    /// Splits of the nodes; empty if there are none.
     pub fn splits(&self) -> Result<Vec<Split>> {
         if self.manifest.splits.is_empty() {
             return Ok(Vec::new());
@@ -142,7 +142,7 @@ impl DatasetDir {
         ids::read(&self.path, &self.manifest.ids, self.manifest.nodes)
     }
 
-    /// The blocks of a dataset of many graphs.
+    /// The graphs of a dataset of many graphs.
     pub fn graphs(&self) -> Result<Option<Graphs>> {
         let entry = self.manifest.graphs.as_ref();
         entry.map(|entry| graphs::read(&self.path, entry, self.manifest.nodes)).transpose()

@@ -1,5 +1,4 @@
-//! What can go wrong with a dataset directory: one enum for the package.
-//! It knows paths and fields; it does not know which command ran.
+//! The errors of this package.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,20 +8,20 @@ use parquet::errors::ParquetError;
 /// Result of this package.
 pub type Result<T, E = FormatError> = std::result::Result<T, E>;
 
-/// An error with the place where it was found and, where there is one, the command that helps.
+/// An error with its place and, if there is one, the command that helps.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// What was being done: "open", "write", "rename", ...
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what its place in the dataset requires.
+    /// A file does not have the required content.
     #[error("{}: {what} (found {found}, expected {expected})", path.display())]
     Invalid {
         /// The file.
@@ -59,7 +58,7 @@ pub enum FormatError {
         path: PathBuf,
         /// "features", "labels", "relation \"cites\"", ...
         what: String,
-        /// How to get it, with its separator, or empty.
+        /// How to get it, with a leading separator, or empty.
         hint: String,
     },
     /// The output is already there.
@@ -76,18 +75,18 @@ pub enum FormatError {
         /// The lock file of the other run.
         lock: PathBuf,
     },
-    /// The Parquet library refused a file.
+    /// The Parquet library could not read or write a file.
     #[error("{}: damaged Parquet file: {source}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The library's error.
         source: ParquetError,
     },
 }
 
 impl FormatError {
-    /// The file or directory that it is about.
+    /// The file or directory of the error.
     pub fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. }
@@ -107,14 +106,14 @@ impl FormatError {
         move |source| Self::Io { action, path, source }
     }
 
-    /// A [`FormatError::Parquet`], for `map_err` where a file is read.
+    /// A [`FormatError::Parquet`], for `map_err` when a file is read.
     pub fn parquet(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |source| Self::Parquet { path, source }
     }
 
-    /// The same where a file is written: a full disk comes wrapped in the library's error, and the
-    /// system's own words are clearer.
+    /// The same when a file is written. The library wraps system errors such as a full disk; they
+    /// are unwrapped, because the system's message is clearer.
     pub fn parquet_written(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |error| match error {

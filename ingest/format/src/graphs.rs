@@ -1,6 +1,6 @@
-//! A dataset of many graphs: `graphs.parquet`, a row a graph: its block of nodes, its label, its
-//! splits. The edges of all graphs lie in the same relations; that none leaves its block is
-//! verified by `ignn check`.
+//! A dataset of many graphs: `graphs.parquet` has one row per graph, with its range of nodes, its
+//! label and its splits. The edges of all graphs are in the same relations; `ignn check` verifies
+//! that no edge connects two graphs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub const GRAPHS: &str = "graphs.parquet";
 pub struct GraphsEntry {
     /// Number of graphs.
     pub count: u64,
-    /// Class names of the graph labels, in class order; empty where graphs have no labels.
+    /// Class names of the graph labels, in class order; empty if graphs have no labels.
     pub classes: Vec<String>,
     /// Splits over graphs.
     pub splits: Vec<SplitEntry>,
@@ -36,13 +36,13 @@ pub struct GraphsEntry {
 /// The graphs of a dataset; graph `g` has the nodes `first_node[g] .. first_node[g + 1]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graphs {
-    /// The user's own names of the graphs.
+    /// The user's names of the graphs.
     pub ids: Vec<String>,
-    /// Graphs + 1 offsets, never falling, from 0 to the number of nodes.
+    /// Graphs + 1 offsets, non-decreasing, from 0 to the number of nodes.
     pub first_node: Vec<u64>,
-    /// Class names, empty where graphs have no labels.
+    /// Class names; empty if graphs have no labels.
     pub classes: Vec<String>,
-    /// Class of each graph, -1 for none; empty where graphs have no labels.
+    /// Class of each graph, -1 for none; empty if graphs have no labels.
     pub labels: Vec<i32>,
     /// Splits over graphs.
     pub splits: Vec<Split>,
@@ -59,7 +59,8 @@ impl Graphs {
         self.ids.is_empty()
     }
 
-    /// Whether blocks follow each other from 0 to `nodes` and labels are classes.
+    /// Checks that the ranges of nodes are contiguous from 0 to `nodes` and that labels are
+    /// classes.
     fn validate(&self, path: &Path, nodes: u64) -> Result<()> {
         let (first, end) = (self.first_node[0], self.first_node[self.first_node.len() - 1]);
         if first != 0 {
@@ -93,7 +94,7 @@ fn split_column(name: &str) -> String {
     format!("split.{name}")
 }
 
-/// Writes `graphs.parquet`: columns `id`, `first_node`, `nodes`, `label` (i32, nullable; only where
+/// Writes `graphs.parquet`: columns `id`, `first_node`, `nodes`, `label` (i32, nullable; only if
 /// graphs have labels), and `split.<name>` for each split.
 pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFiles)> {
     let path = dataset.join(GRAPHS);
@@ -158,7 +159,7 @@ fn has_labels(entry: &GraphsEntry) -> bool {
     !entry.classes.is_empty()
 }
 
-/// Reads and checks them.
+/// Reads and checks `graphs.parquet`.
 pub fn read(dataset: &Path, entry: &GraphsEntry, nodes: u64) -> Result<Graphs> {
     let path = dataset.join(GRAPHS);
     let split_columns: Vec<_> =

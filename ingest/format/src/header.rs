@@ -1,5 +1,5 @@
-//! The 64 bytes at the start of every array file: what it holds, how many, and a check of
-//! themselves. Parquet and JSON files have no such header.
+//! The 64 bytes at the start of every array file: element type, number of elements, kind, and a
+//! checksum of the header. Parquet and JSON files have no such header.
 //!
 //! ```text
 //! byte  0..8   magic "IGNNARR\0"
@@ -19,11 +19,11 @@ use crate::error::{FormatError, Result};
 
 /// Version of the whole dataset format, in array headers and in the manifest.
 pub const VERSION: u32 = 1;
-/// Length of the header, and so the alignment of the elements inside the file.
+/// Length of the header, which is also the alignment of the elements in the file.
 pub const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"IGNNARR\0";
 
-/// The element types an array file can have.
+/// The element types of array files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementType {
     /// 32-bit unsigned.
@@ -34,7 +34,7 @@ pub enum ElementType {
     F32 = 3,
 }
 
-/// An element of an array file; sealed by the three implementations here.
+/// An element of an array file.
 pub trait Element: bytemuck::Pod + Send + Sync {
     /// Its tag in the header.
     const TYPE: ElementType;
@@ -72,8 +72,8 @@ pub fn encode<T: Element>(kind: &str, count: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// Checks a header against what the reader wants and the file's length; returns the number of
-/// elements.
+/// Checks a header against what the reader expects and the length of the file; returns the number
+/// of elements.
 pub fn decode<T: Element>(bytes: &[u8], path: &Path, kind: &str) -> Result<u64> {
     if bytes.len() < HEADER_BYTES {
         let found = format!("{} bytes", bytes.len());
@@ -133,7 +133,7 @@ mod tests {
         decode::<T>(bytes, Path::new("a"), kind).unwrap_err().to_string()
     }
 
-    /// The header with its own checksum put right.
+    /// The header with a corrected checksum.
     fn resealed(mut header: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
         let check = checksum::of_bytes(&header[..56]);
         header[56..].copy_from_slice(&check.to_le_bytes());
@@ -160,7 +160,7 @@ mod tests {
         );
         let absurd = encode::<u64>("values", u64::MAX);
         assert!(message::<u64>(&absurd, "values").contains("18446744073709551615 elements"));
-        // 2^61 elements of 8 bytes: the product would wrap to nothing.
+        // 2^61 elements of 8 bytes: the product would wrap to 0.
         let wrapping = encode::<u64>("values", 1 << 61);
         assert!(message::<u64>(&wrapping, "values").starts_with("a: file length"));
         assert_eq!(message::<f32>(&header, "values"), "a: element type (found u32, expected f32)");

@@ -1,5 +1,4 @@
-//! The user's own node ids, in node order: `ids.parquet`, one column `id`, integer or string.
-//! It keeps them; finding a node by its id is for `ignn-ingest`.
+//! The user's node ids, in node order: `ids.parquet`, one column `id`, integer or string.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
 /// Name of the file.
 pub const IDS: &str = "ids.parquet";
-/// Bytes of strings handed to the Parquet library at once.
+/// Bytes of strings passed to the Parquet library at once.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The ids' part of the manifest.
@@ -33,7 +32,7 @@ pub struct IdsEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IdKind {
-    /// u64 in the file where one exceeds 2^63 - 1, i64 otherwise.
+    /// u64 in the file if any id exceeds 2^63 - 1, i64 otherwise.
     Integer,
     /// UTF-8.
     String,
@@ -44,7 +43,7 @@ pub enum IdKind {
 pub enum Ids {
     /// Integers.
     Integer(Vec<u64>),
-    /// Strings, back to back: id `i` is `text[offsets[i] .. offsets[i + 1]]`.
+    /// Concatenated strings: id `i` is `text[offsets[i] .. offsets[i + 1]]`.
     String {
         /// Nodes + 1 offsets.
         offsets: Vec<u64>,
@@ -106,7 +105,7 @@ impl Ids {
     /// The id of node `i`.
     ///
     /// # Panics
-    /// Where `i` is no node.
+    /// If there is no node `i`.
     pub fn get(&self, i: usize) -> IdRef<'_> {
         match self {
             Self::Integer(ids) => IdRef::Integer(ids[i]),
@@ -121,7 +120,7 @@ impl Ids {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The integers, where they are integers.
+    /// The ids as integers, if they are integers.
     pub fn integers(&self) -> Option<&[u64]> {
         match self {
             Self::Integer(ids) => Some(ids),
@@ -129,13 +128,13 @@ impl Ids {
         }
     }
 
-    /// Whether node `i` has the integer id `i`, for all nodes.
+    /// Whether every node `i` has integer id `i`.
     pub fn is_counting(&self) -> bool {
         self.integers().is_some_and(|ids| ids.iter().zip(0..).all(|(id, i)| *id == i))
     }
 }
 
-/// Writes ids in node order, a batch at a time, in memory that does not grow.
+/// Writes ids in node order, one batch at a time, in constant memory.
 pub struct IdsWriter {
     kind: IdKind,
     wide: bool,
@@ -165,9 +164,9 @@ impl StringBatch {
 }
 
 impl IdsWriter {
-    /// Creates `ids.parquet`. `wide`: some integer exceeds 2^63 - 1.
+    /// Creates `ids.parquet`. Pass `wide` if any integer exceeds 2^63 - 1.
     pub fn create(dataset: &Path, kind: IdKind, wide: bool) -> Result<Self> {
-        // Ids differ from each other: a dictionary would only cost.
+        // Ids are distinct, so a dictionary would not help.
         let properties = table::properties().set_dictionary_enabled(false);
         let (data_type, properties) = match kind {
             IdKind::Integer => {
@@ -332,7 +331,7 @@ mod tests {
     fn many_row_groups_are_bounded_by_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = IdsWriter::create(dir.path(), IdKind::String, false).unwrap();
-        // Ids of 100 kB: a row group of a million of them would take 100 GB.
+        // With ids of 100 kB, a row group of a million rows would need 100 GB.
         let long: Vec<String> = (0..700).map(|i| format!("{i:050000}").repeat(2)).collect();
         writer.push_strings(long.iter().map(String::as_str)).unwrap();
         assert!(writer.table.memory() < 48 << 20, "{}", writer.table.memory());

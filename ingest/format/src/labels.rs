@@ -1,5 +1,5 @@
-//! Node labels and class names: `labels.parquet` (a row a node) and `classes.parquet` (a row a
-//! class). It checks that labels are classes; what a class means is in its name.
+//! Node labels and class names: `labels.parquet` (one row per node) and `classes.parquet` (one row
+//! per class).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub const CLASSES: &str = "classes.parquet";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelsEntry {
-    /// One class a node, or sets.
+    /// One class per node, or sets.
     pub kind: LabelKind,
     /// Number of classes.
     pub classes: u64,
@@ -32,27 +32,27 @@ pub struct LabelsEntry {
     pub labelled: u64,
 }
 
-/// One label a node, or a set.
+/// One label per node, or sets of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelKind {
-    /// Column `label`: i32, null where there is none.
+    /// Column `label`: i32, null for none.
     Single,
-    /// Column `labels`: list of i32, rising, empty where there is none.
+    /// Column `labels`: list of i32, ascending, empty for none.
     Multi,
 }
 
 /// Labels of all nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Labels {
-    /// One class a node; -1 for none.
+    /// One class per node; -1 for none.
     Single {
         /// Class names, in class order.
         classes: Vec<String>,
         /// Class of each node, or -1.
         of: Vec<i32>,
     },
-    /// A set a node: classes `offsets[i] .. offsets[i + 1]` of `of`, rising.
+    /// One set per node: classes `offsets[i] .. offsets[i + 1]` of `of`, ascending.
     Multi {
         /// Class names, in class order.
         classes: Vec<String>,
@@ -90,7 +90,7 @@ impl Labels {
         count as u64
     }
 
-    /// Whether every label is a class, and sets rise strictly.
+    /// Checks that every label is a class and that sets are strictly increasing.
     fn validate(&self, path: &Path) -> Result<()> {
         let classes = self.classes().len();
         let expected = || format!("a class below {classes}");

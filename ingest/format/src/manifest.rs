@@ -2,8 +2,8 @@
 //! Written last: a directory without a manifest is not a dataset.
 //!
 //! The file is pretty-printed JSON whose last field, `xxh3`, is the checksum of all bytes before
-//! the comma that precedes it. So the manifest vouches for itself and, through `files`, for every
-//! byte of the dataset: that checksum names the dataset.
+//! the comma that precedes it. It covers the manifest and, through `files`, every byte of the
+//! dataset, so it identifies the dataset.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,14 +26,14 @@ pub const MANIFEST: &str = "manifest.json";
 /// First field of the manifest.
 pub const FORMAT: &str = "ignn-dataset";
 
-/// Last field of the file, and what stands before and after its sixteen digits.
+/// The last field of the file, and the text before and after its sixteen digits.
 const CHECKSUM: &str = "xxh3";
 const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
 const CHECKSUM_AFTER: &str = "\"\n}\n";
 /// Largest number of feature columns.
 const MOST_COLUMNS: u64 = i32::MAX as u64;
 
-/// The whole manifest, but for the checksum of its own text.
+/// The manifest, without the checksum of its own text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -60,10 +60,10 @@ pub struct Manifest {
     /// Splits of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<SplitEntry>,
-    /// Blocks, labels and splits of a dataset of many graphs.
+    /// Node ranges, labels and splits of a dataset of many graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<GraphsEntry>,
-    /// Size and checksum of every other file, by path inside the directory with `/` between parts.
+    /// Size and checksum of every other file, by its path in the directory with `/` as separator.
     pub files: BTreeMap<String, FileEntry>,
 }
 
@@ -75,7 +75,7 @@ pub struct MadeBy {
     pub program: String,
     /// Subcommand, for example "ingest edges".
     pub command: String,
-    /// Options that shaped the result, by name.
+    /// Options that affect the result, by name.
     pub options: BTreeMap<String, String>,
 }
 
@@ -84,16 +84,16 @@ pub struct MadeBy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelationEntry {
-    /// Letters, digits, `-`, `_`, `.`; its files lie in `relations/<name>/`.
+    /// Letters, digits, `-`, `_`, `.`; its files are in `relations/<name>/`.
     pub name: String,
-    /// Whether the stored values are symmetric: then `in` serves as `out` too (with the scale's
-    /// sides swapped).
+    /// Whether the stored values are symmetric. If so, `in` is also used as `out`, with the sides
+    /// of the scale swapped.
     pub symmetric: bool,
     /// Whether values are stored; otherwise every `v` is 1.
     pub weighted: bool,
-    /// "none", "renorm" or "row": what made the scale.
+    /// "none", "renorm" or "row": defines the scale.
     pub normalisation: Normalisation,
-    /// How `scale.f32` enters.
+    /// How `scale.f32` is applied.
     pub scale: Scale,
     /// Stored entries of one direction.
     pub nonzeros: u64,
@@ -101,7 +101,7 @@ pub struct RelationEntry {
     pub diagonal: u64,
 }
 
-/// The normalisations known to ingest.
+/// The normalisations of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalisation {
@@ -109,11 +109,11 @@ pub enum Normalisation {
     None,
     /// `D^-1/2 (A + I) D^-1/2`, `D` the row sums of `A + I`.
     Renorm,
-    /// `D^-1 A`, `D` the row sums of `A`: what leaves a node sums to one.
+    /// `D^-1 A`, `D` the row sums of `A`: the outgoing weights of a node sum to one.
     Row,
 }
 
-/// How the scale vector `s` of a relation enters the matrix.
+/// How the scale vector `s` of a relation is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -154,13 +154,13 @@ impl Manifest {
         Self::parse(&text, &path)
     }
 
-    /// Checks the text of a manifest: format, version, checksum, fields, and whether they fit
-    /// together.
+    /// Parses and checks a manifest: format, version, checksum, fields, and whether they are
+    /// consistent.
     pub fn parse(text: &[u8], path: &Path) -> Result<Self> {
         let bad = |e: serde_json::Error| {
             FormatError::invalid(path, "manifest", e, "the fields of the format")
         };
-        // The version first: a later version may have other fields.
+        // The version comes first: a later version may have other fields.
         let mut value: serde_json::Value = serde_json::from_slice(text).map_err(bad)?;
         if value["format"] != FORMAT {
             let found = &value["format"];
@@ -216,13 +216,13 @@ impl Manifest {
         text
     }
 
-    /// The checksum of the manifest, and so of the whole dataset, as its last field has it.
+    /// The checksum of the manifest, and thereby of the whole dataset.
     pub fn checksum(&self) -> String {
         let text = self.to_text();
         split_checksum(text.as_bytes()).map(|(_, digest)| digest.to_string()).expect("just written")
     }
 
-    /// Whether the fields fit together; what the files hold is checked where they are read.
+    /// Checks that the fields are consistent; the content of files is checked when they are read.
     fn validate(&self, path: &Path) -> Result<()> {
         let invalid = |what: String, found: &dyn ToString, expected: &dyn ToString| {
             Err(FormatError::invalid(path, what, found.to_string(), expected.to_string()))
@@ -247,7 +247,7 @@ impl Manifest {
                     &"names that differ",
                 );
             }
-            // 2^32 - 1 squared fits.
+            // (2^32 - 1)^2 fits in 64 bits.
             if relation.nonzeros > nodes * nodes {
                 return invalid(
                     of("non-zeros"),
@@ -309,7 +309,7 @@ impl Manifest {
         self.graphs.iter().try_for_each(|graphs| splits::check_entries(path, &graphs.splits))
     }
 
-    /// Writes the manifest under a temporary name and renames it: the last step of making a
+    /// Writes the manifest under a temporary name and renames it, as the last step of writing a
     /// dataset.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(MANIFEST);

@@ -1,12 +1,12 @@
-//! Memory-mapped array files and anonymous memory: the only calls of mmap in the project.
-//! It checks headers and lengths; what the numbers mean is for `csr` and above.
+//! Memory-mapped array files and anonymous memory: the only calls of mmap in the project. Headers
+//! and lengths are checked here, contents by the callers.
 //!
 //! # Safety of the mapping
-//! A mapped file that another process truncates raises SIGBUS, and one that it rewrites changes
-//! under a shared reference. No operating-system call prevents that on Linux. Dataset directories
-//! are therefore written once, under a temporary name, and renamed when complete: no program of
-//! this project ever opens a file of a finished dataset for writing, and `--force` replaces the
-//! directory, which leaves the mapped inodes untouched.
+//! If another process truncates a mapped file, access raises SIGBUS; if it rewrites the file, data
+//! changes behind a shared reference. No system call prevents that on Linux. Dataset directories
+//! are therefore written once, under a temporary name, and renamed when complete. No program of
+//! this project opens a file of a finished dataset for writing, and `--force` replaces the
+//! directory, which leaves mapped inodes untouched.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -25,14 +25,14 @@ pub struct MappedArray<T> {
     element: PhantomData<T>,
 }
 
-/// How the pages of a mapping will be touched.
+/// How the pages of a mapping will be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// From front to back, once.
+    /// Sequentially, once.
     Sequential,
-    /// Anywhere.
+    /// At random.
     Random,
-    /// All of it, soon.
+    /// All of them, soon.
     WillNeed,
 }
 
@@ -59,15 +59,15 @@ impl<T: Element> MappedArray<T> {
                 "a 64-byte header",
             ));
         }
-        // SAFETY: the file belongs to a dataset directory, which is written once (see the module's
-        // text).
+        // SAFETY: the file belongs to a dataset directory, which is written once (see the module
+        // docs).
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(FormatError::io("map", path))?;
         header::decode::<T>(&map, path, kind)?;
         Ok(Self { map, element: PhantomData })
     }
 
-    /// Tells the system how the array will be read; advice, never an error.
+    /// Advises the system how the array will be read; never an error.
     pub fn advise(&self, access: Access) {
         let advice = match access {
             Access::Sequential => Advice::Sequential,
@@ -86,23 +86,23 @@ impl<T: Element> Deref for MappedArray<T> {
     }
 }
 
-/// Zeroed memory of this process, aligned to a page, on huge pages where the system allows.
+/// Zeroed private memory, aligned to a page, on huge pages if the system allows.
 ///
-/// Nothing is taken until it is written: each page lies near the thread that writes to it first.
+/// Pages are allocated on first write, close to the thread that writes.
 #[derive(Debug)]
 pub struct AnonymousMemory {
     map: MmapMut,
 }
 
 impl AnonymousMemory {
-    /// `None` where the system refuses, and for no bytes at all.
+    /// `None` if the system refuses, and for zero bytes.
     pub fn new(bytes: usize) -> Option<Self> {
         if bytes == 0 {
             return None;
         }
         let map = MmapMut::map_anon(bytes).ok()?;
         #[cfg(target_os = "linux")]
-        // Advice: a system without huge pages gives small ones.
+        // This is only advice: without huge pages, the system uses small ones.
         let _ = map.advise(Advice::HugePage);
         Some(Self { map })
     }

@@ -1,7 +1,6 @@
-//! The known word that a misspelt one is nearest to: for messages about keys and names.
-//! It compares letters and knows no meanings.
+//! The known word that is closest to a misspelt one, for messages about keys and names.
 
-/// The nearest of the words, where it is near: at most one slip, and one more for every four
+/// The closest of the words, if it is close enough: at most one edit, and one more per four
 /// letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let slips = known.into_iter().map(|other| (slips(word, other), other));
@@ -9,9 +8,9 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min_by_key(|(slips, _)| *slips).map(|(_, other)| other)
 }
 
-/// Letters to insert, remove, replace or swap with their neighbour.
+/// Number of edits: letters inserted, removed, replaced or swapped with their neighbour.
 fn slips(a: &str, b: &str) -> usize {
-    // Whatever is longer is far from any key.
+    // Longer words are not close to any key.
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -64,7 +64,7 @@ impl Sequence {
         Self { key: Key(key), next: 0 }
     }
 
-    /// A sequence of its own for item `index` of this one.
+    /// An independent sequence for item `index` of this one.
     #[inline]
     pub fn fork(&self, index: u64) -> Self {
         Self { key: self.key.narrowed(index), next: 0 }

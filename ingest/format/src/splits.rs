@@ -1,5 +1,5 @@
 //! Named splits of the nodes (`splits.parquet`) or of the graphs: each assigns some of them to
-//! named parts. It keeps them; drawing a split at random is for `ignn-ingest`.
+//! named parts.
 
 use std::ops::Range;
 use std::path::Path;
@@ -28,14 +28,14 @@ pub const MOST_PARTS: usize = 254;
 pub struct SplitEntry {
     /// Name of the split and of its column.
     pub name: String,
-    /// Parts in order, with how many nodes or graphs each has.
+    /// Parts in order, each with its number of nodes or graphs.
     pub parts: Vec<(String, u64)>,
 }
 
 /// One split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
-    /// Name, unique in the dataset ("default" where the user gave none).
+    /// Name, unique in the dataset ("default" if the user gave none).
     pub name: String,
     /// Part names; at most 254.
     pub parts: Vec<String>,
@@ -43,8 +43,8 @@ pub struct Split {
     pub of: Vec<u8>,
 }
 
-/// Writes `splits.parquet`: a row a node, a dictionary-encoded string column a split, null for no
-/// part. Without splits there is no file.
+/// Writes `splits.parquet`: one row per node and one dictionary-encoded string column per split,
+/// with null for no part. Without splits there is no file.
 pub fn write(dataset: &Path, splits: &[Split]) -> Result<(Vec<SplitEntry>, WrittenFiles)> {
     let Some(first) = splits.first() else { return Ok((Vec::new(), Vec::new())) };
     assert!(
@@ -81,7 +81,7 @@ pub fn read(dataset: &Path, entries: &[SplitEntry], nodes: u64) -> Result<Vec<Sp
     Ok(splits)
 }
 
-/// What the manifest will say of splits; refuses names and parts that cannot be kept.
+/// The manifest entries of splits; invalid names and parts are an error.
 pub(crate) fn entries(path: &Path, splits: &[Split]) -> Result<Vec<SplitEntry>> {
     let entries: Vec<SplitEntry> =
         splits.iter().map(entry).collect::<Option<_>>().ok_or_else(|| {
@@ -107,7 +107,7 @@ fn entry(split: &Split) -> Option<SplitEntry> {
     })
 }
 
-/// Whether names are names and none comes twice.
+/// Checks that names are valid and unique.
 pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
     for (i, entry) in entries.iter().enumerate() {
         if !valid_name(&entry.name) {
@@ -158,7 +158,7 @@ pub(crate) fn empty(entry: &SplitEntry) -> Split {
 /// Appends rows of a split's column.
 pub(crate) fn decode(path: &Path, split: &mut Split, column: &ArrayRef) -> Result<()> {
     let column = column.as_string::<i32>();
-    // Neighbouring rows are often in the same part: try that one first.
+    // Consecutive rows are often in the same part: try that one first.
     let mut last = 0;
     for i in 0..column.len() {
         if column.is_null(i) {
@@ -178,7 +178,7 @@ pub(crate) fn decode(path: &Path, split: &mut Split, column: &ArrayRef) -> Resul
     Ok(())
 }
 
-/// Whether each part has as many rows as the manifest says.
+/// Checks the number of rows of each part against the manifest.
 pub(crate) fn check_counts(path: &Path, split: &Split, expected: &SplitEntry) -> Result<()> {
     let found = entry(split).map(|entry| entry.parts).unwrap_or_default();
     for ((name, found), (_, expected)) in found.iter().zip(&expected.parts) {

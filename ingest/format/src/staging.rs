@@ -1,15 +1,15 @@
-//! Outputs that appear whole or not at all: a locked temporary directory beside the target, renamed
-//! at the end. It knows nothing of what is written inside.
+//! Outputs that appear completely or not at all: a locked temporary directory next to the target,
+//! renamed at the end.
 //!
 //! ```text
 //! .DIR.ignn-<pid>        the directory being written
 //! .DIR.ignn-<pid>.lock   locked as long as the run lives
 //! .DIR.ignn-<pid>.old    the old target, for the moment of its replacement
 //! ```
-//! The lock is taken before the directory is created and given back after it was renamed or
-//! removed. It dies with its process, however that ends: whatever has no held lock was left by a
-//! dead run, and is removed by the next run with the same target; an old target whose replacement
-//! never came is put back.
+//! The lock is taken before the directory is created and released after it is renamed or removed.
+//! It is released with its process, however that ends. A directory without a held lock was left by
+//! a dead run: the next run with the same target removes it, and restores an old target that was
+//! moved aside and never replaced.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use crate::error::{FormatError, Result};
 const LOCK: &str = ".lock";
 const OLD: &str = ".old";
 
-/// What to remove if the process is told to stop.
+/// What to remove if the process is interrupted.
 static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
 
-/// A directory that is being written, and those that were created to hold it.
+/// A directory that is being written, and the parent directories created for it.
 struct Live {
     directory: PathBuf,
     parents: Vec<PathBuf>,
 }
 
-/// A temporary directory that becomes the target on [`Staging::commit`] and is removed when dropped
-/// before.
+/// A temporary directory that becomes the target on [`Staging::commit`], and is removed if it is
+/// dropped without.
 #[derive(Debug)]
 pub struct Staging {
     directory: PathBuf,
@@ -41,8 +41,8 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Refuses an existing target unless `force`, removes what dead runs left, creates and locks
-    /// the directory.
+    /// Rejects an existing target unless `force`, removes the remains of dead runs, and creates and
+    /// locks the directory.
     pub fn create(target: &Path, force: bool) -> Result<Self> {
         let Some(name) = target.file_name() else {
             return Err(FormatError::invalid(
@@ -63,7 +63,7 @@ impl Staging {
             return Err(FormatError::Exists { path: target.into() });
         }
         let directory = parent.join(format!("{prefix}{}", std::process::id()));
-        // Held until both are there: a signal in between finds them, or neither.
+        // Held until both exist, so that a signal finds both or neither.
         let mut live = LIVE.lock().expect("no panic while held");
         let lock_path = with_ending(&directory, LOCK);
         let lock = lock(&lock_path, target)?;
@@ -75,18 +75,18 @@ impl Staging {
         Ok(Self { directory, target: target.into(), force, _lock: lock, _parents: parents })
     }
 
-    /// Where to write meanwhile.
+    /// The temporary directory.
     pub fn path(&self) -> &Path {
         &self.directory
     }
 
-    /// Where it will be.
+    /// The target.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Renames the directory to the target; an old target (with `force`) is moved aside first and
-    /// removed after.
+    /// Renames the directory to the target. With `force`, an old target is moved aside first and
+    /// removed afterwards.
     pub fn commit(self) -> Result<()> {
         let mut live = LIVE.lock().expect("no panic while held");
         let old = is_there(&self.target).then(|| with_ending(&self.directory, OLD));
@@ -105,7 +105,7 @@ impl Staging {
         live.retain(|other| other.directory != self.directory);
         let removed = old.map_or(Ok(()), |old| remove(&old));
         let _ = fs::remove_file(with_ending(&self.directory, LOCK));
-        // Only now: a signal before leaves no old target behind.
+        // Only now, so that a signal before this point leaves no old target behind.
         drop(live);
         removed
     }
@@ -122,8 +122,8 @@ impl Drop for Staging {
     }
 }
 
-/// Creates a directory and those on the way to it below a root, which must be there: a run that was
-/// told to stop has removed it, and must not find it made anew by a thread that goes on.
+/// Creates a directory and its parents below a root, which must exist. An interrupted run removes
+/// the root, and a thread that still runs must not create it again.
 pub fn create_below(root: &Path, path: &Path) -> Result<()> {
     let below = path.strip_prefix(root).unwrap_or(path);
     let mut directory = root.to_path_buf();
@@ -139,14 +139,14 @@ pub fn create_below(root: &Path, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes every unfinished output of this process and says whether there was any, for a signal
-/// handler's thread; it must end the process after.
+/// Removes every unfinished output of this process and returns whether there was any. For the
+/// thread of a signal handler, which must end the process afterwards.
 pub fn abandon_all() -> bool {
-    /// Workers that still write get time to meet the missing directory.
+    /// Gives workers that still write the time to fail on the missing directory.
     const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(5);
     let live = LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for Live { directory, parents } in live.iter() {
-        // A worker may create a file while its directory is being removed: try again.
+        // A worker may create a file while its directory is removed: try again.
         for _ in 0..100 {
             if fs::remove_dir_all(directory).is_ok() || !directory.exists() {
                 break;
@@ -157,13 +157,13 @@ pub fn abandon_all() -> bool {
         remove_empty(parents);
     }
     let any = !live.is_empty();
-    // The guard is leaked: no commit may happen after this.
+    // The guard is leaked, so that no commit can happen after this.
     std::mem::forget(live);
     any
 }
 
-/// Directories that were created on the way to a target, the innermost first; those that are empty
-/// in the end are removed.
+/// Parent directories that were created for a target, innermost first; those that stay empty are
+/// removed.
 #[derive(Debug)]
 struct Parents(Vec<PathBuf>);
 
@@ -190,15 +190,14 @@ impl Drop for Parents {
     }
 }
 
-/// Removes directories that hold nothing, neither an output nor what somebody else has put there
-/// meanwhile.
+/// Removes those that are empty: without an output, and without files of others.
 fn remove_empty(directories: &[PathBuf]) {
     for directory in directories {
         let _ = fs::remove_dir(directory);
     }
 }
 
-/// Whether something bears this name, a dangling link too.
+/// Whether the path exists, also as a dangling link.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -229,8 +228,8 @@ fn lock(path: &Path, target: &Path) -> Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(FormatError::io("lock", path)(error)),
         }
-        // Another run may have taken it for a dead run's and removed it between its creation and
-        // its locking.
+        // Another run may have removed it as the lock of a dead run, after it was created and
+        // before it was locked.
         if path.exists() {
             return Ok(lock);
         }
@@ -383,7 +382,7 @@ mod tests {
         let staging = Staging::create(&target, false).unwrap();
         let error = Staging::create(&target, true).unwrap_err();
         assert!(matches!(error, FormatError::Busy { .. }), "{error}");
-        // Another target whose name begins alike is another matter.
+        // The name of another target may have the same prefix.
         drop(Staging::create(&dir.path().join("out.ignn-7"), false).unwrap());
         drop(Staging::create(&dir.path().join("ou"), false).unwrap());
         staging.commit().unwrap();
@@ -410,7 +409,7 @@ mod tests {
         commit(&target, false, "old").unwrap();
         fs::rename(&target, dir.path().join(".out.ignn-1.old")).unwrap();
         fs::create_dir(dir.path().join(".out.ignn-1")).unwrap();
-        // Without force the run fails, but the old target is there again.
+        // Without force the run fails, but the old target is restored.
         assert!(matches!(commit(&target, false, "new"), Err(FormatError::Exists { .. })));
         assert_eq!(fs::read_to_string(target.join("f")).unwrap(), "old");
         assert_eq!(names(dir.path()), ["out"]);

@@ -1,9 +1,9 @@
-//! What all Parquet files of a dataset share: created through the checksum, opened with their
-//! columns checked. It knows columns and rows; what they mean is for `features`, `labels`,
-//! `splits`, `ids` and `graphs`.
+//! What all Parquet files of a dataset have in common: they are checksummed while they are written,
+//! and opened with their columns checked. `features`, `labels`, `splits`, `ids` and `graphs` define
+//! the columns.
 //!
-//! Readers ignore the Arrow schema that writers embed for other programs: the Parquet schema alone
-//! decides, so that a file rewritten by another program with the same columns reads the same.
+//! Readers ignore the embedded Arrow schema and only use the Parquet schema, so that a file with
+//! the same columns written by another program reads the same.
 
 use std::fs::File;
 use std::ops::Range;
@@ -26,16 +26,16 @@ use parquet::schema::types::ColumnPath;
 use crate::checksum::{FileEntry, HashingWriter};
 use crate::error::{FormatError, Result};
 
-/// Rows handed to the Parquet library, or asked of it, at once.
+/// Rows passed to or requested from the Parquet library at once.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
-/// Rows of a row group, where their bytes do not end it before.
+/// Maximum number of rows per row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of a row group: what a writer keeps in memory.
+/// Maximum bytes per row group, which a writer keeps in memory.
 const GROUP_BYTES: usize = 32 << 20;
 
-/// What the files have in common: Snappy, statistics a row group. One noisy measurement stands
-/// behind Snappy: wide rows of random floats read 1.8 times as fast as with Zstandard 1, but rows
-/// of 0 and 1 half as fast, in files 4 times as large.
+/// Properties of all files: Snappy, and statistics per row group. Snappy was chosen by one noisy
+/// measurement: wide rows of random floats were read 1.8 times as fast as with Zstandard 1, but
+/// rows of 0 and 1 half as fast, in files 4 times as large.
 pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -69,7 +69,7 @@ impl TableWriter {
         Ok(Self { path, schema, writer })
     }
 
-    /// Appends rows: an array for each field.
+    /// Appends rows: one array per field.
     pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let batch =
             RecordBatch::try_new(self.schema.clone(), columns).expect("columns of the schema");
@@ -100,7 +100,7 @@ pub(crate) fn batches_of(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(BATCH_ROWS).map(move |first| first..rows.min(first + BATCH_ROWS))
 }
 
-/// A column that a reader wants, and the types it may have.
+/// A column that a reader expects, and its possible types.
 pub(crate) struct Column<'a> {
     name: &'a str,
     types: &'a [DataType],
@@ -111,7 +111,7 @@ pub(crate) fn column<'a>(name: &'a str, types: &'a [DataType]) -> Column<'a> {
     Column { name, types }
 }
 
-/// An opened Parquet file whose columns are those that were wanted.
+/// An open Parquet file with the expected columns.
 pub(crate) struct Table {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
@@ -163,7 +163,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether every column chunk lies inside the file: the library trusts these numbers.
+    /// Checks that every column chunk is within the file: the library trusts these numbers.
     fn check_chunks(&self, length: u64) -> Result<()> {
         for chunk in self.footer().row_groups().iter().flat_map(|group| group.columns()) {
             let first = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
@@ -192,7 +192,7 @@ impl Table {
         self.metadata.schema().field(column).data_type()
     }
 
-    /// Number of rows, which the row groups must add up to.
+    /// Number of rows, which must be the sum over the row groups.
     pub fn rows(&self) -> Result<u64> {
         let total = self.footer().file_metadata().num_rows();
         let sum = self.group_rows()?.iter().try_fold(0u64, |sum, rows| sum.checked_add(*rows));
@@ -217,14 +217,14 @@ impl Table {
         self.footer().row_groups().iter().map(|group| rows(group.num_rows())).collect()
     }
 
-    /// All rows in order, at most `batch_rows` at once; of one row group, or of all.
+    /// All rows in order, at most `batch_rows` at once, of one row group or of all.
     pub fn read(
         &self,
         group: Option<usize>,
         batch_rows: usize,
         mut each: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        // A file of its own for every caller: clones of a file share their position.
+        // Every caller opens the file again: clones of a file share their position.
         let file = open_file(&self.path)?;
         let mut builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
@@ -240,7 +240,7 @@ impl Table {
         Ok(())
     }
 
-    /// The column of a batch, which may have no nulls.
+    /// The column of a batch, which must not have nulls.
     pub fn required<'a>(&self, batch: &'a RecordBatch, column: usize) -> Result<&'a ArrayRef> {
         let array = batch.column(column);
         if array.null_count() > 0 {
@@ -255,7 +255,7 @@ impl Table {
         Ok(array)
     }
 
-    /// Whether the rows that came are as many as the footer said.
+    /// Checks the number of rows read against the footer.
     pub fn expect_read(&self, found: usize) -> Result<()> {
         let expected = self.rows()?;
         if found as u64 != expected {
@@ -265,7 +265,8 @@ impl Table {
     }
 }
 
-/// The items of all lists of a column, which may have no nulls; the lists' offsets point into them.
+/// The items of all lists of a column, which must not have nulls; the offsets of the lists point
+/// into them.
 pub(crate) fn items_of<'a, T: ArrowPrimitiveType>(
     path: &Path,
     lists: &'a ListArray,
@@ -283,7 +284,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File> {
     File::open(path).map_err(FormatError::io("open", path))
 }
 
-/// Field names inside lists and whether nulls are allowed differ between writers and do not matter.
+/// Field names inside lists and nullability differ between writers and are ignored.
 fn same_type(found: &DataType, wanted: &DataType) -> bool {
     match (found, wanted) {
         (DataType::List(found), DataType::List(wanted)) => found.data_type() == wanted.data_type(),
@@ -299,17 +300,17 @@ fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// A list type with items that are never null.
+/// A list type with non-null items.
 pub(crate) fn list_of(item: DataType) -> DataType {
     DataType::List(item_field(item))
 }
 
-/// Where the items of a list column lie in the file's schema.
+/// Position of the items of a list column in the file's schema.
 pub(crate) fn items_path(column: &str) -> ColumnPath {
     ColumnPath::new(vec![column.into(), "list".into(), "element".into()])
 }
 
-/// The items of a list, never null.
+/// The non-null items of a list.
 pub(crate) fn item_field(item: DataType) -> Arc<Field> {
     Arc::new(Field::new("element", item, false))
 }

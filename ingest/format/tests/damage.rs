@@ -1,5 +1,5 @@
-//! Damaged and wrong datasets: no panic whatever the bytes, every flipped byte found, and the exact
-//! messages.
+//! Damaged and wrong datasets: no bytes cause a panic, every flipped byte is found, and messages
+//! are exact.
 
 mod sample;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const MAKERS: [fn(&Path) -> Maker; 2] = [sample::graphs_maker, sample::relations_maker];
 
-/// Reads everything there is, whatever comes of it.
+/// Reads everything and ignores the results.
 fn read_all(dataset: &DatasetDir) {
     for relation in &dataset.manifest().relations {
         let _ = dataset.relation(&relation.name);
@@ -35,7 +35,7 @@ fn read_all(dataset: &DatasetDir) {
     let _ = dataset.read_dense(1, &mut out, 8);
 }
 
-/// Everything that is wrong, one line each, without the path of the dataset.
+/// All findings, one per line, without the path of the dataset.
 fn findings(root: &Path) -> Vec<String> {
     let lines: Vec<String> = match DatasetDir::open(root) {
         Err(error) => vec![error.to_string()],
@@ -48,13 +48,13 @@ fn findings(root: &Path) -> Vec<String> {
     lines.into_iter().map(|line| line.strip_prefix(&prefix).unwrap_or(&line).to_string()).collect()
 }
 
-/// All files of a dataset, the manifest among them.
+/// All files of a dataset, including the manifest.
 fn file_names(root: &Path) -> Vec<String> {
     let manifest = Manifest::read(root).unwrap();
     manifest.files.keys().cloned().chain(["manifest.json".to_string()]).collect()
 }
 
-/// Puts the manifest's sizes and checksums right, so that the check looks into the damaged files.
+/// Corrects the sizes and checksums in the manifest, so that the check reads the damaged files.
 fn reseal(root: &Path, mut manifest: Manifest) {
     for (name, entry) in &mut manifest.files {
         let skip = if name.ends_with(".parquet") { 0 } else { 64 };
@@ -84,7 +84,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 impl Damage {
-    /// Damages a file; whether it is different now.
+    /// Damages a file; returns whether it changed.
     fn apply(&self, path: &Path) -> bool {
         let before = fs::read(path).unwrap();
         let mut bytes = before.clone();
@@ -188,7 +188,7 @@ fn json() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-/// Replaces, or removes, the value that some steps down the tree lead to.
+/// Replaces or removes the value at a path in the tree.
 fn change(value: &mut Value, steps: &[prop::sample::Index], new: Option<Value>) {
     let Some((step, rest)) = steps.split_first() else {
         *value = new.unwrap_or_default();
@@ -210,14 +210,14 @@ fn change(value: &mut Value, steps: &[prop::sample::Index], new: Option<Value>) 
     }
 }
 
-/// A manifest with its checksum, as the specification has it.
+/// A manifest with its checksum, written according to the specification.
 fn sealed(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap();
     let body = text.strip_suffix("\n}").unwrap_or(&text);
     format!("{body},\n  \"xxh3\": \"{}\"\n}}\n", checksum::hex(checksum::of_bytes(body.as_bytes())))
 }
 
-/// The findings in a dataset after something was done to its files.
+/// The findings in a dataset after its files were changed.
 fn after(maker: fn(&Path) -> Maker, damage: impl FnOnce(&Path)) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     maker(dir.path()).finish();
@@ -404,8 +404,8 @@ fn messages_of_wrong_relations() {
         relation(false, Row, pair, None, &[1.0, 1.0, f32::NAN]),
         ["scale.f32: scale of node 2 (found NaN, expected 0e0)"]
     );
-    // Row sums are over what leaves a node: node 1 here sends to both others and itself, the others
-    // to themselves.
+    // Row sums are over outgoing edges: here node 1 has edges to both others and itself, the others
+    // only to themselves.
     let incoming: Rows = &[&[(0, 1.0), (1, 1.0)], &[(1, 1.0)], &[(1, 1.0), (2, 1.0)]];
     let outgoing: Rows = &[&[(0, 1.0)], &[(0, 1.0), (1, 1.0), (2, 1.0)], &[(2, 1.0)]];
     let scale = [1.0, sample::inverse_root(3.0), 1.0];
@@ -502,7 +502,7 @@ fn messages_of_wrong_tables() {
     );
 }
 
-/// A byte of the repetition levels that made the Parquet library skip rows for ever.
+/// A byte of the repetition levels that made the Parquet library skip rows forever.
 #[test]
 fn damaged_levels_end_in_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Datasets written by the first version, kept for ever: they must open, pass the check and hold
-//! what they held.
+//! Datasets written by the first version, which are kept forever: they must open, pass the check
+//! and have the same content.
 //!
-//! They were written by `IGNN_WRITE_GOLDEN=1 cargo test -p ignn-format --test golden`, which writes
-//! only what is not there: a later version gets a folder of its own, and these files never change.
+//! They were written by `IGNN_WRITE_GOLDEN=1 cargo test -p ignn-format --test golden`, which only
+//! writes missing datasets. A later version gets its own folder; these files never change.
 
 mod sample;
 
@@ -18,7 +18,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
 }
 
-/// The kept dataset, and the same one written now.
+/// The golden dataset, and the same dataset written now.
 fn both(
     name: &str,
     maker: fn(&Path) -> sample::Maker,
@@ -94,7 +94,7 @@ fn relations_with_sparse_features() {
     }
 }
 
-/// The array files are this project's own bytes: what is written now is what was written then.
+/// The array files have this project's own format: the bytes written now are those written then.
 #[test]
 fn array_files_are_written_as_ever() {
     for (name, maker) in

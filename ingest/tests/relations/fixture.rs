@@ -1,4 +1,4 @@
-//! A folder with raw files and a specification, and what came of them.
+//! A folder with raw files and a specification, and the resulting dataset or error.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ impl Fixture {
 
 pub type Entries = BTreeMap<(String, String), f32>;
 
-/// The entries of a relation that has no normalisation, by ids: (source, target).
+/// The entries of a relation without normalisation, by ids: (source, target).
 pub fn entries(path: &Path, relation: &str) -> Entries {
     let dataset = DatasetDir::open(path).unwrap();
     let relation = dataset.relation(relation).unwrap();

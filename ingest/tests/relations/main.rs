@@ -1,5 +1,5 @@
-//! `ingest relations` against naive products and maps: every option, any number of threads, exact
-//! messages.
+//! Compares `ingest relations` with naive products and maps, for every option and any number of
+//! threads; messages are exact.
 
 mod fixture;
 mod messages;
@@ -12,7 +12,7 @@ use ignn_format::random::Sequence;
 use ignn_ingest::command::relations::IngestRelations;
 use sprs::{CsMat, TriMat};
 
-/// Random pairs, each line perhaps more than once.
+/// Random pairs, with duplicates.
 fn pairs(seed: u64, count: usize, firsts: u64, seconds: u64) -> Vec<(u64, u64)> {
     let mut stream = Sequence::new(seed, "pairs");
     (0..count)
@@ -165,7 +165,7 @@ fn threads_and_memory_change_no_byte() {
         ids = "string"
         directed = true
     "#;
-    // The list pc has text, so papers are text; authors are so only through the relation e.
+    // The list pc has text, so papers are text; authors are text only because of the relation e.
     let mut first: Option<BTreeMap<PathBuf, Vec<u8>>> = None;
     for (threads, memory) in [(1, AMPLE), (2, AMPLE), (4, AMPLE), (1, 8 << 20), (4, 8 << 20)] {
         let job = files.job(spec, &format!("{threads}-{memory}"));
@@ -179,7 +179,7 @@ fn threads_and_memory_change_no_byte() {
     }
 }
 
-/// Two relations from files and one path, whose ids overlap in part.
+/// Two relations from files and one path, whose ids overlap partly.
 const MIXED: &str = r#"
 target = "author"
 normalise = "none"
@@ -201,7 +201,7 @@ normalise = "row"
 fn mixed(scale: u64) -> Fixture {
     let id = |id: u64| id * scale;
     Fixture::new(&[
-        // The header names the columns the other way round.
+        // The header has the columns in reverse order.
         (
             "pa.csv",
             &format!(
@@ -322,7 +322,7 @@ fn lists_may_be_matrices_and_paths_may_name_their_lists() {
     assert!(!summary.manifest.relations[1].symmetric);
 }
 
-/// The real data, where it is to be had.
+/// The real data, if it is available.
 fn shared(folder: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let shared =
@@ -351,7 +351,7 @@ fn published_sets_have_their_published_counts() {
     let named = |all: &[(&str, u64)]| {
         all.iter().map(|&(name, count)| (name.to_string(), count)).collect::<Vec<_>>()
     };
-    // Every node has a loop, by renormalisation.
+    // Renormalisation gives every node a self-loop.
     if let Some(found) = example("acm", |spec| spec) {
         assert_eq!(found, named(&[("pap", 29_281), ("psp", 2_210_761)]));
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a specification or its files is told exactly.
+//! Exact messages about errors in a specification or its files.
 
 use crate::fixture::{Fixture, run_with};
 use crate::{pairs, table};

@@ -1,5 +1,5 @@
-//! The files of a dataset against the manifest's list: existence, size, checksum, nothing missing,
-//! nothing more.
+//! Compares the files of a dataset with the manifest's list: existence, size and checksum; nothing
+//! may be missing, and nothing may be extra.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::labels::{CLASSES, LABELS};
 use crate::manifest::{MANIFEST, Manifest, RelationEntry, Scale};
 use crate::splits::SPLITS;
 
-/// The files that are there with the right size and checksum.
+/// The files with the right size and checksum.
 pub(super) struct Sound(BTreeSet<String>);
 
 impl Sound {
@@ -29,19 +29,19 @@ impl Sound {
         self.0.contains(name)
     }
 
-    /// Whether all of them are.
+    /// Whether all files are sound.
     pub fn has_all(&self, names: impl IntoIterator<Item = String>) -> bool {
         names.into_iter().all(|name| self.has(&name))
     }
 }
 
-/// Where the checksum of a file begins.
+/// Offset at which the checksum of a file begins.
 fn skipped(name: &str) -> u64 {
     let is_array = [".u32", ".u64", ".f32"].iter().any(|ending| name.ends_with(ending));
     if is_array { HEADER_BYTES as u64 } else { 0 }
 }
 
-/// The path inside the dataset, `/` between parts.
+/// The path inside the dataset, with `/` as separator.
 fn name_of(path: &Path, dataset: &Path) -> String {
     let inside = path.strip_prefix(dataset).unwrap_or(path);
     inside.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
@@ -65,10 +65,10 @@ pub(super) fn of_relation(entry: &RelationEntry) -> Vec<String> {
     files
 }
 
-/// The shards of the features; empty where there are none.
+/// The shards of the features; empty if there are none.
 pub(super) fn of_features(manifest: &Manifest) -> Vec<String> {
     let shards = manifest.features.as_ref().map_or(0, |entry| entry.shards);
-    // A list as long as a wrong manifest likes would not end.
+    // A wrong manifest could declare so many shards that the list would never end.
     let shards = shards.min(manifest.files.len() as u64 + 1);
     (0..shards)
         .map(|shard| name_of(&features::shard_path(Path::new(""), shard), Path::new("")))
@@ -90,7 +90,7 @@ fn needed(manifest: &Manifest) -> BTreeSet<String> {
     names
 }
 
-/// Verifies the list both ways and every checksum; returns the sound files.
+/// Verifies the list in both directions and every checksum; returns the sound files.
 pub(super) fn check(
     dataset: &DatasetDir,
     observe: &(dyn Fn(&str, u64, u64) + Sync),
@@ -104,7 +104,7 @@ pub(super) fn check(
     for name in needed.iter().filter(|name| !manifest.files.contains_key(*name)) {
         tell(name, "needed by the dataset, but not listed in the manifest's files");
     }
-    // Names that no part needs are never opened: they might lead out of the directory.
+    // Names that no part needs are never opened: they could point outside the directory.
     let (listed, foreign): (Vec<_>, Vec<_>) =
         manifest.files.iter().partition(|(name, _)| needed.contains(*name));
     for (name, _) in foreign {
@@ -145,7 +145,7 @@ pub(super) fn check(
     Sound(sound)
 }
 
-/// The names of all files; links are not followed into directories.
+/// The names of all files; links to directories are not followed.
 fn walk(root: &Path, directory: &Path, names: &mut BTreeSet<String>) -> Result<()> {
     for entry in fs::read_dir(directory).map_err(FormatError::io("read", directory))? {
         let entry = entry.map_err(FormatError::io("read", directory))?;

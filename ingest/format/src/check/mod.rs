@@ -1,5 +1,5 @@
-//! Verifies every byte and every promise of a dataset: what `ignn check` runs.
-//! It reports; it repairs nothing, and it never writes.
+//! Verifies every byte and every rule of a dataset, for `ignn check`. It only reports; it never
+//! repairs or writes.
 //!
 //! | part | what is verified |
 //! | --- | --- |
@@ -9,13 +9,13 @@
 //! | labels, splits, graphs | rows, classes and parts in range, counts as the manifest says, blocks covering all nodes |
 //! | ids | as many as nodes, no two the same |
 //!
-//! A part with a missing or damaged file is not looked into: its checksum says enough.
+//! The content of a part with a missing or damaged file is not checked any further.
 //!
-//! Cost: all files are read twice (once for their checksum); symmetry and transpose look up every
-//! entry by binary search, so O(nonzeros log degree) in random order; ids are held and sorted in
-//! memory (8 bytes a node for integers, 16 and the text for strings); everything else needs little
-//! memory. Parallel on rayon's current pool; findings are the same, and in the same order, for any
-//! number of threads.
+//! All files are read twice, once for their checksums. Symmetry and transposes are verified by a
+//! binary search for every entry: O(nonzeros log degree) with random access. Ids are held and
+//! sorted in memory (8 bytes per node for integers, 16 and the text for strings); everything else
+//! needs little memory. The work runs in parallel on rayon's current pool; findings and their order
+//! do not depend on the number of threads.
 
 mod files;
 mod relation;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::dataset::DatasetDir;
 use crate::error::FormatError;
 
-/// Something wrong with a dataset.
+/// A problem of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file, or the directory.
@@ -54,9 +54,9 @@ impl From<FormatError> for Finding {
     }
 }
 
-/// Verifies a dataset whose manifest could be read; empty where all is well.
+/// Verifies a dataset whose manifest could be read; the result is empty if there are no problems.
 ///
-/// `observe(what, done, total)` hears the progress of each phase in bytes, from any thread.
+/// `observe(what, done, total)` receives the progress of each phase in bytes, from any thread.
 pub fn check(dataset: &DatasetDir, observe: &(dyn Fn(&str, u64, u64) + Sync)) -> Vec<Finding> {
     let mut findings = Vec::new();
     let sound = files::check(dataset, observe, &mut findings);

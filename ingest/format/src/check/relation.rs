@@ -1,5 +1,5 @@
-//! The adjacency of a relation: every entry in its place, both directions alike, the scale as
-//! defined.
+//! Verifies the adjacency of a relation: the order and range of entries, the agreement of both
+//! directions, and the scale.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use crate::dataset::{DatasetDir, Relation, relation_path};
 use crate::graphs::Graphs;
 use crate::manifest::{Normalisation, RelationEntry};
 
-/// Rows worked on at once.
+/// Rows per block.
 const BLOCK_ROWS: usize = 1 << 10;
-/// Relative error that a scale may have: a few roundings of f32.
+/// Tolerated relative error of a scale: a few roundings of f32.
 const SCALE_TOLERANCE: f64 = 1e-6;
 
 /// Verifies one relation, if all its files are sound.
@@ -37,7 +37,7 @@ pub(super) fn check(
     let directory = relation_path(dataset.path(), &entry.name);
     let path = |direction: &str| directory.join(format!("{direction}.neighbours.u32"));
     let bytes = entry.nonzeros.saturating_mul(if entry.weighted { 8 } else { 4 });
-    // Each direction once, and once more against the other.
+    // Each direction is read once on its own and once against the other.
     let passes = if entry.symmetric { 2 } else { 3 };
     let progress =
         Progress::new(format!("relation {}", entry.name), bytes.saturating_mul(passes), observe);
@@ -47,7 +47,7 @@ pub(super) fn check(
     if let Some(outgoing) = &relation.outgoing {
         check_direction(outgoing, &path("out"), entry, graphs, &progress, findings);
     }
-    // Rows that do not rise cannot be searched.
+    // Rows that are not sorted cannot be searched.
     if findings.len() == before {
         let (mirror, claim) = match &relation.outgoing {
             Some(outgoing) => (outgoing, "out is not the transpose of in"),
@@ -100,8 +100,8 @@ impl Rows {
             });
         }
         if let Some(graphs) = graphs {
-            // Rows rise, so the first and the last neighbour tell; where they do not, that is told
-            // already.
+            // Rows are sorted, so the first and the last neighbour suffice; unsorted rows are
+            // already reported.
             let graph =
                 graphs.first_node.partition_point(|first| *first <= row as u64).saturating_sub(1);
             let end = graphs.first_node.get(graph + 1).copied().unwrap_or(nodes as u64);
@@ -121,7 +121,7 @@ impl Rows {
     }
 }
 
-/// Blocks of rows in parallel, their results joined in row order.
+/// Processes blocks of rows in parallel and joins their results in row order.
 fn over_rows<T: Send + Default>(
     csr: &CsrFile,
     progress: &Progress,
@@ -164,7 +164,8 @@ fn check_direction(
 }
 
 /// Whether every entry (i, j) of `csr` is entry (j, i) of `mirror`, with the same bits. Both have
-/// as many entries and strictly rising rows, so that makes them transposes of each other.
+/// the same number of entries and strictly increasing rows, so they are then transposes of each
+/// other.
 fn check_mirror(
     csr: &CsrFile,
     mirror: &CsrFile,
@@ -195,7 +196,7 @@ fn check_mirror(
     over_rows(csr, progress, each, Tally::then).report(path, findings);
 }
 
-/// Whether the scale is what the normalisation says, from the sums over what leaves each node.
+/// Whether the scale is that of the normalisation, computed from the sums over the outgoing edges.
 fn check_scale(relation: &Relation, path: &Path, findings: &mut Vec<Finding>) {
     let Some(scale) = &relation.scale else { return };
     let outgoing = relation.outgoing.as_ref().unwrap_or(&relation.incoming);
@@ -204,7 +205,7 @@ fn check_scale(relation: &Relation, path: &Path, findings: &mut Vec<Finding>) {
         None => outgoing.range(node).len() as f64,
     };
     let expected = |sum: f64| match relation.entry.normalisation {
-        // What leaves nothing is multiplied by nothing.
+        // A node without outgoing edges has scale 0.
         Normalisation::Row | Normalisation::Renorm if sum == 0.0 => 0.0,
         Normalisation::Renorm => sum.sqrt().recip(),
         Normalisation::Row => sum.recip(),

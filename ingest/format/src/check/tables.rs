@@ -1,4 +1,5 @@
-//! The Parquet files: what their readers check, and beyond that finite features and unique ids.
+//! Verifies the Parquet files: what their readers check, and also that features are finite and ids
+//! are unique.
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,7 +64,7 @@ fn check_dense(
     observe: &(dyn Fn(&str, u64, u64) + Sync),
 ) -> Result<Tally> {
     let (nodes, columns) = (dataset.nodes(), entry.columns);
-    // The last shard ends where the nodes end, or a row fails to come.
+    // The last shard ends with the last node; otherwise reading a row fails.
     features::check_last_shard(dataset.path(), entry, nodes)?;
     let row_bytes = columns * size_of::<f32>() as u64;
     let progress = Progress::new("features", nodes.saturating_mul(row_bytes), observe);
@@ -115,7 +116,7 @@ fn check_sparse(dataset: &DatasetDir, entry: &FeaturesEntry) -> Result<Tally> {
     Ok(groups.into_iter().fold(Tally::default(), |all, (tally, ..)| all.then(tally)))
 }
 
-/// Sorted, equal ids are neighbours; strings are compared where their hashes are equal.
+/// After sorting, equal ids are adjacent; strings are compared only if their hashes are equal.
 fn check_unique(dataset: &DatasetDir, ids: &Ids, findings: &mut Vec<Finding>) {
     let mut tally = Tally::default();
     match ids {

@@ -1,11 +1,10 @@
-//! The first few problems of a kind, and how many there are: what parallel passes over rows bring
-//! back.
+//! The first few problems of a kind and their number, as results of parallel passes over rows.
 
 use std::path::Path;
 
 use crate::check::Finding;
 
-/// Problems of a kind that are told one by one.
+/// Number of problems of a kind that are reported one by one.
 const TOLD: usize = 3;
 
 /// Problems of one kind, in row order.
@@ -16,7 +15,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts a problem; `message` is asked for only where it will be told.
+    /// Counts a problem; `message` is only called if it will be reported.
     pub fn add(&mut self, message: impl FnOnce() -> String) {
         if self.told.len() < TOLD {
             self.told.push(message());
@@ -24,7 +23,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// Problems of earlier rows, then those of later rows.
+    /// Appends the problems of later rows.
     pub fn then(mut self, later: Self) -> Self {
         let room = TOLD - self.told.len();
         self.told.extend(later.told.into_iter().take(room));
@@ -32,7 +31,7 @@ impl Tally {
         self
     }
 
-    /// A finding each, and one for those not told.
+    /// One finding per problem, and one for the rest.
     pub fn report(self, path: &Path, findings: &mut Vec<Finding>) {
         let more = self.count - self.told.len() as u64;
         let rest = (more > 0).then(|| format!("and {more} more like the last"));

@@ -1,6 +1,6 @@
-//! Dense rows: a fixed-size list of f32 each, read straight into the caller's matrix, row groups in
-//! parallel. The library's Arrow reader is passed by: its offsets and validity would be thrown away
-//! here.
+//! Dense rows: fixed-size lists of f32, read directly into the caller's matrix, row groups in
+//! parallel. The library's Arrow reader is not used, because its offsets and validity bitmaps would
+//! be discarded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use crate::checksum::FileEntry;
 use crate::error::{FormatError, Result};
 use crate::table::{self, Table};
 
-/// Bytes of values taken from a row group at once: they should stay in the cache until they are
-/// copied.
+/// Bytes of values read from a row group at once: they should stay in cache until they are copied.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Writes one shard of dense rows (`rows.len()` is a multiple of `columns`); shards may be written
@@ -54,7 +53,7 @@ pub fn write_dense_shard(
     Ok(table.finish()?.1)
 }
 
-/// Whether the last shard has the rows that the others leave to it.
+/// Checks that the last shard has the remaining rows.
 pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64) -> Result<()> {
     let Some(last) = entry.shards.checked_sub(1) else { return Ok(()) };
     let expected = nodes.saturating_sub(last.saturating_mul(entry.rows_per_shard));
@@ -71,7 +70,7 @@ pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64
     Ok(())
 }
 
-/// Part of a row group, and where its rows go.
+/// Part of a row group, and the destination of its rows.
 struct Task<'a> {
     table: &'a Table,
     group: usize,
@@ -79,11 +78,11 @@ struct Task<'a> {
     out: &'a mut [f32],
 }
 
-/// Reads dense rows `first .. first + out.len() / stride` into rows of `stride` floats (>= columns,
-/// padding left alone), row groups in parallel.
+/// Reads dense rows `first .. first + out.len() / stride` into rows of `stride` floats, row groups
+/// in parallel. `stride` is at least the number of columns; padding is left unchanged.
 ///
 /// # Panics
-/// Where `out` is not whole rows.
+/// If `out` is not a whole number of rows.
 pub fn read_dense(
     dataset: &Path,
     entry: &FeaturesEntry,
@@ -128,7 +127,7 @@ pub fn read_dense(
     let (mut tasks, mut rest, mut row) = (Vec::new(), out, shards.start * per_shard);
     for table in &tables {
         for (group, rows) in table.group_rows()?.into_iter().enumerate() {
-            // The part of this group that lies in `first .. end`.
+            // The part of this group within `first .. end`.
             let (from, to) = (row.max(first), (row + rows).min(end));
             if from < to {
                 let (head, tail) = rest.split_at_mut((to - from) as usize * stride);
@@ -144,8 +143,7 @@ pub fn read_dense(
     tasks.into_par_iter().try_for_each(|task| read_group(task, columns, stride))
 }
 
-/// The levels of the format tell where lists begin and whether there are nulls; they must say: rows
-/// of `columns`.
+/// The repetition and definition levels must describe lists of `columns` values without nulls.
 fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
     let Task { table, group, skip, out } = task;
     let parquet = || FormatError::parquet(table.path());
@@ -169,7 +167,7 @@ fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
         piece.read(&mut reader, rows, columns, null_below).map_err(parquet())?.map_err(invalid)
     };
     let piece_rows = (PIECE_BYTES / size_of::<f32>() / columns).max(1);
-    // Rows before the first are read and dropped: the library's own way of skipping does not end on
+    // Rows before the first are read and dropped: the library's skipping can loop forever on
     // damaged files.
     for from in (0..skip).step_by(piece_rows) {
         next(piece_rows.min((skip - from) as usize), &mut piece)?;
@@ -183,7 +181,7 @@ fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
     Ok(())
 }
 
-/// Some rows with their levels; kept from one piece to the next for its memory.
+/// Some rows with their levels; the buffers are reused.
 #[derive(Default)]
 struct Piece {
     values: Vec<f32>,
@@ -192,7 +190,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Reads `rows` rows; the inner error says what is wrong with their shape.
+    /// Reads `rows` rows; the inner error is about their shape.
     fn read(
         &mut self,
         reader: &mut ColumnReaderImpl<FloatType>,
@@ -214,7 +212,7 @@ impl Piece {
         if values.len() != rows * columns || repetition.len() != values.len() {
             return Ok(Err(format!("{} values in {rows} rows", values.len())));
         }
-        // A row begins at level 0 and goes on at level 1.
+        // A row begins at level 0 and continues at level 1.
         let wrong =
             |row: &[i16]| row[1..].iter().fold(row[0], |wrong, level| wrong | (level ^ 1)) != 0;
         if repetition.chunks_exact(columns).any(wrong) {

@@ -1,9 +1,9 @@
-//! Node features as Parquet shards: rows in node order, a fixed number of rows a shard, dense or
-//! sparse. The only user of Parquet for features; it knows nothing of where they came from.
+//! Node features as Parquet shards: rows in node order, with a fixed number of rows per shard,
+//! dense or sparse.
 //!
-//! A shard has row groups of about 4 MiB of values: small enough to be read in parallel, large
-//! enough that their footer entries do not count. Values are not looked at here: NaN and infinity
-//! are found by `ignn check`.
+//! A shard has row groups of about 4 MiB of values: small enough for parallel reads, large enough
+//! that their footer entries do not matter. Values are not checked here: NaN and infinity are found
+//! by `ignn check`.
 
 mod dense;
 mod sparse;
@@ -27,7 +27,7 @@ pub use sparse::{SparseRows, read_sparse, write_sparse_shard};
 
 /// Directory of the shards.
 pub const FEATURES: &str = "features";
-/// Bytes of values in a row group, about.
+/// Approximate bytes of values per row group.
 const GROUP_BYTES: usize = 4 << 20;
 
 /// The features' part of the manifest.
@@ -38,7 +38,7 @@ pub struct FeaturesEntry {
     pub kind: FeatureKind,
     /// Number of columns.
     pub columns: u64,
-    /// Rows of every shard but the last.
+    /// Rows of every shard except the last.
     pub rows_per_shard: u64,
     /// Number of shards.
     pub shards: u64,
@@ -53,7 +53,7 @@ pub struct FeaturesEntry {
 pub enum FeatureKind {
     /// Column `x`: fixed-size list of f32.
     Dense,
-    /// Columns `columns` (list of u32, rising) and `values` (list of f32).
+    /// Columns `columns` (list of u32, ascending) and `values` (list of f32).
     Sparse,
 }
 
@@ -62,7 +62,7 @@ pub fn shard_path(dataset: &Path, shard: u64) -> PathBuf {
     dataset.join(FEATURES).join(format!("part-{shard:05}.parquet"))
 }
 
-/// Creates a shard, and its directory where that is missing.
+/// Creates a shard, and its directory if it is missing.
 fn create(
     dataset: &Path,
     shard: u64,
@@ -76,14 +76,14 @@ fn create(
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
-        // Groups are ended by hand.
+        // Row groups are ended by the caller.
         .set_max_row_group_row_count(None)
         .set_max_row_group_bytes(None);
     TableWriter::create(path, fields, properties)
 }
 
-/// Opens shards in parallel. Every shard but the last of the dataset must have `rows_per_shard`
-/// rows, the last at least one and not more.
+/// Opens shards in parallel. Every shard except the last of the dataset must have `rows_per_shard`
+/// rows; the last has at least one and not more than that.
 fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Result<Vec<Table>> {
     let lists = [DataType::Float32, DataType::UInt32].map(|item| [table::list_of(item)]);
     let open = |shard: u64| {
@@ -103,7 +103,7 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Res
             return Err(FormatError::invalid(path, "number of rows", rows, format!("1 to {full}")));
         }
         if entry.kind == FeatureKind::Dense {
-            // Before anybody makes room for the rows.
+            // Checked before memory is allocated for the rows.
             let values =
                 table.footer().row_groups().iter().map(|group| group.column(0).num_values());
             let (values, rows) = (values.map(i128::from).sum::<i128>(), i128::from(rows));

@@ -1,4 +1,4 @@
-//! Sparse rows: a list of columns and a list of values each.
+//! Sparse rows: one list of columns and one list of values per row.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::checksum::FileEntry;
 use crate::error::{FormatError, Result};
 use crate::table::{self, Table};
 
-/// Rows of a row group at most, however empty they are.
+/// Maximum number of rows per row group, for rows that are mostly empty.
 const GROUP_ROWS: usize = 1 << 18;
 
 /// Sparse features in memory: row `i` is `offsets[i] .. offsets[i + 1]`.
@@ -24,7 +24,7 @@ const GROUP_ROWS: usize = 1 << 18;
 pub struct SparseRows {
     /// Rows + 1 offsets.
     pub offsets: Vec<u64>,
-    /// Columns, rising inside a row.
+    /// Columns, ascending within a row.
     pub columns: Vec<u32>,
     /// Values.
     pub values: Vec<f32>,
@@ -51,7 +51,7 @@ pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Resu
     while first < rows.rows() {
         let begin = rows.offsets[first];
         let most = rows.rows().min(first + GROUP_ROWS);
-        // As many rows as fit, at least one.
+        // The number of rows that fit, at least one.
         let fitting =
             rows.offsets[first + 1..=most].partition_point(|end| end - begin <= group_items);
         let end_row = first + fitting.max(1);
@@ -82,8 +82,8 @@ pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Resu
     Ok(table.finish()?.1)
 }
 
-/// Row groups of sparse rows in parallel: `visit(first_row, rows)`; what it returns, in row order.
-/// Checks that columns rise and lie below the number of columns.
+/// Visits row groups of sparse rows in parallel, with `visit(first_row, rows)`, and returns the
+/// results in row order. Checks that columns are strictly increasing and in range.
 pub(crate) fn visit_sparse<T: Send>(
     dataset: &Path,
     entry: &FeaturesEntry,
@@ -101,7 +101,7 @@ pub(crate) fn visit_sparse<T: Send>(
     groups.into_par_iter().map(read).collect()
 }
 
-/// Reads all sparse rows; checks that columns rise and lie below the number of columns.
+/// Reads all sparse rows; checks that columns are strictly increasing and in range.
 pub fn read_sparse(dataset: &Path, entry: &FeaturesEntry) -> Result<SparseRows> {
     let pieces = visit_sparse(dataset, entry, |_, rows| rows)?;
     let mut all = SparseRows { offsets: vec![0], ..SparseRows::default() };

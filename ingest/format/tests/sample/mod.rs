@@ -1,5 +1,4 @@
-//! Two small, complete datasets written with the format's own writers, for the tests of this
-//! folder.
+//! Two small, complete datasets, written with the writers of this package, for its tests.
 
 #![allow(dead_code, missing_docs)] // Every test binary uses its part of it.
 
@@ -19,7 +18,7 @@ use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry, Scale};
 use ignn_format::splits::{self, NO_PART, Split};
 
-/// A dataset in the making: parts are added, the manifest is written last.
+/// A dataset under construction: parts are added, the manifest is written last.
 pub struct Maker {
     pub root: PathBuf,
     pub manifest: Manifest,
@@ -59,7 +58,7 @@ impl Maker {
         }
     }
 
-    /// Writes a relation; counts are taken from `incoming`, symmetric is what has no `outgoing`.
+    /// Writes a relation. Counts are taken from `incoming`; without `outgoing`, it is symmetric.
     pub fn relation(
         &mut self,
         name: &str,
