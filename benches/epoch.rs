@@ -2,6 +2,8 @@
 //! and projection. Verified by finite differences of the loss: along the gradient that the epoch
 //! computed, the loss must change at the rate of the gradient's norm.
 
+use std::sync::Arc;
+
 use divan::Bencher;
 use ignn::config::IgnnConfig;
 use ignn::dense::Matrix;
@@ -23,22 +25,20 @@ fn sbm(bencher: Bencher<'_, '_>) {
     let sets = ["model.state=64", "model.dropout=0", "optim.clip=none", "train.epochs=1000000"];
     let config = IgnnConfig::resolve(None, None, &sets.map(String::from)).expect("settings");
     let task = Task::open(Dataset::open(&path).expect("a dataset just made"), &config);
-    let task = task.expect("a dataset with labels and a split");
+    let task = Arc::new(task.expect("a dataset with labels and a split"));
     verify(&task, &config);
-    let operators = task.operators().expect("operators of the input");
-    let mut trainer = Trainer::new(&task, &operators, config).expect("a model of the task");
+    let mut trainer = Trainer::with_task(task, config).expect("a model of the task");
     bencher.bench_local(|| trainer.advance().expect("an epoch"));
 }
 
 /// (L(p + h g / |g|) - L(p - h g / |g|)) / 2 h = |g| for the gradient g of all parameters p.
-fn verify(task: &Task, config: &IgnnConfig) {
+fn verify(task: &Arc<Task>, config: &IgnnConfig) {
     let mut config = config.clone();
     (config.solver.tolerance, config.solver.adjoint_tolerance) = (1e-7, 1e-7);
-    let operators = task.operators().expect("operators of the input");
     // The loss of the first epoch from values moved along a direction, and the gradients there.
     let epoch = |length: f32, direction: &[Matrix]| {
         let mut trainer =
-            Trainer::new(task, &operators, config.clone()).expect("a model of the task");
+            Trainer::with_task(Arc::clone(task), config.clone()).expect("a model of the task");
         let parameters = &mut trainer.model_mut().parameters;
         for (parameter, direction) in parameters.iter_mut().zip(direction) {
             for row in 0..direction.rows() {

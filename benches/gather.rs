@@ -12,7 +12,7 @@ use crate::inputs::{self, WIDTHS, assert_close};
 
 #[divan::bench(args = WIDTHS, max_time = 1)]
 fn rmat(bencher: Bencher<'_, '_>, width: usize) {
-    let (incoming, _) = inputs::relations("rmat").operators().expect("operators of the input");
+    let incoming = inputs::operators("rmat").incoming();
     let adjacency = incoming[0];
     let from = inputs::matrix(1, adjacency.columns(), width, 1.0);
     let mut to = Matrix::zeros(adjacency.rows(), width);

@@ -16,9 +16,9 @@ const INPUTS: [&str; 3] = ["rmat", "sbm", "grid"];
 
 #[divan::bench(args = INPUTS, max_time = 2)]
 fn forward(bencher: Bencher<'_, '_>, name: &str) {
-    let operators = Operators::of(inputs::relations(name)).expect("operators of the input");
-    let (mut layer, w) = layer(&operators);
-    let solve = |layer: &mut Equilibrium<'_>| {
+    let operators = inputs::operators(name);
+    let (mut layer, w) = layer(operators);
+    let solve = |layer: &mut Equilibrium| {
         layer.reset();
         layer.solve(&[w.view()], &params()).expect("a finite solve")
     };
@@ -31,11 +31,11 @@ fn forward(bencher: Bencher<'_, '_>, name: &str) {
 
 #[divan::bench(args = INPUTS, max_time = 2)]
 fn adjoint(bencher: Bencher<'_, '_>, name: &str) {
-    let operators = Operators::of(inputs::relations(name)).expect("operators of the input");
-    let (mut layer, w) = layer(&operators);
+    let operators = inputs::operators(name);
+    let (mut layer, w) = layer(operators);
     layer.right = inputs::matrix(9, operators.nodes(), WIDTH, 1.0);
     layer.solve(&[w.view()], &params()).expect("a finite solve");
-    let solve = |layer: &mut Equilibrium<'_>| {
+    let solve = |layer: &mut Equilibrium| {
         layer.adjoint.view_mut().padded_mut().fill(0.0);
         layer.solve_adjoint(&[w.view()], Backward::Exact, &params()).expect("a finite solve")
     };
@@ -50,7 +50,7 @@ fn params() -> SolveParams {
     SolveParams { tolerance: TOLERANCE, max_sweeps: 2000, ..SolveParams::default() }
 }
 
-fn layer<'g>(operators: &'g Operators<'g>) -> (Equilibrium<'g>, Matrix) {
+fn layer(operators: &Operators) -> (Equilibrium, Matrix) {
     let mut layer = Equilibrium::new(operators, WIDTH, Activation::Relu).with_adjoint();
     layer.input = inputs::matrix(8, operators.nodes(), WIDTH, 1.0);
     (layer, inputs::weight(10, WIDTH))

@@ -15,7 +15,7 @@ const SAMPLED: usize = 131;
 
 #[divan::bench(args = WIDTHS, max_time = 1)]
 fn forward_rmat(bencher: Bencher<'_, '_>, width: usize) {
-    let (incoming, _) = inputs::relations("rmat").operators().expect("operators of the input");
+    let incoming = inputs::operators("rmat").incoming();
     let w = inputs::weight(4, width);
     let packed = [PackedWeights::forward(w.view())];
     run(bencher, &incoming, &packed, |sweep, x, to, is_verified| {
@@ -28,7 +28,7 @@ fn forward_rmat(bencher: Bencher<'_, '_>, width: usize) {
 
 #[divan::bench(args = WIDTHS, max_time = 1)]
 fn adjoint_rmat(bencher: Bencher<'_, '_>, width: usize) {
-    let (_, outgoing) = inputs::relations("rmat").operators().expect("operators of the input");
+    let outgoing = inputs::operators("rmat").outgoing();
     let w = inputs::weight(4, width);
     let packed = [PackedWeights::adjoint(w.view())];
     let (nodes, state) = (outgoing[0].rows(), inputs::matrix(5, outgoing[0].rows(), width, 1.0));

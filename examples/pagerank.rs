@@ -106,8 +106,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (offsets, sources) = small_web(1000);
         return compare(&offsets, &sources);
     };
-    let relations = Dataset::open(std::path::Path::new(&path))?.relations()?;
-    let links = &relations.first().ok_or("no relation")?.incoming;
+    let dataset = Dataset::open(std::path::Path::new(&path))?;
+    let links = &dataset.relations()?.first().ok_or("no relation")?.incoming;
     // Checked here because the links are counted before they become an operator.
     AdjacencyRef::new(links.rows(), links.offsets(), links.neighbours())?;
     compare(links.offsets(), links.neighbours())

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
-use ignn::train::{EpochRecord, Observer, Task, Trainer};
+use ignn::train::{EpochRecord, Observer, Trainer};
 
 /// Prints every tenth epoch; an observer may do anything with a record.
 struct Printer;
@@ -28,14 +28,12 @@ impl Observer for Printer {
 fn train(path: &str) -> Result<f64, Box<dyn Error>> {
     let mut config = IgnnConfig::default();
     (config.model.state, config.train.epochs) = (vec![16], 50);
-    let task = Task::open(Dataset::open(path)?, &config)?;
-    let operators = task.operators()?;
-    let mut trainer = Trainer::new(&task, &operators, config)?;
+    let mut trainer = Trainer::new(Dataset::open(path)?, config)?;
     let stop = AtomicBool::new(false);
     trainer.run(&mut Printer, &stop, |_| Ok(()))?;
 
     // The best epoch's model, apart from any graph: to be written, or put on this graph or another.
-    let model = trainer.finished();
+    let (model, task) = (trainer.finished(), trainer.task());
     let predicted = model.predict(task.dataset())?;
     let scores = |nodes: &[u32]| {
         let rows = ignn::dense::Matrix::from_fn(nodes.len(), model.classes.len(), |row, class| {

@@ -31,7 +31,7 @@
 //! [`models::Model`], apart from any graph, that predicts on the same dataset or another.
 //!
 //! ```no_run
-//! use ignn::{config::IgnnConfig, graph::Dataset, train::{EpochRecord, Observer, Task, Trainer}};
+//! use ignn::{config::IgnnConfig, graph::Dataset, train::{EpochRecord, Observer, Trainer}};
 //!
 //! struct Printer;
 //! impl Observer for Printer {
@@ -42,11 +42,9 @@
 //! }
 //!
 //! let config = IgnnConfig::resolve(Some("cora"), None, &["model.state=32".into()])?;
-//! let task = Task::open(Dataset::open("cora.ignn")?, &config)?;
-//! let operators = task.operators()?;
-//! let mut trainer = Trainer::new(&task, &operators, config)?;
+//! let mut trainer = Trainer::new(Dataset::open("cora.ignn")?, config)?;
 //! trainer.run(&mut Printer, &std::sync::atomic::AtomicBool::new(false), |_| Ok(()))?;
-//! let predicted = trainer.finished().predict(task.dataset())?;
+//! let predicted = trainer.finished().predict(trainer.task().dataset())?;
 //! println!("logits of the first node: {:?}", predicted.logits.row(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -2,6 +2,7 @@
 //! threads.
 
 use std::fs;
+use std::sync::Arc;
 
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
@@ -128,15 +129,14 @@ fn a_resumed_run_follows_the_same_curve() {
         let set = |line: &str| line.to_string();
         let sets = [format!("model.kind={kind}"), set("model.state=16"), set("train.epochs=9")];
         let config = IgnnConfig::resolve(None, None, &sets).unwrap();
-        let task = Task::open(dataset(), &config).unwrap();
-        let operators = task.operators().unwrap();
-        let mut whole = Trainer::new(&task, &operators, config.clone()).unwrap();
-        let mut first = Trainer::new(&task, &operators, config.clone()).unwrap();
+        let task = Arc::new(Task::open(dataset(), &config).unwrap());
+        let trainer = || Trainer::with_task(Arc::clone(&task), config.clone()).unwrap();
+        let (mut whole, mut first) = (trainer(), trainer());
         (0..9).for_each(|_| drop(whole.advance().unwrap()));
         (0..4).for_each(|_| drop(first.advance().unwrap()));
         let file = sandbox.path(&format!("{kind}.safetensors"));
         first.save(&file).unwrap();
-        let mut second = Trainer::new(&task, &operators, config).unwrap();
+        let mut second = trainer();
         second.restore(&file).unwrap();
         (0..5).for_each(|_| drop(second.advance().unwrap()));
         for (a, b) in whole.model().parameters.iter().zip(&second.model().parameters) {
@@ -181,8 +181,7 @@ fn every_kind_classifies_graphs_by_pooling() {
         let task =
             Task::with_graphs(Dataset::open(sandbox.path("t")).unwrap(), &config, Some(parts))
                 .unwrap();
-        let operators = task.operators().unwrap();
-        let mut trainer = Trainer::new(&task, &operators, config).unwrap();
+        let mut trainer = Trainer::with_task(Arc::new(task), config).unwrap();
         let mut record = trainer.advance().unwrap();
         for _ in 0..80 {
             record = trainer.advance().unwrap();

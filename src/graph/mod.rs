@@ -5,9 +5,10 @@ pub mod footprint;
 pub mod statistics;
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use ignn_format::csr::CsrFile;
-use ignn_format::manifest::Normalisation;
+use ignn_format::manifest::{Normalisation, RelationEntry};
 use ignn_format::{DatasetDir, Manifest, Relation, Result};
 
 pub use footprint::Footprint;
@@ -16,28 +17,40 @@ pub use statistics::{Rows, Statistics};
 /// An opened dataset.
 #[derive(Clone, Debug)]
 pub struct Dataset {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     directory: DatasetDir,
+    relations: OnceLock<Vec<Arc<Relation>>>,
 }
 
 impl Dataset {
     /// Reads the manifest; each part is opened when asked for.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self { directory: DatasetDir::open(path)? })
+        let inner = Inner { directory: DatasetDir::open(path)?, relations: OnceLock::new() };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The directory, for parts that are read whole (labels, splits, ids).
     pub fn directory(&self) -> &DatasetDir {
-        &self.directory
+        &self.inner.directory
     }
 
     /// What the dataset says of itself.
     pub fn manifest(&self) -> &Manifest {
-        self.directory.manifest()
+        self.inner.directory.manifest()
     }
 
-    /// Maps every relation, in the manifest's order.
-    pub fn relations(&self) -> Result<Vec<Relation>> {
-        self.manifest().relations.iter().map(|entry| self.directory.relation(&entry.name)).collect()
+    /// Every relation, in the manifest's order; the first call maps them.
+    pub fn relations(&self) -> Result<&[Arc<Relation>]> {
+        if let Some(relations) = self.inner.relations.get() {
+            return Ok(relations);
+        }
+        let open = |entry: &RelationEntry| self.directory().relation(&entry.name).map(Arc::new);
+        let relations = self.manifest().relations.iter().map(open).collect::<Result<_>>()?;
+        Ok(self.inner.relations.get_or_init(|| relations))
     }
 }
 

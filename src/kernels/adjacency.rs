@@ -1,5 +1,5 @@
 //! A sparse operator on states, in either direction: offsets, neighbours, and where its values come
-//! from. A checked view of a relation's mapped arrays; it owns nothing.
+//! from. A checked view of a relation's mapped arrays; it owns nothing (see [`super::Adjacency`]).
 //!
 //! (A^T X)_i = row_scale_i * sum over entries j of row i of  value_ij * gather_scale_j * x_j, every
 //! factor 1 where it is not given. Symmetric relations store one direction: it serves both, with
@@ -18,6 +18,7 @@
 use std::ops::Range;
 
 use ignn_format::Relation;
+use ignn_format::csr::CsrFile;
 use ignn_format::manifest::Scale;
 use rayon::prelude::*;
 
@@ -94,7 +95,12 @@ impl<'a> AdjacencyRef<'a> {
         {
             return wrong("neighbour", largest.into(), format!("less than {columns}"));
         }
-        Ok(Self {
+        Ok(Self::checked(columns, offsets, neighbours))
+    }
+
+    /// The same for arrays that were checked before.
+    pub(super) fn checked(columns: usize, offsets: &'a [u64], neighbours: &'a [u32]) -> Self {
+        Self {
             columns,
             offsets,
             neighbours,
@@ -103,7 +109,19 @@ impl<'a> AdjacencyRef<'a> {
             row_scale: None,
             chosen: None,
             shared: None,
-        })
+        }
+    }
+
+    /// With those values and scales that there are.
+    pub(super) fn with_optional(
+        self,
+        values: Option<&'a [f32]>,
+        gather_scale: Option<&'a [f32]>,
+        row_scale: Option<&'a [f32]>,
+    ) -> Self {
+        let with = values.map_or(self, |values| self.with_values(values));
+        let with = gather_scale.map_or(with, |scale| with.with_gather_scale(scale));
+        row_scale.map_or(with, |scale| with.with_row_scale(scale))
     }
 
     /// With a value an entry.
@@ -171,36 +189,40 @@ impl<'a> AdjacencyRef<'a> {
 
     /// A^T: gathers over incoming edges, for the forward sweep.
     pub fn incoming(relation: &'a Relation) -> Result<Self, AdjacencyError> {
-        let adjacency = Self::of(relation, &relation.incoming)?;
-        Ok(match (relation.entry.scale, &relation.scale) {
-            (Scale::Both, Some(scale)) => adjacency.with_gather_scale(scale).with_row_scale(scale),
-            (Scale::Source, Some(scale)) => adjacency.with_gather_scale(scale),
-            _ => adjacency,
-        })
+        check(relation, &relation.incoming)?;
+        Ok(Self::checked_incoming(relation))
     }
 
     /// A: gathers over outgoing edges, for the adjoint sweep.
     pub fn outgoing(relation: &'a Relation) -> Result<Self, AdjacencyError> {
-        // Symmetric stored values: the row of incoming edges is the row of outgoing ones.
-        let direction = relation.outgoing.as_ref().unwrap_or(&relation.incoming);
-        let adjacency = Self::of(relation, direction)?;
-        Ok(match (relation.entry.scale, &relation.scale) {
+        check(relation, outgoing(relation))?;
+        Ok(Self::checked_outgoing(relation))
+    }
+
+    /// As [`Self::incoming`], of a relation that it was called for before.
+    pub(super) fn checked_incoming(relation: &'a Relation) -> Self {
+        let adjacency = Self::of(&relation.incoming);
+        match (relation.entry.scale, &relation.scale) {
+            (Scale::Both, Some(scale)) => adjacency.with_gather_scale(scale).with_row_scale(scale),
+            (Scale::Source, Some(scale)) => adjacency.with_gather_scale(scale),
+            _ => adjacency,
+        }
+    }
+
+    /// As [`Self::outgoing`], of a relation that it was called for before.
+    pub(super) fn checked_outgoing(relation: &'a Relation) -> Self {
+        let adjacency = Self::of(outgoing(relation));
+        match (relation.entry.scale, &relation.scale) {
             (Scale::Both, Some(scale)) => adjacency.with_gather_scale(scale).with_row_scale(scale),
             (Scale::Source, Some(scale)) => adjacency.with_row_scale(scale),
             _ => adjacency,
-        })
+        }
     }
 
-    fn of(
-        relation: &'a Relation,
-        direction: &'a ignn_format::csr::CsrFile,
-    ) -> Result<Self, AdjacencyError> {
-        let adjacency = Self::new(direction.rows(), direction.offsets(), direction.neighbours());
-        let adjacency = adjacency.map_err(|error| AdjacencyError {
-            relation: format!("relation {}", relation.entry.name),
-            ..error
-        })?;
-        Ok(direction.values().map_or(adjacency, |values| adjacency.with_values(values)))
+    fn of(direction: &'a CsrFile) -> Self {
+        let adjacency =
+            Self::checked(direction.rows(), direction.offsets(), direction.neighbours());
+        direction.values().map_or(adjacency, |values| adjacency.with_values(values))
     }
 
     /// Number of rows: nodes that gather.
@@ -350,6 +372,19 @@ impl<'a> AdjacencyRef<'a> {
             (this.column(row, entry), row_factor * value * scale)
         })
     }
+}
+
+/// The rows of outgoing edges: with symmetric stored values those of incoming ones.
+fn outgoing(relation: &Relation) -> &CsrFile {
+    relation.outgoing.as_ref().unwrap_or(&relation.incoming)
+}
+
+/// Refuses damaged arrays, in the name of their relation.
+fn check(relation: &Relation, direction: &CsrFile) -> Result<(), AdjacencyError> {
+    let checked = AdjacencyRef::new(direction.rows(), direction.offsets(), direction.neighbours());
+    let named =
+        |error| AdjacencyError { relation: format!("relation {}", relation.entry.name), ..error };
+    checked.map(|_| ()).map_err(named)
 }
 
 #[cfg(test)]

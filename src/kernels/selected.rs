@@ -50,6 +50,11 @@ impl<'a> Selected<'a> {
         Ok(Self { stored, selection, offsets })
     }
 
+    /// Entries before each row, for an operator that owns them.
+    pub(super) fn into_offsets(self) -> Vec<u64> {
+        self.offsets
+    }
+
     /// The operator of `selection.rows()` rows and columns.
     pub fn view(&self) -> AdjacencyRef<'_> {
         self.stored.with_rows(self.selection.source(), &self.offsets)

@@ -9,13 +9,13 @@ use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// A layer's middle.
 #[allow(clippy::large_enum_variant)] // One a layer.
-pub(super) enum Body<'g> {
-    Equilibrium(Box<Equilibrium<'g>>),
-    Explicit(Explicit<'g>),
+pub(super) enum Body {
+    Equilibrium(Box<Equilibrium>),
+    Explicit(Explicit),
 }
 
-impl<'g> Body<'g> {
-    pub fn new(operators: &'g Operators<'g>, shape: &LayerShape, trains: bool) -> Self {
+impl Body {
+    pub fn new(operators: &Operators, shape: &LayerShape, trains: bool) -> Self {
         let width = shape.input.width;
         match &shape.body {
             BodyShape::Equilibrium => {

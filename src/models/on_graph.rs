@@ -39,24 +39,24 @@ pub enum Mode {
 
 /// What a layer is fed by.
 #[allow(clippy::large_enum_variant)] // One a layer.
-enum Fed<'g> {
-    Features(Input<'g>),
-    Below(Feed<'g>),
+enum Fed {
+    Features(Input),
+    Below(Feed),
 }
 
-struct Layer<'g> {
-    fed: Fed<'g>,
+struct Layer {
+    fed: Fed,
     /// The rows of the layer below that it is fed by, where entries of them were dropped, and in
     /// which epoch.
     dropped: Option<(Matrix, u64)>,
-    body: Body<'g>,
+    body: Body,
     /// State and skip, where there is one.
     mixed: Option<Matrix>,
     /// Its normalisation.
     normed: Option<(Matrix, BatchNormMemory)>,
 }
 
-impl Layer<'_> {
+impl Layer {
     /// Drops entries of what it is fed by, where it has a dropout and the pass is one of training.
     fn drop_entries(
         &mut self,
@@ -96,35 +96,25 @@ impl Layer<'_> {
 }
 
 /// The memory of a model on a graph.
-pub struct OnGraph<'g> {
-    operators: &'g Operators<'g>,
-    layers: Vec<Layer<'g>>,
+pub struct OnGraph {
+    operators: Operators,
+    layers: Vec<Layer>,
     /// Where the rows of each graph begin, and where the last ends.
     graphs: Vec<u64>,
     /// The number of each row's node in the dataset.
     ids: Vec<u32>,
 }
 
-impl<'g> OnGraph<'g> {
+impl OnGraph {
     /// On all nodes that the operators connect. With `trains`, memory for gradients.
-    pub fn new(
-        model: &Ignn,
-        operators: &'g Operators<'g>,
-        features: Features,
-        trains: bool,
-    ) -> Self {
+    pub fn new(model: &Ignn, operators: &Operators, features: Features, trains: bool) -> Self {
         let shape = model.layers[0].input.clone();
         let input = Input::new(operators, features, shape, model.reads_own_features());
         Self::with_input(model, operators, input, trains)
     }
 
     /// The same with features that were prepared before.
-    pub fn with_input(
-        model: &Ignn,
-        operators: &'g Operators<'g>,
-        input: Input<'g>,
-        trains: bool,
-    ) -> Self {
+    pub fn with_input(model: &Ignn, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
             let (nodes, width) = (operators.nodes(), shape.input.width);
@@ -143,7 +133,8 @@ impl<'g> OnGraph<'g> {
         };
         let layers = model.layers.iter().map(layer).collect();
         let nodes = operators.nodes();
-        Self { operators, layers, graphs: vec![0, nodes as u64], ids: (0..nodes as u32).collect() }
+        let (graphs, ids) = (vec![0, nodes as u64], (0..nodes as u32).collect());
+        Self { operators: operators.clone(), layers, graphs, ids }
     }
 
     /// With the rows of several graphs: where each begins, and where the last ends.
@@ -167,13 +158,13 @@ impl<'g> OnGraph<'g> {
     }
 
     /// The graph.
-    pub fn operators(&self) -> &'g Operators<'g> {
-        self.operators
+    pub fn operators(&self) -> &Operators {
+        &self.operators
     }
 
     /// The equilibria of the layers that have one: states, adjoints, what is kept from solve to
     /// solve.
-    pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
+    pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium> {
         self.layers.iter().filter_map(|layer| match &layer.body {
             Body::Equilibrium(layer) => Some(&**layer),
             Body::Explicit(_) => None,
@@ -181,7 +172,7 @@ impl<'g> OnGraph<'g> {
     }
 
     /// The same, to change.
-    pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium<'g>> {
+    pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.body {
             Body::Equilibrium(layer) => Some(&mut **layer),
             Body::Explicit(_) => None,
@@ -236,7 +227,7 @@ impl<'g> OnGraph<'g> {
         pooled
     }
 
-    fn top(&self) -> &Layer<'g> {
+    fn top(&self) -> &Layer {
         self.layers.last().expect("a model has a layer")
     }
 

@@ -78,8 +78,8 @@ impl Attention {
 }
 
 /// Attention on a graph.
-pub struct AttentionOnGraph<'g> {
-    operators: &'g Operators<'g>,
+pub struct AttentionOnGraph {
+    operators: Operators,
     shape: Attention,
     /// s and d, a column a head.
     source: Matrix,
@@ -114,14 +114,14 @@ impl Weights<'_> {
     }
 }
 
-impl<'g> AttentionOnGraph<'g> {
+impl AttentionOnGraph {
     /// On a graph.
-    pub fn new(operators: &'g Operators<'g>, shape: Attention) -> Self {
+    pub fn new(operators: &Operators, shape: Attention) -> Self {
         let (nodes, heads) = (operators.nodes(), shape.heads);
         let softmax =
             operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
         let [source, target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
-        Self { operators, shape, source, target, softmax, mask: None }
+        Self { operators: operators.clone(), shape, source, target, softmax, mask: None }
     }
 
     fn weights(&self) -> Weights<'_> {
@@ -130,7 +130,7 @@ impl<'g> AttentionOnGraph<'g> {
     }
 }
 
-impl Map for AttentionOnGraph<'_> {
+impl Map for AttentionOnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.mask = self.shape.dropout.zip(draw).map(|(dropout, draw)| dropout.mask(draw.epoch));
@@ -141,7 +141,7 @@ impl Map for AttentionOnGraph<'_> {
         let mut softmax = std::mem::take(&mut self.softmax);
         for (at, (adjacency, softmax)) in relations.iter().zip(&mut softmax).enumerate() {
             let to = if at == 0 { &mut memory.state } else { &mut memory.spare };
-            attend(self.operators, adjacency, self.weights(), h, to.view_mut(), softmax);
+            attend(&self.operators, adjacency, self.weights(), h, to.view_mut(), softmax);
             if at > 0 {
                 elementwise::add(memory.spare.view(), memory.state.view_mut());
             }
@@ -173,17 +173,18 @@ impl Map for AttentionOnGraph<'_> {
         // Relations are averaged.
         let share = 1.0 / self.softmax.len() as f32;
         let (h, g) = (input.view(), right.view());
-        let sides = self.operators.incoming().iter().zip(self.operators.outgoing());
+        let (incoming, outgoing) = (self.operators.incoming(), self.operators.outgoing());
+        let sides = incoming.iter().zip(&outgoing);
         for ((incoming, outgoing), softmax) in sides.zip(&self.softmax) {
             let back = Back { weights: self.weights(), h, g, share, softmax: softmax.view() };
             let mut sums = Matrix::zeros(nodes, 2 * heads);
-            back.by_target(self.operators, incoming, sums.view_mut());
+            back.by_target(&self.operators, incoming, sums.view_mut());
             for row in 0..nodes {
                 let by_d = &sums.row(row)[heads..];
                 by_target.row_mut(row).iter_mut().zip(by_d).for_each(|(to, x)| *to += x);
             }
             back.by_source(
-                self.operators,
+                &self.operators,
                 outgoing,
                 sums.view(),
                 adjoint.view_mut(),
@@ -253,7 +254,7 @@ fn split_both<'a>(
 
 /// sum_j alpha_ij H_j for every row, and the numbers of its softmax.
 fn attend(
-    operators: &Operators<'_>,
+    operators: &Operators,
     adjacency: &AdjacencyRef<'_>,
     weights: Weights<'_>,
     h: MatrixRef<'_>,
@@ -332,12 +333,7 @@ impl Back<'_> {
     }
 
     /// c and the gradient by d of every row, a column a head each.
-    fn by_target(
-        &self,
-        operators: &Operators<'_>,
-        adjacency: &AdjacencyRef<'_>,
-        sums: MatrixMut<'_>,
-    ) {
+    fn by_target(&self, operators: &Operators, adjacency: &AdjacencyRef<'_>, sums: MatrixMut<'_>) {
         let heads = self.weights.heads;
         let work = |_, rows: std::ops::Range<usize>, mut sums: MatrixMut<'_>| {
             // sum_j alpha l', which c is to be multiplied by.
@@ -369,7 +365,7 @@ impl Back<'_> {
     /// `sums` has c.
     fn by_source(
         &self,
-        operators: &Operators<'_>,
+        operators: &Operators,
         adjacency: &AdjacencyRef<'_>,
         sums: MatrixRef<'_>,
         to: MatrixMut<'_>,

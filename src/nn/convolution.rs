@@ -41,30 +41,30 @@ impl Convolution {
 }
 
 /// A convolution on a graph.
-pub struct ConvolutionOnGraph<'g> {
-    operators: &'g Operators<'g>,
+pub struct ConvolutionOnGraph {
+    operators: Operators,
     shape: Convolution,
     /// The edges of the last pass, where some were left out.
     kept: Option<KeptEdges>,
 }
 
-impl<'g> ConvolutionOnGraph<'g> {
+impl ConvolutionOnGraph {
     /// On a graph.
-    pub fn new(operators: &'g Operators<'g>, shape: Convolution) -> Self {
-        Self { operators, shape, kept: None }
+    pub fn new(operators: &Operators, shape: Convolution) -> Self {
+        Self { operators: operators.clone(), shape, kept: None }
     }
 
     /// to = P from, or P^T from.
     fn step(&self, is_forward: bool, from: MatrixRef<'_>, to: MatrixMut<'_>) {
-        let operators = self.operators;
+        let operators = &self.operators;
         match (&self.kept, is_forward) {
             (Some(kept), true) => propagate::mean(kept.blocks(true), &kept.incoming(), from, to),
             (Some(kept), false) => propagate::mean(kept.blocks(false), &kept.outgoing(), from, to),
             (None, true) => {
-                propagate::mean(operators.incoming_blocks(), operators.incoming(), from, to)
+                propagate::mean(operators.incoming_blocks(), &operators.incoming(), from, to)
             }
             (None, false) => {
-                propagate::mean(operators.outgoing_blocks(), operators.outgoing(), from, to)
+                propagate::mean(operators.outgoing_blocks(), &operators.outgoing(), from, to)
             }
         }
     }
@@ -82,11 +82,11 @@ impl<'g> ConvolutionOnGraph<'g> {
     }
 }
 
-impl Map for ConvolutionOnGraph<'_> {
+impl Map for ConvolutionOnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         let drop_edge = self.shape.drop_edge.zip(draw);
-        self.kept = drop_edge.map(|(drop_edge, draw)| drop_edge.draw(self.operators, draw.epoch));
+        self.kept = drop_edge.map(|(drop_edge, draw)| drop_edge.draw(&self.operators, draw.epoch));
         let Memory { input, state, spare, .. } = memory;
         self.steps(true, input.view(), state, spare);
         elementwise::add_row_and_activate(

@@ -49,7 +49,7 @@ impl DropEdge {
     }
 
     /// The edges that are left in an epoch.
-    pub fn draw(&self, operators: &Operators<'_>, epoch: u64) -> KeptEdges {
+    pub fn draw(&self, operators: &Operators, epoch: u64) -> KeptEdges {
         let stream = self.stream.narrowed(epoch);
         // Compared with the upper half of the bits: exact to 2^-32.
         let threshold = (self.rate * 2f64.powi(32)).round() as u64;
@@ -57,7 +57,7 @@ impl DropEdge {
             a == b || stream.row(a.min(b).into()).bits(a.max(b) as usize) >> 32 >= threshold
         };
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
-        for (&to, &from) in operators.incoming().iter().zip(operators.outgoing()) {
+        for (to, from) in operators.incoming().into_iter().zip(operators.outgoing()) {
             let (mut to, mut from) = match (from.row_scale(), from.gather_scale()) {
                 (Some(_), Some(_)) => {
                     let [mut to, mut from] =

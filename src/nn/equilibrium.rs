@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
 use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
-use crate::kernels::{Activation, AdjacencyRef, Derivative, PackedWeights, Signs, gradient};
+use crate::kernels::{Activation, Adjacency, Derivative, PackedWeights, Signs, gradient, views};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
@@ -58,8 +58,8 @@ impl Backward {
 }
 
 /// One direction of the layer.
-struct Side<'g> {
-    adjacency: &'g [AdjacencyRef<'g>],
+struct Side {
+    adjacency: Vec<Adjacency>,
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
     /// Rows that need no sweep.
@@ -80,14 +80,14 @@ pub struct Vectors {
 }
 
 /// The layer with its memory.
-pub struct Equilibrium<'g> {
+pub struct Equilibrium {
     activation: Activation,
     radius: Option<f64>,
     searches: bool,
     /// Whether a certificate is searched for where closed forms give none.
     falls_back: bool,
-    forward: Side<'g>,
-    backward: Side<'g>,
+    forward: Side,
+    backward: Side,
     scratch: SweepScratch,
     workspace: Workspace,
     signs: Option<Signs>,
@@ -101,31 +101,32 @@ pub struct Equilibrium<'g> {
     pub adjoint: Matrix,
 }
 
-impl<'g> Equilibrium<'g> {
+impl Equilibrium {
     /// A layer for forward solves; X is zero.
-    pub fn new(operators: &'g Operators<'g>, width: usize, activation: Activation) -> Self {
+    pub fn new(operators: &Operators, width: usize, activation: Activation) -> Self {
         let nodes = operators.nodes();
         let zero = Matrix::zeros(width, width);
-        let side = |adjacency: &'g [AdjacencyRef<'g>]| {
+        let side = |adjacency: &[Adjacency]| {
             let weights: Vec<_> =
                 adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
-            let blocks = sweep::blocks(&sweep::terms(adjacency, &weights));
+            let views = views(adjacency);
             Side {
-                adjacency,
+                blocks: sweep::blocks(&sweep::terms(&views, &weights)),
+                order: Order::of(&views),
+                adjacency: adjacency.to_vec(),
                 weights,
-                blocks,
-                order: Order::of(adjacency),
                 certificate: None,
                 kept: None,
             }
         };
-        let (forward, backward) = (side(operators.incoming()), side(operators.outgoing()));
+        let forward = side(operators.incoming_adjacency());
+        let backward = side(operators.outgoing_adjacency());
         Self {
             activation,
             radius: operators.spectral_radius(),
             searches: true,
             falls_back: true,
-            scratch: SweepScratch::new(&sweep::terms(forward.adjacency, &forward.weights)),
+            scratch: SweepScratch::new(&forward.terms()),
             forward,
             backward,
             workspace: Workspace::new(nodes, width, false),
@@ -286,21 +287,25 @@ impl<'g> Equilibrium<'g> {
 
     /// dL/dW_r = G^T (A_r^T X).
     pub fn weight_gradient(&self, relation: usize) -> Matrix {
-        gradient::weight(self.forward.adjacency[relation], self.adjoint.view(), self.state.view())
+        gradient::weight(
+            self.forward.adjacency[relation].view(),
+            self.adjoint.view(),
+            self.state.view(),
+        )
     }
 
     /// A solve without contraction keeps its best state, and needs a buffer more for it.
     fn keep_best_where_needed(&mut self) {
-        let holds = |side: &Side<'_>| side.certificate.as_ref().is_none_or(Certificate::holds);
+        let holds = |side: &Side| side.certificate.as_ref().is_none_or(Certificate::holds);
         if !(self.workspace.keeps_best() || holds(&self.forward) && holds(&self.backward)) {
             self.workspace = Workspace::new(self.state.rows(), self.state.cols(), true);
         }
     }
 }
 
-impl Side<'_> {
+impl Side {
     fn terms(&self) -> Vec<Term<'_>> {
-        sweep::terms(self.adjacency, &self.weights)
+        sweep::terms(&views(&self.adjacency), &self.weights)
     }
 
     /// Rows that need no sweep first, where there are some and the method takes them.
@@ -330,7 +335,7 @@ impl Side<'_> {
         [searches, falls_back]: [bool; 2],
         hint: Option<&Vec<f32>>,
     ) {
-        let terms = sweep::terms(self.adjacency, &self.weights);
+        let terms = sweep::terms(&views(&self.adjacency), &self.weights);
         let slope = lipschitz(activation);
         let kept =
             self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));

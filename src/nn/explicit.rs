@@ -96,8 +96,8 @@ pub trait Map {
 }
 
 /// The layer with its memory.
-pub struct Explicit<'g> {
-    map: Box<dyn Map + 'g>,
+pub struct Explicit {
+    map: Box<dyn Map + Send>,
     /// What the map reads and writes.
     pub memory: Memory,
 }
@@ -145,10 +145,10 @@ impl ExplicitShape {
     }
 }
 
-impl<'g> Explicit<'g> {
+impl Explicit {
     /// A layer for forward passes.
-    pub fn new(operators: &'g Operators<'g>, shape: &ExplicitShape, width: usize) -> Self {
-        let map: Box<dyn Map + 'g> = match shape {
+    pub fn new(operators: &Operators, shape: &ExplicitShape, width: usize) -> Self {
+        let map: Box<dyn Map + Send> = match shape {
             ExplicitShape::Convolution(shape) => {
                 Box::new(ConvolutionOnGraph::new(operators, shape.clone()))
             }

@@ -14,15 +14,15 @@ use crate::kernels::{AdjacencyRef, PackedWeights, gradient};
 use crate::parallel::RowBlocks;
 
 /// The map on a graph.
-pub struct Feed<'g> {
-    operators: &'g Operators<'g>,
+pub struct Feed {
+    operators: Operators,
     shape: InputShape,
 }
 
-impl<'g> Feed<'g> {
+impl Feed {
     /// A map on a graph.
-    pub fn new(operators: &'g Operators<'g>, shape: InputShape) -> Self {
-        Self { operators, shape }
+    pub fn new(operators: &Operators, shape: InputShape) -> Self {
+        Self { operators: operators.clone(), shape }
     }
 
     /// B, from the values in the order of the slots.
@@ -31,7 +31,7 @@ impl<'g> Feed<'g> {
     /// Where shapes do not fit.
     pub fn forward(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, b: MatrixMut<'_>) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
-        self.multiply(self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
+        self.multiply(&self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
     }
 
     /// Gradients of the parameters, in the order of the slots, and of x, from G = dL/dB; all are
@@ -61,7 +61,7 @@ impl<'g> Feed<'g> {
             let last = gradients.len() - 1;
             gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
         }
-        self.multiply(self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
+        self.multiply(&self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
     }
 
     /// Both directions: rows gathered by every relation, and the rows themselves, each times its

@@ -75,25 +75,25 @@ impl Gcnii {
 }
 
 /// GCNII on a graph.
-pub struct GcniiOnGraph<'g> {
-    operators: &'g Operators<'g>,
+pub struct GcniiOnGraph {
+    operators: Operators,
     shape: Gcnii,
     /// H_0 .. H_{T-1}; H_T is the state. Without a backward only the first is kept.
     kept: Vec<Matrix>,
     drawn: Option<(u64, Vec<u32>)>,
 }
 
-impl<'g> GcniiOnGraph<'g> {
+impl GcniiOnGraph {
     /// On a graph.
-    pub fn new(operators: &'g Operators<'g>, shape: Gcnii) -> Self {
-        Self { operators, shape, kept: Vec::new(), drawn: None }
+    pub fn new(operators: &Operators, shape: Gcnii) -> Self {
+        Self { operators: operators.clone(), shape, kept: Vec::new(), drawn: None }
     }
 
     /// to = S of a step from the H before it; `spare` takes that H after dropout.
     fn mix(&self, step: usize, h: MatrixRef<'_>, spare: &mut Matrix, to: &mut Matrix) {
         let alpha = self.shape.alpha as f32;
         let start = self.kept[0].view();
-        let operators = self.operators;
+        let operators = &self.operators;
         let h = match &self.drawn {
             Some((epoch, ids)) if !self.shape.dropout.is_empty() => {
                 elementwise::copy(h, spare.view_mut());
@@ -102,12 +102,12 @@ impl<'g> GcniiOnGraph<'g> {
             }
             _ => h,
         };
-        propagate::mean(operators.incoming_blocks(), operators.incoming(), h, to.view_mut());
+        propagate::mean(operators.incoming_blocks(), &operators.incoming(), h, to.view_mut());
         elementwise::mix(1.0 - alpha, alpha, start, to.view_mut());
     }
 }
 
-impl Map for GcniiOnGraph<'_> {
+impl Map for GcniiOnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.drawn = draw.map(|draw| (draw.epoch, draw.ids.to_vec()));
@@ -150,7 +150,7 @@ impl Map for GcniiOnGraph<'_> {
         elementwise::copy(right.view(), g.view_mut());
         // G gathers what reaches the start.
         elementwise::clear(adjoint.view_mut());
-        let operators = self.operators;
+        let operators = &self.operators;
         for step in (1..=depth).rev() {
             let after = if step == depth { state.view() } else { self.kept[step].view() };
             elementwise::differentiate(self.shape.activation, after, g.view_mut());
@@ -163,7 +163,7 @@ impl Map for GcniiOnGraph<'_> {
             elementwise::mix(1.0, alpha, by_sum.view(), adjoint.view_mut());
             propagate::mean(
                 operators.outgoing_blocks(),
-                operators.outgoing(),
+                &operators.outgoing(),
                 by_sum.view(),
                 g.view_mut(),
             );

@@ -47,8 +47,8 @@ enum Source {
 }
 
 /// The input map with its memory.
-pub struct Input<'g> {
-    operators: &'g Operators<'g>,
+pub struct Input {
+    operators: Operators,
     shape: InputShape,
     source: Source,
     /// The features of a pass of training, where entries of them are dropped.
@@ -62,7 +62,7 @@ enum Dropped {
     Learned(Mask, Vec<u32>),
 }
 
-impl<'g> Input<'g> {
+impl Input {
     /// Prepares the features: A^T U is computed here. `keeps_own`: [`Input::own_times`] will be
     /// asked for.
     ///
@@ -70,7 +70,7 @@ impl<'g> Input<'g> {
     /// Where there are not as many rows of features as nodes, or for learned features with both
     /// maps.
     pub fn new(
-        operators: &'g Operators<'g>,
+        operators: &Operators,
         features: Features,
         shape: InputShape,
         keeps_own: bool,
@@ -92,7 +92,7 @@ impl<'g> Input<'g> {
                 Source::Learned
             }
         };
-        Self { operators, shape, source, dropped: None }
+        Self { operators: operators.clone(), shape, source, dropped: None }
     }
 
     /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their
@@ -100,7 +100,7 @@ impl<'g> Input<'g> {
     ///
     /// # Panics
     /// For learned features, which belong to the nodes of one graph.
-    pub fn select<'s>(&self, operators: &'s Operators<'s>, nodes: &[u32]) -> Input<'s> {
+    pub fn select(&self, operators: &Operators, nodes: &[u32]) -> Self {
         let selected = |matrix: &Matrix| {
             let mut chosen = Matrix::zeros(nodes.len(), matrix.cols());
             rows::select_rows(matrix.view(), nodes, &mut chosen);
@@ -115,7 +115,8 @@ impl<'g> Input<'g> {
             }
             Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
-        Input { operators, shape: self.shape.clone(), source, dropped: None }
+        let (operators, shape) = (operators.clone(), self.shape.clone());
+        Self { operators, shape, source, dropped: None }
     }
 
     /// Drops entries of the features by a mask, row r being that of node `ids[r]`, for the passes
@@ -133,7 +134,7 @@ impl<'g> Input<'g> {
                     own.as_ref().or(is_own.then_some(prepared)).expect("features that were kept");
                 let mut kept = u.clone();
                 mask.apply(ids, kept.view_mut());
-                Dropped::Dense(prepare(self.operators, &kept, &self.shape).unwrap_or(kept))
+                Dropped::Dense(prepare(&self.operators, &kept, &self.shape).unwrap_or(kept))
             }
             Source::Sparse { rows, transposed, .. } => Dropped::Sparse {
                 rows: rows.masked(|node, column| mask.at(ids[node].into(), column)),
@@ -150,9 +151,9 @@ impl<'g> Input<'g> {
     pub fn forward(&mut self, values: &[MatrixRef<'_>], b: &mut Matrix) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
-        let (operators, blocks) = (self.operators, self.operators.incoming_blocks());
+        let (incoming, blocks) = (self.operators.incoming(), self.operators.incoming_blocks());
         let gather = |relation: usize, from: MatrixRef<'_>, to: &mut Matrix| {
-            gradient::adjacency_times(blocks, operators.incoming()[relation], from, to.view_mut());
+            gradient::adjacency_times(blocks, incoming[relation], from, to.view_mut());
         };
         match &mut self.source {
             Source::Dense { prepared, .. } => {
@@ -218,9 +219,9 @@ impl<'g> Input<'g> {
             gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
         }
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
-        let (operators, blocks) = (self.operators, self.operators.outgoing_blocks());
+        let (outgoing, blocks) = (self.operators.outgoing(), self.operators.outgoing_blocks());
         let gather = |relation: usize, to: MatrixMut<'_>| {
-            gradient::adjacency_times(blocks, operators.outgoing()[relation], g, to);
+            gradient::adjacency_times(blocks, outgoing[relation], g, to);
         };
         match &mut self.source {
             Source::Dense { prepared, .. } => {
@@ -310,7 +311,7 @@ impl Source {
 
 /// A_r^T U of every relation and U side by side, as the map wants them; none where that is U
 /// itself.
-fn prepare(operators: &Operators<'_>, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
+fn prepare(operators: &Operators, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
     assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the features' columns");
     let (nodes, p, blocks) = (u.rows(), u.cols(), operators.incoming_blocks());
     let gathered = |relation: usize| {

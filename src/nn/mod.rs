@@ -79,5 +79,5 @@ pub use operators::Operators;
 pub use pooling::{Pooling, PoolingChoice, PoolingMemory};
 pub use readout::{Readout, ReadoutMemory, Slot};
 pub use rows::{clear_rows, scatter_rows, select_rows};
-pub use selected::{SelectedOperators, on_graphs};
+pub use selected::GraphBatch;
 pub use steady::Steady;

@@ -7,154 +7,200 @@
 //! | A_r | gathers over outgoing edges: adjoint sweeps, gradients of learned features |
 //! | rho | bound of the spectral radius of A (one relation), or of ||A_r||_1 (several) |
 
-use super::SelectedOperators;
-use crate::kernels::{AdjacencyError, AdjacencyRef, Relations, Selection};
+use std::sync::Arc;
+
+use ignn_format::Relation;
+
+use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, views};
 use crate::parallel::RowBlocks;
 use crate::solver::graph_radii::{graph_radii, of_graphs};
 use crate::solver::spectral::one_norm;
 use crate::solver::{SpectralBound, SpectralParams};
 
-/// The operators of a dataset's relations.
+/// The operators of a dataset's relations. A clone shares everything.
+#[derive(Clone, Debug)]
+pub struct Operators {
+    inner: Arc<Inner>,
+}
+
 #[derive(Debug)]
-pub struct Operators<'g> {
-    incoming: Vec<AdjacencyRef<'g>>,
-    outgoing: Vec<AdjacencyRef<'g>>,
+struct Inner {
+    incoming: Vec<Adjacency>,
+    outgoing: Vec<Adjacency>,
     incoming_blocks: RowBlocks,
     outgoing_blocks: RowBlocks,
-    /// Of a single relation.
+    /// Of a single relation whose bound was computed here.
     spectral: Option<SpectralBound>,
     radii: Vec<f64>,
 }
 
-impl<'g> Operators<'g> {
-    /// Checks the mapped arrays and bounds their radii: a pass or a few over the non-zeros.
+impl Operators {
+    /// Checks the mapped arrays and bounds their radii: a few passes over the non-zeros.
     ///
     /// # Panics
-    /// Where there is no relation.
-    pub fn of(relations: &'g Relations) -> Result<Self, AdjacencyError> {
-        let (incoming, outgoing) = relations.operators()?;
+    /// If there is no relation.
+    pub fn of(relations: &[Arc<Relation>]) -> Result<Self, AdjacencyError> {
+        let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+        for relation in relations {
+            let [forward, backward] = Adjacency::of(relation)?;
+            incoming.push(forward);
+            outgoing.push(backward);
+        }
         Ok(Self::new(incoming, outgoing))
     }
 
-    /// The same for adjacencies in memory: A_r^T and A_r of every relation.
+    /// The same for any adjacencies: A_r^T and A_r of every relation. Borrowed ones are copied.
     ///
     /// # Panics
-    /// Where there is no relation, or the two sides differ in their number of relations, nodes or
+    /// If there is no relation, or the two sides differ in their number of relations, nodes or
     /// entries.
-    pub fn new(incoming: Vec<AdjacencyRef<'g>>, outgoing: Vec<AdjacencyRef<'g>>) -> Self {
-        let spectral = match (&incoming[..], &outgoing[..]) {
-            ([a], [b]) => Some(SpectralBound::of(a, Some(b), &SpectralParams::default())),
-            _ => None,
+    pub fn new<A: Into<Adjacency>>(incoming: Vec<A>, outgoing: Vec<A>) -> Self {
+        let (incoming, outgoing) = (owned(incoming), owned(outgoing));
+        let (spectral, radii) = match (&views(&incoming)[..], &views(&outgoing)[..]) {
+            ([a], [b]) => {
+                let bound = SpectralBound::of(a, Some(b), &SpectralParams::default());
+                let radii = vec![bound.rho];
+                (Some(bound), radii)
+            }
+            (several, _) => (None, several.iter().map(one_norm).collect()),
         };
-        let radii = match &spectral {
-            Some(bound) => vec![bound.rho],
-            None => incoming.iter().map(one_norm).collect(),
-        };
-        Self { spectral, ..Self::with_radii(incoming, outgoing, radii) }
+        Self::from_parts(incoming, outgoing, spectral, radii)
     }
 
     /// The same with bounds that are known: nothing is computed.
     ///
     /// # Panics
-    /// As [`Operators::new`] does, and where there is not a bound a relation.
-    pub fn with_radii(
-        incoming: Vec<AdjacencyRef<'g>>,
-        outgoing: Vec<AdjacencyRef<'g>>,
+    /// As [`Operators::new`] does, and if there is not one bound per relation.
+    pub fn with_radii<A: Into<Adjacency>>(
+        incoming: Vec<A>,
+        outgoing: Vec<A>,
         radii: Vec<f64>,
     ) -> Self {
-        let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
-            side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
-        };
-        assert_eq!(shape(&incoming), shape(&outgoing), "both directions of the same relations");
-        assert_eq!(radii.len(), incoming.len(), "a bound a relation");
-        let nodes = incoming[0].rows();
-        let blocks = |side: &[AdjacencyRef<'g>]| {
-            let offsets: Vec<_> = side.iter().map(AdjacencyRef::gathered_offsets).collect();
-            RowBlocks::balanced(nodes, &offsets, 2)
-        };
-        Self {
-            incoming_blocks: blocks(&incoming),
-            outgoing_blocks: blocks(&outgoing),
-            incoming,
-            outgoing,
-            spectral: None,
-            radii,
-        }
+        Self::from_parts(owned(incoming), owned(outgoing), None, radii)
     }
 
-    /// The operators of some of the dataset's graphs; refused where an edge of theirs leaves its
-    /// graph.
+    fn from_parts(
+        incoming: Vec<Adjacency>,
+        outgoing: Vec<Adjacency>,
+        spectral: Option<SpectralBound>,
+        radii: Vec<f64>,
+    ) -> Self {
+        let [incoming_blocks, outgoing_blocks] = {
+            let sides = [views(&incoming), views(&outgoing)];
+            let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
+                side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
+            };
+            assert_eq!(shape(&sides[0]), shape(&sides[1]), "both directions of the same relations");
+            assert_eq!(radii.len(), incoming.len(), "one bound per relation");
+            let nodes = sides[0][0].rows();
+            sides.map(|side| {
+                let offsets: Vec<_> = side.iter().map(AdjacencyRef::gathered_offsets).collect();
+                RowBlocks::balanced(nodes, &offsets, 2)
+            })
+        };
+        let inner = Inner { incoming, outgoing, incoming_blocks, outgoing_blocks, spectral, radii };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The operators of some of the dataset's graphs, over the same arrays, with a bound for each
+    /// relation: the largest of the graphs' ([`Operators::graph_radii`]), or one over more graphs.
+    /// Refused where an edge leaves its graph.
     ///
     /// # Panics
-    /// Where these are themselves those of a selection.
-    pub fn select<'a>(
-        &'a self,
-        selection: &'a Selection,
-    ) -> Result<SelectedOperators<'a>, AdjacencyError> {
-        SelectedOperators::new(self, selection)
+    /// If these are themselves those of a selection, or if there is not one bound per relation.
+    pub fn select(
+        &self,
+        selection: &Arc<Selection>,
+        radii: Vec<f64>,
+    ) -> Result<Self, AdjacencyError> {
+        let select = |side: &[Adjacency]| {
+            side.iter().map(|relation| relation.select(selection)).collect::<Result<Vec<_>, _>>()
+        };
+        let (incoming, outgoing) = (select(&self.inner.incoming)?, select(&self.inner.outgoing)?);
+        Ok(Self::from_parts(incoming, outgoing, None, radii))
     }
 
     /// rho of every relation and graph, each graph for itself; graph `g` has the nodes
     /// `first_node[g]..first_node[g + 1]`.
     ///
     /// # Panics
-    /// Where these are the operators of a selection.
+    /// If these are the operators of a selection.
     pub fn graph_radii(&self, first_node: &[u64]) -> Result<Vec<Vec<f64>>, AdjacencyError> {
-        if let ([a], [b]) = (&self.incoming[..], &self.outgoing[..]) {
+        let (incoming, outgoing) = (self.incoming(), self.outgoing());
+        if let ([a], [b]) = (&incoming[..], &outgoing[..]) {
             return Ok(vec![graph_radii(*a, Some(*b), first_node, &SpectralParams::default())?]);
         }
-        self.incoming.iter().map(|&a| of_graphs(a, None, first_node, |a, _| one_norm(a))).collect()
+        incoming.iter().map(|&a| of_graphs(a, None, first_node, |a, _| one_norm(a))).collect()
     }
 
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
-        self.incoming[0].rows()
+        self.inner.incoming[0].view().rows()
+    }
+
+    /// Number of relations.
+    pub fn relations(&self) -> usize {
+        self.inner.incoming.len()
     }
 
     /// Entries of all relations.
     pub fn nonzeros(&self) -> usize {
-        self.incoming.iter().map(AdjacencyRef::nonzeros).sum()
+        self.incoming().iter().map(AdjacencyRef::nonzeros).sum()
     }
 
     /// A_r^T of every relation.
-    pub fn incoming(&self) -> &[AdjacencyRef<'g>] {
-        &self.incoming
+    pub fn incoming(&self) -> Vec<AdjacencyRef<'_>> {
+        views(&self.inner.incoming)
     }
 
     /// A_r of every relation.
-    pub fn outgoing(&self) -> &[AdjacencyRef<'g>] {
-        &self.outgoing
+    pub fn outgoing(&self) -> Vec<AdjacencyRef<'_>> {
+        views(&self.inner.outgoing)
+    }
+
+    /// A_r^T of every relation, to keep.
+    pub fn incoming_adjacency(&self) -> &[Adjacency] {
+        &self.inner.incoming
+    }
+
+    /// A_r of every relation, to keep.
+    pub fn outgoing_adjacency(&self) -> &[Adjacency] {
+        &self.inner.outgoing
     }
 
     /// Rows for plain gathers over incoming edges.
     pub fn incoming_blocks(&self) -> &RowBlocks {
-        &self.incoming_blocks
+        &self.inner.incoming_blocks
     }
 
     /// Rows for plain gathers over outgoing edges.
     pub fn outgoing_blocks(&self) -> &RowBlocks {
-        &self.outgoing_blocks
+        &self.inner.outgoing_blocks
     }
 
     /// rho of every relation: what divides kappa.
     pub fn radii(&self) -> &[f64] {
-        &self.radii
+        &self.inner.radii
     }
 
     /// rho of a single relation.
     pub fn spectral_radius(&self) -> Option<f64> {
-        if let [rho] = self.radii[..] { Some(rho) } else { None }
+        if let [rho] = self.inner.radii[..] { Some(rho) } else { None }
     }
 
     /// How the radius of a single relation was bounded; none where the bound was given.
     pub fn spectral(&self) -> Option<&SpectralBound> {
-        self.spectral.as_ref()
+        self.inner.spectral.as_ref()
     }
 
     /// The radius of the L1 balls for the rows of W_r, `kappa / rho_r`, rounded down; infinite
     /// where rho is 0.
     pub fn weight_radius(&self, relation: usize, kappa: f64) -> f64 {
-        let rho = self.radii[relation];
+        let rho = self.inner.radii[relation];
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
     }
+}
+
+fn owned<A: Into<Adjacency>>(side: Vec<A>) -> Vec<Adjacency> {
+    side.into_iter().map(Into::into).collect()
 }

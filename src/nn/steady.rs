@@ -69,8 +69,8 @@ impl Steady {
 }
 
 /// SSE on a graph.
-pub struct SteadyOnGraph<'g> {
-    operators: &'g Operators<'g>,
+pub struct SteadyOnGraph {
+    operators: Operators,
     shape: Steady,
     /// Whether the state is that of an earlier pass.
     is_warm: bool,
@@ -78,10 +78,10 @@ pub struct SteadyOnGraph<'g> {
     path: VecDeque<[Matrix; 2]>,
 }
 
-impl<'g> SteadyOnGraph<'g> {
+impl SteadyOnGraph {
     /// On a graph, from zero.
-    pub fn new(operators: &'g Operators<'g>, shape: Steady) -> Self {
-        Self { operators, shape, is_warm: false, path: VecDeque::new() }
+    pub fn new(operators: &Operators, shape: Steady) -> Self {
+        Self { operators: operators.clone(), shape, is_warm: false, path: VecDeque::new() }
     }
 
     /// One step of the state; how far it would have gone undamped, relative to the state. None
@@ -94,10 +94,10 @@ impl<'g> SteadyOnGraph<'g> {
             false => [0, 1].map(|_| Matrix::zeros(nodes, width)),
         };
         elementwise::copy(state.view(), before.view_mut());
-        let operators = self.operators;
+        let operators = &self.operators;
         propagate::mean(
             operators.incoming_blocks(),
-            operators.incoming(),
+            &operators.incoming(),
             before.view(),
             spare.view_mut(),
         );
@@ -124,7 +124,7 @@ impl<'g> SteadyOnGraph<'g> {
     }
 }
 
-impl Map for SteadyOnGraph<'_> {
+impl Map for SteadyOnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, params, .. } = *given;
         let start = Instant::now();
@@ -186,7 +186,7 @@ impl Map for SteadyOnGraph<'_> {
         elementwise::copy(right.view(), g.view_mut());
         elementwise::clear(adjoint.view_mut());
         gradients.iter_mut().for_each(|gradient| gradient.padded_mut().fill(0.0));
-        let operators = self.operators;
+        let operators = &self.operators;
         for [before, z] in self.path.iter().rev() {
             linear::backward(values[0], g.view(), q.view_mut());
             elementwise::scale(damping, q.view_mut());
@@ -195,7 +195,7 @@ impl Map for SteadyOnGraph<'_> {
             elementwise::mix(1.0, damping, by_first.view(), gradients[0].reborrow());
             propagate::mean(
                 operators.incoming_blocks(),
-                operators.incoming(),
+                &operators.incoming(),
                 before.view(),
                 spare.view_mut(),
             );
@@ -207,7 +207,7 @@ impl Map for SteadyOnGraph<'_> {
             linear::backward(values[1], q.view(), spare.view_mut());
             propagate::mean(
                 operators.outgoing_blocks(),
-                operators.outgoing(),
+                &operators.outgoing(),
                 spare.view(),
                 q.view_mut(),
             );

@@ -23,15 +23,15 @@ pub fn columns(sides: usize, hops: usize) -> usize {
 }
 
 /// The features of all nodes, up to so many hops.
-pub fn features(operators: &Operators<'_>, hops: usize) -> Matrix {
+pub fn features(operators: &Operators, hops: usize) -> Matrix {
     let sides = sides(operators);
     let mut all = Matrix::zeros(operators.nodes(), columns(sides.len(), hops));
     for (side, (adjacency, blocks)) in sides.into_iter().enumerate() {
-        let mut hop = degrees(adjacency);
+        let mut hop = degrees(&adjacency);
         for h in 0..=hops {
             put(hop.view(), (side * (hops + 1) + h) * CLASSES, all.view_mut());
             if h < hops {
-                hop = mean(adjacency, blocks, hop.view());
+                hop = mean(&adjacency, blocks, hop.view());
             }
         }
     }
@@ -39,9 +39,9 @@ pub fn features(operators: &Operators<'_>, hops: usize) -> Matrix {
 }
 
 /// One operator a relation, two where incoming and outgoing edges are stored apart.
-fn sides<'a>(operators: &'a Operators<'_>) -> Vec<(&'a AdjacencyRef<'a>, &'a RowBlocks)> {
+fn sides(operators: &Operators) -> Vec<(AdjacencyRef<'_>, &RowBlocks)> {
     let mut sides = Vec::new();
-    for (incoming, outgoing) in operators.incoming().iter().zip(operators.outgoing()) {
+    for (incoming, outgoing) in operators.incoming().into_iter().zip(operators.outgoing()) {
         sides.push((incoming, operators.incoming_blocks()));
         // Symmetric relations store one direction, which serves both.
         if !std::ptr::eq(incoming.neighbours(), outgoing.neighbours()) {
@@ -92,14 +92,16 @@ fn put(from: MatrixRef<'_>, first: usize, mut to: MatrixMut<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::Adjacency;
     use crate::parallel::with_threads;
 
     #[test]
     fn rows_tell_degrees_around_a_node_and_nothing_else() {
         // 0 - 1 - 2 - 3 - 4: the ends are alike, and so are their neighbours.
         let (offsets, neighbours) = ([0, 1, 3, 5, 7, 8], [1, 0, 2, 1, 3, 2, 4, 3]);
-        let adjacency = AdjacencyRef::new(5, &offsets, &neighbours).unwrap();
-        let operators = Operators::new(vec![adjacency], vec![adjacency]);
+        // One stored direction that serves both.
+        let adjacency = Adjacency::from_csr(5, offsets.into(), neighbours.into()).unwrap();
+        let operators = Operators::new(vec![adjacency.clone()], vec![adjacency]);
         let features = features(&operators, 2);
         assert_eq!(features.cols(), columns(1, 2));
         assert_eq!(features.row(0), features.row(4));

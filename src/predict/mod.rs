@@ -29,7 +29,6 @@ use ignn_format::FormatError;
 
 use crate::dense::Matrix;
 use crate::graph::Dataset;
-use crate::kernels::Relations;
 use crate::models::Model;
 use crate::nn::Operators;
 use crate::solver::{Posedness, SolveInfo};
@@ -61,8 +60,7 @@ impl Model {
     /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in
     /// bounded memory.
     pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
-        let relations = dataset.relations()?.into();
-        let operators = operators(dataset, &relations)?;
+        let operators = operators(dataset)?;
         let graphs = dataset.directory().graphs()?;
         let predictor =
             Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
@@ -87,12 +85,10 @@ impl Model {
 }
 
 /// The graph of a dataset, with its bounds.
-pub fn operators<'g>(
-    dataset: &Dataset,
-    relations: &'g Relations,
-) -> Result<Operators<'g>, PredictError> {
+pub fn operators(dataset: &Dataset) -> Result<Operators, PredictError> {
     let place = || dataset.directory().path().to_path_buf();
-    Operators::of(relations).map_err(|source| PredictError::Adjacency { path: place(), source })
+    Operators::of(dataset.relations()?)
+        .map_err(|source| PredictError::Adjacency { path: place(), source })
 }
 
 /// The model's file: the one named, or that of a run directory.

@@ -19,7 +19,7 @@ use crate::graph::Dataset;
 use crate::kernels::AdjacencyError;
 use crate::models::file::name;
 use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, Input, Operators, Slot, on_graphs, structural};
+use crate::nn::{Features, GraphBatch, Input, Operators, Slot, structural};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Nodes or graphs that are read out at once, at most.
@@ -50,11 +50,11 @@ impl Item {
 }
 
 /// A model on a dataset.
-pub struct Predictor<'g> {
+pub struct Predictor {
     model: Ignn,
     place: PathBuf,
-    operators: &'g Operators<'g>,
-    input: Input<'g>,
+    operators: Operators,
+    input: Input,
     /// Of many graphs: where they are, and bounds by relation and graph.
     graphs: Option<(Vec<u64>, Vec<Vec<f64>>)>,
 }
@@ -67,14 +67,14 @@ pub struct Prediction {
     solves: Vec<SolveInfo>,
 }
 
-impl<'g> Predictor<'g> {
+impl Predictor {
     /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what
     /// messages call the model, `graphs` are the dataset's, where it has many.
     pub fn new(
         model: &Model,
         origin: &Path,
         dataset: &Dataset,
-        operators: &'g Operators<'g>,
+        operators: &Operators,
         graphs: Option<&Graphs>,
     ) -> Result<Self, PredictError> {
         check_finite(model, origin)?;
@@ -105,13 +105,13 @@ impl<'g> Predictor<'g> {
         let model = model.restored(&facts, origin)?;
         let first = &model.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
-        Ok(Self { model, place: place.into(), operators, input, graphs })
+        Ok(Self { model, place: place.into(), operators: operators.clone(), input, graphs })
     }
 
     /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many
     /// graphs on the one with the largest bound.
     pub fn posedness(&self) -> Vec<Posedness> {
-        self.model.posedness(&largest_radii(self.operators, self.graphs.as_ref()))
+        self.model.posedness(&largest_radii(&self.operators, self.graphs.as_ref()))
     }
 
     /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own
@@ -126,7 +126,7 @@ impl<'g> Predictor<'g> {
             let layers = self.model.posedness(radii);
             layers.iter().all(|layer| layer.condition != Condition::NotCertified)
         };
-        if is_certain(&largest_radii(self.operators, self.graphs.as_ref())) {
+        if is_certain(&largest_radii(&self.operators, self.graphs.as_ref())) {
             return Some(count as u64);
         }
         let own = |graph: usize| -> Vec<f64> { radii.iter().map(|radii| radii[graph]).collect() };
@@ -135,8 +135,8 @@ impl<'g> Predictor<'g> {
 
     /// The model with its memory on all graphs at once, that of adjoints included: for
     /// measurements.
-    pub fn on_graph(self) -> (Ignn, OnGraph<'g>) {
-        let on = OnGraph::with_input(&self.model, self.operators, self.input, true);
+    pub fn on_graph(self) -> (Ignn, OnGraph) {
+        let on = OnGraph::with_input(&self.model, &self.operators, self.input, true);
         (self.model, on)
     }
 
@@ -145,7 +145,7 @@ impl<'g> Predictor<'g> {
     pub fn solve(self, params: &SolveParams) -> Result<Prediction, PredictError> {
         let Self { mut model, place, operators, input, graphs } = self;
         let Some((first_node, radii)) = graphs else {
-            let mut on = OnGraph::with_input(&model, operators, input, false);
+            let mut on = OnGraph::with_input(&model, &operators, input, false);
             let solves = on.forward(&mut model, params, Mode::Evaluation)?;
             return Ok(Prediction { seen: on.seen(&model), model, solves });
         };
@@ -157,15 +157,12 @@ impl<'g> Predictor<'g> {
         let (mut seen, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
         for chunk in chunks(&first_node) {
             let all = (&first_node[..], &radii[..]);
-            let (solved, part) =
-                on_graphs(operators, &input, all, &chunk, |operators, input, selection| {
-                    let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-                    let mut on =
-                        OnGraph::with_input(&model, operators, input, false).with_graphs(rows);
-                    let solved = on.forward(&mut model, params, Mode::Evaluation)?;
-                    Ok::<_, PredictError>((solved, on.seen(&model)))
-                })
-                .map_err(wrong)??;
+            let batch = GraphBatch::new(&operators, &input, all, &chunk).map_err(wrong)?;
+            let rows = batch.first_rows();
+            let GraphBatch { operators, input, .. } = batch;
+            let mut on = OnGraph::with_input(&model, &operators, input, false).with_graphs(rows);
+            let solved = on.forward(&mut model, params, Mode::Evaluation)?;
+            let part = on.seen(&model);
             solves = match solves.is_empty() {
                 true => solved,
                 false => together(&solves, &solved),
@@ -207,10 +204,7 @@ fn chunks(first_node: &[u64]) -> Vec<Vec<usize>> {
 }
 
 /// The largest bound of each relation over the graphs.
-fn largest_radii(
-    operators: &Operators<'_>,
-    graphs: Option<&(Vec<u64>, Vec<Vec<f64>>)>,
-) -> Vec<f64> {
+fn largest_radii(operators: &Operators, graphs: Option<&(Vec<u64>, Vec<Vec<f64>>)>) -> Vec<f64> {
     match graphs {
         Some((_, radii)) => {
             radii.iter().map(|radii| radii.iter().copied().fold(0.0, f64::max)).collect()
@@ -278,7 +272,7 @@ fn features(
     model: &Model,
     origin: &Path,
     dataset: &Dataset,
-    operators: &Operators<'_>,
+    operators: &Operators,
 ) -> Result<Features, PredictError> {
     let shape = |name: &str| {
         model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape)

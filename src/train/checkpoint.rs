@@ -17,7 +17,7 @@
 use std::path::{Path, PathBuf};
 
 use super::best::{Best, EpochScore};
-use super::trainer::{Ground, all_values};
+use super::trainer::{GraphSet, all_values};
 use super::{TrainError, Trainer};
 use crate::config::IgnnConfig;
 use crate::dense::Matrix;
@@ -36,7 +36,7 @@ pub fn path(run: &Path) -> PathBuf {
     run.join("checkpoint").join("state.safetensors")
 }
 
-impl Trainer<'_> {
+impl Trainer {
     /// Writes a checkpoint, in place of the last one.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         if let Some(directory) = path.parent() {
@@ -81,7 +81,7 @@ impl Trainer<'_> {
                 }
             }
         }
-        if let Ground::One(one) = &self.ground {
+        if let GraphSet::One(one) = &self.graphs {
             let kept = one.on.kept_states().into_iter();
             tensors.extend(
                 kept.map(|(at, state)| Tensor::matrix(format!("state{at}.X"), state.view())),
@@ -157,7 +157,7 @@ impl Trainer<'_> {
             states.push((state, adjoint, kept));
         }
         let mut kept = Vec::new();
-        if let Ground::One(one) = &self.ground {
+        if let GraphSet::One(one) = &self.graphs {
             for (at, state) in one.on.kept_states() {
                 kept.push((at, same(state, &format!("state{at}.X"))?));
             }
@@ -165,13 +165,13 @@ impl Trainer<'_> {
         let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
         self.optimiser.restore(number(STEPS)?, moments)?;
         self.model.take_values(values);
-        if let Ground::One(one) = &mut self.ground {
+        if let GraphSet::One(one) = &mut self.graphs {
             for (layer, (state, adjoint, kept)) in one.on.equilibria_mut().zip(states) {
                 (layer.state, layer.adjoint) = (state, adjoint);
                 layer.keep(kept);
             }
         }
-        if let Ground::One(one) = &mut self.ground {
+        if let GraphSet::One(one) = &mut self.graphs {
             kept.into_iter().for_each(|(at, state)| one.on.keep_state(at, state));
         }
         (self.best, self.epoch, self.failures) = (best, epoch, failures);
@@ -179,7 +179,7 @@ impl Trainer<'_> {
     }
 }
 
-impl<'g> Trainer<'g> {
+impl Trainer {
     /// A setting that differs from that of a checkpoint, but for those that only tell when to end
     /// and what to save.
     fn other_setting(&self, saved: &IgnnConfig) -> Option<String> {
@@ -195,8 +195,8 @@ impl<'g> Trainer<'g> {
     }
 
     /// Layers whose states the next solves start from: those of one graph.
-    fn kept_layers(&self) -> impl Iterator<Item = &Equilibrium<'g>> {
-        let one = if let Ground::One(one) = &self.ground { Some(one) } else { None };
+    fn kept_layers(&self) -> impl Iterator<Item = &Equilibrium> {
+        let one = if let GraphSet::One(one) = &self.graphs { Some(one) } else { None };
         one.into_iter().flat_map(|one| one.on.equilibria())
     }
 }

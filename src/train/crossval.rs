@@ -12,6 +12,7 @@
 //! those of a sample (n - 1).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -109,10 +110,10 @@ impl Plan<'_> {
     ) -> Result<Outcome, TrainError> {
         let clock = Instant::now();
         let graphs = [parts.train.len(), parts.validation.len(), parts.test.len()];
-        let task = Task::with_graphs(Dataset::open(self.dataset)?, self.config, Some(parts))?;
+        let task =
+            Arc::new(Task::with_graphs(Dataset::open(self.dataset)?, self.config, Some(parts))?);
         memory::check(&task, self.config, self.memory)?;
-        let operators = task.operators()?;
-        let mut trainer = Trainer::new(&task, &operators, self.config.clone())?;
+        let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
         let mut curve =
             Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
         let ended = trainer.run(&mut curve, stop, |_| Ok(()))?;

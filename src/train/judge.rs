@@ -1,6 +1,8 @@
 //! Logits of some nodes or graphs against what is known of them: loss, its gradient, scores.
 //! It compares; how logits came about is for the model.
 
+use std::sync::Arc;
+
 use super::Task;
 use super::record::PartRecord;
 use crate::config::{ClassWeights, IgnnConfig};
@@ -10,13 +12,13 @@ use crate::models::Pass;
 use crate::nn::{Loss, balanced_weights};
 
 /// The task's labels with the loss by which they are learned.
-pub(super) struct Judge<'g> {
-    task: &'g Task,
+pub(super) struct Judge {
+    task: Arc<Task>,
     loss: Loss,
 }
 
-impl<'g> Judge<'g> {
-    pub fn new(task: &'g Task, config: &IgnnConfig) -> Self {
+impl Judge {
+    pub fn new(task: &Arc<Task>, config: &IgnnConfig) -> Self {
         let classes = task.labels().classes().len();
         let class_weights = match config.train.class_weights {
             ClassWeights::None => None,
@@ -24,7 +26,8 @@ impl<'g> Judge<'g> {
                 Some(balanced_weights(&task.parts().train, task.targets(), classes))
             }
         };
-        Self { task, loss: Loss { kind: task.loss(), class_weights } }
+        let loss = Loss { kind: task.loss(), class_weights };
+        Self { task: Arc::clone(task), loss }
     }
 
     /// The loss of a pass; its gradient goes into the pass.

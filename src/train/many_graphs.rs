@@ -3,6 +3,7 @@
 //! it; solves start from zero, so that a run does not depend on what was solved before.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ignn_format::graphs::Graphs;
 
@@ -14,20 +15,17 @@ use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::AdjacencyError;
 use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
-use crate::nn::{Backward, Equilibrium, Input, Operators, on_graphs, random};
+use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
 use crate::solver::SolveInfo;
 
 /// Nodes of graphs that are evaluated together, about.
 const EVALUATED_NODES: u64 = 1 << 15;
 
 /// The graphs with what is prepared of them.
-pub(super) struct ManyGraphs<'g> {
-    task: &'g Task,
-    operators: &'g Operators<'g>,
-    input: Input<'g>,
-    graphs: &'g Graphs,
-    /// Graphs of each part.
-    parts: &'g Parts,
+pub(super) struct ManyGraphs {
+    task: Arc<Task>,
+    operators: Operators,
+    input: Input,
     /// Bounds by relation and graph.
     radii: Vec<Vec<f64>>,
 }
@@ -65,23 +63,35 @@ pub(super) struct Step {
     pub nonzeros: usize,
 }
 
-impl<'g> ManyGraphs<'g> {
+impl ManyGraphs {
+    /// # Panics
+    /// If the task is not one on many graphs.
     pub fn new(
-        task: &'g Task,
-        (graphs, parts): (&'g Graphs, &'g Parts),
+        task: &Arc<Task>,
         model: &Ignn,
-        operators: &'g Operators<'g>,
+        operators: &Operators,
         radii: Vec<Vec<f64>>,
     ) -> Result<Self, TrainError> {
         let shape = model.layers[0].input.clone();
         let input = Input::new(operators, task.features()?, shape, model.reads_own_features());
-        Ok(Self { task, operators, input, graphs, parts, radii })
+        assert!(task.graphs().is_some(), "a task on many graphs");
+        Ok(Self { task: Arc::clone(task), operators: operators.clone(), input, radii })
+    }
+
+    /// All graphs.
+    fn graphs(&self) -> &Graphs {
+        self.task.graphs().expect("checked when it was made").0
+    }
+
+    /// Graphs of each part.
+    fn parts(&self) -> &Parts {
+        self.task.graphs().expect("checked when it was made").1
     }
 
     /// The training graphs in the batches of an epoch, drawn by the seed.
     pub fn batches(&self, config: &IgnnConfig, epoch: u64) -> Vec<Vec<u32>> {
         let stream = random::Stream::new(config.train.seed, "batches").narrowed(epoch);
-        let mut graphs = self.parts.train.clone();
+        let mut graphs = self.parts().train.clone();
         graphs.sort_by_key(|&graph| (stream.row(u64::from(graph)).bits(0), graph));
         let size = match config.train.batch {
             0 => graphs.len().max(1),
@@ -94,7 +104,7 @@ impl<'g> ManyGraphs<'g> {
     pub fn differentiate(
         &self,
         model: &mut Ignn,
-        judge: &Judge<'_>,
+        judge: &Judge,
         batch: &[u32],
         epoch: u64,
         config: &IgnnConfig,
@@ -147,7 +157,7 @@ impl<'g> ManyGraphs<'g> {
         model: &mut Ignn,
         config: &IgnnConfig,
     ) -> Result<(Matrix, Vec<u32>), BatchError> {
-        let all: Vec<u32> = (0..self.graphs.len() as u32).collect();
+        let all: Vec<u32> = (0..self.graphs().len() as u32).collect();
         let (mut rows, mut width) = (Collected::default(), 0);
         for chunk in self.chunks(&all) {
             self.on(model, &chunk, false, |model, on, mut pass| {
@@ -176,7 +186,7 @@ impl<'g> ManyGraphs<'g> {
                 Ok(solves)
             })
         };
-        self.chunks(&self.parts.train).into_iter().map(chunk).collect()
+        self.chunks(&self.parts().train).into_iter().map(chunk).collect()
     }
 
     /// Loss and scores of the parts that steps do not see, and of the training part where that is
@@ -185,12 +195,12 @@ impl<'g> ManyGraphs<'g> {
     pub fn evaluate(
         &self,
         model: &mut Ignn,
-        judge: &Judge<'_>,
+        judge: &Judge,
         config: &IgnnConfig,
         with_train: bool,
     ) -> Result<(Vec<(&'static str, PartRecord)>, Vec<Vec<SolveInfo>>), BatchError> {
         let (mut parts, mut all) = (Vec::new(), Vec::new());
-        for (name, graphs) in self.parts.named() {
+        for (name, graphs) in self.parts().named() {
             if graphs.is_empty() || (name == "train" && !with_train) {
                 continue;
             }
@@ -207,7 +217,7 @@ impl<'g> ManyGraphs<'g> {
     fn chunks(&self, graphs: &[u32]) -> Vec<Vec<u32>> {
         let (mut chunks, mut nodes) = (vec![Vec::new()], 0);
         for &graph in graphs {
-            let ends = &self.graphs.first_node[graph as usize..][..2];
+            let ends = &self.graphs().first_node[graph as usize..][..2];
             let more = ends[1] - ends[0];
             if nodes > 0 && nodes + more > EVALUATED_NODES {
                 chunks.push(Vec::new());
@@ -225,27 +235,24 @@ impl<'g> ManyGraphs<'g> {
         model: &mut Ignn,
         graphs: &[u32],
         trains: bool,
-        work: impl FnOnce(&mut Ignn, &mut OnGraph<'_>, Pass) -> Result<R, BatchError>,
+        work: impl FnOnce(&mut Ignn, &mut OnGraph, Pass) -> Result<R, BatchError>,
     ) -> Result<R, BatchError> {
         let numbers: Vec<usize> = graphs.iter().map(|&graph| graph as usize).collect();
-        let all = (&self.graphs.first_node[..], &self.radii[..]);
-        on_graphs(self.operators, &self.input, all, &numbers, |operators, input, selection| {
-            let rows = selection.first_row().iter().map(|&row| row as u64).collect();
-            let on = OnGraph::with_input(model, operators, input, trains).with_graphs(rows);
-            let mut on = on.with_ids(selection.source());
-            let certify = if trains {
-                Equilibrium::certify_closed_forms
-            } else {
-                Equilibrium::certify_quickly
-            };
-            on.equilibria_mut().for_each(certify);
-            let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
-            let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
-            let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
-            let pass = on.pass(model, items, ids);
-            work(model, &mut on, pass)
-        })
-        .map_err(BatchError::Graph)?
+        let all = (&self.graphs().first_node[..], &self.radii[..]);
+        let batch = GraphBatch::new(&self.operators, &self.input, all, &numbers);
+        let batch = batch.map_err(BatchError::Graph)?;
+        let rows = batch.first_rows();
+        let GraphBatch { operators, input, selection } = batch;
+        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
+        let mut on = on.with_ids(selection.source());
+        let certify =
+            if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
+        on.equilibria_mut().for_each(certify);
+        let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
+        let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
+        let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
+        let pass = on.pass(model, items, ids);
+        work(model, &mut on, pass)
     }
 }
 

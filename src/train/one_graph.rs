@@ -15,8 +15,8 @@ use crate::nn::{Backward, Operators, clear_rows};
 use crate::solver::SolveInfo;
 
 /// The graph with its passes.
-pub(super) struct OneGraph<'g> {
-    pub on: OnGraph<'g>,
+pub(super) struct OneGraph {
+    pub on: OnGraph,
     train: Pass,
     /// The nodes that the step at hand hides, in place of all training nodes.
     hidden: Option<Pass>,
@@ -24,12 +24,8 @@ pub(super) struct OneGraph<'g> {
     evaluated: Vec<(&'static str, Pass)>,
 }
 
-impl<'g> OneGraph<'g> {
-    pub fn new(
-        task: &Task,
-        model: &Ignn,
-        operators: &'g Operators<'g>,
-    ) -> Result<Self, TrainError> {
+impl OneGraph {
+    pub fn new(task: &Task, model: &Ignn, operators: &Operators) -> Result<Self, TrainError> {
         let on = OnGraph::new(model, operators, task.features()?, true);
         let pass = |nodes: &[u32]| on.pass(model, nodes.to_vec(), nodes.to_vec());
         let filled = task.parts().named().into_iter().filter(|(_, nodes)| !nodes.is_empty());
@@ -70,7 +66,7 @@ impl<'g> OneGraph<'g> {
     }
 
     /// Loss and scores of every part, without dropout.
-    pub fn evaluate(&mut self, model: &Ignn, judge: &Judge<'_>) -> Vec<(&'static str, PartRecord)> {
+    pub fn evaluate(&mut self, model: &Ignn, judge: &Judge) -> Vec<(&'static str, PartRecord)> {
         let on = &self.on;
         let part = |(name, pass): &mut (&'static str, Pass)| {
             on.read_out(model, pass, None);
@@ -89,7 +85,7 @@ impl<'g> OneGraph<'g> {
     pub fn differentiate(
         &mut self,
         model: &mut Ignn,
-        judge: &Judge<'_>,
+        judge: &Judge,
         epoch: u64,
         backward: Option<Backward>,
         config: &IgnnConfig,

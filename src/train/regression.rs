@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::record::PhaseSeconds;
 use super::solves::Solves;
-use super::trainer::{Ground, Steps};
+use super::trainer::{GraphSet, Steps};
 use super::{TrainError, Trainer};
 use crate::nn::ridge::Ridge;
 
-impl Trainer<'_> {
+impl Trainer {
     /// The read-out that fits the training items best, in the place of the one at hand.
     pub(super) fn regress(
         &mut self,
@@ -17,13 +17,13 @@ impl Trainer<'_> {
         solves: &mut Solves,
     ) -> Result<Steps, TrainError> {
         let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
-        let Self { model, ground, task, config, .. } = self;
+        let Self { model, graphs, task, config, .. } = self;
         let first = model.head();
         let theta = &model.parameters[first].value;
         let mut ridge = Ridge::new(theta.cols(), theta.rows());
-        match ground {
-            Ground::One(one) => one.add_rows(model, task, &mut ridge),
-            Ground::Many(many) => {
+        match graphs {
+            GraphSet::One(one) => one.add_rows(model, task, &mut ridge),
+            GraphSet::Many(many) => {
                 let solved = many.add_rows(model, config, &mut ridge);
                 solves.evaluation.extend(solved.map_err(|error| error.told(epoch, place))?);
             }

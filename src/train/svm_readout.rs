@@ -50,7 +50,7 @@ pub struct SvmRecord {
 impl SvmSearch {
     /// Chooses, trains and judges, on the trainer's best model; that is the model at hand from then
     /// on.
-    pub fn run(self, task: &Task, trainer: &mut Trainer<'_>) -> Result<SvmRecord, TrainError> {
+    pub fn run(self, task: &Task, trainer: &mut Trainer) -> Result<SvmRecord, TrainError> {
         let Targets::Classes(labels) = task.targets() else {
             unreachable!("graphs have one class each")
         };

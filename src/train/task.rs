@@ -1,6 +1,8 @@
 //! What training needs of a dataset: its relations, labels, and the nodes of each part of a split.
 //! It reads and checks; it holds no model.
 
+use std::sync::OnceLock;
+
 use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
@@ -12,7 +14,6 @@ use crate::config::{
 };
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
-use crate::kernels::Relations;
 use crate::metrics::Scores;
 use crate::models::{Facts, ModelError};
 use crate::nn::{Features, LossKind, Operators, Targets, structural};
@@ -67,7 +68,7 @@ fn is_labelled(labels: &Labels, item: u32) -> bool {
 #[derive(Debug)]
 pub struct Task {
     dataset: Dataset,
-    relations: Relations,
+    operators: OnceLock<Operators>,
     labels: Labels,
     parts: Parts,
     /// Where a split is over graphs: all of them, and those of each part.
@@ -92,7 +93,8 @@ impl Task {
         config: &IgnnConfig,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
-        let relations = Relations::from(dataset.relations()?);
+        // Mapped here, so that a damaged relation is the first thing reported.
+        dataset.relations()?;
         let graphs = dataset.directory().graphs()?;
         let pools = match (&graphs, config.model.pooling) {
             (_, PoolingName::None) => false,
@@ -150,7 +152,7 @@ impl Task {
         let normalises_features = config.model.normalise_features;
         Ok(Self {
             dataset,
-            relations,
+            operators: OnceLock::new(),
             labels,
             parts,
             graphs,
@@ -167,12 +169,15 @@ impl Task {
         &self.dataset
     }
 
-    /// The operators of its relations, with their bounds.
-    pub fn operators(&self) -> Result<Operators<'_>, TrainError> {
-        Operators::of(&self.relations).map_err(|error| TrainError::Graph {
-            path: self.dataset.directory().path().into(),
-            source: error,
-        })
+    /// The operators of its relations, with their bounds; computed by the first call.
+    pub fn operators(&self) -> Result<&Operators, TrainError> {
+        if let Some(operators) = self.operators.get() {
+            return Ok(operators);
+        }
+        let path = || self.dataset.directory().path().to_path_buf();
+        let operators = Operators::of(self.dataset.relations()?)
+            .map_err(|source| TrainError::Graph { path: path(), source })?;
+        Ok(self.operators.get_or_init(|| operators))
     }
 
     /// What a model must know of it.
@@ -185,7 +190,7 @@ impl Task {
         Facts {
             nodes: manifest.nodes as usize,
             columns: columns.filter(|_| !self.learns_features),
-            relations: self.relations.iter().map(|relation| relation.entry.name.clone()).collect(),
+            relations: manifest.relations.iter().map(|relation| relation.name.clone()).collect(),
             radii,
             outputs: self.labels.classes().len(),
             pools: self.pools,
@@ -217,7 +222,7 @@ impl Task {
     /// Its features, or the promise to learn some.
     pub fn features(&self) -> Result<Features, TrainError> {
         if let Some(hops) = self.structural_hops {
-            return Ok(Features::Dense(structural::features(&self.operators()?, hops)));
+            return Ok(Features::Dense(structural::features(self.operators()?, hops)));
         }
         if self.learns_features {
             return Ok(Features::Learned);
@@ -229,9 +234,11 @@ impl Task {
     /// Columns of features made of the graph, where these are asked for.
     pub fn structural_columns(&self) -> Option<usize> {
         let sides = self
+            .dataset
+            .manifest()
             .relations
             .iter()
-            .map(|relation| 1 + usize::from(relation.outgoing.is_some()))
+            .map(|relation| 1 + usize::from(!relation.symmetric))
             .sum();
         self.structural_hops.map(|hops| structural::columns(sides, hops))
     }

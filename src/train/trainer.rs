@@ -14,6 +14,7 @@
 //! all the rest.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -31,10 +32,11 @@ use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
 use crate::dense::Matrix;
+use crate::graph::Dataset;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::{Ignn, Mode, Model};
-use crate::nn::{Backward, Operators, Slot};
+use crate::nn::{Backward, Slot};
 use crate::optim::Optimiser;
 use crate::solver::{Posedness, SolveInfo};
 
@@ -51,26 +53,26 @@ pub enum Ended {
 }
 
 /// A run in memory.
-pub struct Trainer<'g> {
+pub struct Trainer {
     pub(super) config: IgnnConfig,
-    pub(super) task: &'g Task,
+    pub(super) task: Arc<Task>,
     pub(super) model: Ignn,
-    pub(super) ground: Ground<'g>,
+    pub(super) graphs: GraphSet,
     pub(super) optimiser: Optimiser,
     pub(super) best: Option<Best>,
     /// Of the model at hand: steps made.
     pub(super) epoch: u64,
     /// Solves without convergence.
     pub(super) failures: u64,
-    judge: Judge<'g>,
+    judge: Judge,
     monitor: Metric,
 }
 
-/// Where it trains.
-#[allow(clippy::large_enum_variant)] // One a run.
-pub(super) enum Ground<'g> {
-    One(OneGraph<'g>),
-    Many(ManyGraphs<'g>),
+/// What a step sees: one graph whole, or some of many graphs.
+#[allow(clippy::large_enum_variant)] // One per run.
+pub(super) enum GraphSet {
+    One(OneGraph),
+    Many(ManyGraphs),
 }
 
 /// What the steps of an epoch came to.
@@ -85,13 +87,16 @@ pub(super) struct Steps {
     pub train: Option<PartRecord>,
 }
 
-impl<'g> Trainer<'g> {
+impl Trainer {
     /// A run before its first epoch.
-    pub fn new(
-        task: &'g Task,
-        operators: &'g Operators<'g>,
-        mut config: IgnnConfig,
-    ) -> Result<Self, TrainError> {
+    pub fn new(dataset: Dataset, config: IgnnConfig) -> Result<Self, TrainError> {
+        let task = Task::open(dataset, &config)?;
+        Self::with_task(Arc::new(task), config)
+    }
+
+    /// The same on a task that is open, which several runs may share.
+    pub fn with_task(task: Arc<Task>, mut config: IgnnConfig) -> Result<Self, TrainError> {
+        let operators = task.operators()?;
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;
         if config.model.kind != ModelKind::Ignn {
@@ -101,7 +106,7 @@ impl<'g> Trainer<'g> {
         if config.train.hide > 0.0 && !task.learns_features() {
             return Err(TrainError::Hide { found: config.train.hide });
         }
-        let (mut model, ground) = match task.graphs() {
+        let (mut model, graph_set) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
                 let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
@@ -110,9 +115,9 @@ impl<'g> Trainer<'g> {
                         model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
-                label_start::apply(task, &config, &mut model)?;
-                let one = OneGraph::new(task, &model, operators)?;
-                (model, Ground::One(one))
+                label_start::apply(&task, &config, &mut model)?;
+                let one = OneGraph::new(&task, &model, operators)?;
+                (model, GraphSet::One(one))
             }
             Some((graphs, parts)) => {
                 let place = || task.dataset().directory().path().to_path_buf();
@@ -125,26 +130,31 @@ impl<'g> Trainer<'g> {
                 };
                 let facts = task.facts(radii.iter().map(largest).collect());
                 let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
-                label_start::apply(task, &config, &mut model)?;
-                let many = ManyGraphs::new(task, (graphs, parts), &model, operators, radii)?;
-                (model, Ground::Many(many))
+                label_start::apply(&task, &config, &mut model)?;
+                let many = ManyGraphs::new(&task, &model, operators, radii)?;
+                (model, GraphSet::Many(many))
             }
         };
         set_paces(&mut model, &config);
         let first = first_learned(&model, &config);
         let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
         Ok(Self {
-            judge: Judge::new(task, &config),
+            judge: Judge::new(&task, &config),
             config,
             task,
             model,
-            ground,
+            graphs: graph_set,
             optimiser,
             best: None,
             epoch: 0,
             failures: 0,
             monitor,
         })
+    }
+
+    /// The task: the dataset with labels and parts.
+    pub fn task(&self) -> &Task {
+        &self.task
     }
 
     /// The configuration.
@@ -287,10 +297,10 @@ impl<'g> Trainer<'g> {
     ) -> Result<Vec<(&'static str, PartRecord)>, TrainError> {
         let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
         let steps_apart = self.steps_apart();
-        let Self { model, ground, judge, config, .. } = self;
-        let (parts, forward) = match ground {
-            Ground::One(_) if !is_evaluated && steps_apart => (Vec::new(), 0.0),
-            Ground::One(one) => {
+        let Self { model, graphs, judge, config, .. } = self;
+        let (parts, forward) = match graphs {
+            GraphSet::One(_) if !is_evaluated && steps_apart => (Vec::new(), 0.0),
+            GraphSet::One(one) => {
                 let solved = one.solve(model, config, Mode::Evaluation);
                 let solved = solved.map_err(|source| TrainError::Solve { epoch, source })?;
                 let operators = one.on.operators();
@@ -305,13 +315,13 @@ impl<'g> Trainer<'g> {
                     seconds.forward,
                 )
             }
-            Ground::Many(many) if is_evaluated => {
+            GraphSet::Many(many) if is_evaluated => {
                 let found = many.evaluate(model, judge, config, is_last);
                 let (parts, solved) = found.map_err(|error| error.told(epoch, place))?;
                 solves.evaluation.extend(solved);
                 (parts, 0.0)
             }
-            Ground::Many(_) => (Vec::new(), 0.0),
+            GraphSet::Many(_) => (Vec::new(), 0.0),
         };
         seconds.evaluation = clock.elapsed().as_secs_f64() - forward;
         Ok(parts)
@@ -327,10 +337,10 @@ impl<'g> Trainer<'g> {
         let epoch = self.epoch;
         let backward = (first_learned(&self.model, &self.config) == 0)
             .then(|| Backward::of(&self.config.solver));
-        let steps = match &mut self.ground {
+        let steps = match &mut self.graphs {
             _ if self.config.train.learn == Learn::Ridge => self.regress(seconds, solves)?,
-            Ground::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
-            Ground::Many(many) => {
+            GraphSet::One(_) => self.step_on_one_graph(backward, seconds, solves)?,
+            GraphSet::Many(many) => {
                 let batches = many.batches(&self.config, epoch);
                 self.steps_on_batches(&batches, backward, seconds, solves)?
             }
@@ -355,7 +365,7 @@ impl<'g> Trainer<'g> {
         let epoch = self.epoch;
         let wrong = |source| TrainError::Solve { epoch, source };
         let steps_apart = self.steps_apart();
-        let Self { model, ground: Ground::One(one), judge, config, .. } = self else {
+        let Self { model, graphs: GraphSet::One(one), judge, config, .. } = self else {
             unreachable!("a step on one graph")
         };
         if steps_apart {
@@ -386,7 +396,7 @@ impl<'g> Trainer<'g> {
         let (mut steps, mut all, mut weight) = (Steps::default(), Collected::default(), 0.0);
         for batch in batches {
             let clock = Instant::now();
-            let Self { model, ground: Ground::Many(many), judge, config, .. } = self else {
+            let Self { model, graphs: GraphSet::Many(many), judge, config, .. } = self else {
                 unreachable!("steps on batches")
             };
             let made = many.differentiate(model, judge, batch, epoch, config, backward);
@@ -446,7 +456,7 @@ impl<'g> Trainer<'g> {
         if let Some(best) = &self.best {
             self.model.take_values(best.values.clone());
         }
-        let Self { model, ground: Ground::Many(many), config, .. } = self else {
+        let Self { model, graphs: GraphSet::Many(many), config, .. } = self else {
             panic!("embeddings of graphs")
         };
         let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;

@@ -17,7 +17,7 @@ const WIDTH: usize = 5;
 
 fn logits(
     model: &mut Ignn,
-    operators: &Operators<'_>,
+    operators: &Operators,
     u: &Matrix,
     sweeps: usize,
 ) -> (Matrix, Option<Stopped>) {

@@ -2,6 +2,7 @@
 //! Words become a configuration and calls of the library; what is shown of a run is in `run`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -230,10 +231,9 @@ impl Job {
     pub fn train(&self, session: &Session) -> Result<Figures> {
         let started = Instant::now();
         let dataset = Dataset::open(&self.dataset)?;
-        let task = Task::open(dataset, &self.config)?;
+        let task = Arc::new(Task::open(dataset, &self.config)?);
         let needed = memory::check(&task, &self.config, session.memory)?;
-        let operators = task.operators()?;
-        let mut trainer = Trainer::new(&task, &operators, self.config.clone())?;
+        let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
         let place = checkpoint::path(&self.out);
         if let Some(init) = &self.init {
             Model::read(init)?.copy_into(trainer.model_mut(), init)?;

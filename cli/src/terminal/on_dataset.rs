@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Dataset;
-use ignn::kernels::Relations;
 use ignn::models::Model;
 use ignn::nn::Operators;
 use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
@@ -59,7 +58,6 @@ pub struct Opened {
     pub graphs: Option<Graphs>,
     /// What the model predicts.
     pub item: Item,
-    relations: Relations,
     file: PathBuf,
     params: SolveParams,
 }
@@ -79,15 +77,7 @@ impl ModelArgs {
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
-        Ok(Opened {
-            relations: dataset.relations()?.into(),
-            dataset,
-            model,
-            graphs,
-            item,
-            file,
-            params,
-        })
+        Ok(Opened { dataset, model, graphs, item, file, params })
     }
 }
 
@@ -113,17 +103,17 @@ impl Opened {
     }
 
     /// The graph with its bounds.
-    pub fn operators(&self, console: &Console) -> Result<Operators<'_>> {
+    pub fn operators(&self, console: &Console) -> Result<Operators> {
         console.phase("bound the graph", None, Unit::Items("nodes"));
-        Ok(predict::operators(&self.dataset, &self.relations)?)
+        Ok(predict::operators(&self.dataset)?)
     }
 
     /// The model on the graph. Prints notes if it was trained elsewhere or is not certified here.
-    pub fn predictor<'g>(
+    pub fn predictor(
         &self,
-        operators: &'g Operators<'g>,
+        operators: &Operators,
         console: &Console,
-    ) -> Result<(Predictor<'g>, Standing)> {
+    ) -> Result<(Predictor, Standing)> {
         console.phase("read features", None, Unit::Items("nodes"));
         let graphs = self.graphs.as_ref();
         let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
@@ -143,7 +133,7 @@ impl Opened {
                 .map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
             solve: None,
-            relations: self.relations.len(),
+            relations: self.dataset.manifest().relations.len(),
         };
         if standing.is_trained_here == Some(false) {
             let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
@@ -169,7 +159,7 @@ impl Opened {
     /// Solves. Prints a note if the solve did not converge.
     pub fn solve(
         &self,
-        predictor: Predictor<'_>,
+        predictor: Predictor,
         standing: &mut Standing,
         console: &Console,
     ) -> Result<Prediction> {

@@ -263,13 +263,7 @@ impl Curve {
     }
 
     /// The figures at the end.
-    pub fn figures(
-        self,
-        trainer: &Trainer<'_>,
-        ended: Ended,
-        seconds: f64,
-        needed: u64,
-    ) -> Figures {
+    pub fn figures(self, trainer: &Trainer, ended: Ended, seconds: f64, needed: u64) -> Figures {
         let epochs = self.epochs.max(1) as f64;
         // Without validation nodes the last model is kept.
         let converged = match &self.chosen {

@@ -4,19 +4,17 @@ use std::path::Path;
 
 use ignn::config::IgnnConfig;
 use ignn::graph::Dataset;
-use ignn::train::{Task, Trainer};
+use ignn::train::Trainer;
 
 use super::{bytes, communities, metrics, words};
 
 const LABELS: &str = "--set model.features=learned --set model.init_features=labels --set model.init=cascade --set model.activation=identity --set model.input=own";
 
-fn trainer_of<T>(path: &Path, sets: &str, with: impl FnOnce(Trainer<'_>) -> T) -> T {
+fn trainer_of<T>(path: &Path, sets: &str, with: impl FnOnce(Trainer) -> T) -> T {
     let sets: Vec<String> =
         words(sets).into_iter().filter(|word| *word != "--set").map(String::from).collect();
     let config = IgnnConfig::resolve(None, None, &sets).unwrap();
-    let task = Task::open(Dataset::open(path).unwrap(), &config).unwrap();
-    let operators = task.operators().unwrap();
-    with(Trainer::new(&task, &operators, config).unwrap())
+    with(Trainer::new(Dataset::open(path).unwrap(), config).unwrap())
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn shape(map: InputMap, mapped: Mapped, has_bias: bool, width: usize) -> InputSh
 }
 
 /// B and all gradients of an input map.
-fn passes(input: &mut Input<'_>, values: &[Matrix], g: &Matrix) -> (Matrix, Vec<Matrix>) {
+fn passes(input: &mut Input, values: &[Matrix], g: &Matrix) -> (Matrix, Vec<Matrix>) {
     // Numbers of a pass before must not shine through.
     let mut b = Matrix::from_fn(g.rows(), g.cols(), |_, _| f32::NAN);
     let views: Vec<MatrixRef<'_>> = values.iter().map(Matrix::view).collect();

@@ -1,5 +1,7 @@
 //! Operators and the equilibrium layer: bounds, kept vectors, starts, solves without a certificate.
 
+use std::sync::Arc;
+
 use crate::dense::Matrix;
 use crate::kernels::naive::{Operator, Random, Rows};
 use crate::kernels::{Activation, AdjacencyRef, Selection};
@@ -58,7 +60,7 @@ impl Both {
         Self { incoming, outgoing }
     }
 
-    pub fn operators(&self) -> Operators<'_> {
+    pub fn operators(&self) -> Operators {
         Operators::new(vec![self.incoming.view()], vec![self.outgoing.view()])
     }
 
@@ -147,8 +149,7 @@ fn a_layer_over_a_selection_is_that_of_the_graph_alone() {
         let alone = graph.operators();
         assert_eq!(radii[0][at], alone.radii()[0]);
         let selection = Selection::of_graphs(&first_node, &[at]).unwrap();
-        let selected = operators.select(&selection).unwrap();
-        let selected = selected.operators(vec![radii[0][at]]);
+        let selected = operators.select(&Arc::new(selection), vec![radii[0][at]]).unwrap();
         assert_eq!((selected.nodes(), selected.nonzeros()), (60, alone.nonzeros()));
         assert_eq!(selected.spectral_radius(), Some(alone.radii()[0]));
         let w = weight(&alone, 6, 0.9, 3);
@@ -172,11 +173,11 @@ fn relations_have_a_norm_a_graph() {
         assert_eq!(found[relation], [expected[0][relation], expected[1][relation]]);
     }
     let all = Selection::of_graphs(&first_node, &[1, 0]).unwrap();
-    let all = several.select(&all).unwrap();
-    let all = all.operators(several.radii().to_vec());
+    let radii = || several.radii().to_vec();
+    let all = several.select(&Arc::new(all), radii()).unwrap();
     assert_eq!(all.spectral_radius(), None);
     let cut = Selection::new(std::iter::once(0..59)).unwrap();
-    let refused = several.select(&cut).unwrap_err().to_string();
+    let refused = several.select(&Arc::new(cut), radii()).unwrap_err().to_string();
     assert!(
         refused.starts_with("adjacency: neighbour in another graph (found 59, expected 0 to 58)"),
         "{refused}"
@@ -184,11 +185,7 @@ fn relations_have_a_norm_a_graph() {
 }
 
 /// A layer whose input and right side are drawn by a seed.
-fn layer<'g>(
-    operators: &'g Operators<'g>,
-    width: usize,
-    activation: Activation,
-) -> Equilibrium<'g> {
+fn layer(operators: &Operators, width: usize, activation: Activation) -> Equilibrium {
     let mut layer = Equilibrium::new(operators, width, activation).with_adjoint();
     let random = &mut Random(5);
     layer.input = random.matrix(operators.nodes(), width);
@@ -197,7 +194,7 @@ fn layer<'g>(
 }
 
 /// W within `kappa / rho`.
-fn weight(operators: &Operators<'_>, width: usize, kappa: f64, seed: u64) -> Matrix {
+fn weight(operators: &Operators, width: usize, kappa: f64, seed: u64) -> Matrix {
     let size = (operators.weight_radius(0, kappa) / width as f64) as f32;
     let random = &mut Random(seed);
     Matrix::from_fn(width, width, |_, _| size * random.float())
@@ -212,7 +209,7 @@ fn bits(matrix: &Matrix) -> Vec<Vec<u32>> {
 }
 
 /// Both solves, and all that they leave.
-fn solves(layer: &mut Equilibrium<'_>, w: &Matrix) -> (SolveInfo, SolveInfo, [Vec<Vec<u32>>; 3]) {
+fn solves(layer: &mut Equilibrium, w: &Matrix) -> (SolveInfo, SolveInfo, [Vec<Vec<u32>>; 3]) {
     let params = SolveParams::default();
     let forward = layer.solve(&[w.view()], &params).unwrap();
     let adjoint = layer.solve_adjoint(&[w.view()], Backward::Exact, &params).unwrap();

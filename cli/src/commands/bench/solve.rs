@@ -124,7 +124,7 @@ impl Solve {
             }
             fill_signs(session.seed, &mut equilibrium.right);
             for (direction, params) in [("forward", params), ("adjoint", adjoint)] {
-                let solve = |equilibrium: &mut Equilibrium<'_>, method, storage| {
+                let solve = |equilibrium: &mut Equilibrium, method, storage| {
                     let params = SolveParams { method, storage, ..params };
                     let start = Instant::now();
                     let info = if direction == "forward" {
@@ -136,7 +136,7 @@ impl Solve {
                     };
                     Ok::<_, anyhow::Error>((info, start.elapsed().as_secs_f64()))
                 };
-                let result = |equilibrium: &Equilibrium<'_>| match direction {
+                let result = |equilibrium: &Equilibrium| match direction {
                     "forward" => equilibrium.state.clone(),
                     _ => equilibrium.adjoint.clone(),
                 };

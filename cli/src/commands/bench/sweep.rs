@@ -12,7 +12,7 @@ use ignn::dense::{Matrix, MatrixMut, stride};
 use ignn::graph::Dataset;
 use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{
-    Activation, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Relations, Signs,
+    Activation, Adjacency, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs, views,
 };
 use ignn::parallel::{RowBlocks, with_threads};
 use ignn::report::quantity;
@@ -171,13 +171,19 @@ impl Sweep {
         let place = || self.dataset.display().to_string();
         console.phase("open the graph", None, Unit::Edges);
         let dataset = Dataset::open(&self.dataset)?;
-        let relations = Relations::from(dataset.relations()?);
+        let relations = dataset.relations()?;
         if relations.is_empty() || dataset.manifest().nodes == 0 {
             bail!("{}: no nodes or no relations: nothing to sweep over", place());
         }
-        let operators =
-            if self.unshared { relations.unshared_operators() } else { relations.operators() };
-        let (incoming, outgoing) = operators.with_context(place)?;
+        let operators = relations.iter().map(Adjacency::of).collect::<Result<Vec<_>, _>>();
+        let (mut forward, mut backward) = (Vec::new(), Vec::new());
+        for sides in operators.with_context(place)? {
+            let [a, b] =
+                if self.unshared { sides.map(Adjacency::without_shared_rows) } else { sides };
+            forward.push(a);
+            backward.push(b);
+        }
+        let (incoming, outgoing) = (views(&forward), views(&backward));
         let (nodes, width) = (incoming[0].rows(), usize::from(self.state));
         let needed = 4 * (nodes as u64).saturating_mul((stride(width) * size_of::<f32>()) as u64);
         if needed > machine::memory() {

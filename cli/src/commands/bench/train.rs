@@ -2,6 +2,7 @@
 //! moves. It measures and verifies; a slow result is never an error.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -86,10 +87,10 @@ impl Train {
         let epochs = u64::from(self.warm_up) + u64::from(self.repeat) + 1;
         config.train.epochs = config.train.epochs.max(epochs);
         console.phase("open the graph", None, Unit::Edges);
-        let task = Task::open(Dataset::open(&self.dataset)?, &config)?;
+        let task = Arc::new(Task::open(Dataset::open(&self.dataset)?, &config)?);
         memory::check(&task, &config, session.memory)?;
         let operators = task.operators()?;
-        let mut trainer = Trainer::new(&task, &operators, config.clone())?;
+        let mut trainer = Trainer::with_task(Arc::clone(&task), config.clone())?;
         console.phase("warm up", Some(self.warm_up.into()), Unit::Items("epochs"));
         let mut losses = Vec::new();
         for _ in 0..self.warm_up {
@@ -110,7 +111,7 @@ impl Train {
         losses.extend(epochs.iter().map(|(_, record)| record.loss));
         let parameters =
             trainer.model().parameters.iter().map(|p| size_of_val(p.value.view().padded()));
-        let traffic = Traffic::new(&task, &operators, &config, parameters.sum());
+        let traffic = Traffic::new(&task, operators, &config, parameters.sum());
         Ok(Measured {
             phases: traffic.phases(&epochs),
             epochs,
@@ -150,7 +151,7 @@ struct Phase {
 }
 
 impl Traffic {
-    fn new(task: &Task, operators: &Operators<'_>, config: &Config, parameters: usize) -> Self {
+    fn new(task: &Task, operators: &Operators, config: &Config, parameters: usize) -> Self {
         let bytes = |side: &[AdjacencyRef<'_>]| {
             sizes(side).iter().map(|&(_, bytes)| bytes as f64).sum::<f64>()
         };
@@ -165,9 +166,9 @@ impl Traffic {
         Self {
             nodes: operators.nodes() as f64,
             nonzeros: operators.nonzeros() as f64,
-            incoming: bytes(operators.incoming()),
-            outgoing: bytes(operators.outgoing()),
-            relations: operators.incoming().len() as f64,
+            incoming: bytes(&operators.incoming()),
+            outgoing: bytes(&operators.outgoing()),
+            relations: operators.relations() as f64,
             rows: config.model.state.iter().map(|&width| 4.0 * stride(width) as f64).collect(),
             features,
             parameters: parameters as f64,

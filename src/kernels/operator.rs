@@ -1,0 +1,200 @@
+//! A sparse operator that keeps its arrays alive: a relation's mapped files, arrays in memory, or
+//! whole graphs of another operator. Cheap to clone, and without a lifetime; kernels take the
+//! borrowed [`AdjacencyRef`] that [`Adjacency::view`] makes on demand.
+//!
+//! Arrays are checked once, when an `Adjacency` is made. A view costs a few loads.
+
+use std::sync::Arc;
+
+use ignn_format::Relation;
+
+use super::{AdjacencyError, AdjacencyRef, Selection, SharedRows};
+
+/// An operator with shared ownership of its arrays.
+#[derive(Clone, Debug)]
+pub struct Adjacency {
+    arrays: Arrays,
+    /// Rows that repeat, where they were searched for and found.
+    shared: Option<Arc<SharedRows>>,
+    /// Which rows, where the operator is that of some graphs alone.
+    selected: Option<Arc<SelectedRows>>,
+}
+
+/// Where the entries are.
+#[derive(Clone, Debug)]
+enum Arrays {
+    /// Incoming edges of a mapped relation.
+    Incoming(Arc<Relation>),
+    /// Outgoing edges of a mapped relation.
+    Outgoing(Arc<Relation>),
+    Memory(Arc<Csr>),
+}
+
+/// An operator's arrays in memory; see [`AdjacencyRef`] for what they mean.
+#[derive(Clone, Debug)]
+struct Csr {
+    columns: usize,
+    offsets: Vec<u64>,
+    neighbours: Vec<u32>,
+    values: Option<Vec<f32>>,
+    gather_scale: Option<Vec<f32>>,
+    row_scale: Option<Vec<f32>>,
+}
+
+#[derive(Debug)]
+struct SelectedRows {
+    selection: Arc<Selection>,
+    /// Entries before each selected row.
+    offsets: Vec<u64>,
+}
+
+impl Adjacency {
+    /// Both directions of a mapped relation, `[A^T, A]`: the arrays are checked and searched for
+    /// rows that repeat, a few passes over the entries.
+    pub fn of(relation: &Arc<Relation>) -> Result<[Self; 2], AdjacencyError> {
+        let incoming = AdjacencyRef::incoming(relation)?;
+        let outgoing = AdjacencyRef::outgoing(relation)?;
+        let shared_incoming = SharedRows::find(&incoming).map(Arc::new);
+        let shared_outgoing = match relation.outgoing {
+            Some(_) => SharedRows::find(&outgoing).map(Arc::new),
+            // One stored direction serves both.
+            None => shared_incoming.clone(),
+        };
+        let relation = || Arc::clone(relation);
+        Ok([
+            Self { arrays: Arrays::Incoming(relation()), shared: shared_incoming, selected: None },
+            Self { arrays: Arrays::Outgoing(relation()), shared: shared_outgoing, selected: None },
+        ])
+    }
+
+    /// An operator in memory of `offsets.len() - 1` rows and `columns` columns: row `i` gathers
+    /// from `neighbours[offsets[i]..offsets[i + 1]]`, with values of 1 and no scale.
+    ///
+    /// ```
+    /// use ignn::kernels::Adjacency;
+    ///
+    /// // Row 0 gathers from columns 1 and 2, row 1 from nothing, row 2 from column 0.
+    /// let a = Adjacency::from_csr(3, vec![0, 2, 2, 3], vec![1, 2, 0])?.with_values(vec![0.5, 0.25, 2.0]);
+    /// assert_eq!(a.view().entries(0).collect::<Vec<_>>(), [(1, 0.5), (2, 0.25)]);
+    ///
+    /// let error = Adjacency::from_csr(3, vec![0, 1], vec![7]).unwrap_err();
+    /// assert!(error.to_string().contains("neighbour (found 7, expected less than 3)"));
+    /// # Ok::<(), ignn::kernels::AdjacencyError>(())
+    /// ```
+    pub fn from_csr(
+        columns: usize,
+        offsets: Vec<u64>,
+        neighbours: Vec<u32>,
+    ) -> Result<Self, AdjacencyError> {
+        AdjacencyRef::new(columns, &offsets, &neighbours)?;
+        let (values, gather_scale, row_scale) = (None, None, None);
+        let csr = Csr { columns, offsets, neighbours, values, gather_scale, row_scale };
+        Ok(Self { arrays: Arrays::Memory(Arc::new(csr)), shared: None, selected: None })
+    }
+
+    /// With one value per entry.
+    ///
+    /// # Panics
+    /// If there are not as many values as entries, or the operator is not one in memory.
+    pub fn with_values(self, values: Vec<f32>) -> Self {
+        self.with(|csr| {
+            assert_eq!(values.len(), csr.neighbours.len(), "one value per entry");
+            csr.values = Some(values);
+        })
+    }
+
+    /// With one factor per column, applied while gathering.
+    ///
+    /// # Panics
+    /// If there are not as many factors as columns, or the operator is not one in memory.
+    pub fn with_gather_scale(self, scale: Vec<f32>) -> Self {
+        self.with(|csr| {
+            assert_eq!(scale.len(), csr.columns, "one factor per column");
+            csr.gather_scale = Some(scale);
+        })
+    }
+
+    /// With one factor per row, applied after gathering.
+    ///
+    /// # Panics
+    /// If there are not as many factors as rows, or the operator is not one in memory.
+    pub fn with_row_scale(self, scale: Vec<f32>) -> Self {
+        self.with(|csr| {
+            assert_eq!(scale.len(), csr.offsets.len() - 1, "one factor per row");
+            csr.row_scale = Some(scale);
+        })
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Csr)) -> Self {
+        assert!(self.selected.is_none(), "values and scales come before a selection");
+        let Arrays::Memory(csr) = &mut self.arrays else { panic!("an operator in memory") };
+        change(Arc::make_mut(csr));
+        // Found in other values.
+        self.shared = None;
+        self
+    }
+
+    /// The same entries, every row gathered on its own even where rows repeat; for measurements.
+    pub fn without_shared_rows(self) -> Self {
+        Self { shared: None, ..self }
+    }
+
+    /// The operator of some of its graphs alone, over the same arrays; refused where an entry of
+    /// theirs leaves its graph.
+    ///
+    /// # Panics
+    /// If the operator is itself a selection.
+    pub fn select(&self, selection: &Arc<Selection>) -> Result<Self, AdjacencyError> {
+        let offsets = self.view().select(selection)?.into_offsets();
+        let selected = SelectedRows { selection: Arc::clone(selection), offsets };
+        let (arrays, selected) = (self.arrays.clone(), Some(Arc::new(selected)));
+        Ok(Self { arrays, shared: None, selected })
+    }
+
+    /// The arrays as kernels take them.
+    pub fn view(&self) -> AdjacencyRef<'_> {
+        let stored = match &self.arrays {
+            Arrays::Incoming(relation) => AdjacencyRef::checked_incoming(relation),
+            Arrays::Outgoing(relation) => AdjacencyRef::checked_outgoing(relation),
+            Arrays::Memory(csr) => {
+                let view = AdjacencyRef::checked(csr.columns, &csr.offsets, &csr.neighbours);
+                view.with_optional(
+                    csr.values.as_deref(),
+                    csr.gather_scale.as_deref(),
+                    csr.row_scale.as_deref(),
+                )
+            }
+        };
+        match (&self.selected, &self.shared) {
+            (Some(rows), _) => stored.with_rows(rows.selection.source(), &rows.offsets),
+            (None, Some(shared)) => stored.with_shared(shared),
+            (None, None) => stored,
+        }
+    }
+}
+
+/// A copy in memory.
+///
+/// # Panics
+/// For a selection.
+impl From<AdjacencyRef<'_>> for Adjacency {
+    fn from(view: AdjacencyRef<'_>) -> Self {
+        assert!(!view.is_selection(), "a copy of stored rows");
+        let owned = |array: Option<&[f32]>| array.map(<[f32]>::to_vec);
+        let csr = Csr {
+            columns: view.columns(),
+            offsets: view.offsets().to_vec(),
+            neighbours: view.neighbours().to_vec(),
+            values: owned(view.values()),
+            gather_scale: owned(view.gather_scale()),
+            row_scale: owned(view.row_scale()),
+        };
+        let shared = view.shared().cloned().map(Arc::new);
+        Self { arrays: Arrays::Memory(Arc::new(csr)), shared, selected: None }
+    }
+}
+
+/// The views of several operators.
+pub fn views(adjacency: &[Adjacency]) -> Vec<AdjacencyRef<'_>> {
+    adjacency.iter().map(Adjacency::view).collect()
+}
