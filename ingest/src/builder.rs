@@ -1,5 +1,5 @@
-//! A dataset under construction: every command adds its parts here, and the manifest is written
-//! last. The builder knows the format and in which order parts are written, but not raw files.
+//! A dataset in the making: every command gathers its parts here, and the manifest comes last.
+//! It knows the format and the order of things; it does not know raw files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,27 +27,27 @@ use crate::relation::{Built, EdgeCounts, Relation};
 /// Name of the only relation of a homogeneous graph.
 pub const RELATION: &str = "edges";
 
-/// Target size of a shard of features, in bytes.
+/// Rows of features aimed at for a shard: about this many bytes.
 const SHARD_BYTES: u64 = 64 << 20;
-/// Maximum number of rows per shard.
+/// Most rows of a shard.
 const SHARD_ROWS: u64 = 1 << 20;
-/// The share of the job's memory for chunks of edges; the rest is for the workers' own buffers.
+/// The part of the job's memory that chunks may take; the rest is for what the workers hold.
 const CHUNK_SHARE: (u64, u64) = (1, 2);
 /// Temporary files of a build, inside the staging directory.
 const SCRATCH: &str = "scratch";
 
-/// A finished dataset, with statistics of its edges.
+/// A finished dataset and what happened on the way.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// The manifest as written.
     pub manifest: Manifest,
-    /// How many edges were read, merged and dropped, over all relations.
+    /// What became of the edges, over all relations.
     pub counts: EdgeCounts,
-    /// The same for each relation, in the order of the manifest.
+    /// The same by relation, in the order of the manifest.
     pub by_relation: Vec<EdgeCounts>,
 }
 
-/// A dataset under construction.
+/// A dataset in the making.
 pub struct DatasetBuilder<'a> {
     context: &'a Context<'a>,
     staging: Staging,
@@ -58,9 +58,9 @@ pub struct DatasetBuilder<'a> {
 }
 
 impl<'a> DatasetBuilder<'a> {
-    /// Creates the temporary directory; an existing target is an error without `force`. `command`
-    /// is the subcommand ("generate chains") and `options` are those that affect the result; the
-    /// manifest records both.
+    /// Refuses an existing target without `force`; creates the temporary directory. `command` is
+    /// the subcommand ("generate chains"), `options` what shaped the result; both go to the
+    /// manifest.
     pub fn begin(
         context: &'a Context<'a>,
         out: &Path,
@@ -95,7 +95,7 @@ impl<'a> DatasetBuilder<'a> {
         self.staging.path()
     }
 
-    /// A directory for temporary files, removed at the end.
+    /// A directory for temporary files, gone at the end.
     pub fn scratch(&self) -> PathBuf {
         self.staging.path().join(SCRATCH)
     }
@@ -105,7 +105,7 @@ impl<'a> DatasetBuilder<'a> {
         &self.budget
     }
 
-    /// Sets the number of nodes, at most 2^32 - 1. Call it before any part is added.
+    /// Says how many nodes there are; before any other part. At most 2^32 - 1.
     pub fn set_nodes(&mut self, nodes: u64) -> Result<()> {
         if nodes > u64::from(u32::MAX) {
             let limit = u32::MAX;
@@ -122,8 +122,8 @@ impl<'a> DatasetBuilder<'a> {
         self.manifest.order = order.into();
     }
 
-    /// An empty spool for [`DatasetBuilder::add_relation`] that shares the job's memory. To sum
-    /// unweighted duplicates, pass `weighted = true` and give every edge weight 1.
+    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory. Where
+    /// unweighted duplicates are to be summed, `weighted` must be true and every weight 1.
     pub fn spool(&self, weighted: bool) -> EdgeSpool {
         EdgeSpool::new(&self.scratch(), &self.budget, weighted)
     }
@@ -141,8 +141,7 @@ impl<'a> DatasetBuilder<'a> {
         Ok(self.add_built(built))
     }
 
-    /// Builds a relation's files without adding them to the manifest. With `keep`, the spool can be
-    /// used for another build.
+    /// Builds a relation's files without adding them; `keep` the spool for another build.
     pub fn build(
         &self,
         name: &str,
@@ -174,7 +173,7 @@ impl<'a> DatasetBuilder<'a> {
         built.entry
     }
 
-    /// Removes the files of a relation that is to be built again in another node order.
+    /// Removes a relation's files, to build it again in another order.
     pub fn discard_built(&self, built: Built) -> Result<()> {
         for (path, _) in built.files {
             std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
@@ -236,14 +235,13 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Number of rows per shard for rows of this many bytes. It depends on the data only, so that
-    /// the files do not depend on threads or memory.
+    /// Rows of a shard of features, for rows of this many bytes: fixed by the data alone.
     pub fn rows_per_shard(row_bytes: u64) -> u64 {
         (SHARD_BYTES / row_bytes.max(1)).clamp(1, SHARD_ROWS)
     }
 
-    /// Writes dense features, several shards in parallel. `fill(first_row, rows)` fills whole rows,
-    /// starting with node `first_row`; it is called from several threads.
+    /// Writes dense features, shard by shard in parallel: `fill(first_row, rows)` fills whole rows
+    /// from node `first_row` on; it is called from several threads.
     pub fn add_dense_features(
         &mut self,
         columns: usize,
@@ -264,8 +262,8 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Writes sparse features, several shards in parallel. `rows(first_row, count)` returns those
-    /// rows; it is called from several threads.
+    /// Writes sparse features, shard by shard in parallel: `rows(first_row, count)` returns those
+    /// rows.
     pub fn add_sparse_features(
         &mut self,
         columns: usize,
@@ -339,7 +337,7 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the node ranges, labels and splits of a dataset of many graphs.
+    /// Writes the blocks, labels and splits of a dataset of many graphs.
     pub fn add_graphs(&mut self, graphs: &Graphs) -> Result<()> {
         let (entry, files) = graphs::write(self.path(), graphs)?;
         self.manifest.graphs = Some(entry);
@@ -375,11 +373,10 @@ impl<'a> DatasetBuilder<'a> {
     }
 }
 
-/// Assumed size of a row of sparse features when the number of rows per shard is chosen.
+/// Bytes taken for a row of sparse features when their number a shard is chosen.
 const SPARSE_ROW_BYTES: u64 = 1024;
 
-/// Writes a whole dataset. `command` is the subcommand ("ingest tu") and `options` are those that
-/// affect the result.
+/// Writes the dataset. `command` is the subcommand ("ingest tu"), `options` what shaped the result.
 pub fn write(
     content: &dyn Content,
     context: &Context,

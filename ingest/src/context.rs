@@ -1,18 +1,18 @@
-//! What every ingest job gets besides its input: threads, memory, seed, and an observer for its
-//! progress.
+//! What every ingest job is given besides its input: threads, memory, seed, and somebody to tell.
+//! It prints nothing itself.
 
 use std::sync::Mutex;
 use std::time::Instant;
 
 /// Threads, memory, seed and observer of a job.
 pub struct Context<'a> {
-    /// Number of worker threads, at least 1. It does not affect the result.
+    /// Worker threads, at least 1. The result does not depend on it.
     pub threads: usize,
-    /// Bytes that all buffers together may use. It does not affect the result.
+    /// Bytes that buffers may take together. The result does not depend on it.
     pub memory: u64,
-    /// Seed of all random choices.
+    /// Seed of everything drawn at random.
     pub seed: u64,
-    /// Receives progress and notes.
+    /// Where progress goes.
     pub observer: &'a dyn Observer,
 }
 
@@ -27,20 +27,19 @@ pub enum Unit {
     Items(&'static str),
 }
 
-/// Receives the progress of a job. Phases follow each other; a new phase ends the previous one.
+/// Hears how a job goes. Phases follow each other; a new one ends the one before.
 pub trait Observer: Sync {
-    /// A phase begins; `total` is the amount of work, if it is known.
+    /// A phase begins; `total` where it is known.
     fn phase(&self, name: &str, total: Option<u64>, unit: Unit);
-    /// Reports work done in the current phase. Called from any thread, but not for every item.
+    /// Work done in the current phase; called from any thread, not too often.
     fn advance(&self, amount: u64);
-    /// Reports something a user should know that is not an error.
+    /// Something a user should know that is not an error.
     fn note(&self, message: &str);
-    /// The last phase has ended.
+    /// The job's last phase is over.
     fn finish(&self);
 }
 
-/// An observer that records phases with their times, and notes; for tests, benchmarks and
-/// summaries.
+/// An observer that keeps phases with their times, and notes; for tests, benchmarks and summaries.
 #[derive(Default)]
 pub struct Recorder {
     state: Mutex<RecorderState>,
@@ -53,7 +52,7 @@ struct RecorderState {
     notes: Vec<String>,
 }
 
-/// A finished phase.
+/// A phase that ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Its name.

@@ -1,5 +1,5 @@
-//! The errors of this package. Each message names the file, the line if there is one, what was
-//! found and what was expected.
+//! What can go wrong while raw files become a dataset: one enum for the package.
+//! Each message names the file, the line where there is one, what was found and what was expected.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,14 +45,14 @@ pub enum IngestError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// A system call failed.
+    /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// "open", "read", "write", ...
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// What the system said.
         source: io::Error,
     },
     /// Options that contradict each other or the data.
@@ -106,7 +106,7 @@ impl IngestError {
     }
 }
 
-/// A piece of input in quotes, for messages: at most 60 bytes, with control characters and invalid
+/// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no
 /// UTF-8 escaped.
 pub fn quoted(bytes: &[u8]) -> String {
     const LONGEST: usize = 60;
@@ -115,7 +115,7 @@ pub fn quoted(bytes: &[u8]) -> String {
     while let Some(chunk) = chunks.next() {
         let shown = format!("{:?}", chunk.valid());
         text.push_str(&shown[1..shown.len() - 1]);
-        // A character that is cut in two by the limit is not an error of the input.
+        // A character cut in two by the limit is no mistake of the input.
         if bytes.len() <= LONGEST || chunks.peek().is_some() {
             text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
         }

@@ -1,9 +1,9 @@
-//! Products of bipartite lists: the number of paths between nodes, or whether there is one. The
-//! module works on numbers; names, files and types are handled by its callers.
+//! Products of bipartite lists: the number of paths between nodes, or whether there is one.
+//! It knows matrices of numbered things; names, files and types are for others.
 //!
-//! Intermediate matrices are in memory; it is an error if they exceed the job's budget. The last
-//! product is the relation itself, which goes row by row into a spool. A row is gathered in a dense
-//! accumulator, one per thread: `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of
+//! The matrices on the way are in memory, taken from the job's budget and refused beyond it; the
+//! last product is the relation itself, which goes row by row into a spool. A row is gathered in a
+//! dense accumulator, one a thread: `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of
 //! integers in f64, so they are exact below 2^53 in any order; as f32 weights they are exact up to
 //! 2^24.
 
@@ -16,14 +16,14 @@ use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
 
-/// Multiplications per block of rows when everything fits in memory.
+/// Products that one block of rows takes when memory is no concern.
 const MOST_BLOCK_PRODUCTS: u64 = 1 << 18;
-/// Minimum number of multiplications per block.
+/// The least that is worth a block.
 const LEAST_BLOCK_PRODUCTS: u64 = 1 << 12;
-/// Bytes per entry while a row is gathered.
+/// Bytes that an entry on its way may take.
 const ENTRY_BYTES: u64 = 16;
 
-/// Bytes reserved from a budget until dropped.
+/// Bytes taken from a budget until dropped.
 #[derive(Debug)]
 struct Charge {
     budget: Budget,
@@ -60,20 +60,20 @@ impl Drop for Charge {
     }
 }
 
-/// A sparse matrix in memory; the columns of a row are in ascending order.
+/// A sparse matrix in memory; the columns of a row rise.
 #[derive(Debug)]
 pub struct Matrix {
     columns: u64,
     offsets: Vec<usize>,
     neighbours: Vec<u32>,
-    /// Numbers of paths; if absent, all are 1.
+    /// Numbers of paths; all 1 where absent.
     counts: Option<Vec<f64>>,
     charge: Charge,
 }
 
 impl Matrix {
-    /// The 0/1 matrix of a list of pairs. `entry` maps a pair to row and column; with `both`, the
-    /// reverse entry is added too. Also returns the number of duplicates.
+    /// The 0/1 matrix of a list of pairs. `entry` makes row and column of a pair; `both`: and the
+    /// reverse. Returns how many pairs repeated another.
     pub fn from_pairs(
         pairs: &Spool<Plain>,
         rows: u64,
@@ -96,7 +96,8 @@ impl Matrix {
                 }
             })
         };
-        // While a row is filled, its start advances to its end, which is the start of the next row.
+        // The start of a row runs to its end while the row is filled, and so becomes that of the
+        // next one.
         let mut offsets = vec![0usize; rows as usize + 1];
         let mut total = 0;
         visit(&mut |row, _| {
@@ -146,7 +147,7 @@ impl Matrix {
         self.counts.as_ref().map_or(1.0, |counts| counts[at])
     }
 
-    /// The transpose.
+    /// Rows become columns.
     pub fn transposed(&self) -> Result<Self> {
         let mut charge = Charge::new(&self.charge.budget);
         let entry = if self.counts.is_some() { 12 } else { 4 };
@@ -196,7 +197,7 @@ impl Matrix {
             }
         };
         product.run(context, budget, finish, |rows: Rows| {
-            // A growing vector may use twice its length.
+            // A vector that grows may take twice its length.
             charge.grow(2 * entry * rows.neighbours.len() as u64)?;
             neighbours.extend(rows.neighbours);
             if let Some(counts) = &mut counts {
@@ -216,29 +217,29 @@ impl Matrix {
     }
 }
 
-/// A relation as the product of two matrices, or as a single matrix.
+/// A relation as the product of two matrices, or as one alone.
 pub struct Product<'a> {
-    /// From the nodes to the middle of the path.
+    /// From the nodes to the middle.
     pub left: &'a Matrix,
-    /// From the middle of the path to the nodes.
+    /// From the middle to the nodes.
     pub right: Option<&'a Matrix>,
-    /// Whether to count paths, not only to find whether there is one.
+    /// The number of paths is wanted, not only whether there is one.
     pub counted: bool,
-    /// Whether to keep only entries on and above the diagonal, for a symmetric product.
+    /// Only entries on and above the diagonal, of a symmetric product.
     pub upper: bool,
 }
 
-/// The accumulator of a row.
+/// A row in the making.
 struct Row {
-    /// Number of paths to each column, if they are counted.
+    /// Number of paths to each column, where they are counted.
     sums: Vec<f64>,
-    /// Whether there is a path to each column, if they are not counted.
+    /// Whether there is a path to each column, where they are not.
     seen: Vec<bool>,
-    /// Columns with a path, in the order in which they were found.
+    /// Columns with a path, in the order in which they were met.
     touched: Vec<u32>,
 }
 
-/// Rows of a product that are collected into a matrix.
+/// Rows of a product on their way into a matrix.
 #[derive(Default)]
 struct Rows {
     lengths: Vec<usize>,
@@ -272,8 +273,8 @@ impl Row {
 }
 
 impl Product<'_> {
-    /// Appends the entries to a spool, row by row, with the row as source; entries on the diagonal
-    /// only with `diagonal`.
+    /// Puts the entries into a spool, row by row, the row as source; those on the diagonal only if
+    /// asked for.
     pub fn spool<E: Edge>(
         &self,
         context: &Context,
@@ -327,7 +328,7 @@ impl Product<'_> {
         })
     }
 
-    /// Blocks of rows with about `products` multiplications each.
+    /// Rows in blocks that take about so many products each.
     fn blocks(&self, products: u64) -> impl Iterator<Item = Range<usize>> + Send + '_ {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -349,7 +350,7 @@ impl Product<'_> {
         })
     }
 
-    /// Gathers one row.
+    /// Adds up one row.
     fn gather(&self, source: usize, row: &mut Row) {
         let below = |columns: &[u32]| {
             if self.upper {

@@ -1,6 +1,6 @@
-//! Ordered work on several threads: items are produced one by one, processed in parallel and
-//! consumed in order. Only a fixed number of items is alive at a time, so memory is bounded, and
-//! results never depend on the number of threads.
+//! Work in order on several threads: items are produced one by one, worked on in parallel, consumed
+//! in order. At most a fixed number of items is alive at once, so memory is bounded; results never
+//! depend on the threads.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,15 +9,16 @@ use std::thread;
 
 use crossbeam_channel::bounded;
 
-/// Items alive at a time, per worker.
+/// Items alive at once, for each worker.
 const ALIVE_PER_WORKER: usize = 3;
 
-/// Maximum number of items that [`ordered`] keeps alive at a time.
+/// Number of items that [`ordered`] keeps alive at once.
 pub fn alive(threads: usize) -> usize {
     threads.max(1) * ALIVE_PER_WORKER
 }
 
-/// Buffers for reuse: fresh memory costs one page fault per page, reused memory does not.
+/// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a
+/// fault a page.
 #[derive(Debug)]
 pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
 
@@ -28,12 +29,12 @@ impl<T> Default for Spare<T> {
 }
 
 impl<T> Spare<T> {
-    /// An empty buffer, a used one if possible.
+    /// An empty buffer, used before if there is one.
     pub fn take(&self) -> Vec<T> {
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
-    /// Returns a buffer; its contents are discarded.
+    /// Gives a buffer back; its contents are forgotten.
     pub fn give(&self, mut buffer: Vec<T>) {
         buffer.clear();
         if let Ok(mut spare) = self.0.lock() {
@@ -42,8 +43,8 @@ impl<T> Spare<T> {
     }
 }
 
-/// Runs `produce -> work -> consume`. The reported error is that of the first failed item in order,
-/// whichever thread fails first.
+/// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that
+/// failed decides, whatever thread failed first.
 pub fn ordered<T, U, E>(
     threads: usize,
     produce: impl Iterator<Item = Result<T, E>> + Send,
@@ -70,8 +71,8 @@ where
             scope.spawn(move || {
                 while permits.recv().is_ok() {
                     let (index, item) = {
-                        // A poisoned lock means that the producer panicked on another worker; the
-                        // scope propagates the panic.
+                        // Poisoned: another worker's producer panicked; the scope will pass that
+                        // on.
                         let Ok(mut source) = source.lock() else { return };
                         if stop.load(Ordering::Relaxed) {
                             return;
@@ -104,7 +105,7 @@ where
                 if outcome.is_err() {
                     break 'receive;
                 }
-                // Sending fails if all workers have ended.
+                // Workers that have all ended no longer take permits.
                 let _ = permit_in.send(());
             }
         }

@@ -13,6 +13,10 @@ use super::error::{ConfigError, Place};
 use super::{Config, SECTIONS, fields};
 use crate::settings::{Field, Kind, quoted};
 
+/// Keys of earlier versions that changed how fast a run was and nothing else. TOML text that still
+/// has them stays readable, such as that in saved models; their values have no effect.
+const REMOVED: &[(&str, &str)] = &[("solver", "storage")];
+
 /// Where TOML text comes from.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
@@ -50,6 +54,9 @@ impl Layers {
             };
             for (key, value) in in_order(values) {
                 let (key, place) = (key.get_ref().as_ref(), place(key.span().start));
+                if REMOVED.contains(&(name, key)) {
+                    continue;
+                }
                 let Some(field) = section.fields.iter().find(|field| field.key == key) else {
                     return Err(unknown_key(place, &format!("{name}.{key}")));
                 };

@@ -101,6 +101,16 @@ fn a_written_configuration_reads_back() {
 }
 
 #[test]
+fn removed_keys_are_read_and_ignored_in_files_but_not_as_settings() {
+    let text = "[solver]\nstorage = \"f16\"\ndepth = 3\n";
+    let config = Config::from_toml(text, Path::new("a.toml")).unwrap();
+    assert_eq!(config.solver.depth, 3);
+    assert!(!config.to_toml().contains("storage"));
+    let error = Config::resolve(None, None, &["solver.storage=f16".into()]).unwrap_err();
+    assert!(error.to_string().contains("solver.storage\" is not known"), "{error}");
+}
+
+#[test]
 fn unknown_keys_are_refused_with_the_nearest() {
     let expected = [
         (

@@ -10,5 +10,5 @@ mod entry;
 mod matrix;
 mod memory;
 
-pub use entry::{Entry, F16, HalfLine, LINE, Line};
+pub use entry::{Entry, HalfLine, LINE, Line};
 pub use matrix::{Matrix, MatrixMut, MatrixRef, stride};

@@ -9,8 +9,7 @@ use std::ops::Range;
 
 use super::AdjacencyRef;
 use super::simd::Lanes;
-use super::state::{StateRef, Stored};
-use crate::dense::{F16, LINE, Line, MatrixRef};
+use crate::dense::{LINE, Line, MatrixRef};
 
 /// Rows are asked for so many entries before they are summed, across the ends of rows: a few
 /// microseconds of memory's time.
@@ -106,28 +105,14 @@ pub fn rows<L: Lanes>(
     rows: Range<usize>,
     out: &mut [Line],
 ) {
-    some_rows::<L, f32>(adjacency, (from, 1.0), rows, adjacency.neighbours().len(), out);
+    rows_until::<L>(adjacency, from, rows, adjacency.neighbours().len(), out);
 }
 
 /// The same of a state, where entries from `end` on are not gathered next, and not fetched ahead.
 #[inline(always)]
 pub fn rows_until<L: Lanes>(
     adjacency: &AdjacencyRef<'_>,
-    from: StateRef<'_>,
-    rows: Range<usize>,
-    end: usize,
-    out: &mut [Line],
-) {
-    match from {
-        StateRef::Full(from) => some_rows::<L, f32>(adjacency, (from, 1.0), rows, end, out),
-        StateRef::Short(from, unit) => some_rows::<L, F16>(adjacency, (from, unit), rows, end, out),
-    }
-}
-
-#[inline(always)]
-fn some_rows<L: Lanes, E: Stored>(
-    adjacency: &AdjacencyRef<'_>,
-    (from, unit): (MatrixRef<'_, E>, f32),
+    from: MatrixRef<'_>,
     rows: Range<usize>,
     end: usize,
     out: &mut [Line],
@@ -139,21 +124,15 @@ fn some_rows<L: Lanes, E: Stored>(
             count: range.len(),
             shift: adjacency.shift(row),
         };
-        let scale = adjacency.row_factor(row) * unit;
+        let scale = adjacency.row_factor(row);
         match (adjacency.values(), adjacency.gather_scale()) {
-            (None, None) => one_row::<L, _, E>(entries, One, from, scale, out),
+            (None, None) => one_row::<L, _>(entries, One, from, scale, out),
             (Some(values), None) => {
-                one_row::<L, _, E>(entries, Values(&values[range]), from, scale, out)
+                one_row::<L, _>(entries, Values(&values[range]), from, scale, out)
             }
-            (None, Some(scales)) => one_row::<L, _, E>(entries, Scales(scales), from, scale, out),
+            (None, Some(scales)) => one_row::<L, _>(entries, Scales(scales), from, scale, out),
             (Some(values), Some(scales)) => {
-                one_row::<L, _, E>(
-                    entries,
-                    ValuesAndScales(&values[range], scales),
-                    from,
-                    scale,
-                    out,
-                );
+                one_row::<L, _>(entries, ValuesAndScales(&values[range], scales), from, scale, out);
             }
         }
     }
@@ -171,31 +150,31 @@ pub fn copy(from: MatrixRef<'_>, rows: Range<usize>, out: &mut [Line]) {
 }
 
 #[inline(always)]
-fn one_row<L: Lanes, W: Weight, E: Stored>(
+fn one_row<L: Lanes, W: Weight>(
     entries: Entries<'_>,
     weight: W,
-    from: MatrixRef<'_, E>,
+    from: MatrixRef<'_>,
     scale: f32,
     out: &mut [Line],
 ) {
     match from.stride() {
-        1 => narrow::<L, W, E, 1>(entries, weight, from.padded(), scale, out),
-        2 => narrow::<L, W, E, 2>(entries, weight, from.padded(), scale, out),
-        4 => narrow::<L, W, E, 4>(entries, weight, from.padded(), scale, out),
-        8 => narrow::<L, W, E, 8>(entries, weight, from.padded(), scale, out),
+        1 => narrow::<L, W, 1>(entries, weight, from.padded(), scale, out),
+        2 => narrow::<L, W, 2>(entries, weight, from.padded(), scale, out),
+        4 => narrow::<L, W, 4>(entries, weight, from.padded(), scale, out),
+        8 => narrow::<L, W, 8>(entries, weight, from.padded(), scale, out),
         _ => {
             let (source, per_row) = (from.lines(), out.len());
             let mut first = 0;
             while first + 4 <= per_row {
-                some_lines::<L, W, E, 4>(entries, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 4>(entries, weight, source, per_row, first, scale, out);
                 first += 4;
             }
             if first + 2 <= per_row {
-                some_lines::<L, W, E, 2>(entries, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 2>(entries, weight, source, per_row, first, scale, out);
                 first += 2;
             }
             if first < per_row {
-                some_lines::<L, W, E, 1>(entries, weight, source, per_row, first, scale, out);
+                some_lines::<L, W, 1>(entries, weight, source, per_row, first, scale, out);
             }
         }
     }
@@ -203,10 +182,10 @@ fn one_row<L: Lanes, W: Weight, E: Stored>(
 
 /// Lines `first..first + LINES` of a row.
 #[inline(always)]
-fn some_lines<L: Lanes, W: Weight, E: Stored, const LINES: usize>(
+fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     entries: Entries<'_>,
     weight: W,
-    source: &[E::Line],
+    source: &[Line],
     per_row: usize,
     first: usize,
     scale: f32,
@@ -219,21 +198,20 @@ fn some_lines<L: Lanes, W: Weight, E: Stored, const LINES: usize>(
         if first == 0
             && let Some(&later) = entries.neighbours.get(entry + AHEAD)
         {
-            let start =
-                source.as_ptr().wrapping_add(entries.column(later) * per_row).cast::<Line>();
-            for line in 0..(per_row * size_of::<E::Line>()).div_ceil(size_of::<Line>()) {
+            let start = source.as_ptr().wrapping_add(entries.column(later) * per_row);
+            for line in 0..per_row {
                 L::prefetch(start.wrapping_add(line));
             }
             weight.prefetch::<L>(later);
         }
         if W::ALL_ONE {
             for (sum, line) in sums.iter_mut().zip(lines) {
-                *sum = sum.add(E::load::<L>(line));
+                *sum = sum.add(L::load(line));
             }
         } else {
             let weight = L::splat(weight.at(entry, neighbour));
             for (sum, line) in sums.iter_mut().zip(lines) {
-                *sum = E::load::<L>(line).mul_add(weight, *sum);
+                *sum = L::load(line).mul_add(weight, *sum);
             }
         }
     }
@@ -245,10 +223,10 @@ fn some_lines<L: Lanes, W: Weight, E: Stored, const LINES: usize>(
 
 /// Rows of less than a line.
 #[inline(always)]
-fn narrow<L: Lanes, W: Weight, E: Stored, const STRIDE: usize>(
+fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
     entries: Entries<'_>,
     weight: W,
-    source: &[E],
+    source: &[f32],
     scale: f32,
     out: &mut [Line],
 ) {
@@ -261,7 +239,7 @@ fn narrow<L: Lanes, W: Weight, E: Stored, const STRIDE: usize>(
         }
         let weight = weight.at(entry, neighbour);
         for (sum, x) in sums.iter_mut().zip(&source[column * STRIDE..][..STRIDE]) {
-            *sum += weight * x.value();
+            *sum += weight * x;
         }
     }
     let mut line = [0.0; LINE];

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::adjacency::Factors;
 use super::simd::{Isa, Kernel, Lanes};
 use super::transposed::transposed_product;
-use super::{AdjacencyRef, StateRef, gather};
+use super::{AdjacencyRef, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
@@ -66,9 +66,9 @@ pub fn adjacency_times(
     match adjacency.factors() {
         Some(factors) => {
             let table = table(&factors, from);
-            gather(blocks, factors.expand, table.view().into(), to);
+            gather(blocks, factors.expand, table.view(), to);
         }
-        None => gather(blocks, adjacency, from.into(), to),
+        None => gather(blocks, adjacency, from, to),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn adjacency_times(
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
     let mut tables =
         [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
-    fill_table(factors, from.into(), &mut tables);
+    fill_table(factors, from, &mut tables);
     let [_, table] = tables;
     table
 }
@@ -84,14 +84,14 @@ fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
 /// The same into memory that is there: the first takes what is collected, the second the rows.
 pub(super) fn fill_table(
     factors: &Factors<'_>,
-    from: StateRef<'_>,
+    from: MatrixRef<'_>,
     [collected, rows]: &mut [Matrix; 2],
 ) {
     gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
-    gather(factors.core.1, factors.core.0, collected.view().into(), rows.view_mut());
+    gather(factors.core.1, factors.core.0, collected.view(), rows.view_mut());
 }
 
-fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: StateRef<'_>, to: MatrixMut<'_>) {
+fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
     blocks.run(
         to,
@@ -104,7 +104,7 @@ fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: StateRef<'_>, t
 /// A^T X for a block of rows.
 struct Gather<'a> {
     adjacency: AdjacencyRef<'a>,
-    from: StateRef<'a>,
+    from: MatrixRef<'a>,
     rows: Range<usize>,
     to: MatrixMut<'a>,
 }

@@ -2,7 +2,7 @@
 //! plus a mixture of moves. Plain arithmetic over memory in its order; which moves, and what the
 //! products are for, is for `solver`.
 //!
-//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Short`]): 11 bits of every
+//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Scaled`]): 11 bits of every
 //! entry are plenty for a mixture that the next sweep corrects, at half of the memory and of the
 //! traffic of the states themselves. Moves of a slow iteration differ little, so their differences
 //! are taken before they are multiplied: products of nearly equal numbers would leave nothing of
@@ -12,9 +12,12 @@
 //! blocks that depend on the shape alone: the same bits on any number of threads. Nothing is
 //! allocated in a call.
 
+use std::ops::Range;
+
 use super::simd::{Isa, Kernel, Lanes};
-use super::state::Stored;
-use crate::dense::{Entry, F16, HalfLine, LINE, Line, Matrix, stride};
+use half::f16;
+
+use crate::dense::{Entry, HalfLine, LINE, Line, Matrix, stride};
 use crate::parallel::RowBlocks;
 
 /// Steps at most.
@@ -45,9 +48,9 @@ pub struct Mixing {
 
 /// A matrix in short floats: what it stands for is `unit` times as much.
 #[derive(Clone, Copy, Debug)]
-pub struct Short<'a> {
+pub struct Scaled<'a> {
     /// The short floats.
-    pub matrix: &'a Matrix<F16>,
+    pub matrix: &'a Matrix<f16>,
     /// A power of two.
     pub unit: f32,
 }
@@ -92,10 +95,10 @@ impl Mixing {
     ///
     /// # Panics
     /// Where there are more than [`STEPS`], or shapes differ.
-    pub fn products(&self, moves: &[Short<'_>]) -> Products {
+    pub fn products(&self, moves: &[Scaled<'_>]) -> Products {
         assert!(moves.len() <= STEPS, "at most {STEPS} moves");
         assert!(moves.iter().all(|short| self.fits(short.matrix)), "moves of one shape");
-        let block = |_, lines: std::ops::Range<usize>, ()| {
+        let block = |_, lines: Range<usize>, ()| {
             self.isa.run(Dots { moves, start: lines.start, end: lines.end, one_in: self.one_in })
         };
         let add = |mut a: [f64; PRODUCTS], b: [f64; PRODUCTS]| {
@@ -107,16 +110,16 @@ impl Mixing {
     }
 
     /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`.
-    /// States and jump with their units, 1 for floats of 32 bits.
+    /// The jump has a unit.
     ///
     /// # Panics
     /// Where shapes differ.
-    pub(crate) fn mix<E: Stored>(
+    pub fn mix(
         &self,
-        (from, from_unit): (&Matrix<E>, f32),
-        parts: &[(&Matrix<F16>, f32)],
-        (to, to_unit): (&mut Matrix<E>, f32),
-        (jump, jump_unit): (&mut Matrix<F16>, f32),
+        from: &Matrix,
+        parts: &[(&Matrix<f16>, f32)],
+        to: &mut Matrix,
+        (jump, jump_unit): (&mut Matrix<f16>, f32),
     ) {
         let lines = self.blocks.rows();
         assert!(self.fits(from) && self.fits(to), "states of one shape");
@@ -125,16 +128,14 @@ impl Mixing {
             "moves of one shape"
         );
         let is_large = size_of_val(to.all_lines()) > LARGE;
-        let factors = [from_unit, 1.0 / to_unit, 1.0 / jump_unit];
-        let block = |_,
-                     lines: std::ops::Range<usize>,
-                     (to, jump): (&mut [E::Line], &mut [HalfLine])| {
+        let factor = 1.0 / jump_unit;
+        let block = |_, lines: Range<usize>, (to, jump): (&mut [Line], &mut [HalfLine])| {
             let from = &from.all_lines()[lines.clone()];
-            self.isa.run(Sum::<E> { from, parts, start: lines.start, to, jump, factors, is_large });
+            self.isa.run(Sum { from, parts, start: lines.start, to, jump, factor, is_large });
         };
         let split = |(to, jump): (_, _), lines| {
             let ((to, rest), (jump, more)) =
-                (<[E::Line]>::split_at_mut(to, lines), <[HalfLine]>::split_at_mut(jump, lines));
+                (<[Line]>::split_at_mut(to, lines), <[HalfLine]>::split_at_mut(jump, lines));
             ((to, jump), (rest, more))
         };
         let whole = (&mut to.all_lines_mut()[..lines], &mut jump.all_lines_mut()[..lines]);
@@ -150,7 +151,7 @@ impl Mixing {
 
 /// The products over some lines.
 struct Dots<'a> {
-    moves: &'a [Short<'a>],
+    moves: &'a [Scaled<'a>],
     start: usize,
     end: usize,
     one_in: usize,
@@ -177,7 +178,7 @@ impl Kernel for Dots<'_> {
                     for (to, short) in
                         moves.iter_mut().zip(&short.matrix.all_lines()[at..at + count])
                     {
-                        L::load_short(short).mul(unit).store(to);
+                        L::load_half(short).mul(unit).store(to);
                     }
                     // Of an earlier strip, where this one is shorter.
                     moves[count..].fill(zero);
@@ -210,37 +211,37 @@ impl Kernel for Dots<'_> {
 }
 
 /// The mixture of some lines.
-struct Sum<'a, E: Stored> {
-    from: &'a [E::Line],
-    parts: &'a [(&'a Matrix<F16>, f32)],
+struct Sum<'a> {
+    from: &'a [Line],
+    parts: &'a [(&'a Matrix<f16>, f32)],
     start: usize,
-    to: &'a mut [E::Line],
+    to: &'a mut [Line],
     jump: &'a mut [HalfLine],
-    /// Of what is read, of what is written, and of the jump.
-    factors: [f32; 3],
+    /// What the jump is multiplied by before it is rounded.
+    factor: f32,
     is_large: bool,
 }
 
-impl<E: Stored> Kernel for Sum<'_, E> {
+impl Kernel for Sum<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
-        let [read, written, jumped] = self.factors.map(L::splat);
+        let factor = L::splat(self.factor);
         let lines = self.from.iter().zip(self.to.iter_mut()).zip(self.jump.iter_mut()).enumerate();
         for (at, ((from, to), jump)) in lines {
             let mut sum = L::splat(0.0);
             for (part, factor) in self.parts {
-                sum = L::load_short(&part.all_lines()[self.start + at])
+                sum = L::load_half(&part.all_lines()[self.start + at])
                     .mul_add(L::splat(*factor), sum);
             }
-            let mixed = E::load::<L>(from).mul(read).add(sum).mul(written);
+            let mixed = L::load(from).add(sum);
             if self.is_large {
-                sum.mul(jumped).stream_short(jump);
-                E::stream(mixed, to);
+                sum.mul(factor).stream_half(jump);
+                mixed.stream(to);
             } else {
-                sum.mul(jumped).store_short(jump);
-                E::store(mixed, to);
+                sum.mul(factor).store_half(jump);
+                mixed.store(to);
             }
         }
         L::fence();
@@ -254,16 +255,16 @@ mod tests {
     use crate::parallel::with_threads;
 
     /// Moves of odd shapes: narrow rows, and lines that no strip fills.
-    fn moves(rows: usize, cols: usize) -> Vec<Matrix<F16>> {
+    fn moves(rows: usize, cols: usize) -> Vec<Matrix<f16>> {
         let random = &mut Random(3);
         (0..7).map(|_| naive::shortened(&random.matrix(rows, cols), 1.0)).collect()
     }
 
-    fn shorts(moves: &[Matrix<F16>]) -> Vec<Short<'_>> {
+    fn shorts(moves: &[Matrix<f16>]) -> Vec<Scaled<'_>> {
         moves
             .iter()
             .zip(0i32..)
-            .map(|(matrix, at)| Short { matrix, unit: 2f32.powi(-at) })
+            .map(|(matrix, at)| Scaled { matrix, unit: 2f32.powi(-at) })
             .collect()
     }
 
@@ -277,7 +278,7 @@ mod tests {
                 let mixing = Mixing { isa, ..Mixing::new(rows, cols) };
                 let found = mixing.products(&moves);
                 let f = |at: usize, i: usize, k: usize| {
-                    f64::from(moves[at].matrix.row(i)[k].value()) * f64::from(moves[at].unit)
+                    f64::from(moves[at].matrix.row(i)[k].to_f32()) * f64::from(moves[at].unit)
                 };
                 let step = |at: usize, i: usize, k: usize| {
                     if at + 1 < moves.len() { f(at + 1, i, k) - f(at, i, k) } else { f(at, i, k) }
@@ -299,25 +300,19 @@ mod tests {
                 let parts: Vec<_> = moves.iter().map(|short| short.matrix).zip(factors).collect();
                 let mut to = Matrix::from_fn(rows, cols, |_, _| f32::NAN);
                 let mut jump = Matrix::blank(rows, cols);
-                mixing.mix((&from, 1.0), &parts, (&mut to, 1.0), (&mut jump, 4.0));
-                // The same from and to states of 16 bits, each with its unit.
-                let (short_from, mut short_to) =
-                    (naive::shortened(&from, 8.0), Matrix::blank(rows, cols));
-                mixing.mix((&short_from, 8.0), &parts, (&mut short_to, 16.0), (&mut jump, 4.0));
+                mixing.mix(&from, &parts, &mut to, (&mut jump, 4.0));
                 for i in 0..rows {
                     for k in 0..cols {
                         let sum: f32 =
-                            parts.iter().map(|part| part.1 * part.0.row(i)[k].value()).sum();
+                            parts.iter().map(|part| part.1 * part.0.row(i)[k].to_f32()).sum();
                         assert!((to.row(i)[k] - from.row(i)[k] - sum).abs() < 1e-5);
-                        let expected = 8.0 * short_from.row(i)[k].value() + sum;
-                        let found = 16.0 * short_to.row(i)[k].value();
-                        assert!((found - expected).abs() <= expected.abs() / 1024.0 + 1e-5);
                         assert!(
-                            (4.0 * jump.row(i)[k].value() - sum).abs() <= sum.abs() / 1024.0 + 1e-6
+                            (4.0 * jump.row(i)[k].to_f32() - sum).abs()
+                                <= sum.abs() / 1024.0 + 1e-6
                         );
                     }
                     assert!(to.view().padded_row(i)[cols..].iter().all(|&x| x == 0.0));
-                    assert!(jump.view().padded_row(i)[cols..].iter().all(|&x| x == F16(0)));
+                    assert!(jump.view().padded_row(i)[cols..].iter().all(|&x| x == f16::ZERO));
                 }
             }
         }

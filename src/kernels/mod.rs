@@ -25,7 +25,6 @@ mod selection;
 mod shared_rows;
 mod simd;
 mod size;
-mod state;
 pub mod sweep;
 mod transposed;
 mod weights;
@@ -40,8 +39,6 @@ pub use selection::Selection;
 pub use shared_rows::SharedRows;
 pub use simd::{Isa, VARIABLE as SIMD_VARIABLE};
 pub use size::largest;
-pub(crate) use state::Stored;
-pub use state::{State, StateMut, StateRef};
 pub use weights::PackedWeights;
 
 #[cfg(test)]

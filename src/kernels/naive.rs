@@ -2,7 +2,9 @@
 //! Tests only.
 
 use super::{Activation, AdjacencyRef, Derivative};
-use crate::dense::{F16, Matrix, MatrixRef};
+use half::f16;
+
+use crate::dense::{Matrix, MatrixRef};
 
 /// A small generator of numbers, the same everywhere.
 pub struct Random(pub u64);
@@ -162,10 +164,14 @@ pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
 }
 
 /// A matrix in 16 bits, in a unit.
-pub fn shortened(matrix: &Matrix, unit: f32) -> Matrix<F16> {
+pub fn shortened(matrix: &Matrix, unit: f32) -> Matrix<f16> {
     let mut short = Matrix::blank(matrix.rows(), matrix.cols());
     for i in 0..matrix.rows() {
-        short.row_mut(i).iter_mut().zip(matrix.row(i)).for_each(|(to, x)| *to = F16::new(x / unit));
+        short
+            .row_mut(i)
+            .iter_mut()
+            .zip(matrix.row(i))
+            .for_each(|(to, x)| *to = f16::from_f32(x / unit));
     }
     short
 }

@@ -159,13 +159,13 @@ impl Equilibrium {
         (self.searches, self.falls_back) = (false, false);
     }
 
-    /// Bytes that a layer takes, with or without adjoint, while its solves are certified; so many
-    /// short matrices of solves ([`SolveParams::shorts`]) included.
-    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, shorts: usize) -> u64 {
+    /// Bytes that a layer takes, with or without adjoint, while its solves are certified,
+    /// including the 16-bit matrices of solves ([`SolveParams::mixing_buffers`]).
+    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, mixing_buffers: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
-        let workspace = Workspace::bytes(nodes as usize, width as usize, false, shorts);
+        let workspace = Workspace::bytes(nodes as usize, width as usize, false, mixing_buffers);
         // And two vectors of the norm for each direction.
         let fixed = matrix
             .saturating_mul(matrices)

@@ -17,9 +17,10 @@
 //! directions that those before them nearly span, newest first, are left out. Products are summed
 //! in a fixed order: the same bits on any number of threads.
 
-use crate::dense::{F16, Matrix};
-use crate::kernels::Stored;
-use crate::kernels::mixing::{self, Mixing, Products, STEPS, Short};
+use half::f16;
+
+use crate::dense::Matrix;
+use crate::kernels::mixing::{self, Mixing, Products, STEPS, Scaled};
 
 /// Default of [`super::SolveParams::depth`]: sweeps that are looked back on.
 pub const DEPTH: usize = 5;
@@ -35,7 +36,7 @@ const LEAST_PIVOT: f64 = 1e-7;
 const LARGEST_FACTORS: f64 = 1e4;
 
 /// Moves and jumps that mixing of a depth keeps, in 16 bits.
-pub(super) fn shorts(depth: usize) -> usize {
+pub(super) fn buffers(depth: usize) -> usize {
     if depth == 0 { 0 } else { depth + 1 + (depth + 1).div_ceil(PERIOD) }
 }
 
@@ -94,17 +95,17 @@ impl History {
 
     /// Writes a proposal, from the state that the last sweep wrote, both with their units; `false`
     /// where the small system gives none. Last a short matrix that is free, and its place.
-    pub fn propose<E: Stored>(
+    pub fn propose(
         &mut self,
         mixing: &Mixing,
-        from: (&Matrix<E>, f32),
-        to: (&mut Matrix<E>, f32),
-        shorts: &[Matrix<F16>],
-        (jump, jumped): (usize, &mut Matrix<F16>),
+        from: &Matrix,
+        to: &mut Matrix,
+        shorts: &[Matrix<f16>],
+        (jump, jumped): (usize, &mut Matrix<f16>),
     ) -> bool {
         self.since = 0;
-        let of = |place: (usize, f32)| Short { matrix: &shorts[place.0], unit: place.1 };
-        let moves: Vec<Short<'_>> = self.steps.iter().map(|step| of(step.moved)).collect();
+        let of = |place: (usize, f32)| Scaled { matrix: &shorts[place.0], unit: place.1 };
+        let moves: Vec<Scaled<'_>> = self.steps.iter().map(|step| of(step.moved)).collect();
         let Some(factors) = factors(&mixing.products(&moves), moves.len()) else { return false };
         // -c_j (f_{j+1} + jump_j)
         let mut parts: Vec<((usize, f32), f64)> = Vec::with_capacity(2 * self.steps.len());
@@ -114,7 +115,7 @@ impl History {
         }
         let size: f64 = parts.iter().map(|(place, factor)| f64::from(place.1) * factor.abs()).sum();
         let unit = mixing::unit(size as f32);
-        let parts: Vec<(&Matrix<F16>, f32)> = parts
+        let parts: Vec<(&Matrix<f16>, f32)> = parts
             .iter()
             .map(|(place, factor)| (&shorts[place.0], (f64::from(place.1) * factor) as f32))
             .collect();
@@ -189,7 +190,7 @@ mod tests {
         let diagonal = [0.9f32, 0.5, -0.3, 0.9];
         let sweep = |x: &Matrix| Matrix::from_fn(4, 1, |i, _| diagonal[i] * x.row(i)[0] + 1.0);
         let mut state = Matrix::zeros(4, 1);
-        let mut shorts: Vec<Matrix<F16>> = Vec::new();
+        let mut shorts: Vec<Matrix<f16>> = Vec::new();
         let mut history = History::new(5);
         let mixing = Mixing::new(4, 1);
         let off = |state: &Matrix| {
@@ -208,9 +209,9 @@ mod tests {
             }
             let mut to = Matrix::zeros(4, 1);
             let mut jump = Matrix::blank(4, 1);
-            let (from, made) = ((&state, 1.0), (&mut to, 1.0));
             let place = (shorts.len(), &mut jump);
-            assert!(history.is_due() && history.propose(&mixing, from, made, &shorts, place));
+            assert!(history.is_due());
+            assert!(history.propose(&mixing, &state, &mut to, &shorts, place));
             shorts.push(jump);
             state = to;
             assert!(off(&state) < least, "{} {least}", off(&state));
@@ -221,22 +222,22 @@ mod tests {
     fn systems_without_a_solution_give_nothing_or_the_last_state() {
         let still = Matrix::blank(3, 2);
         let mixing = Mixing::new(3, 2);
-        let moves = [Short { matrix: &still, unit: 1.0 }; 2];
+        let moves = [Scaled { matrix: &still, unit: 1.0 }; 2];
         assert_eq!(factors(&mixing.products(&moves), 2), None);
         // Moves that are multiples of each other: one direction is used, the others left out.
         let states = [0.0f32, 1.0, 1.5, 1.75, 1.875];
         let moves: Vec<_> =
             states.windows(2).map(|pair| Matrix::from_fn(3, 2, |_, _| pair[1] - pair[0])).collect();
         let mut shorts: Vec<_> = moves.iter().map(|moved| shortened(moved, 1.0)).collect();
-        let found = |shorts: &[Matrix<F16>]| {
-            let moves: Vec<_> = shorts.iter().map(|matrix| Short { matrix, unit: 1.0 }).collect();
+        let found = |shorts: &[Matrix<f16>]| {
+            let moves: Vec<_> = shorts.iter().map(|matrix| Scaled { matrix, unit: 1.0 }).collect();
             factors(&mixing.products(&moves), 4)
         };
         let c = found(&shorts).unwrap();
         let limit: f64 = 1.875 - c.iter().zip([0.5, 0.25, 0.125]).map(|(c, f)| c * f).sum::<f64>();
         assert!((limit - 2.0).abs() < 1e-6, "{c:?}");
         // Not a number anywhere: nothing.
-        shorts[3].row_mut(1)[0] = F16::new(f32::NAN);
+        shorts[3].row_mut(1)[0] = f16::from_f32(f32::NAN);
         assert_eq!(found(&shorts), None);
     }
 }

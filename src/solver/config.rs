@@ -1,7 +1,7 @@
 //! The settings of a solve: the section `[solver]`.
 
 use super::anderson::{DEPTH, MAX_DEPTH};
-use super::fixed_point::{MAX_SWEEPS, Measure, PATIENCE, SolveParams, Storage, TOLERANCE};
+use super::fixed_point::{MAX_SWEEPS, Measure, PATIENCE, SolveParams, TOLERANCE};
 use super::method::Method;
 use crate::settings::{settings, words};
 
@@ -19,9 +19,6 @@ settings! {
         measure: MeasureChoice = MeasureChoice::Auto;
         /// How equilibria are found. The record of each epoch says which method was used, and why.
         method: Method = Method::Auto;
-        /// How states are stored until the equilibrium is reached. Arithmetic and results always
-        /// have 32 bits.
-        storage: Storage = Storage::F32;
         /// Number of earlier sweeps that Anderson acceleration combines. Each takes one state of
         /// 16-bit numbers.
         depth: usize = DEPTH, at_least(1.0).at_most(MAX_DEPTH as f64);
@@ -96,7 +93,6 @@ impl SolverConfig {
             measure: self.measure.resolve(normalises_rows),
             method: self.method,
             depth: self.depth,
-            storage: self.storage,
             follow: 0.0,
         }
     }

@@ -26,17 +26,18 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::acceleration::Acceleration;
+use super::active_rows::{ActiveRows, NextSweep};
 use super::anderson::{self, DEPTH};
 use super::certificate::{Certificate, ErrorBound};
 use super::error::{SolveError, blame};
-use super::method::{Choice, Method};
-use super::walk::Walk;
-use super::workspace::{Place, Workspace};
+use super::method::{Choice, Method, Used, Why};
+use super::stopping::{Progress, Stopping};
+use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::json_number;
 use crate::kernels::Change;
-use crate::kernels::sweep::{Direction, Sweep};
-use crate::settings::words;
+use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -47,6 +48,9 @@ pub const PATIENCE: usize = 20;
 
 /// No residual above this is good enough.
 pub const LOOSEST: f64 = 1e-2;
+
+/// A solve with more sweeps left than this, at the rate of its last two, is accelerated.
+const FEW_SWEEPS: f64 = 8.0;
 
 /// States smaller than this are taken for zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
@@ -71,26 +75,10 @@ pub struct SolveParams {
     pub method: Method,
     /// Sweeps that acceleration looks back on, at most [`super::anderson::MAX_DEPTH`].
     pub depth: usize,
-    /// How states on the way are stored.
-    pub storage: Storage,
     /// Part of the first sweep's residual that is good enough, where that is more than the
     /// tolerance; 0 for none. From a warm start the first residual tells how far the solution has
     /// moved: what is left of it need not be smaller than what the next move will be.
     pub follow: f64,
-}
-
-words! {
-    /// How states are stored until the equilibrium is reached.
-    pub enum Storage {
-        /// 32-bit numbers.
-        F32 = "f32",
-        /// 16-bit numbers until the residual is near 1e-3 (8e-3 with Anderson acceleration), then
-        /// 32-bit ones: half the memory traffic for two more 16-bit buffers. Used only where a
-        /// contraction is certified, residuals are relative to the whole state and no rows are
-        /// skipped. Pays off where memory is the bottleneck: many cores, narrow states, loose
-        /// tolerances.
-        F16 = "f16",
-    }
 }
 
 /// What a residual is relative to.
@@ -117,31 +105,22 @@ impl Default for SolveParams {
             measure: Measure::default(),
             method: Method::default(),
             depth: DEPTH,
-            storage: Storage::default(),
             follow: 0.0,
         }
     }
 }
 
 impl SolveParams {
-    /// Matrices of 16 bits that a solve may take, of the state's shape.
-    pub fn shorts(&self) -> usize {
-        let depth = match self.method {
+    /// 16-bit matrices of the state's shape that a solve may allocate.
+    pub fn mixing_buffers(&self) -> usize {
+        match self.method {
             Method::Plain | Method::Active | Method::Ordered => 0,
-            Method::Auto | Method::Anderson => self.depth,
-        };
-        anderson::shorts(depth) + if self.may_shorten() { 2 } else { 0 }
-    }
-
-    /// Whether states may be stored in 16 bits, where a contraction is certified.
-    pub(super) fn may_shorten(&self) -> bool {
-        self.storage == Storage::F16
-            && self.measure == Measure::State
-            && self.method != Method::Active
+            Method::Auto | Method::Anderson => anderson::buffers(self.depth),
+        }
     }
 
     /// The residual to reach, given that of the first sweep.
-    fn target(&self, first: f64) -> f64 {
+    pub(super) fn target(&self, first: f64) -> f64 {
         self.tolerance.max((self.follow * first).min(LOOSEST))
     }
 }
@@ -235,123 +214,265 @@ pub fn solve(
     state: &mut Matrix,
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
-    Solve { sweep, direction, certificate, params }.run(state, workspace)
+    let certificate = certificate.filter(|certificate| certificate.holds());
+    assert!(
+        certificate.is_some() || workspace.keeps_best(),
+        "a solve without certificate keeps its best state"
+    );
+    let start = Instant::now();
+    // Every state is a buffer of the workspace while the solve runs: none is ever copied.
+    let empty = Matrix::zeros(0, state.cols());
+    workspace.states.push(std::mem::replace(state, empty));
+    let mut solver = Solver::new(sweep, direction, certificate, params, workspace);
+    let stopped = solver.iterate(workspace);
+    solver.release(workspace);
+    *state = workspace.states.swap_remove(solver.at);
+    Ok(solver.info(stopped?, state, start))
 }
 
-struct Solve<'a> {
+/// One solve while it runs: sweeps, with a policy for when to stop, one for which rows to compute,
+/// and one for acceleration.
+struct Solver<'a> {
     sweep: &'a Sweep<'a>,
     direction: Direction<'a>,
+    /// Present where it holds.
     certificate: Option<&'a Certificate>,
-    params: &'a SolveParams,
+    measure: Measure,
+    /// Buffer of the newest state, written by a sweep or proposed.
+    at: usize,
+    /// Buffers that the last sweep read and wrote.
+    last: Option<(usize, usize)>,
+    /// Largest entry of the state.
+    size: f32,
+    /// What the last sweep changed.
+    change: Change,
+    row_updates: u64,
+    stopping: Stopping,
+    active: ActiveRows,
+    acceleration: Acceleration,
+    choice: Choice,
 }
 
-impl Solve<'_> {
-    fn run(&self, state: &mut Matrix, workspace: &mut Workspace) -> Result<SolveInfo, SolveError> {
-        let start = Instant::now();
-        let certificate = self.certificate.filter(|certificate| certificate.holds());
-        assert!(
-            certificate.is_some() || workspace.keeps_best(),
-            "a solve without certificate keeps its best"
-        );
-        // Among the buffers while it lasts: every state is a place there.
-        let empty = Matrix::zeros(0, state.cols());
-        workspace.buffers.push(std::mem::replace(state, empty));
-        let mut walk = Walk::new(workspace, certificate.is_some(), self.params);
-        let ended = self.iterate(certificate, &mut walk, workspace);
-        let choice = walk.end(workspace, self.sweep.input.rows());
-        *state = match walk.at {
-            Place::Full(at) => workspace.buffers.swap_remove(at),
-            // Left behind by a solve that failed only.
-            Place::Short(..) => {
-                workspace.buffers.pop();
-                Matrix::zeros(self.sweep.input.rows(), self.sweep.input.cols())
+/// What a sweep did, as the policies see it.
+struct Step {
+    /// Buffer of its result.
+    to: usize,
+    residual: f64,
+    /// How far it moved the state: in the certificate's norm, or at most.
+    moved: f32,
+    /// Part of the rows that count as moved.
+    moving: f64,
+    computed_all: bool,
+}
+
+impl<'a> Solver<'a> {
+    fn new(
+        sweep: &'a Sweep<'a>,
+        direction: Direction<'a>,
+        certificate: Option<&'a Certificate>,
+        params: &SolveParams,
+        workspace: &mut Workspace,
+    ) -> Self {
+        let is_certified = certificate.is_some();
+        let may_skip = is_certified && matches!(params.method, Method::Auto | Method::Active);
+        let activity = may_skip.then(|| workspace.take_activity());
+        let mut acceleration = Acceleration::new(params.depth);
+        let (method, why) = match params.method {
+            Method::Auto => (Used::Plain, Why::Fast),
+            Method::Plain | Method::Ordered | Method::Active => (Used::Plain, Why::Asked),
+            Method::Anderson => {
+                acceleration.start();
+                (Used::Anderson, Why::Asked)
             }
         };
-        let stopped = ended?;
+        Self {
+            sweep,
+            direction,
+            certificate,
+            measure: params.measure,
+            at: workspace.states.len() - 1,
+            last: None,
+            size: 0.0,
+            change: Change::NONE,
+            row_updates: 0,
+            stopping: Stopping::new(params, is_certified),
+            active: ActiveRows::new(activity, params.method, params.measure),
+            acceleration,
+            choice: Choice { why, ..Choice::asked(method) },
+        }
+    }
+
+    /// Sweeps until there is a reason to stop. The result is the state in buffer `at`.
+    fn iterate(&mut self, workspace: &mut Workspace) -> Result<Stopped, SolveError> {
+        while self.stopping.may_sweep() {
+            self.continue_from_proposal(workspace);
+            let step = self.sweep_once(workspace)?;
+            let progress = self.stopping.observe(self.at, step.residual, step.moved);
+            self.choose_strategy(&step, &progress);
+            self.last = Some((self.at, step.to));
+            self.at = step.to;
+            if self.active.accept(progress.is_within_tolerance, step.computed_all) {
+                return Ok(Stopped::Converged);
+            }
+            if self.stopping.is_stagnant() {
+                if !self.fall_back() {
+                    self.return_to_best();
+                    return Ok(Stopped::Stagnated);
+                }
+                self.stopping.reset_patience();
+            }
+        }
+        self.return_to_best();
+        Ok(Stopped::MaxSweeps)
+    }
+
+    /// Continues from a proposal of the acceleration, where there is one.
+    fn continue_from_proposal(&mut self, workspace: &mut Workspace) {
+        let best = self.stopping.best().map(|best| best.buffer);
+        if let Some(proposal) = self.acceleration.propose(workspace, self.at, best) {
+            self.at = proposal;
+            self.choice.proposals += 1;
+        }
+    }
+
+    /// Makes a sweep from the state at hand, with what the policies want it to record.
+    fn sweep_once(&mut self, workspace: &mut Workspace) -> Result<Step, SolveError> {
+        let to = self.target(workspace);
+        let largest_move = (self.stopping.sweeps > 0).then_some(self.change.largest);
+        let slot = self.acceleration.reserve_slot(workspace, largest_move);
+        let mut next = workspace.take_state(to);
+        let mut moves = slot.map(|slot| workspace.take_moves(slot.buffer));
+        let next_sweep = NextSweep {
+            continues: self.last == Some((to, self.at)),
+            may_be_last: self.stopping.next_may_be_last(),
+            tolerance: self.stopping.tolerance,
+            size: self.size,
+        };
+        let tracking = match (slot, &mut moves) {
+            (Some(slot), Some(moves)) => {
+                Tracking::Moves(Moves { to: moves.view_mut(), factor: 1.0 / slot.unit })
+            }
+            _ if self.acceleration.is_on() => Tracking::Nothing,
+            _ => self.active.prepare(next_sweep).map_or(Tracking::Nothing, Tracking::Activity),
+        };
+        let mut norm = self.certificate.map(Certificate::norm).unwrap_or_default();
+        norm.rows = (self.measure == Measure::Row).then_some(self.size * FADED);
+        let from = workspace.states[self.at].view();
+        let change = self.sweep.step(self.direction, norm, tracking, from, next.view_mut());
+        workspace.states[to] = next;
+        if let Some((slot, moves)) = slot.zip(moves) {
+            workspace.moves[slot.buffer] = moves;
+        }
+        self.row_updates += change.rows;
+        if !change.finite {
+            let read = workspace.states[self.at].view();
+            let sweeps = self.stopping.sweeps + 1;
+            return Err(blame(self.sweep, self.direction.name(), sweeps, Some(read)));
+        }
+        let rows = workspace.shape().0;
+        let computed_all = change.rows == rows as u64;
+        // A sweep that skips rows saw a part of the state.
+        self.size = if computed_all { change.state } else { self.size.max(change.state) };
+        self.change = Change { state: self.size, ..change };
+        Ok(Step {
+            to,
+            residual: relative_residual(&self.change, self.measure),
+            moved: if self.certificate.is_some() { change.weighted } else { change.largest },
+            moving: change.moved as f64 / rows as f64,
+            computed_all,
+        })
+    }
+
+    /// The buffer that the next sweep writes: that of the state before this one where it is free,
+    /// so that skipped rows are there already.
+    fn target(&self, workspace: &mut Workspace) -> usize {
+        let best = self.stopping.best().map(|best| best.buffer);
+        let is_used = |buffer: usize| buffer == self.at || Some(buffer) == best;
+        match self.last {
+            Some((before, _)) if !is_used(before) => before,
+            _ => workspace.free_state(is_used),
+        }
+    }
+
+    /// Decides by which of the three methods the solve goes on: sweeps alone, sweeps that skip
+    /// rows, or acceleration.
+    fn choose_strategy(&mut self, step: &Step, progress: &Progress) {
+        let pace = progress.pace;
+        let is_quiet = self.active.is_quiet(step.moving);
+        self.active.observe(is_quiet, pace);
+        if self.acceleration.is_on() {
+            if !self.acceleration.observe(step.moved, progress.is_smallest_move) {
+                self.fall_back();
+            }
+            return;
+        }
+        if !matches!(self.choice.why, Why::Fast | Why::Quiet) {
+            return;
+        }
+        self.choice.rate = if pace.rate.is_finite() { pace.rate } else { 0.0 };
+        // Without certificate there may be no equilibrium, or one that sweeps lead away from: only
+        // what converges by itself is accelerated. Waves never are.
+        let converges = self.certificate.is_some() || progress.is_smallest_move;
+        if pace.sweeps_left > FEW_SWEEPS && pace.sweeps_left.is_finite() && converges {
+            if is_quiet {
+                self.choice.why = Why::Quiet;
+            } else {
+                self.acceleration.start();
+                self.choice = Choice { method: Used::Anderson, why: Why::Slow, ..self.choice };
+            }
+        }
+    }
+
+    /// Turns the acceleration off; whether it was on.
+    fn fall_back(&mut self) -> bool {
+        let was_on = self.acceleration.stop();
+        if was_on {
+            self.choice.why = Why::FellBack;
+            self.active.wake_all();
+        }
+        was_on
+    }
+
+    /// The result of a solve without certificate that did not converge is its best state.
+    fn return_to_best(&mut self) {
+        if let Some(best) = self.stopping.best() {
+            self.at = best.buffer;
+            self.stopping.residual = best.residual;
+        }
+    }
+
+    /// Gives back what was borrowed from the workspace.
+    fn release(&mut self, workspace: &mut Workspace) {
+        if let Some(activity) = self.active.take_activity() {
+            workspace.keep_activity(activity);
+        }
+    }
+
+    fn info(&self, stopped: Stopped, state: &Matrix, start: Instant) -> SolveInfo {
         let activation = match self.direction {
             Direction::Forward(activation) => Some(activation),
             Direction::Adjoint(_) => None,
         };
+        let sweeps = self.stopping.sweeps;
         let error = |certificate: &Certificate| {
-            certificate.error(walk.moved, state.view(), self.sweep.input, activation)
+            certificate.error(self.change.weighted, state.view(), self.sweep.input, activation)
         };
-        Ok(SolveInfo {
-            sweeps: walk.sweeps,
-            row_updates: walk.rows,
-            relative_residual: walk.residual,
-            contraction: certificate.map(|certificate| certificate.q),
-            certified_error: if walk.sweeps > 0 { certificate.and_then(error) } else { None },
-            tolerance: walk.tolerance,
+        let mut choice = self.choice;
+        if choice.method == Used::Plain && self.row_updates < (sweeps * state.rows()) as u64 {
+            choice.method = Used::Active;
+        }
+        SolveInfo {
+            sweeps,
+            row_updates: self.row_updates,
+            relative_residual: self.stopping.residual,
+            contraction: self.certificate.map(|certificate| certificate.q),
+            certified_error: if sweeps > 0 { self.certificate.and_then(error) } else { None },
+            tolerance: self.stopping.tolerance,
             converged: stopped == Stopped::Converged,
             stopped,
             choice,
             seconds: start.elapsed().as_secs_f64(),
-        })
-    }
-
-    /// Sweeps until one of the reasons to stop; the result is the buffer that the walk is at.
-    fn iterate(
-        &self,
-        certificate: Option<&Certificate>,
-        walk: &mut Walk,
-        workspace: &mut Workspace,
-    ) -> Result<Stopped, SolveError> {
-        let by_row = self.params.measure == Measure::Row;
-        let mut norm = certificate.map(Certificate::norm).unwrap_or_default();
-        norm.rows = by_row.then_some(0.0);
-        let mut since = 0;
-        while walk.sweeps < self.params.max_sweeps {
-            walk.propose(workspace);
-            let is_last = walk.sweeps + 1 == self.params.max_sweeps
-                || (since + 1 >= self.params.patience && !by_row);
-            let (to, short) = walk.target(workspace, is_last);
-            let mut next = workspace.take(to);
-            let mut moves = short.map(|at| (at, workspace.take_short(at)));
-            let from = workspace.state(walk.at);
-            let rows = from.rows();
-            let beside = walk.beside(to, moves.as_mut().map(|moves| &mut moves.1), is_last);
-            let change = self.sweep.step(self.direction, norm, beside, from, next.view_mut());
-            workspace.put(to, next);
-            if let Some((at, moves)) = moves {
-                workspace.shorts[at] = moves;
-            }
-            walk.sweeps += 1;
-            walk.rows += change.rows;
-            if !change.finite {
-                let read = workspace.state(walk.at).full();
-                return Err(blame(self.sweep, self.direction.name(), walk.sweeps, read));
-            }
-            let is_full = change.rows == rows as u64;
-            let change = walk.whole(change, is_full);
-            norm.rows = norm.rows.map(|_| walk.faded());
-            let residual = relative_residual(&change, self.params.measure);
-            if walk.sweeps == 1 {
-                walk.tolerance = self.params.target(residual);
-            }
-            walk.moved = change.weighted;
-            // Where sweeps contract, the certificate's norm falls until rounding stops it; the
-            // plain maximum may rise for a while (a wave along a chain).
-            let measure = if certificate.is_some() { change.weighted } else { change.largest };
-            let better = measure < walk.least;
-            since = if better { 0 } else { since + 1 };
-            if better && certificate.is_none() {
-                // It was read: the residual is that of this state, not of the one written.
-                walk.best = walk.at_full().map(|at| (at, residual));
-            }
-            walk.took(to, residual, measure, change.moved as f64 / rows as f64);
-            if walk.has_arrived(is_full) {
-                return Ok(Stopped::Converged);
-            }
-            if since >= self.params.patience && !by_row {
-                if !walk.fall_back() {
-                    walk.back_to_best();
-                    return Ok(Stopped::Stagnated);
-                }
-                since = 0;
-            }
         }
-        walk.back_to_best();
-        Ok(Stopped::MaxSweeps)
     }
 }
 

@@ -79,14 +79,12 @@ pub struct Choice {
     pub rate: f64,
     /// States that were proposed.
     pub proposals: usize,
-    /// Sweeps that left their result in 16 bits.
-    pub short_sweeps: usize,
 }
 
 impl Choice {
     /// One that was asked for.
     pub fn asked(method: Used) -> Self {
-        Self { method, why: Why::Asked, rate: 0.0, proposals: 0, short_sweeps: 0 }
+        Self { method, why: Why::Asked, rate: 0.0, proposals: 0 }
     }
 
     /// Of two solves: the one that did more than sweep, proposals of both.
@@ -94,7 +92,6 @@ impl Choice {
         let first = if self.method == Used::Plain { other } else { self };
         Self {
             proposals: self.proposals + other.proposals,
-            short_sweeps: self.short_sweeps + other.short_sweeps,
             rate: self.rate.max(other.rate),
             ..first
         }

@@ -10,7 +10,9 @@
 //! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
 //! | [`tightening`] | the vectors of that norm |
 //! | [`fixed_point`] | the solves, forward and adjoint |
-//! | `walk` | how a solve goes on: all rows, those that move, or a proposal |
+//! | `stopping` | when a solve stops, and how many sweeps it still needs |
+//! | `active_rows` | which rows a sweep computes |
+//! | `acceleration` | when Anderson mixing proposes a state, and when it has failed |
 //! | `error` | what can go wrong |
 //! | [`anderson`] | fewer sweeps: where the last few are heading |
 //! | [`ordered`] | row after row, where no cycle passes through more than one |
@@ -18,6 +20,8 @@
 //! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
 //! | [`workspace`] | their memory |
 
+mod acceleration;
+mod active_rows;
 pub mod anderson;
 pub mod certificate;
 mod components;
@@ -31,19 +35,19 @@ pub mod ordered;
 pub mod posedness;
 pub mod projection;
 pub mod spectral;
+mod stopping;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tightening;
 pub mod truncated;
-mod walk;
 pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
 pub use config::{GradientKind, MeasureChoice, OnFailure, SolverConfig};
 pub use error::SolveError;
-pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped, Storage};
+pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;
 pub use method::{Choice, Method, Used, Why};
 pub use posedness::{Condition, Posedness, Rescaling};

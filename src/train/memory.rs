@@ -53,7 +53,7 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     let (mut total, mut below) = (0u64, 0);
     for (at, &width) in widths.iter().enumerate() {
         let more = u64::from(model.skip) + u64::from(model.batch_norm);
-        let layer = Equilibrium::bytes(rows, width, true, config.forward().shorts());
+        let layer = Equilibrium::bytes(rows, width, true, config.forward().mixing_buffers());
         let input = match &manifest.features {
             _ if at > 0 => maps.saturating_mul(width * row(below)),
             _ if task.learns_features() => manifest.nodes.saturating_mul(row(width)),
@@ -134,7 +134,7 @@ fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
     if config.model.kind == ModelKind::LabelPropagation {
         let classes = task.labels().classes().len() as u64;
         let table = rows.saturating_mul(row(classes)).saturating_mul(copies);
-        return Equilibrium::bytes(rows, classes, true, config.forward().shorts())
+        return Equilibrium::bytes(rows, classes, true, config.forward().mixing_buffers())
             .saturating_add(table)
             .saturating_add(passes(task, classes));
     }

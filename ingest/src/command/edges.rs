@@ -1,5 +1,4 @@
-//! `ignn ingest edges`: turns edge files of any format, with features, labels and splits, into a
-//! dataset.
+//! `ignn ingest edges`: edge lists of any form, with features, labels and splits, become a dataset.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,7 +75,7 @@ impl IngestEdges {
         let list = self.node_list(context)?;
         let least_nodes = self.least_nodes(&files)?;
         builder.set_nodes(least_nodes)?;
-        // To sum unweighted duplicates, each edge needs a weight of 1.
+        // Unweighted duplicates that are to be summed count 1 each.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
         let reader = Reader {
             context,
@@ -107,7 +106,7 @@ impl IngestEdges {
         builder.finish()
     }
 
-    /// The options that affect the result, for the manifest.
+    /// The options that shaped the result, for the manifest.
     fn options(&self, context: &Context) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
@@ -133,8 +132,8 @@ impl IngestEdges {
         self.nodes_file.as_ref().map(|path| NodeList::read(path, integer, limit)).transpose()
     }
 
-    /// Ids below this number exist even without edges: because the user says so, because of the
-    /// format of the edge files, or because there are that many rows of features without ids.
+    /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without
+    /// ids.
     fn least_nodes(&self, files: &EdgeFiles) -> Result<u64> {
         let least = files.least_nodes;
         if let Some(count) = self.node_count {
@@ -156,8 +155,8 @@ impl IngestEdges {
         }
     }
 
-    /// Builds the adjacency. To reorder the nodes, it is built twice: the new order is computed
-    /// from the first adjacency.
+    /// Builds the adjacency; a second time where the nodes are to be reordered by what the first
+    /// one shows.
     fn build(
         &self,
         builder: &mut DatasetBuilder,
@@ -222,7 +221,7 @@ impl IngestEdges {
     }
 }
 
-/// The map from the numbers in the spool to node numbers.
+/// From the numbers in the spool to node numbers.
 fn read_map<'a>(index: &'a NodeIndex, rank: &'a [u32]) -> NodeMap<'a> {
     match index.known() {
         KnownIds::Set(set) => NodeMap::Rank(set),

@@ -1,4 +1,4 @@
-//! `ignn ingest tu`: turns a dataset of the TU collection into a dataset of many graphs.
+//! `ignn ingest tu`: a data set of the TU collection becomes a dataset of many graphs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use crate::source::tu;
 pub struct IngestTu {
     /// The directory with `NAME_A.txt` and the other files.
     pub directory: PathBuf,
-    /// The dataset directory to create.
+    /// The dataset directory to make.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
-    /// Add the degree as the last feature column even if the nodes have labels or attributes.
+    /// Add the degree as last feature column also where nodes have labels or attributes.
     pub degree_features: bool,
     /// Direction, normalisation, duplicates, self-loops.
     pub relation: RelationOptions,
@@ -59,10 +59,10 @@ impl IngestTu {
     }
 }
 
-/// If there are more values than this, the manifest only has their number.
+/// More values than this are only counted in the manifest.
 const MOST_LISTED: usize = 1000;
 
-/// The values of one-hot columns, in column order: `3,5,7`.
+/// `3,5,7`: the values behind one-hot columns, in column order.
 pub(super) fn join(values: &[i64]) -> String {
     if values.len() > MOST_LISTED {
         return format!("{} values, rising", values.len());

@@ -1,40 +1,40 @@
-//! Options for building the matrix of a relation: direction, normalisation, duplicates, self-loops.
+//! How the edges of a relation become its matrix: direction, normalisation, duplicates, self-loops.
 
 use ignn_format::manifest::Normalisation;
 
-/// How the matrix of a relation is built from its edges.
+/// How the edges of a relation become its matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationOptions {
-    /// Keep the direction of edges; otherwise each edge counts in both directions.
+    /// Keep the direction of edges; otherwise each edge counts both ways.
     pub directed: bool,
     /// Normalisation of the matrix.
     pub normalise: Normalisation,
-    /// How edges that are given more than once are handled.
+    /// What becomes of an edge given more than once.
     pub duplicates: Duplicates,
-    /// How self-loops are handled. Renormalisation adds a self-loop of weight 1 to every node;
-    /// self-loops that are kept add to it.
+    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of
+    /// weight 1; loops that are kept add to it.
     pub self_loops: SelfLoops,
 }
 
-/// How edges that are given more than once are handled.
+/// What becomes of an edge given more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     /// Weights are added (an unweighted edge counts 1).
     Sum,
-    /// The largest weight is kept; unweighted edges stay unweighted.
+    /// The largest weight stays; unweighted edges stay unweighted.
     Max,
-    /// The first edge in the input is kept.
+    /// The first in the input stays.
     First,
-    /// Duplicates are an error.
+    /// They are refused.
     Error,
 }
 
-/// How self-loops are handled.
+/// What becomes of edges from a node to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfLoops {
-    /// Self-loops are kept.
+    /// They stay.
     Keep,
-    /// Self-loops are dropped.
+    /// They are left out.
     Drop,
 }
 

@@ -1,4 +1,5 @@
-//! Features go to a sink in memory, which asks for shards of odd sizes, from the last to the first.
+//! Features through a sink in memory that asks for its shards in odd sizes, from the last to the
+//! first.
 
 use std::sync::Arc;
 

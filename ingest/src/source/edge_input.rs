@@ -1,24 +1,24 @@
-//! What a user can say about edge files: their names, their format, and their columns.
+//! What a user can say about edge files: which they are, their form, and where things are in them.
 
 use std::path::PathBuf;
 
-/// The formats of edge files.
+/// The forms an edge file can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeForm {
-    /// Two or three columns separated by whitespace, tabs or commas.
+    /// Two or three columns split by whitespace, tabs or commas.
     List,
     /// Matrix Market coordinate.
     MatrixMarket,
     /// A Parquet table.
     Parquet,
-    /// `degree neighbour neighbour ...`; the node is the line number, from 0.
+    /// `degree neighbour neighbour ...`, the node is the line number from 0.
     Adjacency,
 }
 
 /// Type of the ids in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdChoice {
-    /// Integers if all ids in the first lines are integers, else text.
+    /// Integers if all ids in the first lines are, else text.
     #[default]
     Auto,
     /// Integers from 0 to 2^64 - 1.
@@ -32,18 +32,18 @@ pub enum IdChoice {
 pub struct EdgeInput {
     /// Files or globs, read in this order.
     pub files: Vec<PathBuf>,
-    /// Format of the files; detected if absent.
+    /// Form of the files; detected where absent.
     pub form: Option<EdgeForm>,
     /// Type of the ids.
     pub ids: IdChoice,
-    /// Whether the first line is a header; detected if absent.
+    /// Whether the first line is a header; detected where absent.
     pub header: Option<bool>,
     /// Column of the source, by name or by position from 0.
     pub source: Option<String>,
     /// Column of the target.
     pub target: Option<String>,
-    /// Column of the weight. If absent, it is a column with a name like `weight`, or the third of
-    /// exactly three unnamed columns.
+    /// Column of the weight; `None`: a column that is named like a weight, or the third of exactly
+    /// three unnamed ones.
     pub weight: Option<String>,
     /// Never read weights.
     pub unweighted: bool,

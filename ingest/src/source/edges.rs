@@ -1,5 +1,5 @@
-//! All edge files of a job, of any format, as items of work that yield edges. This module detects
-//! formats and reports positions; ids stay as they are in the file.
+//! All edge files of a job, whatever their forms, as items of work that yield edges.
+//! It recognises forms and reports positions; ids stay what they are in the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,24 +18,24 @@ use crate::source::text::{self, Block, Blocks};
 pub struct EdgeFiles {
     files: Vec<EdgeFile>,
     directed: bool,
-    /// Whether ids are integers in all of them.
+    /// Ids are integers in all of them.
     pub integer: bool,
-    /// Whether all of them have weights.
+    /// All have weights.
     pub weighted: bool,
-    /// Ids below this number exist even without edges.
+    /// Ids below this exist, with edges or without.
     pub least_nodes: u64,
-    /// The same for sources and for targets, which may be of different types.
+    /// The same for sources and for targets by themselves, where they are of different types.
     pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
-    /// Guesses about the files that may be wrong, for notes to the user.
+    /// What was guessed about a file and may be wrong.
     pub guesses: Vec<String>,
 }
 
 struct EdgeFile {
     path: PathBuf,
     form: Form,
-    /// Bytes on disk per byte of text, for progress.
+    /// Bytes on disk a byte of text takes, for progress.
     compression: f64,
 }
 
@@ -43,13 +43,13 @@ enum Form {
     List(Layout),
     MatrixMarket {
         header: matrix_market::Header,
-        /// Start of the entries in the text.
+        /// Where the entries start in the text.
         start: u64,
-        /// Entries parsed so far; compared with the header at the end.
+        /// Entries parsed so far, to be compared with the header's at the end.
         seen: AtomicU64,
     },
     Adjacency {
-        /// Number of nodes, if neighbours must be below it.
+        /// The nodes, a line each, where neighbours must be among them.
         nodes: Option<u64>,
     },
     Parquet(EdgeTable),
@@ -62,7 +62,7 @@ pub struct Item {
 }
 
 enum Piece {
-    /// Whole lines, with the number of lines before them, if the format needs it.
+    /// Whole lines, with the number of lines before them where the form needs it.
     Text(Block, u64),
     /// Rows of a table, not read yet.
     Slice(Slice),
@@ -79,7 +79,7 @@ pub enum Parsed {
     Full,
 }
 
-/// Expands globs and sorts what they match; other paths stay as they are.
+/// The files that the user's words name: globs expanded and sorted, plain paths as they are.
 pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for word in words {
@@ -102,10 +102,10 @@ pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 impl EdgeFiles {
-    /// Opens each file and detects its format.
+    /// Opens each file and recognises its form.
     ///
-    /// In a `directed` graph, an entry of a symmetric matrix becomes two edges. `node_count` is the
-    /// number of nodes, if the user gives it.
+    /// `directed` decides whether an entry of a symmetric matrix counts once or both ways;
+    /// `node_count` is the number of nodes where the user gives it.
     pub fn open(input: &EdgeInput, directed: bool, node_count: Option<u64>) -> Result<Self> {
         Self::open_files(input, directed, Some(node_count.unwrap_or(0)))
     }
@@ -116,8 +116,7 @@ impl EdgeFiles {
         Self::open_files(input, true, None)
     }
 
-    /// `nodes` is the minimum number of nodes, or `None` if sources and targets are of different
-    /// types.
+    /// `nodes`: the least number of nodes, where sources and targets are the same nodes.
     fn open_files(input: &EdgeInput, directed: bool, nodes: Option<u64>) -> Result<Self> {
         let square = nodes.is_some();
         let (least_nodes, shape) = (0, [0; 2]);
@@ -225,7 +224,7 @@ impl EdgeFiles {
         })
     }
 
-    /// Decodes a piece, if that is separate work (Parquet).
+    /// Decodes a piece where that is work of its own.
     pub fn load(&self, item: Item) -> Result<Item> {
         match (item.piece, &self.files[item.file].form) {
             (Piece::Slice(slice), Form::Parquet(table)) => {
@@ -284,7 +283,7 @@ impl EdgeFiles {
         }
     }
 
-    /// Checks what is only known at the end of a pass.
+    /// Checks what can only be known at the end of a pass.
     pub fn finish(&self) -> Result<()> {
         for file in &self.files {
             if let Form::MatrixMarket { header, seen, .. } = &file.form {
@@ -294,8 +293,8 @@ impl EdgeFiles {
         Ok(())
     }
 
-    /// The error for the first edge with an integer id of `limit` or more, which must exist. It
-    /// reads the files again to find the line. `why` explains the limit.
+    /// The error for the first edge with an integer id of `limit` or more, which must be there: it
+    /// reads the files again to say where. `why` says where the limit comes from.
     pub fn beyond(&self, limit: u64, why: &str) -> IngestError {
         let check = |source: u64, target: u64, _| match (source < limit, target < limit) {
             (true, true) => Pushed::Taken,
@@ -316,7 +315,7 @@ impl EdgeFiles {
         }
     }
 
-    /// Approximate bytes of a piece on disk.
+    /// Bytes of a piece on disk, about.
     pub fn item_bytes(&self, item: &Item) -> u64 {
         let bytes = match &item.piece {
             Piece::Text(block, _) => block.text.len(),
@@ -374,7 +373,7 @@ fn parse_entries(
     Ok(Pushed::Taken)
 }
 
-/// A key and its parsers.
+/// A key with the parsers that it has.
 pub trait IdKey<'a>: Key<'a> {
     /// Parses a block of an edge list.
     fn parse_list(
@@ -390,7 +389,7 @@ pub trait IdKey<'a>: Key<'a> {
         push: impl FnMut(Self, Self, f32) -> Pushed,
     ) -> Result<Pushed, BadLine>;
 
-    /// Passes integer ids on. Formats with only integer ids are never read with string keys.
+    /// Passes integer ids on; only keys that are integers are used with forms that have no others.
     fn integers(
         push: &mut impl FnMut(Self, Self, f32) -> Pushed,
         source: u64,
@@ -448,7 +447,7 @@ impl<'a> IdKey<'a> for &'a str {
     }
 }
 
-/// The format of a file, and its bytes on disk per byte of content.
+/// The form of a file, and its bytes on disk for a byte of its content.
 fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
     let size = std::fs::metadata(path).map_err(IngestError::io("open", path))?.len();
     let mut magic = [0u8; 4];
@@ -468,7 +467,7 @@ fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
         Some(block) => std::mem::take(&mut block?.text),
         None => return Err(IngestError::file(path, "the file is empty (expected edges)")),
     };
-    // Exact for a small file; a fixed estimate for a large one.
+    // What a whole small file takes; a large one is taken to go on as it begins.
     let compression = if text::open_stream(path)?.1 == text::Compression::Plain {
         1.0
     } else if head.len() < text::BLOCK_BYTES / 2 {

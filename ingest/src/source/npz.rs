@@ -10,7 +10,7 @@ use crate::source::npy::{NpyArray, NpyHeader};
 use crate::source::text;
 use crate::source::zip::Zip;
 
-/// The content of an archive.
+/// What an archive holds.
 #[derive(Debug)]
 pub enum Npz {
     /// One array of numbers.
@@ -22,14 +22,14 @@ pub enum Npz {
 /// The arrays of a SciPy sparse matrix (`scipy.sparse.save_npz`).
 #[derive(Debug)]
 pub struct SparseArrays {
-    /// How the entries are arranged.
+    /// Which way round it is.
     pub layout: SparseLayout,
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
     pub columns: u64,
-    /// Offsets of the rows (or columns) and their end; for [`SparseLayout::Coo`], the row of each
-    /// entry.
+    /// Offsets of the rows (or columns), one more than there are; for [`SparseLayout::Coo`], the
+    /// row of each entry.
     pub major: NpyArray,
     /// Column (or row) of each entry.
     pub minor: NpyArray,
@@ -37,18 +37,18 @@ pub struct SparseArrays {
     pub values: NpyArray,
 }
 
-/// Supported layouts of SciPy.
+/// Layouts of SciPy that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SparseLayout {
-    /// By rows.
+    /// Row after row.
     Csr,
-    /// By columns.
+    /// Column after column.
     Csc,
     /// Entries in any order.
     Coo,
 }
 
-/// Maximum size of the arrays that are read into memory: `shape` and `format`.
+/// Longest array of an archive that is read into memory: its `shape` and `format`.
 const SMALL_BYTES: u64 = 4096;
 
 /// Opens an archive; its arrays are unpacked into `scratch`, an existing directory.
@@ -172,7 +172,7 @@ impl Archive {
         }
     }
 
-    /// The member `format`: a byte or unicode string without dimensions.
+    /// The member `format`: a byte or unicode string of no dimension.
     fn layout(&self) -> Result<SparseLayout> {
         let (_, bytes) = self.small("format")?;
         let word: String =
@@ -206,7 +206,7 @@ impl Archive {
                 return Err(IngestError::file(&self.path, what));
             }
         };
-        // Numbers above 2^63 are negative.
+        // Above 2^63: a negative number.
         match numbers[..] {
             [rows, columns] if rows.max(columns) <= i64::MAX as u64 => Ok([rows, columns]),
             _ => Err(IngestError::file(
@@ -216,7 +216,7 @@ impl Archive {
         }
     }
 
-    /// Reads a small member into memory.
+    /// A member of a few bytes, in memory.
     fn small(&self, name: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let shown = self.shown(name);
         self.member(name, |mut member| {
@@ -229,8 +229,8 @@ impl Archive {
 
     fn unpack(&self, name: &str, scratch: &Path) -> Result<NpyArray> {
         let shown = self.shown(name);
-        // A name in an archive can be anything, even a path like `../x`, so the scratch file gets
-        // its own name.
+        // Names inside an archive are anything, paths upwards too: the scratch file has a name of
+        // its own.
         let target = scratch.join(match name {
             "indptr" | "row" => "features.major.npy",
             "indices" | "col" => "features.minor.npy",

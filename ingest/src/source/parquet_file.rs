@@ -1,6 +1,6 @@
-//! Opens Parquet files that may be damaged. The Parquet library trusts the metadata of a file and
-//! panics if it is wrong, so offsets are checked here first and any remaining panic becomes an
-//! error.
+//! Parquet files of users, opened with care: the library trusts what a file says of itself, and
+//! panics where a damaged one lies. Offsets are checked here first; what else it may trip over
+//! becomes an error.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,8 +13,9 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use crate::error::{IngestError, Result};
 use crate::source::text;
 
-/// Opens a file and checks that its columns are within the file. The embedded Arrow schema is
-/// ignored, so that text is `Utf8` and a list is `List`, whatever types the writing program used.
+/// Opens a file and checks that its columns lie inside it. Arrow's own description of the columns
+/// is left aside, so that text is `Utf8` and a list is `List` however the writing program held them
+/// in memory.
 pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = text::open_file(path)?;
     let length = file.metadata().map_err(IngestError::io("read", path))?.len();
@@ -36,9 +37,9 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     Ok(builder)
 }
 
-/// Calls the library; a panic becomes an error.
+/// Runs a call of the library; a panic in it becomes an error.
 pub fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
-    // After this error, what the call used is dropped or never used again.
+    // What the call had hold of is dropped or never used again once this error is on its way.
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text =

@@ -14,7 +14,7 @@ use flate2::read::DeflateDecoder;
 /// Bytes of the end record without its comment (4.3.16), and of the longest comment.
 const END_BYTES: usize = 22;
 const LONGEST_COMMENT: u64 = u16::MAX as u64;
-/// Largest directory that is read: enough for a hundred thousand members.
+/// Largest directory that is read: a hundred thousand members and more.
 const MOST_DIRECTORY_BYTES: u64 = 16 << 20;
 /// In a 16-bit or 32-bit field: the value is in a Zip64 record.
 const IN_ZIP64: (u64, u64) = (u16::MAX as u64, u32::MAX as u64);
@@ -54,7 +54,7 @@ impl Zip {
         self.members.iter().map(|member| member.name.as_str())
     }
 
-    /// The content of a member. Reading fails at its end if the size or checksum is wrong.
+    /// The content of a member. Reading fails at its end where the size or checksum is wrong.
     pub fn member(&self, name: &str) -> io::Result<impl Read + use<'_>> {
         let member = self.members.iter().find(|member| member.name == name);
         let member =
@@ -107,7 +107,7 @@ impl Member {
             let (kind, length) = (extra.number(2)?, extra.number(2)?);
             let mut field = Fields(extra.take(length)?);
             if kind == 1 {
-                // This field only has the values that do not fit in their usual places (4.5.3).
+                // Only the values that do not fit in their places are here (4.5.3).
                 for value in [&mut size, &mut packed, &mut start] {
                     if *value == IN_ZIP64.1 {
                         *value = field.number(8)?;
@@ -162,7 +162,7 @@ fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
     Ok((read_range(file, start, start.saturating_add(bytes))?, count))
 }
 
-/// Bytes of the file; the range must be within it.
+/// Bytes of the file; the range must lie in it.
 fn read_range(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (end - start) as usize];
     file.read_exact_at(&mut bytes, start)?;
@@ -173,7 +173,7 @@ fn invalid(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
-/// A cursor over little-endian fields.
+/// Little-endian fields one after another.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads a file from a position, independently of other readers.
+/// Reads a file from a position on, whatever others read.
 struct FileAt<'a> {
     file: &'a File,
     at: u64,

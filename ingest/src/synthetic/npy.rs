@@ -7,12 +7,12 @@ use crate::error::{IngestError, Result};
 use crate::source::npy::MAGIC;
 use crate::synthetic::raw::create;
 
-/// The data starts at a multiple of this.
+/// The data begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// A type of array elements.
+/// A type that arrays can have.
 pub(super) trait Element: Copy {
-    /// Its name in NumPy.
+    /// As NumPy names it.
     const DTYPE: &'static str;
 
     fn write(self, out: &mut impl Write) -> io::Result<()>;

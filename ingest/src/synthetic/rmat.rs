@@ -1,10 +1,12 @@
-//! R-MAT graphs: each edge recursively chooses one of the four quarters of the matrix. Duplicates
-//! and self-loops are not removed here, and edges are not stored: they need no memory.
+//! R-MAT graphs: each edge falls through the levels of the matrix into one of four quarters, again
+//! and again. It removes neither duplicates nor loops (ingest does that) and keeps nothing: an edge
+//! costs no memory.
 //!
-//! The nodes are all ids `0 .. 2^scale`, including isolated ones. Without the permutation, ids with
-//! many zero bits are the hubs; with it, ids are unrelated to degrees.
+//! The nodes are all ids `0 .. 2^scale`; those without an edge stay as isolated nodes. Without the
+//! permutation the ids with many zero bits are the hubs; with it ids say nothing of degrees.
 //!
-//! Four levels are drawn at once from an alias table (Walker 1977; Vose 1991), with 32 random bits.
+//! Cost: four levels are drawn at once from an alias table (Walker 1977; Vose 1991) with 32 random
+//! bits.
 
 use crate::content::Content;
 use crate::error::Result;
@@ -13,14 +15,14 @@ use ignn_format::random::Sequence;
 
 /// Logarithm to base 2 of the number of ids.
 pub const SCALE: u32 = 16;
-/// Edges per id.
+/// Edges for each id.
 pub const EDGE_FACTOR: u64 = 16;
-/// Probabilities of the four quarters: both ids low, high target, high source, both high.
+/// Probabilities of the four quarters: both low, high target, high source, both high.
 pub const QUARTERS: [f64; 4] = [0.57, 0.19, 0.19, 0.05];
 
-/// Largest scale: a dataset can have one node less than 2^32.
+/// Largest scale: 2^32 ids are one more than a dataset can have.
 const LARGEST_SCALE: u32 = 31;
-/// Edges per chunk.
+/// Edges of a chunk.
 const CHUNK: u64 = 1 << 18;
 /// Levels drawn at once.
 const LEVELS: u32 = 4;
@@ -32,11 +34,11 @@ const FRACTION_BITS: u32 = 24;
 pub struct RmatOptions {
     /// Logarithm to base 2 of the number of ids, 1 to 31.
     pub scale: u32,
-    /// Edges to draw, including duplicates and self-loops; by default `edge_factor` per id.
+    /// Edges to draw, duplicates and loops included; `None`: `edge_factor` for each id.
     pub edges: Option<u64>,
-    /// Edges per id.
+    /// Edges for each id.
     pub edge_factor: u64,
-    /// Probabilities of the four quarters: both ids low, high target, high source, both high.
+    /// Probabilities of the four quarters: both low, high target, high source, both high.
     pub quarters: [f64; 4],
     /// Shuffle the ids.
     pub permute: bool,
@@ -57,12 +59,12 @@ impl Default for RmatOptions {
     }
 }
 
-/// A graph with checked options.
+/// The graph of valid options.
 pub struct Rmat {
     scale: u32,
     edges: u64,
     stream: Sequence,
-    /// Tables of four levels, and of the remaining levels.
+    /// Four levels at once, and what is left of the scale.
     four: Table,
     rest: Option<Table>,
     permutation: Option<Permutation>,
@@ -77,7 +79,7 @@ impl Rmat {
             format!("{command}: scale {scale} (expected 1 to {LARGEST_SCALE})")
         })?;
         let sum: f64 = quarters.iter().sum();
-        // `contains` rejects NaN too.
+        // `contains` refuses NaN too.
         let valid = quarters.iter().all(|p| (0.0..=1.0).contains(p)) && (sum - 1.0).abs() < 1e-6;
         require(valid, || {
             format!("{command}: quarters {quarters:?} (expected four probabilities that sum to 1)")
@@ -103,7 +105,7 @@ impl Rmat {
 
     fn draw(&self, stream: &mut Sequence) -> [u32; 2] {
         let (mut source, mut target) = (0u32, 0u32);
-        // 32 bits per draw: the upper half of the same number serves the second draw.
+        // 32 bits a draw: a second draw lies in the upper half of the same number.
         let mut bits = 0u64;
         for turn in 0..self.scale / LEVELS {
             bits = if turn.is_multiple_of(2) { stream.bits() } else { bits >> 32 };
@@ -153,7 +155,7 @@ struct Table {
     columns: Vec<Column>,
 }
 
-/// The outcomes of a column below and above its threshold.
+/// The outcome of a column below its threshold, and the one above it.
 #[derive(Clone, Copy, Default)]
 struct Column {
     threshold: u32,
@@ -174,7 +176,7 @@ impl Table {
                 outcome[1] |= ((quarter & 1) << level) as u8;
             }
         }
-        // Vose's method: columns below the average are filled up from columns above it.
+        // Vose: columns with less than their share are filled up by one with more.
         let mut columns = vec![Column::default(); count];
         let (mut small, mut large): (Vec<_>, Vec<_>) =
             (0..count).partition(|&index| share[index] < 1.0);
@@ -202,8 +204,8 @@ impl Table {
     }
 }
 
-/// A bijection of `0 .. 2^bits` without a table: multiplications by odd factors and shifts, which
-/// are invertible.
+/// A bijection of `0 .. 2^bits` without a table: odd factors and shifts, each of which can be
+/// undone.
 struct Permutation {
     mask: u32,
     shift: u32,

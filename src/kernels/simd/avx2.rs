@@ -69,7 +69,7 @@ impl Lanes for Avx2 {
             let high = unsafe { _mm256_load_ps(start.wrapping_add(8)) };
             Avx2(low, high)
         }
-        fn load_short(line: &HalfLine) -> Avx2 {
+        fn load_half(line: &HalfLine) -> Avx2 {
             let start: *const __m128i = line.0.as_ptr().cast();
             // SAFETY: the first half of a half line, aligned to 32 bytes.
             let low = unsafe { _mm_load_si128(start) };
@@ -96,7 +96,7 @@ impl Lanes for Avx2 {
     }
 
     enabled! {
-        method store_short(this, line: &mut HalfLine) {
+        method store_half(this, line: &mut HalfLine) {
             let start: *mut __m128i = line.0.as_mut_ptr().cast();
             // SAFETY: the first half of a half line that is ours, aligned to 32 bytes.
             unsafe { _mm_store_si128(start, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(this.0)) };
@@ -104,7 +104,7 @@ impl Lanes for Avx2 {
             // SAFETY: the second half, aligned to 16 bytes.
             unsafe { _mm_store_si128(start.wrapping_add(1), high) };
         }
-        method stream_short(this, line: &mut HalfLine) {
+        method stream_half(this, line: &mut HalfLine) {
             let start: *mut __m128i = line.0.as_mut_ptr().cast();
             // SAFETY: the first half of a half line that is ours, aligned; nobody reads it before
             // the caller's fence.

@@ -62,7 +62,7 @@ impl Lanes for Avx512 {
             // SAFETY: a whole line, aligned to 64 bytes.
             Avx512(unsafe { _mm512_load_ps(line.0.as_ptr()) })
         }
-        fn load_short(line: &HalfLine) -> Avx512 {
+        fn load_half(line: &HalfLine) -> Avx512 {
             // SAFETY: a whole half line, aligned to 32 bytes.
             let short = unsafe { _mm256_load_si256(line.0.as_ptr().cast()) };
             Avx512(_mm512_cvtph_ps(short))
@@ -79,12 +79,12 @@ impl Lanes for Avx512 {
     }
 
     enabled! {
-        method store_short(this, line: &mut HalfLine) {
+        method store_half(this, line: &mut HalfLine) {
             let short = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
             // SAFETY: a whole half line that is ours, aligned to 32 bytes.
             unsafe { _mm256_store_si256(line.0.as_mut_ptr().cast(), short) };
         }
-        method stream_short(this, line: &mut HalfLine) {
+        method stream_half(this, line: &mut HalfLine) {
             let short = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
             // SAFETY: a whole half line that is ours, aligned; nobody reads it before the caller's
             // fence.

@@ -31,10 +31,10 @@ pub(crate) trait Lanes: Copy {
     /// Stores past the caches; visible to other threads after [`Lanes::fence`].
     fn stream(self, line: &mut Line);
     /// 16 short floats.
-    fn load_short(line: &HalfLine) -> Self;
-    fn store_short(self, line: &mut HalfLine);
+    fn load_half(line: &HalfLine) -> Self;
+    fn store_half(self, line: &mut HalfLine);
     /// As [`Lanes::stream`] does.
-    fn stream_short(self, line: &mut HalfLine);
+    fn stream_half(self, line: &mut HalfLine);
     fn fence();
     /// Asks for the line at an address, which need not be valid, to be brought near.
     fn prefetch(address: *const Line);

@@ -2,7 +2,9 @@
 //! which is a slow call where the processor has none. The reference of the other instruction sets.
 
 use super::Lanes;
-use crate::dense::{F16, HalfLine, Line};
+use half::f16;
+
+use crate::dense::{HalfLine, Line};
 
 #[derive(Clone, Copy)]
 pub struct Scalar([f32; 16]);
@@ -38,18 +40,18 @@ impl Lanes for Scalar {
     }
 
     #[inline(always)]
-    fn load_short(line: &HalfLine) -> Self {
-        Self(line.0.map(F16::value))
+    fn load_half(line: &HalfLine) -> Self {
+        Self(line.0.map(f16::to_f32))
     }
 
     #[inline(always)]
-    fn store_short(self, line: &mut HalfLine) {
-        line.0 = self.0.map(F16::new);
+    fn store_half(self, line: &mut HalfLine) {
+        line.0 = self.0.map(f16::from_f32);
     }
 
     #[inline(always)]
-    fn stream_short(self, line: &mut HalfLine) {
-        self.store_short(line);
+    fn stream_half(self, line: &mut HalfLine) {
+        self.store_half(line);
     }
 
     #[inline(always)]

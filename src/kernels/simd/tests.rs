@@ -1,7 +1,8 @@
 //! Every instruction set of this processor against plain arithmetic.
 
 use super::*;
-use crate::dense::F16;
+use half::f16;
+
 use crate::kernels::Activation;
 
 /// The name of what a lane does to (a, b, c), and what it gives.
@@ -23,14 +24,14 @@ impl Kernel for Operations {
         L::prefetch(std::ptr::null());
         let mut line = Line([0.0; 16]);
         a.stream(&mut line);
-        let mut short = [HalfLine([F16(0); 16]); 2];
-        a.store_short(&mut short[0]);
-        a.stream_short(&mut short[1]);
+        let mut short = [HalfLine([f16::ZERO; 16]); 2];
+        a.store_half(&mut short[0]);
+        a.stream_half(&mut short[1]);
         L::fence();
         vec![
             ("stream", line.0),
-            ("store_short", L::load_short(&short[0]).to_array()),
-            ("stream_short", short[1].0.map(F16::value)),
+            ("store_half", L::load_half(&short[0]).to_array()),
+            ("stream_half", short[1].0.map(f16::to_f32)),
             ("splat", L::splat(self.a.0[3]).to_array()),
             ("add", a.add(b).to_array()),
             ("sub", a.sub(b).to_array()),
@@ -55,8 +56,8 @@ impl Kernel for Operations {
 fn expected(name: &str, lane: usize, a: f32, b: f32, c: f32, first: f32) -> f32 {
     match name {
         "stream" => a,
-        "store_short" => F16::new(a).value(),
-        "stream_short" => F16::new(a).value(),
+        "store_half" => f16::from_f32(a).to_f32(),
+        "stream_half" => f16::from_f32(a).to_f32(),
         "splat" => first,
         "add" => a + b,
         "sub" => a - b,

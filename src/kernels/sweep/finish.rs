@@ -2,8 +2,8 @@
 //! A line at a time, in registers.
 
 use super::super::simd::{self, Lanes};
-use super::super::{Activation, Change, Derivative, Norm, StateRef};
-use crate::dense::{HalfLine, LINE, Line, MatrixRef};
+use super::super::{Activation, Change, Derivative, Norm};
+use crate::dense::{LINE, Line, MatrixRef};
 
 /// Turns a row of the product into a row of the result, in place.
 pub(super) trait Finish: Sync {
@@ -153,32 +153,6 @@ pub(super) fn line_row<'a>(
     narrow[0] = Line([0.0; LINE]);
     narrow[0].0[..floats.len()].copy_from_slice(floats);
     &narrow[..1]
-}
-
-/// The same of a state; one in 16 bits is widened into `wide`.
-#[inline(always)]
-pub(super) fn state_row<'a, L: Lanes>(
-    state: StateRef<'a>,
-    row: usize,
-    wide: &'a mut [Line],
-) -> &'a [Line] {
-    let (matrix, unit) = match state {
-        StateRef::Full(matrix) => return line_row(matrix, row, wide),
-        StateRef::Short(matrix, unit) => (matrix, unit),
-    };
-    let short = matrix.padded_row(row);
-    if short.len() >= LINE {
-        let (short, unit): (&[HalfLine], _) = (bytemuck::cast_slice(short), L::splat(unit));
-        for (wide, short) in wide.iter_mut().zip(short) {
-            L::load_short(short).mul(unit).store(wide);
-        }
-    } else {
-        wide[0] = Line([0.0; LINE]);
-        for (wide, short) in wide[0].0.iter_mut().zip(short) {
-            *wide = short.value() * unit;
-        }
-    }
-    wide
 }
 
 /// Makes the padding of a finished row zero again, whatever the activation made of zero.

@@ -21,10 +21,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
-use super::{
-    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, StateMut, StateRef, gather,
-    gradient,
-};
+use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather, gradient};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::{self, RowBlocks};
 pub use active::{Activity, Threshold};
@@ -132,7 +129,7 @@ impl Direction<'_> {
 
 /// What a sweep keeps beside its result.
 #[derive(Debug)]
-pub enum Beside<'a> {
+pub enum Tracking<'a> {
     /// Nothing.
     Nothing,
     /// Which rows move: only those that an activity asks for are computed, and `to` holds the state
@@ -167,7 +164,7 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Forward(activation), norm, Beside::Nothing, from.into(), to.into())
+        self.step(Direction::Forward(activation), norm, Tracking::Nothing, from, to)
     }
 
     /// G' from G.
@@ -181,33 +178,31 @@ impl Sweep<'_> {
         from: MatrixRef<'_>,
         to: MatrixMut<'_>,
     ) -> Change {
-        self.step(Direction::Adjoint(derivative), norm, Beside::Nothing, from.into(), to.into())
+        self.step(Direction::Adjoint(derivative), norm, Tracking::Nothing, from, to)
     }
 
-    /// A sweep in a direction. The change is that from the state as it is read to the result before
-    /// it is stored.
+    /// A sweep in a direction.
     ///
     /// # Panics
-    /// Where shapes do not fit, or rows would be passed over of states that are not both in 32
-    /// bits.
+    /// Where shapes do not fit.
     pub fn step(
         &self,
         direction: Direction<'_>,
         norm: Norm<'_>,
-        beside: Beside<'_>,
-        from: StateRef<'_>,
-        to: StateMut<'_>,
+        tracking: Tracking<'_>,
+        from: MatrixRef<'_>,
+        to: MatrixMut<'_>,
     ) -> Change {
         let input = self.input;
         match direction {
             Direction::Forward(activation) => {
-                self.run(Activate { input, activation }, norm, beside, from, to)
+                self.run(Activate { input, activation }, norm, tracking, from, to)
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
                     assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
                 }
-                self.run(Differentiate { input, derivative }, norm, beside, from, to)
+                self.run(Differentiate { input, derivative }, norm, tracking, from, to)
             }
         }
     }
@@ -288,32 +283,28 @@ impl Sweep<'_> {
         &self,
         finish: impl Finish,
         norm: Norm<'_>,
-        beside: Beside<'_>,
-        from: StateRef<'_>,
-        to: StateMut<'_>,
+        tracking: Tracking<'_>,
+        from: MatrixRef<'_>,
+        to: MatrixMut<'_>,
     ) -> Change {
         let shape = (to.rows(), to.cols());
         assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
-        let is_large = from.bytes() > LARGE;
+        let is_large = size_of_val(from.padded()) > LARGE;
         let pass =
             Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
-        let activity = match beside {
-            Beside::Activity(activity) => activity,
-            Beside::Moves(moves) => {
+        let activity = match tracking {
+            Tracking::Activity(activity) => activity,
+            Tracking::Moves(moves) => {
                 assert_eq!((moves.to.rows(), moves.to.cols()), shape, "moves of the state's shape");
                 return run(pass, self.terms, self.blocks, self.scratch, (to, None, Some(moves)));
             }
-            Beside::Nothing => {
+            Tracking::Nothing => {
                 return run(pass, self.terms, self.blocks, self.scratch, (to, None, None));
             }
         };
-        assert!(
-            matches!((from, &to), (StateRef::Full(_), StateMut::Full(_))),
-            "rows that can be copied"
-        );
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
         activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
         activity.takes_all |= activity.never_skips;
@@ -344,9 +335,9 @@ pub fn product(
     assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
-    let (from, finish) = (from.into(), AddBias { bias });
+    let finish = AddBias { bias };
     let pass = Pass { terms: &[], plain, from, finish, norm: None, is_large, watch: None };
-    run(pass, terms, blocks, scratch, (to.into(), None, None));
+    run(pass, terms, blocks, scratch, (to, None, None));
 }
 
 /// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from
@@ -372,7 +363,7 @@ fn run<F: Finish>(
         let table =
             term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
         let (adjacency, from) = match table {
-            Some((expand, [_, rows])) => (expand, rows.view().into()),
+            Some((expand, [_, rows])) => (expand, rows.view()),
             None => (term.adjacency, pass.from),
         };
         Gathered { adjacency, weights: term.weights, from }
@@ -393,7 +384,7 @@ fn run<F: Finish>(
 
 /// Rows of the result, their flags where they are watched, and what they moved by where that is
 /// kept.
-type Part<'a> = (StateMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
+type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
 
 fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
     let (first, second) = to.split_at(rows);
@@ -403,7 +394,7 @@ fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) 
 }
 
 /// Gathers the rows that differ, of every term whose rows repeat.
-fn fill(terms: &[Term<'_>], from: StateRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
+fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
     for (at, factors) in terms.iter().filter_map(|term| term.adjacency.factors()).enumerate() {
         let shapes = [factors.collect.0, factors.core.0].map(|a| (a.rows(), from.cols()));
         let made = || shapes.map(|(rows, cols)| Matrix::zeros(rows, cols));

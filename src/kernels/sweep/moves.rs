@@ -2,13 +2,15 @@
 //! Written while old and new row are at hand; what the moves are for is for `solver`.
 
 use super::super::simd::Lanes;
-use crate::dense::{F16, LINE, Line, MatrixMut};
+use half::f16;
+
+use crate::dense::{LINE, Line, MatrixMut};
 
 /// Moves of some rows, each times a factor that brings them near 1.
 #[derive(Debug)]
 pub struct Moves<'a> {
     /// Where they are kept.
-    pub to: MatrixMut<'a, F16>,
+    pub to: MatrixMut<'a, f16>,
     /// The factor.
     pub factor: f32,
 }
@@ -32,7 +34,7 @@ impl Moves<'_> {
         if stride < LINE {
             let to = self.to.padded_row_mut(row);
             for ((to, old), new) in to.iter_mut().zip(&old[0].0).zip(&new[0].0) {
-                *to = F16::new((new - old) * self.factor);
+                *to = f16::from_f32((new - old) * self.factor);
             }
             return;
         }
@@ -41,7 +43,7 @@ impl Moves<'_> {
         let to = &mut self.to.lines_mut()[row * per_row..][..per_row];
         for ((to, old), new) in to.iter_mut().zip(old).zip(new) {
             let moved = L::load(new).sub(L::load(old)).mul(factor);
-            if is_large { moved.stream_short(to) } else { moved.store_short(to) }
+            if is_large { moved.stream_half(to) } else { moved.store_half(to) }
         }
     }
 }

@@ -9,12 +9,11 @@ use std::ops::Range;
 
 use super::super::product::{product, store};
 use super::super::simd::{Isa, Kernel, Lanes};
-use super::super::state::Stored;
-use super::super::{AdjacencyRef, Change, Norm, PackedWeights, StateMut, StateRef, gather};
+use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
 use super::active::{Flags, Watch};
-use super::finish::{Finish, Maxima, clear_padding, state_row};
+use super::finish::{Finish, Maxima, clear_padding, line_row};
 use super::moves::Moves;
-use crate::dense::{F16, LINE, Line, MatrixMut};
+use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 96;
@@ -36,7 +35,7 @@ pub(super) struct Gathered<'a> {
     pub adjacency: AdjacencyRef<'a>,
     pub weights: &'a PackedWeights,
     /// The old state; of a relation whose rows repeat, those that differ.
-    pub from: StateRef<'a>,
+    pub from: MatrixRef<'a>,
 }
 
 /// What all blocks of a pass share.
@@ -45,7 +44,7 @@ pub(super) struct Pass<'a, F> {
     pub terms: &'a [Gathered<'a>],
     /// Multiplied without gathering.
     pub plain: Option<&'a PackedWeights>,
-    pub from: StateRef<'a>,
+    pub from: MatrixRef<'a>,
     pub finish: F,
     /// The norm of the change from `from`; `None` where the result is no later state of it.
     pub norm: Option<Norm<'a>>,
@@ -59,7 +58,7 @@ pub(super) struct Pass<'a, F> {
 pub(super) struct Block<'p, 'a, F> {
     pub pass: &'p Pass<'a, F>,
     pub rows: Range<usize>,
-    pub to: StateMut<'p>,
+    pub to: MatrixMut<'p>,
     /// Of the block's rows, where the pass watches them.
     pub flags: Option<Flags<'p>>,
     /// Where what they moved by is kept.
@@ -146,9 +145,7 @@ impl<F: Finish> Block<'_, '_, F> {
             }
             flags.moved[at] = 0;
             if flags.differs[at] != 0 {
-                if let (StateMut::Full(to), StateRef::Full(from)) = (&mut self.to, self.pass.from) {
-                    to.padded_row_mut(at).copy_from_slice(from.padded_row(row));
-                }
+                self.to.padded_row_mut(at).copy_from_slice(self.pass.from.padded_row(row));
                 flags.differs[at] = 0;
             }
         }
@@ -174,9 +171,9 @@ impl<F: Finish> Block<'_, '_, F> {
                 let out = &mut out[first * per_row..];
                 gather::rows_until::<L>(&term.adjacency, term.from, range.clone(), end, out);
             }
-            if let (Some(_), StateRef::Full(from)) = (pass.plain, pass.from) {
+            if pass.plain.is_some() {
                 let out = &mut gathered[(pass.terms.len() * tile + first) * per_row..];
-                gather::copy(from, range, out);
+                gather::copy(pass.from, range, out);
             }
             first += run;
         }
@@ -216,13 +213,14 @@ impl<F: Finish> Block<'_, '_, F> {
         let pass = self.pass;
         let cols = self.to.cols();
         let panels = cols.div_ceil(LINE);
-        let Tile { products, inverse_v, old, .. } = &mut *self.scratch;
+        let Tile { products, inverse_v, .. } = &mut *self.scratch;
         let new = &mut products[at * panels..][..panels];
         pass.finish.row::<L>(row, new);
         clear_padding::<L>(new, cols);
         let mut has_moved = false;
         if let Some(norm) = pass.norm {
-            let old = state_row::<L>(pass.from, row, old);
+            let mut narrow = [Line([0.0; LINE])];
+            let old = line_row(pass.from, row, &mut narrow);
             maxima.note_in(&norm, row, old, new, inverse_v);
             if let (Some(watch), Some(flags)) = (pass.watch, &mut self.flags) {
                 has_moved = watch.has_moved::<L>(old, new);
@@ -233,37 +231,23 @@ impl<F: Finish> Block<'_, '_, F> {
                 moves.note::<L>(row - self.rows.start, old, new, pass.is_large);
             }
         }
-        let row = row - self.rows.start;
-        match &mut self.to {
-            StateMut::Full(to) => put::<L, f32>(new, None, to, row, pass.is_large),
-            StateMut::Short(to, unit) => {
-                put::<L, F16>(new, Some(1.0 / *unit), to, row, pass.is_large)
-            }
-        }
+        put::<L>(new, &mut self.to, row - self.rows.start, pass.is_large);
         has_moved
     }
 }
 
-/// Stores a row, times a factor where there is one.
+/// Stores a row.
 #[inline(always)]
-fn put<L: Lanes, E: Stored>(
-    new: &[Line],
-    factor: Option<f32>,
-    to: &mut MatrixMut<'_, E>,
-    row: usize,
-    is_large: bool,
-) {
+fn put<L: Lanes>(new: &[Line], to: &mut MatrixMut<'_>, row: usize, is_large: bool) {
     if to.stride() < LINE {
-        for (to, x) in to.padded_row_mut(row).iter_mut().zip(&new[0].0) {
-            *to = E::of(factor.map_or(*x, |factor| x * factor));
-        }
+        let to = to.padded_row_mut(row);
+        to.copy_from_slice(&new[0].0[..to.len()]);
         return;
     }
     let out = &mut to.lines_mut()[row * new.len()..][..new.len()];
     for (new, out) in new.iter().zip(out) {
         let lanes = L::load(new);
-        let lanes = factor.map_or(lanes, |factor| lanes.mul(L::splat(factor)));
-        if is_large { E::stream(lanes, out) } else { E::store(lanes, out) }
+        if is_large { lanes.stream(out) } else { lanes.store(out) }
     }
 }
 
@@ -276,8 +260,6 @@ pub(super) struct Tile {
     pub products: Vec<Line>,
     /// 1 / v of the norm.
     pub inverse_v: Vec<Line>,
-    /// A row of the old state, where it has to be widened.
-    old: Vec<Line>,
     /// Where the rows begin that the next tile reads.
     addresses: Vec<usize>,
     /// The rows of the tile, and of the next one.
@@ -294,16 +276,14 @@ impl Tile {
             gathered: vec![zero; rows * lines],
             products: vec![zero; rows * panels],
             inverse_v: vec![zero; panels],
-            old: vec![zero; panels.max(1)],
-            addresses: Vec::with_capacity(2 * FETCHED_LINES + 4 * LARGEST_TILE),
+            addresses: Vec::with_capacity(FETCHED_LINES + 2 * LARGEST_TILE),
             rows: Vec::with_capacity(LARGEST_TILE),
             coming: Vec::with_capacity(LARGEST_TILE),
         }
     }
 
     pub fn bytes(&self) -> usize {
-        let lines =
-            self.gathered.len() + self.products.len() + self.inverse_v.len() + self.old.len();
+        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len();
         lines * size_of::<Line>() + self.addresses.capacity() * size_of::<usize>()
     }
 
@@ -312,8 +292,7 @@ impl Tile {
     pub fn check(&self, gathered: usize, products: usize, panels: usize) {
         let is_enough = self.gathered.len() >= gathered
             && self.products.len() >= products
-            && self.inverse_v.len() >= panels
-            && self.old.len() >= panels;
+            && self.inverse_v.len() >= panels;
         assert!(is_enough, "a scratch made for these widths");
     }
 
@@ -326,7 +305,7 @@ impl Tile {
         let lines = fetched_lines(pass.from);
         let largest = FETCHED_LINES / lines;
         for term in pass.terms {
-            let rows = Rows::of(term.from, lines);
+            let rows = Rows::of(term.from);
             for &row in coming.iter() {
                 let (entries, shift) =
                     (term.adjacency.range(row as usize), term.adjacency.shift(row as usize));
@@ -334,7 +313,7 @@ impl Tile {
                 for &neighbour in
                     &term.adjacency.neighbours()[entries.start..][..entries.len().min(room)]
                 {
-                    rows.list(neighbour.wrapping_sub(shift) as usize, addresses);
+                    addresses.push(rows.address(neighbour.wrapping_sub(shift) as usize));
                     if let Some(scale) = term.adjacency.gather_scale() {
                         L::prefetch(scale.as_ptr().wrapping_add(neighbour as usize).cast());
                     }
@@ -342,17 +321,17 @@ impl Tile {
             }
         }
         let old = (pass.norm.is_some() || pass.plain.is_some()).then_some(pass.from);
-        for state in [pass.finish.input().map(StateRef::Full), old].into_iter().flatten() {
-            let rows = Rows::of(state, lines);
-            coming.iter().for_each(|&row| rows.list(row as usize, addresses));
+        for state in [pass.finish.input(), old].into_iter().flatten() {
+            let rows = Rows::of(state);
+            addresses.extend(coming.iter().map(|&row| rows.address(row as usize)));
         }
     }
 }
 
 /// Lines of a row of a state: what is fetched from each address.
 #[inline(always)]
-fn fetched_lines(state: StateRef<'_>) -> usize {
-    state.layout().1.div_ceil(size_of::<Line>()).max(1)
+fn fetched_lines(state: MatrixRef<'_>) -> usize {
+    state.stride().div_ceil(LINE).max(1)
 }
 
 /// Where rows begin, to fetch them.
@@ -360,25 +339,17 @@ fn fetched_lines(state: StateRef<'_>) -> usize {
 struct Rows {
     start: usize,
     bytes: usize,
-    /// Of a row of 32 bits beside those of 16: where its second half begins.
-    half: Option<usize>,
 }
 
 impl Rows {
     #[inline(always)]
-    fn of(state: StateRef<'_>, fetched_lines: usize) -> Self {
-        let (start, bytes) = state.layout();
-        let fetched = fetched_lines * size_of::<Line>();
-        Self { start, bytes, half: (bytes > fetched).then_some(fetched) }
+    fn of(state: MatrixRef<'_>) -> Self {
+        Self { start: state.padded().as_ptr().addr(), bytes: state.stride() * size_of::<f32>() }
     }
 
     #[inline(always)]
-    fn list(self, row: usize, addresses: &mut Vec<usize>) {
-        let address = self.start.wrapping_add(row * self.bytes);
-        addresses.push(address);
-        if let Some(half) = self.half {
-            addresses.push(address.wrapping_add(half));
-        }
+    fn address(self, row: usize) -> usize {
+        self.start.wrapping_add(row * self.bytes)
     }
 }
 

@@ -109,42 +109,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_state_of_16_bits_is_read_and_written_as_what_it_stands_for(
-        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6, power in -20i32..20,
-    ) {
-        let mut case = Case::random(seed, nodes, width, relations);
-        let unit = 2f32.powi(power);
-        for matrix in [&mut case.from, &mut case.input] {
-            (0..nodes).for_each(|i| matrix.row_mut(i).iter_mut().for_each(|x| *x *= unit));
-        }
-        let short = naive::shortened(&case.from, unit);
-        case.from = Matrix::from_fn(nodes, width, |i, k| short.row(i)[k].value() * unit);
-        let direction = Direction::Forward(ACTIVATIONS[phi]);
-        for isa in Isa::available() {
-            let (full, expected) = case.forward(isa, ACTIVATIONS[phi], Norm::default());
-            // From 16 bits to 32: the same numbers but for the order of exact factors; to 16 bits:
-            // those, rounded.
-            let (to, change) = case.run(isa, PackedWeights::forward, |sweep, to| {
-                let from = StateRef::Short(short.view(), unit);
-                sweep.step(direction, Norm::default(), Beside::Nothing, from, to.into())
-            });
-            let largest = change.state.max(expected.state);
-            let is_close = |a: f32, b: f32| (a - b).abs() <= 1e-5 * largest;
-            prop_assert!((0..nodes).all(|i| to.row(i).iter().zip(full.row(i)).all(|(&a, &b)| is_close(a, b))));
-            prop_assert!(is_close(change.largest, expected.largest) && change.finite);
-            let to_unit = crate::kernels::mixing::unit(change.state);
-            let mut rounded = Matrix::blank(nodes, width);
-            let (_, same) = case.run(isa, PackedWeights::forward, |sweep, _| {
-                let (from, to) = (StateRef::Short(short.view(), unit), StateMut::Short(rounded.view_mut(), to_unit));
-                sweep.step(direction, Norm::default(), Beside::Nothing, from, to)
-            });
-            prop_assert_eq!(same, change);
-            let expected = naive::shortened(&to, to_unit);
-            prop_assert_eq!(rounded.view().padded(), expected.view().padded());
-        }
-    }
-
-    #[test]
     fn every_width_and_set_is_the_naive_loop(
         seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6,
     ) {

@@ -118,8 +118,7 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
             0 => Equation::large(&mut random),
             _ => slow(&mut random, 2000, Activation::Relu),
         };
-        let storage = [Storage::F32, Storage::F16][round / 2 % 2];
-        let params = SolveParams { storage, ..with(Method::Anderson, 4) };
+        let params = with(Method::Anderson, 4);
         let solve = |threads| with_threads(threads, || equation.forward(&params));
         let first = solve(1);
         assert!(first.info.choice.proposals > 0);
@@ -134,111 +133,6 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
             };
             assert_eq!(bits(&other.state), bits(&first.state));
         }
-    }
-}
-
-#[test]
-fn states_of_16_bits_on_the_way_end_where_others_do() {
-    let mut random = Random::new(76);
-    let (mut compared, mut short_sweeps) = (0, 0);
-    for round in 0..120 {
-        let mut equation = match round % 10 {
-            0 => Equation::large(&mut random),
-            1 => slow(&mut random, 60, Activation::Relu),
-            _ => Equation::random(&mut random, [0.9, 0.99][round % 2]),
-        };
-        // Numbers that 16 bits do not have, large and small.
-        let scale = [1.0, 1e6, 1e-9][round % 3];
-        for i in 0..equation.b.rows() {
-            equation.b.row_mut(i).iter_mut().for_each(|b| *b *= scale);
-        }
-        let r = Matrix::from_fn(equation.b.rows(), equation.b.cols(), |_, _| {
-            scale * random.sign() as f32
-        });
-        let plain = equation.forward(&with(Method::Plain, 1));
-        let back = equation.adjoint(&plain.state, &r, &with(Method::Plain, 1));
-        for method in [Method::Plain, Method::Auto, Method::Anderson] {
-            let params = SolveParams { storage: Storage::F16, ..with(method, 5) };
-            let forward = equation.forward(&params);
-            let adjoint = equation.adjoint(&plain.state, &r, &params);
-            for (plain, found) in [(&plain, &forward), (&back, &adjoint)] {
-                assert!(
-                    found.info.converged || !plain.info.converged,
-                    "{:?} {:?}",
-                    found.info,
-                    plain.info
-                );
-                let (Some(a), Some(b)) = (found.info.certified_error, plain.info.certified_error)
-                else {
-                    assert_eq!(found.info.choice.short_sweeps, 0, "nothing is certified");
-                    continue;
-                };
-                let distance = to_mat(&plain.state).distance(&to_mat(&found.state));
-                assert!(distance <= a.largest + b.largest, "{distance} {:?}", found.info);
-                let longest = plain.info.sweeps + plain.info.sweeps / 5 + 12;
-                assert!(found.info.sweeps <= longest, "{:?} {:?}", found.info, plain.info);
-                // The first two sweeps are in 32 bits, and so is the last.
-                assert!(
-                    found.info.choice.short_sweeps + 3 <= found.info.sweeps.max(3),
-                    "{:?}",
-                    found.info
-                );
-                (compared, short_sweeps) =
-                    (compared + 1, short_sweeps + found.info.choice.short_sweeps);
-            }
-        }
-    }
-    assert!(compared > 400 && short_sweeps > 1000, "{compared} {short_sweeps}");
-}
-
-#[test]
-fn a_state_that_outgrows_its_unit_is_stored_all_the_same() {
-    // The third sweep finds a row that is a million times the others, while a cycle elsewhere takes
-    // many.
-    let entries = vec![(0, 1, 1.0), (1, 2, 1e6), (3, 4, 1.0), (4, 5, 1.0), (5, 3, 1.0)];
-    let graph = Graph { nodes: 6, entries };
-    let b = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0];
-    let (w, b) = (Matrix::from_fn(1, 1, |_, _| 0.9), Matrix::from_fn(6, 1, |i, _| b[i]));
-    let equation = Equation::one(&graph, w, b, Activation::Relu);
-    for method in [Method::Plain, Method::Auto, Method::Anderson] {
-        let params = SolveParams { tolerance: 1e-8, ..with(method, 3) };
-        let (full, short) = (
-            equation.forward(&params),
-            equation.forward(&SolveParams { storage: Storage::F16, ..params }),
-        );
-        assert!(full.info.contraction.is_some() && full.info.converged, "{:?}", full.info);
-        assert!(short.info.converged && short.info.choice.short_sweeps > 0, "{:?}", short.info);
-        let distance = to_mat(&full.state).distance(&to_mat(&short.state));
-        let allowed = [full.info, short.info].map(|info| info.certified_error.unwrap().largest);
-        assert!(distance <= allowed[0] + allowed[1], "{distance} {allowed:?}");
-    }
-}
-
-#[test]
-fn a_loose_solve_is_short_but_for_its_ends_and_others_are_not() {
-    let mut random = Random::new(77);
-    let equation = slow(&mut random, 400, Activation::Relu);
-    let params = SolveParams { storage: Storage::F16, tolerance: 2e-3, ..with(Method::Plain, 5) };
-    let full = equation.forward(&SolveParams { storage: Storage::F32, ..params });
-    let short = equation.forward(&params);
-    assert!(
-        short.info.converged && short.info.choice.short_sweeps + 6 > short.info.sweeps,
-        "{:?}",
-        short.info
-    );
-    assert!(short.info.sweeps.abs_diff(full.info.sweeps) <= 10, "{:?} {:?}", short.info, full.info);
-    // Cut off in the middle: the result is what a sweep in 32 bits wrote.
-    let cut = equation.forward(&SolveParams { max_sweeps: 7, ..params });
-    assert_eq!(
-        (cut.info.sweeps, cut.info.choice.short_sweeps, cut.info.stopped),
-        (7, 4, Stopped::MaxSweeps)
-    );
-    // Rows by themselves, and rows that are passed over, need all bits.
-    for other in [
-        SolveParams { measure: Measure::Row, ..params },
-        SolveParams { method: Method::Active, ..params },
-    ] {
-        assert_eq!(equation.forward(&other).info.choice.short_sweeps, 0);
     }
 }
 
@@ -268,13 +162,11 @@ fn the_history_takes_no_more_memory_than_told() {
         let equation = slow(&mut random, 200, Activation::Relu);
         equation.with_sweep(false, &equation.b, |sweep, certificate| {
             let (n, m) = (equation.b.rows(), equation.b.cols());
-            for (keeps, storage) in
-                [(false, Storage::F32), (true, Storage::F32), (false, Storage::F16)]
-            {
+            for keeps in [false, true] {
                 let (mut state, mut workspace) = (Matrix::zeros(n, m), Workspace::new(n, m, keeps));
                 // Without its certificate the best state is pinned as well.
                 let certificate = (!keeps).then_some(&certificate);
-                let params = SolveParams { storage, ..with(Method::Anderson, depth) };
+                let params = with(Method::Anderson, depth);
                 let info = fixed_point::solve(
                     sweep,
                     Direction::Forward(Activation::Relu),
@@ -285,7 +177,7 @@ fn the_history_takes_no_more_memory_than_told() {
                 );
                 assert!(info.unwrap().converged);
                 assert_eq!((state.rows(), state.cols()), (n, m));
-                let told = Workspace::bytes(n, m, keeps, params.shorts());
+                let told = Workspace::bytes(n, m, keeps, params.mixing_buffers());
                 assert!(
                     workspace.held() <= told + 64 * 20,
                     "depth {depth}: {} above {told}",

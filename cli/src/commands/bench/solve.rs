@@ -10,7 +10,7 @@ use ignn::models::Mode;
 use ignn::nn::{Backward, Equilibrium};
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
-use ignn::solver::{Method, SolveInfo, SolveParams, Storage, Used, Workspace};
+use ignn::solver::{Method, SolveInfo, SolveParams, Used, Workspace};
 use ignn_ingest::Observer;
 use serde_json::json;
 
@@ -21,15 +21,13 @@ use crate::{Outcome, Session};
 /// Timed solves of each kind.
 const REPEAT: u32 = 3;
 
-/// Names of the methods and how they store states; the others are compared with the first.
-const METHODS: [(&str, Method, Storage); 7] = [
-    ("plain", Method::Plain, Storage::F32),
-    ("auto", Method::Auto, Storage::F32),
-    ("anderson", Method::Anderson, Storage::F32),
-    ("active", Method::Active, Storage::F32),
-    ("ordered", Method::Ordered, Storage::F32),
-    ("plain, f16", Method::Plain, Storage::F16),
-    ("auto, f16", Method::Auto, Storage::F16),
+/// The methods; the first is the one that the others are compared with.
+const METHODS: [(&str, Method); 5] = [
+    ("plain", Method::Plain),
+    ("auto", Method::Auto),
+    ("anderson", Method::Anderson),
+    ("active", Method::Active),
+    ("ordered", Method::Ordered),
 ];
 
 /// Sweeps, time and certified error of every solver method on a trained model
@@ -41,8 +39,7 @@ const METHODS: [(&str, Method, Storage); 7] = [
 /// Methods take turns, so that a disturbance of the machine affects all of them. Every result must
 /// agree with that of plain sweeps within the certified errors of both; otherwise the exit code is
 /// 1. "ordered" differs from "plain" only on graphs in which no cycle passes through more than one
-/// node. "f16" stores intermediate states in 16 bits while these are precise enough; the column of
-/// that name shows for how many sweeps.
+/// node.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +90,7 @@ impl Solve {
     }
 
     /// Plain sweeps, which the others are compared with, and the methods asked for.
-    fn chosen(&self) -> impl Iterator<Item = (&'static str, Method, Storage)> {
+    fn chosen(&self) -> impl Iterator<Item = (&'static str, Method)> {
         let is_asked =
             |name: &str| self.methods.is_empty() || self.methods.iter().any(|m| m == name);
         METHODS
@@ -124,8 +121,8 @@ impl Solve {
             }
             fill_signs(session.seed, &mut equilibrium.right);
             for (direction, params) in [("forward", params), ("adjoint", adjoint)] {
-                let solve = |equilibrium: &mut Equilibrium, method, storage| {
-                    let params = SolveParams { method, storage, ..params };
+                let solve = |equilibrium: &mut Equilibrium, method| {
+                    let params = SolveParams { method, ..params };
                     let start = Instant::now();
                     let info = if direction == "forward" {
                         clear(&mut equilibrium.state);
@@ -143,8 +140,8 @@ impl Solve {
                 let first = lines.len();
                 let mut plain: Option<(Matrix, SolveInfo)> = None;
                 for round in 0..=self.repeat {
-                    for (at, (name, method, storage)) in self.chosen().enumerate() {
-                        let (info, _) = solve(equilibrium, method, storage)?;
+                    for (at, (name, method)) in self.chosen().enumerate() {
+                        let (info, _) = solve(equilibrium, method)?;
                         if round > 0 {
                             let line: &mut Line = &mut lines[first + at];
                             line.best = line.best.min(info.seconds);
@@ -166,15 +163,14 @@ impl Solve {
                         let is_mixed = info.choice.method == Used::Anderson;
                         let took = SolveParams {
                             method: if is_mixed { Method::Anderson } else { Method::Plain },
-                            storage: if info.choice.short_sweeps > 0 {
-                                storage
-                            } else {
-                                Storage::F32
-                            },
                             ..params
                         };
-                        let memory =
-                            Workspace::bytes(rows, cols, info.contraction.is_none(), took.shorts());
+                        let memory = Workspace::bytes(
+                            rows,
+                            cols,
+                            info.contraction.is_none(),
+                            took.mixing_buffers(),
+                        );
                         let best = f64::INFINITY;
                         lines.push(Line {
                             layer,
@@ -222,7 +218,7 @@ impl Line {
 
 fn as_text(lines: &[Line]) -> String {
     let mut sheet = Sheet::columns(&[
-        "layer", "solve", "method", "took", "sweeps", "f16", "rows", "best", "of plain", "memory",
+        "layer", "solve", "method", "took", "sweeps", "rows", "best", "of plain", "memory",
         "error", "agrees",
     ]);
     let mut plain = f64::NAN;
@@ -248,7 +244,6 @@ fn as_text(lines: &[Line]) -> String {
             line.method.into(),
             took,
             sweeps,
-            info.choice.short_sweeps.to_string(),
             quantity::count(info.row_updates),
             quantity::seconds(line.best),
             format!("{:.2}", line.best / plain),

@@ -1,5 +1,5 @@
-//! Whole ingest runs over all formats of edge files: damaged files do not cause a panic, and the
-//! same edges give the same dataset in every format.
+//! All forms of edge files through a whole ingest: damaged ones do no harm, and sound ones say the
+//! same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,10 +20,9 @@ use crate::context::Recorder;
 use crate::source::edge_input::EdgeForm;
 use crate::source::matrix_market;
 
-/// Small enough to spill to disk and to reject large tables.
+/// Little enough to spill and to refuse large tables.
 const MEMORY: u64 = 1 << 20;
-/// A header may declare more nodes than this and they would be created; that takes too long for a
-/// test.
+/// A header may announce that many nodes, and they are made; for these tests that is too long.
 const MOST_NODES: u64 = 100_000;
 
 type Edges = Vec<(u64, u64, f32)>;
@@ -147,8 +146,7 @@ fn parquet_table(edges: &Edges, weighted: bool, ids: impl Fn(Vec<u64>) -> ArrayR
     bytes
 }
 
-/// The same edges in every format that can express them: name, bytes, and the format where it
-/// cannot be detected.
+/// The same edges in every form that can say them: name, bytes, form where it must be told.
 fn forms(
     edges: &Edges,
     nodes: u64,
@@ -242,7 +240,7 @@ impl Damage {
     }
 }
 
-/// Whether a Matrix Market file declares few enough nodes for a test.
+/// Whether a Matrix Market file announces no more nodes than a test can wait for.
 fn modest(bytes: &[u8]) -> bool {
     let header = matrix_market::Header::parse(Path::new("x"), bytes);
     header.map_or(true, |(header, _)| header.rows.max(header.cols) <= MOST_NODES)
@@ -257,7 +255,7 @@ const FORMS: [Option<EdgeForm>; 5] = [
 ];
 
 proptest! {
-    // One case covers dozens of files; PROPTEST_CASES changes the number of cases.
+    // A case is dozens of files; PROPTEST_CASES makes it more or fewer.
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(4), ..Default::default() })]
 
     #[test]

@@ -1,10 +1,9 @@
-//! `ignn ingest relations`: builds a dataset with several relations among nodes of one type,
-//! described by a specification. Relations are read from files, or composed from lists that connect
-//! the nodes to entities of other types.
+//! `ignn ingest relations`: a dataset with several relations among nodes of one type, as a
+//! specification says. Relations are read from files, or composed of lists that join the nodes to
+//! things of other types.
 //!
-//! All relations share one numbering of the nodes. Lists and edges are read once and spill to disk
-//! when they exceed the memory; the intermediate matrices of a path must fit in memory (see
-//! [`crate::metapath`]).
+//! All relations share one numbering of the nodes. Lists and edges are read once, spilled beyond
+//! the memory; matrices on the way of a path must fit in it (see [`crate::metapath`]).
 
 mod numbering;
 mod spec;
@@ -29,9 +28,9 @@ use spec::{Edges, MetaPath, Spec};
 pub struct IngestRelations {
     /// The specification, a TOML file.
     pub spec: PathBuf,
-    /// The directory that paths in the specification are relative to; by default its own.
+    /// What the paths in it are relative to, if not to its own folder.
     pub data: Option<PathBuf>,
-    /// The dataset directory to create.
+    /// The dataset directory to make.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
@@ -51,8 +50,8 @@ impl IngestRelations {
         let mut numbered = numbering::read(context, &builder, &spec)?;
         builder.set_nodes(numbered.nodes())?;
         let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
-        // Relations from files are built first, so that the memory of their edges is free for the
-        // matrices of the paths.
+        // Relations from files come first, so that their edges leave the memory to the matrices of
+        // the paths.
         let mut built: Vec<Option<Built>> = Vec::new();
         for at in 0..spec.relations.len() {
             built.push(job.build_files(at, &mut numbered).transpose()?);
@@ -71,7 +70,7 @@ impl IngestRelations {
     }
 }
 
-/// The options that affect the result, for the manifest.
+/// The options that shaped the result, for the manifest.
 fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
     let mut set = |key: String, value: String| options.insert(key, value);
@@ -93,17 +92,17 @@ fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     options
 }
 
-/// What is needed to build relations.
+/// What building relations needs.
 struct Job<'a> {
     context: &'a Context<'a>,
     spec: &'a Spec,
     builder: &'a DatasetBuilder<'a>,
-    /// Lists whose duplicates have been reported.
+    /// Lists whose duplicates were told.
     noted: BTreeSet<usize>,
 }
 
 impl Job<'_> {
-    /// Builds a relation that was read from files; `None` for a meta-path.
+    /// Builds a relation that was read from files; `None` for a path.
     fn build_files(&self, at: usize, numbered: &mut Numbered) -> Option<Result<Built>> {
         let relation = &self.spec.relations[at];
         let Edges::Files(_, options) = &relation.edges else { return None };
@@ -115,7 +114,7 @@ impl Job<'_> {
         Some(built.map_err(|error| self.about(&relation.name, error)))
     }
 
-    /// Composes a meta-path and builds its relation.
+    /// Composes a path and builds its relation.
     fn build_path(&mut self, name: &str, path: &MetaPath, numbered: &Numbered) -> Result<Built> {
         self.context.observer.phase(&format!("compose {name}"), None, Unit::Items("rows"));
         let mut edges = self.builder.spool(path.counted);
@@ -142,7 +141,7 @@ impl Job<'_> {
         let left = self.chain(path, 0..half, numbered)?;
         let right = match path.steps.len() - half {
             0 => None,
-            // The second half of a symmetric path is the transpose of the first.
+            // The way back from the middle is the way there.
             rest if path.symmetric && rest == half => Some(left.transposed()?),
             _ => Some(self.chain(path, half..path.steps.len(), numbered)?),
         };
@@ -175,7 +174,7 @@ impl Job<'_> {
         Ok(product.expect("a path has steps"))
     }
 
-    /// The matrix of a list, or its transpose if `reversed`.
+    /// The matrix of a list, walked one way or the other.
     fn matrix(
         &mut self,
         at: usize,

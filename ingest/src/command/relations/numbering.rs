@@ -1,9 +1,9 @@
 //! One numbering of the nodes for all relations: reads every file and list once and maps its ids to
-//! shared numbers. Building the relations is not done here.
+//! shared numbers. It knows ids and files; what the edges become is for the build.
 //!
-//! The nodes are those that the specification counts or lists. Without either, they are the union
-//! of the ids in all relations and in the lists' columns of the target type, and of the rows of
-//! features without ids. That union is held in memory.
+//! Nodes are those that the specification counts or lists; otherwise the union of the ids in all
+//! relations and in the lists' columns of the target type, and the rows of features without ids.
+//! That union is held in memory.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::relabel::{Reader, Relabelled};
 use crate::source::edge_input::IdChoice;
 use crate::source::edges::EdgeFiles;
 
-/// All input of a job, with one shared numbering of the nodes.
+/// All input of a job, with one numbering of the nodes.
 pub struct Numbered {
     /// The nodes.
     pub index: NodeIndex,
@@ -30,17 +30,17 @@ pub struct Numbered {
     pub relations: Vec<Option<NumberedEdges>>,
     /// Pairs of the lists that paths use.
     pub lists: Vec<Option<NumberedList>>,
-    /// Number of entities of each type.
+    /// How many things there are of each type.
     pub sizes: Vec<u64>,
     /// From the numbers in the lists to node numbers, for the target type where they differ.
     pub places: Vec<Option<Vec<u32>>>,
 }
 
-/// Edges, and the map from their numbers to node numbers.
+/// Edges with the way to node numbers.
 pub struct NumberedEdges {
     /// The edges.
     pub edges: EdgeSpool,
-    /// The map.
+    /// The way.
     pub map: EdgeMap,
 }
 
@@ -70,7 +70,7 @@ impl Numbered {
 }
 
 impl EdgeMap {
-    /// A view of this map for building a relation.
+    /// For the build.
     pub fn as_map(&self) -> NodeMap<'_> {
         match self {
             Self::Identity => NodeMap::Identity,
@@ -188,7 +188,7 @@ impl Input {
     }
 }
 
-/// What is needed to read the input.
+/// What reading needs.
 struct Job<'a> {
     context: &'a Context<'a>,
     builder: &'a DatasetBuilder<'a>,
@@ -196,7 +196,7 @@ struct Job<'a> {
     input: &'a Input,
 }
 
-/// The ids of all types, and the lists.
+/// Lists as they were read, and the ids of all types.
 type ReadLists<'k> = (Vec<TypeIds<'k>>, Vec<Option<NumberedList>>);
 
 impl Job<'_> {
@@ -241,7 +241,7 @@ impl Job<'_> {
     /// Reads the edges of all relations from files, each with a numbering of its own.
     fn read_relations(&self) -> Result<Vec<Option<Relabelled>>> {
         let scratch = self.builder.scratch();
-        // The ids of all relations are in memory at the same time.
+        // The ids of all relations are in memory together.
         let several = self.input.relations.iter().flatten().count().max(1) as u64;
         let Context { threads, memory, seed, observer } = *self.context;
         let share = Context { threads, memory: memory / several, seed, observer };
@@ -252,7 +252,7 @@ impl Job<'_> {
                 continue;
             };
             self.check_kind(files)?;
-            // To sum unweighted duplicates, each edge needs a weight of 1.
+            // Unweighted duplicates that are to be summed count 1 each.
             let weighted = files.weighted || options.duplicates == Duplicates::Sum;
             let list = match &self.spec.nodes {
                 Nodes::File(path) => Some(self.node_list(path)?),
@@ -281,7 +281,7 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Rejects integer ids if other files have strings.
+    /// Refuses integers where the other files have strings.
     fn check_kind(&self, files: &EdgeFiles) -> Result<()> {
         let path = files.first_path();
         match &self.spec.nodes {
@@ -308,7 +308,7 @@ impl Job<'_> {
         }
     }
 
-    /// The nodes of a specification that neither counts nor lists them.
+    /// All nodes that there are when nobody counts or lists them.
     fn union(
         &self,
         target: Option<&GatheredIds>,
@@ -361,8 +361,7 @@ impl Job<'_> {
         Ok(NodeIndex::new(KnownIds::Integers(ids), nodes))
     }
 
-    /// Ids below this number exist even without edges: because of the shape of a matrix, or because
-    /// there are that many rows of features without ids.
+    /// Ids below this exist: by the shape of matrices, and by features without ids.
     fn least_nodes(&self) -> Result<u64> {
         let mut least =
             self.input.relations.iter().flatten().map(|files| files.least_nodes).max().unwrap_or(0);
@@ -410,7 +409,7 @@ impl Job<'_> {
         Ok(NumberedEdges { edges, map })
     }
 
-    /// Improves a message about an unknown node if the specification counts the nodes.
+    /// Says what nodes there are where the specification counts them.
     fn clearer(&self, error: IngestError) -> IngestError {
         match (error, &self.spec.nodes) {
             (IngestError::Line { path, line, expected, found }, Nodes::Count(count))
@@ -429,9 +428,9 @@ fn beyond(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
     files.beyond(index.nodes(), AS_SPECIFIED)
 }
 
-/// Explains in messages where a limit comes from.
+/// Why a number of nodes is a limit.
 const AS_SPECIFIED: &str = "as nodes in the specification says";
-/// How the parsers' messages refer to known nodes.
+/// What parsers call the nodes that are known.
 const NODE_LIST: &str = "of the node list";
 
 /// The node with an id.

@@ -1,4 +1,4 @@
-//! Both formats, sound and malformed.
+//! Both forms, whole and malformed.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Header of a NumPy array file: element type, order and shape.
 //!
-//! The header comes from untrusted files, so it is not given to a general parser of Python
-//! literals, whose recursion may have no limit.
+//! It is parsed here and not by a general parser of Python literals, whose recursion has no limit:
+//! headers come from anywhere.
 
 use std::fmt;
 use std::io::Read;
@@ -10,21 +10,21 @@ use std::path::Path;
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::read_up_to;
 
-/// First bytes of the format.
+/// First bytes of the form.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
-/// By default, NumPy rejects headers of more than 10,000 characters.
+/// NumPy itself refuses longer headers (10,000 characters) unless told otherwise.
 const LONGEST_HEADER: u64 = 1 << 16;
 
-/// Shape and element type.
+/// Shape and element type, as the header has them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpyHeader {
     /// Type of an element, such as `<f4`.
     pub dtype: Dtype,
-    /// Whether columns, not rows, are contiguous.
+    /// Whether columns, not rows, lie together.
     pub fortran: bool,
     /// Length of each dimension.
     pub shape: Vec<u64>,
-    /// Offset of the first element.
+    /// Where the elements begin.
     pub data_start: u64,
 }
 
@@ -97,7 +97,7 @@ impl NpyHeader {
         }
     }
 
-    /// Bytes per element; an error if elements are not numbers of a supported size.
+    /// Bytes of an element; an error where elements are not numbers of a known size.
     pub(super) fn element_bytes(&self, name: &Path) -> Result<usize> {
         let Dtype { kind, size, .. } = self.dtype;
         let known = match kind {
@@ -126,11 +126,11 @@ impl NpyHeader {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dtype {
     text: String,
-    /// Whether elements are big-endian.
+    /// Whether the highest byte comes first.
     pub big_endian: bool,
-    /// `f`, `i`, `u` and `b` for numbers; other kinds are not supported.
+    /// `f`, `i`, `u` and `b` for numbers, other letters for what is not read.
     pub kind: char,
-    /// Bytes per element.
+    /// Bytes of a number.
     pub size: u64,
 }
 
@@ -181,7 +181,7 @@ enum Descr {
 
 impl Dictionary {
     /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. What follows a list of
-    /// records is not parsed: such arrays are not supported.
+    /// records is not read: such an array is refused anyway.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut at = Cursor { rest: text };
         let mut all = Self::default();

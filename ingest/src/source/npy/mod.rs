@@ -1,6 +1,6 @@
 //! NumPy array files: one- or two-dimensional arrays of numbers, read by row ranges with `pread`.
-//! Only the requested rows are held in memory. Archives of several arrays are
-//! [`crate::source::npz`].
+//! Archives of several arrays are [`crate::source::npz`]; nothing here keeps more than the rows
+//! asked for.
 
 mod header;
 
@@ -33,7 +33,7 @@ impl NpyArray {
         Self::open_as(path, path)
     }
 
-    /// Opens an array file that messages name differently, such as a member of an archive.
+    /// Opens an array file that messages shall name differently: a member of an archive.
     pub fn open_as(path: &Path, name: &Path) -> Result<Self> {
         let file = text::open_file(path)?;
         let header = NpyHeader::read(name, &file)?;
@@ -68,8 +68,8 @@ impl NpyArray {
         &self.name
     }
 
-    /// Reads whole rows, starting with row `first`. `out.len()` is a multiple of the number of
-    /// columns, and the rows exist.
+    /// Reads whole rows from row `first` on; `out.len()` is a multiple of the columns and the rows
+    /// exist.
     pub fn read_rows(&self, first: u64, out: &mut [f32]) -> Result<()> {
         let columns = self.columns as usize;
         if columns == 0 {
@@ -79,7 +79,7 @@ impl NpyArray {
         if !self.header.fortran || columns == 1 {
             return self.read_elements(first * self.columns, out);
         }
-        // Columns are contiguous: read a strip of each and transpose.
+        // Columns lie together: a strip of each, then into place.
         let mut strip = vec![0.0; count];
         for column in 0..columns {
             self.read_elements(column as u64 * self.rows + first, &mut strip)?;
@@ -90,7 +90,7 @@ impl NpyArray {
         Ok(())
     }
 
-    /// Reads elements of an array of one column as non-negative integers.
+    /// Reads elements of an array of one column as integers that are not negative.
     pub fn read_integers(&self, first: u64, out: &mut [u64]) -> Result<()> {
         if matches!(self.header.dtype.kind, 'f' | 'b') {
             let what = format!("array of dtype '{}' (expected integers)", self.header.dtype);
@@ -113,7 +113,7 @@ impl NpyArray {
         self.read(first, out, |array, bytes, out| array.decode(bytes, out, |value| value.float()))
     }
 
-    /// Reads and decodes elements in pieces, starting with element `first`.
+    /// Reads elements `first ..` in pieces and has them decoded.
     fn read<T>(
         &self,
         first: u64,
@@ -178,7 +178,7 @@ impl Number {
         }
     }
 
-    /// Negative numbers in two's complement; the caller checks the sign.
+    /// Two's complement for negative ones: the caller looks at the sign.
     fn integer(self) -> u64 {
         match self {
             Self::Float(value) => value as u64,

@@ -1,4 +1,4 @@
-//! Rows of a Parquet file as cells. The caller chooses the columns.
+//! Rows of a Parquet file as cells. It knows types; which columns are wanted is for the caller.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use super::{Cell, ColumnKind};
 use crate::error::Result;
 use crate::source::parquet_file;
 
-/// Approximate number of values per batch.
+/// Values in a batch, about.
 const BATCH_VALUES: usize = 1 << 18;
-/// Rows per batch if a column has lists, whose lengths are not known in advance.
+/// Rows in a batch where a column holds lists, whose length is not known before.
 const BATCH_LISTS: usize = 256;
 
 /// A Parquet file opened as a table.
@@ -117,7 +117,7 @@ fn kind_of(kind: &DataType) -> ColumnKind {
     }
 }
 
-/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers reject by their
+/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers refuse by their
 /// kind.
 fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     if array.is_null(row) {
