@@ -60,7 +60,7 @@ impl Signs {
         );
         assert_eq!(blocks.rows(), self.rows, "blocks of the same rows");
         let words = self.words_per_row();
-        blocks.run(
+        blocks.map_reduce(
             self.words.as_mut_slice(),
             |part, rows| part.split_at_mut(rows * words),
             |_, rows, part| {

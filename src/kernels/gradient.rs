@@ -43,7 +43,7 @@ pub fn bias(g: MatrixRef<'_>) -> Vec<f32> {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    blocks.run((), |(), _| ((), ()), sum, add).unwrap_or_else(|| vec![0.0; g.cols()])
+    blocks.map_reduce((), |(), _| ((), ()), sum, add).unwrap_or_else(|| vec![0.0; g.cols()])
 }
 
 /// A^T X or A G, by the adjacency given: the gradient of learned features, and the input A^T U
@@ -93,10 +93,10 @@ pub(super) fn fill_table(
 
 fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
-    blocks.run(
+    blocks.map_reduce(
         to,
         MatrixMut::split_at,
-        |_, rows, to| isa.run(Gather { adjacency, from, rows, to }),
+        |_, rows, to| isa.dispatch(Gather { adjacency, from, rows, to }),
         |(), ()| (),
     );
 }
@@ -113,7 +113,7 @@ impl Kernel for Gather<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
         let (stride, end) = (self.to.stride(), self.adjacency.neighbours().len());
         for row in self.rows.clone() {
             let at = row - self.rows.start;

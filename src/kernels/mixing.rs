@@ -99,13 +99,18 @@ impl Mixing {
         assert!(moves.len() <= STEPS, "at most {STEPS} moves");
         assert!(moves.iter().all(|short| self.fits(short.matrix)), "moves of one shape");
         let block = |_, lines: Range<usize>, ()| {
-            self.isa.run(Dots { moves, start: lines.start, end: lines.end, one_in: self.one_in })
+            self.isa.dispatch(Dots {
+                moves,
+                start: lines.start,
+                end: lines.end,
+                one_in: self.one_in,
+            })
         };
         let add = |mut a: [f64; PRODUCTS], b: [f64; PRODUCTS]| {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
             a
         };
-        let sum = self.blocks.run((), |(), _| ((), ()), block, add);
+        let sum = self.blocks.map_reduce((), |(), _| ((), ()), block, add);
         Products(sum.unwrap_or([0.0; PRODUCTS]))
     }
 
@@ -131,7 +136,7 @@ impl Mixing {
         let factor = 1.0 / jump_unit;
         let block = |_, lines: Range<usize>, (to, jump): (&mut [Line], &mut [HalfLine])| {
             let from = &from.all_lines()[lines.clone()];
-            self.isa.run(Sum { from, parts, start: lines.start, to, jump, factor, is_large });
+            self.isa.dispatch(Sum { from, parts, start: lines.start, to, jump, factor, is_large });
         };
         let split = |(to, jump): (_, _), lines| {
             let ((to, rest), (jump, more)) =
@@ -139,7 +144,7 @@ impl Mixing {
             ((to, jump), (rest, more))
         };
         let whole = (&mut to.all_lines_mut()[..lines], &mut jump.all_lines_mut()[..lines]);
-        self.blocks.run(whole, split, block, |(), ()| ());
+        self.blocks.map_reduce(whole, split, block, |(), ()| ());
     }
 
     fn fits<E: Entry>(&self, matrix: &Matrix<E>) -> bool {
@@ -161,7 +166,7 @@ impl Kernel for Dots<'_> {
     type Output = [f64; PRODUCTS];
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> [f64; PRODUCTS] {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> [f64; PRODUCTS] {
         let zero = Line([0.0; LINE]);
         let mut totals = [0.0; PRODUCTS];
         let mut moves = [[zero; STRIP]; STEPS];
@@ -226,7 +231,7 @@ impl Kernel for Sum<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
         let factor = L::splat(self.factor);
         let lines = self.from.iter().zip(self.to.iter_mut()).zip(self.jump.iter_mut()).enumerate();
         for (at, ((from, to), jump)) in lines {

@@ -18,7 +18,7 @@ const SUMS: usize = 8;
 
 /// Operations of so many rounds of fused multiply-adds on registers alone, and a sum of them.
 pub fn multiply_adds(rounds: usize) -> (f64, f32) {
-    Isa::chosen().run(MultiplyAdds { rounds })
+    Isa::chosen().dispatch(MultiplyAdds { rounds })
 }
 
 struct MultiplyAdds {
@@ -29,7 +29,7 @@ impl Kernel for MultiplyAdds {
     type Output = (f64, f32);
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> (f64, f32) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> (f64, f32) {
         // The sums converge to 2: no overflow, no denormal numbers.
         let (factor, term) = (L::splat(0.5), L::splat(1.0));
         let mut sums = [[L::splat(1.0); PANELS]; ROWS];
@@ -63,7 +63,7 @@ impl Operands {
     /// Operations of so many products of a tile of rows with some columns of the weights, all in
     /// the first cache, and a sum of them.
     pub fn multiply(&self, rounds: usize) -> (f64, f32) {
-        Isa::chosen().run(Products { operands: self, rounds })
+        Isa::chosen().dispatch(Products { operands: self, rounds })
     }
 }
 
@@ -76,7 +76,7 @@ impl Kernel for Products<'_> {
     type Output = (f64, f32);
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> (f64, f32) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> (f64, f32) {
         let Operands { rows, weights } = self.operands;
         let (tile, per_row) = (&rows.all_lines()[..ROWS * WIDTH / LINE], WIDTH / LINE);
         let mut sums = [[L::splat(0.0); PANELS]; ROWS];
@@ -95,7 +95,7 @@ fn total<L: Lanes, const ROWS: usize, const PANELS: usize>(sums: &[[L; PANELS]; 
 
 /// Reads all lines, and sums them.
 pub fn read(from: &[Line]) -> f32 {
-    Isa::chosen().run(Read { from })
+    Isa::chosen().dispatch(Read { from })
 }
 
 struct Read<'a> {
@@ -106,7 +106,7 @@ impl Kernel for Read<'_> {
     type Output = f32;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> f32 {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> f32 {
         let mut sums = [[L::splat(0.0); SUMS]; 1];
         let chunks = self.from.chunks_exact(SUMS);
         for line in chunks.remainder() {
@@ -128,7 +128,7 @@ impl Kernel for Read<'_> {
 /// Where lengths differ.
 pub fn add(a: &[Line], b: &[Line], to: &mut [Line], past_caches: bool) {
     assert!(a.len() == to.len() && b.len() == to.len(), "arrays of one length");
-    Isa::chosen().run(Add { a, b: Some(b), to, past_caches });
+    Isa::chosen().dispatch(Add { a, b: Some(b), to, past_caches });
 }
 
 /// Copies an array, past the caches where that is asked for.
@@ -137,7 +137,7 @@ pub fn add(a: &[Line], b: &[Line], to: &mut [Line], past_caches: bool) {
 /// Where lengths differ.
 pub fn copy(from: &[Line], to: &mut [Line], past_caches: bool) {
     assert_eq!(from.len(), to.len(), "arrays of one length");
-    Isa::chosen().run(Add { a: from, b: None, to, past_caches });
+    Isa::chosen().dispatch(Add { a: from, b: None, to, past_caches });
 }
 
 struct Add<'a> {
@@ -151,7 +151,7 @@ impl Kernel for Add<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
         let put = |lanes: L, to: &mut Line| match self.past_caches {
             true => lanes.stream(to),
             false => lanes.store(to),
@@ -175,7 +175,7 @@ impl Kernel for Add<'_> {
 pub fn read_at_random(from: &[Line], lines_per_row: usize, count: usize, seed: u64) -> f32 {
     let rows = from.len() / lines_per_row;
     assert!(rows > 0, "a row to read");
-    Isa::chosen().run(ReadAtRandom { from, lines_per_row, rows, count, seed })
+    Isa::chosen().dispatch(ReadAtRandom { from, lines_per_row, rows, count, seed })
 }
 
 struct ReadAtRandom<'a> {
@@ -190,7 +190,7 @@ impl Kernel for ReadAtRandom<'_> {
     type Output = f32;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> f32 {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> f32 {
         let (per_row, mut state) = (self.lines_per_row, self.seed | 1);
         let mut draw = || {
             state ^= state << 13;

@@ -20,10 +20,10 @@ pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
     norm.invert_v(&mut inverse_v);
     let isa = Isa::chosen();
     let block = |_, rows: Range<usize>, ()| {
-        isa.run(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows })
+        isa.dispatch(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows })
     };
     let blocks = RowBlocks::balanced(matrix.rows(), &[], 1 + matrix.cols() as u64 / 16);
-    let found = blocks.run((), |(), _| ((), ()), block, u32::max);
+    let found = blocks.map_reduce((), |(), _| ((), ()), block, u32::max);
     f32::from_bits(found.unwrap_or(0))
 }
 
@@ -39,7 +39,7 @@ impl Kernel for Largest<'_> {
     type Output = u32;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> u32 {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> u32 {
         let mut all = L::splat(0.0);
         let mut rest = 0u32;
         for row in self.rows {

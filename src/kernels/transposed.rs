@@ -86,14 +86,14 @@ fn by_nodes(isa: Isa, factors: Factors<'_>) -> Matrix {
     let Factors { adjacency, g, x } = factors;
     let offsets: Vec<_> = adjacency.iter().map(AdjacencyRef::offsets).collect();
     let blocks = RowBlocks::parts(g.rows(), &offsets, g.cols() as u64 / 8 + 1, PARTS);
-    let sum = |_, rows: Range<usize>, ()| isa.run(Part { factors, rows });
+    let sum = |_, rows: Range<usize>, ()| isa.dispatch(Part { factors, rows });
     let add = |mut a: Vec<Line>, b: Vec<Line>| {
         let (a_floats, b): (&mut [f32], &[f32]) =
             (bytemuck::cast_slice_mut(&mut a), bytemuck::cast_slice(&b));
         a_floats.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let sum = blocks.run((), |(), _| ((), ()), sum, add).unwrap_or_default();
+    let sum = blocks.map_reduce((), |(), _| ((), ()), sum, add).unwrap_or_default();
     let sum: &[f32] = bytemuck::cast_slice(&sum);
     let mut result = Matrix::zeros(g.cols(), x.cols());
     let width = gather::lines_per_row(x.cols()) * LINE;
@@ -114,7 +114,7 @@ impl Kernel for Part<'_> {
     type Output = Vec<Line>;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Vec<Line> {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Vec<Line> {
         let Factors { g, x, .. } = self.factors;
         let per_row = gather::lines_per_row(x.cols());
         let width = g.cols().next_multiple_of(Isa::TILE);
@@ -199,11 +199,11 @@ fn by_bands(isa: Isa, factors: Factors<'_>) -> Matrix {
         let slices = &mut slices[..(end - start).div_ceil(SLICE)];
         slices.par_iter_mut().enumerate().for_each(|(at, slice)| {
             let first = start + at * SLICE;
-            isa.run(Pack { factors, rows: first..end.min(first + SLICE), slice });
+            isa.dispatch(Pack { factors, rows: first..end.min(first + SLICE), slice });
         });
         let slices = &*slices;
         let bands = result.all_lines_mut().par_chunks_mut(BAND * per_row).enumerate();
-        bands.for_each(|(at, band)| isa.run(Band { slices, first: at * BAND, per_row, band }));
+        bands.for_each(|(at, band)| isa.dispatch(Band { slices, first: at * BAND, per_row, band }));
     }
     result
 }
@@ -228,7 +228,7 @@ impl Kernel for Pack<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
         let Slice { left, right, row } = self.slice;
         for at in 0..SLICE {
             let node = self.rows.start + at;
@@ -269,7 +269,7 @@ impl Kernel for Band<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
         let mut panel = 0;
         while panel + PANELS <= self.per_row {
             self.columns::<L, ROWS, PANELS>(panel);

@@ -70,7 +70,7 @@ pub fn label_counts(
         counts
     };
     let blocks = RowBlocks::parts(nodes.len(), &[], 1, PARTS);
-    let counts = blocks.run((), |(), _| ((), ()), count, ClassCounts::merge);
+    let counts = blocks.map_reduce((), |(), _| ((), ()), count, ClassCounts::merge);
     counts.unwrap_or_else(|| ClassCounts::new(classes))
 }
 

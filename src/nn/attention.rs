@@ -300,7 +300,7 @@ fn attend(
             }
         };
     let blocks = operators.incoming_blocks();
-    blocks.run((to, softmax.view_mut()), split_both, work, |(), ()| ());
+    blocks.map_reduce((to, softmax.view_mut()), split_both, work, |(), ()| ());
 }
 
 /// What both passes of the backward read.
@@ -358,7 +358,7 @@ impl Back<'_> {
                 }
             }
         };
-        operators.incoming_blocks().run(sums, MatrixMut::split_at, work, |(), ()| ());
+        operators.incoming_blocks().map_reduce(sums, MatrixMut::split_at, work, |(), ()| ());
     }
 
     /// Adds sum_i alpha mask g_i to G, and the gradient by s, of every row j of outgoing edges;
@@ -391,6 +391,6 @@ impl Back<'_> {
                     }
                 }
             };
-        operators.outgoing_blocks().run((to, by_source), split_both, work, |(), ()| ());
+        operators.outgoing_blocks().map_reduce((to, by_source), split_both, work, |(), ()| ());
     }
 }

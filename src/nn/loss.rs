@@ -123,7 +123,7 @@ impl Loss {
                 let sum = |_, rows: Range<usize>, ()| -> f64 {
                     nodes[rows].iter().filter_map(|&node| targets.class(node)).map(weight).sum()
                 };
-                blocks.run((), |(), _| ((), ()), sum, |a, b| a + b).unwrap_or(0.0)
+                blocks.map_reduce((), |(), _| ((), ()), sum, |a, b| a + b).unwrap_or(0.0)
             }
             LossKind::BinaryCrossEntropy => (nodes.len() * logits.cols()) as f64,
         };
@@ -149,7 +149,7 @@ impl Loss {
             Some((first, second)) => (Some(first), Some(second)),
             None => (None, None),
         };
-        blocks.run(gradient, split, work, |a, b| a + b).unwrap_or(0.0) * scale
+        blocks.map_reduce(gradient, split, work, |a, b| a + b).unwrap_or(0.0) * scale
     }
 }
 

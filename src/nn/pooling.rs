@@ -99,7 +99,7 @@ impl Pooling {
                 }
             }
         };
-        blocks.run((pooled, &mut memory.rows[..]), split, work, |(), ()| ());
+        blocks.map_reduce((pooled, &mut memory.rows[..]), split, work, |(), ()| ());
     }
 
     /// From the gradient by the pooled rows that by the rows, which it replaces; after
@@ -149,7 +149,7 @@ impl Pooling {
                 }
             }
         };
-        blocks.run((0, by_x), split, work, |(), ()| ());
+        blocks.map_reduce((0, by_x), split, work, |(), ()| ());
     }
 }
 

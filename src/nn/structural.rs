@@ -77,7 +77,7 @@ fn mean(adjacency: &AdjacencyRef<'_>, blocks: &RowBlocks, from: MatrixRef<'_>) -
             to.iter_mut().for_each(|to| *to *= share);
         }
     };
-    blocks.run(to.view_mut(), MatrixMut::split_at, work, |(), ()| ());
+    blocks.map_reduce(to.view_mut(), MatrixMut::split_at, work, |(), ()| ());
     to
 }
 

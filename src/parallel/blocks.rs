@@ -84,7 +84,7 @@ impl RowBlocks {
     ///
     /// `parts` is whatever belongs to all rows (a mutable matrix); `split(parts, rows)` cuts its
     /// first `rows` rows off. `None` where there are no rows. Nothing is allocated.
-    pub fn run<P: Send, R: Send>(
+    pub fn map_reduce<P: Send, R: Send>(
         &self,
         parts: P,
         split: impl Fn(P, usize) -> (P, P) + Sync,
@@ -94,11 +94,11 @@ impl RowBlocks {
         if self.is_empty() {
             None
         } else {
-            Some(self.run_range(0..self.len(), parts, &split, &work, &merge))
+            Some(self.map_reduce_range(0..self.len(), parts, &split, &work, &merge))
         }
     }
 
-    fn run_range<P: Send, R: Send>(
+    fn map_reduce_range<P: Send, R: Send>(
         &self,
         blocks: Range<usize>,
         parts: P,
@@ -112,8 +112,8 @@ impl RowBlocks {
         let middle = blocks.start + blocks.len() / 2;
         let (first, second) = split(parts, self.bounds[middle] - self.bounds[blocks.start]);
         let (first, second) = rayon::join(
-            || self.run_range(blocks.start..middle, first, split, work, merge),
-            || self.run_range(middle..blocks.end, second, split, work, merge),
+            || self.map_reduce_range(blocks.start..middle, first, split, work, merge),
+            || self.map_reduce_range(middle..blocks.end, second, split, work, merge),
         );
         merge(first, second)
     }
@@ -157,7 +157,12 @@ mod tests {
                 let parts: Vec<f32> = (0..10_000).map(|i| 1.0 / (i as f32 + 1.0)).collect();
                 let split = |values: &'static [f32], at| values.split_at(at);
                 let values: &'static [f32] = Vec::leak(parts);
-                blocks.run(values, split, |_, _, part| part.iter().sum::<f32>(), |a, b| a + b)
+                blocks.map_reduce(
+                    values,
+                    split,
+                    |_, _, part| part.iter().sum::<f32>(),
+                    |a, b| a + b,
+                )
             })
         };
         assert_eq!(sum(1), sum(2));

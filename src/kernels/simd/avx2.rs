@@ -18,10 +18,10 @@ pub fn is_available() -> bool {
         && is_x86_feature_detected!("f16c")
 }
 
-pub fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn enabled<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run::<Avx2, ROWS, 1>()
+        kernel.compute::<Avx2, ROWS, 1>()
     }
     assert!(is_available());
     // SAFETY: the processor was just asked for all of them.
@@ -39,7 +39,7 @@ macro_rules! enabled {
             #[inline]
             #[target_feature(enable = "avx2,fma,f16c")]
             fn enabled($($argument: $type),*) $(-> $output)? $body
-            // SAFETY: `Avx2` is named by `run` alone, which asks the processor first.
+            // SAFETY: `Avx2` is named by `dispatch` alone, which asks the processor first.
             unsafe { enabled($($argument),*) }
         }
     )*};

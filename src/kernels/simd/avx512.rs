@@ -16,10 +16,10 @@ pub fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
 }
 
-pub fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f")]
     fn enabled<K: Kernel>(kernel: K) -> K::Output {
-        kernel.run::<Avx512, ROWS, PANELS>()
+        kernel.compute::<Avx512, ROWS, PANELS>()
     }
     assert!(is_available());
     // SAFETY: the processor was just asked for the feature.
@@ -37,7 +37,7 @@ macro_rules! enabled {
             #[inline]
             #[target_feature(enable = "avx512f")]
             fn enabled($($argument: $type),*) $(-> $output)? $body
-            // SAFETY: `Avx512` is named by `run` alone, which asks the processor first.
+            // SAFETY: `Avx512` is named by `dispatch` alone, which asks the processor first.
             unsafe { enabled($($argument),*) }
         }
     )*};

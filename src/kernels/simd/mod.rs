@@ -3,7 +3,7 @@
 //! sets.
 //!
 //! Kernels are generic over [`Lanes`] and always inlined into a function that enables the
-//! instruction set, chosen once per block of rows ([`Isa::run`]). `IGNN_SIMD=scalar|avx2|avx512`
+//! instruction set, chosen once per block of rows ([`Isa::dispatch`]). `IGNN_SIMD=scalar|avx2|avx512`
 //! overrides the choice; what the processor cannot do is never chosen. Results differ between
 //! instruction sets in the last bits (fused multiply-add), never between threads.
 
@@ -80,7 +80,7 @@ pub(crate) trait Lanes: Copy {
 /// Implementations are `#[inline(always)]`, and so is all they call.
 pub(crate) trait Kernel {
     type Output;
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output;
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output;
 }
 
 /// An instruction set that this processor has.
@@ -141,13 +141,13 @@ impl Isa {
     }
 
     /// Runs a kernel with this instruction set.
-    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            Set::Scalar => kernel.run::<scalar::Scalar, 2, 1>(),
+            Set::Scalar => kernel.compute::<scalar::Scalar, 2, 1>(),
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => avx2::run(kernel),
+            Set::Avx2 => avx2::dispatch(kernel),
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => avx512::run(kernel),
+            Set::Avx512 => avx512::dispatch(kernel),
         }
     }
 }

@@ -18,7 +18,7 @@ impl Kernel for Operations {
     type Output = Results;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Results {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Results {
         assert_eq!(Isa::TILE % ROWS, 0);
         let (a, b, c) = (L::load(&self.a), L::load(&self.b), L::load(&self.c));
         L::prefetch(std::ptr::null());
@@ -115,7 +115,7 @@ fn every_operation_on_every_lane() {
                 Line(std::array::from_fn(entry))
             };
             let (a, b, c) = (line(0.0), line(1.0), line(2.0));
-            for (name, found) in isa.run(Operations { a, b, c }) {
+            for (name, found) in isa.dispatch(Operations { a, b, c }) {
                 for (lane, &found) in found.iter().enumerate() {
                     let (x, y, z) = (a.0[lane], b.0[lane], c.0[lane]);
                     let expected = expected(name, lane, x, y, z, a.0[3]);
@@ -143,7 +143,8 @@ fn every_operation_on_every_lane() {
 fn what_is_not_a_number_stays_visible() {
     for isa in Isa::available() {
         let nan = Line([f32::NAN; 16]);
-        for (name, found) in isa.run(Operations { a: nan, b: Line([1.0; 16]), c: Line([2.0; 16]) })
+        for (name, found) in
+            isa.dispatch(Operations { a: nan, b: Line([1.0; 16]), c: Line([2.0; 16]) })
         {
             match name {
                 "if_positive" => assert_eq!(found, [2.0; 16]),
@@ -152,7 +153,7 @@ fn what_is_not_a_number_stays_visible() {
             }
         }
         let extremes = Line(std::array::from_fn(|lane| if lane % 2 == 0 { 1e30 } else { -1e30 }));
-        for (name, found) in isa.run(Operations { a: extremes, b: extremes, c: extremes }) {
+        for (name, found) in isa.dispatch(Operations { a: extremes, b: extremes, c: extremes }) {
             match name {
                 "tanh" => assert_eq!(found[..2], [1.0, -1.0]),
                 "sigmoid" => assert!(found[0] == 1.0 && found[1].abs() < 1e-37),

@@ -196,13 +196,13 @@ impl Sweep<'_> {
         let input = self.input;
         match direction {
             Direction::Forward(activation) => {
-                self.run(Activate { input, activation }, norm, tracking, from, to)
+                self.sweep_rows(Activate { input, activation }, norm, tracking, from, to)
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
                     assert_eq!(shape, (to.rows(), to.cols()), "a derivative of the state's shape");
                 }
-                self.run(Differentiate { input, derivative }, norm, tracking, from, to)
+                self.sweep_rows(Differentiate { input, derivative }, norm, tracking, from, to)
             }
         }
     }
@@ -223,7 +223,7 @@ impl Sweep<'_> {
         let input = self.input;
         match direction {
             Direction::Forward(activation) => {
-                self.run_in_order(&Activate { input, activation }, order, until, state)
+                self.settle_rows(&Activate { input, activation }, order, until, state)
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
@@ -233,12 +233,12 @@ impl Sweep<'_> {
                         "a derivative of the state's shape"
                     );
                 }
-                self.run_in_order(&Differentiate { input, derivative }, order, until, state)
+                self.settle_rows(&Differentiate { input, derivative }, order, until, state)
             }
         }
     }
 
-    fn run_in_order(
+    fn settle_rows(
         &self,
         finish: &impl Finish,
         order: InOrder<'_>,
@@ -251,10 +251,10 @@ impl Sweep<'_> {
         if shape.1 == 0 {
             return Settled { updates: 0, is_finite: true };
         }
-        let run = |order, first, state| {
+        let settle = |order, first, state| {
             let mut tile = self.scratch.tile();
             let (terms, scratch) = (self.terms, &mut *tile);
-            self.scratch.isa.run(Ordered {
+            self.scratch.isa.dispatch(Ordered {
                 terms,
                 finish,
                 order,
@@ -266,20 +266,21 @@ impl Sweep<'_> {
             })
         };
         match order {
-            InOrder::All(order) => run(order, 0, state),
+            InOrder::All(order) => settle(order, 0, state),
             InOrder::Alone(order) => {
                 let block = |_, rows: Range<usize>, state| {
                     let [start, end] = [rows.start, rows.end]
                         .map(|row| order.partition_point(|&at| (at as usize) < row));
-                    run(&order[start..end], rows.start, state)
+                    settle(&order[start..end], rows.start, state)
                 };
-                let settled = self.blocks.run(state, MatrixMut::split_at, block, Settled::merge);
+                let settled =
+                    self.blocks.map_reduce(state, MatrixMut::split_at, block, Settled::merge);
                 settled.unwrap_or(Settled { updates: 0, is_finite: true })
             }
         }
     }
 
-    fn run(
+    fn sweep_rows(
         &self,
         finish: impl Finish,
         norm: Norm<'_>,
@@ -299,10 +300,16 @@ impl Sweep<'_> {
             Tracking::Activity(activity) => activity,
             Tracking::Moves(moves) => {
                 assert_eq!((moves.to.rows(), moves.to.cols()), shape, "moves of the state's shape");
-                return run(pass, self.terms, self.blocks, self.scratch, (to, None, Some(moves)));
+                return compute_pass(
+                    pass,
+                    self.terms,
+                    self.blocks,
+                    self.scratch,
+                    (to, None, Some(moves)),
+                );
             }
             Tracking::Nothing => {
-                return run(pass, self.terms, self.blocks, self.scratch, (to, None, None));
+                return compute_pass(pass, self.terms, self.blocks, self.scratch, (to, None, None));
             }
         };
         // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
@@ -312,7 +319,8 @@ impl Sweep<'_> {
         let (before, flags) = activity.parts();
         assert_eq!(flags.moved.len(), to.rows(), "flags of the state's rows");
         let pass = Pass { watch: Some(Watch { before, threshold }), ..pass };
-        let change = run(pass, self.terms, self.blocks, self.scratch, (to, Some(flags), None));
+        let change =
+            compute_pass(pass, self.terms, self.blocks, self.scratch, (to, Some(flags), None));
         activity.turn();
         change
     }
@@ -337,12 +345,12 @@ pub fn product(
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
     let finish = AddBias { bias };
     let pass = Pass { terms: &[], plain, from, finish, norm: None, is_large, watch: None };
-    run(pass, terms, blocks, scratch, (to, None, None));
+    compute_pass(pass, terms, blocks, scratch, (to, None, None));
 }
 
 /// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from
 /// those that differ.
-fn run<F: Finish>(
+fn compute_pass<F: Finish>(
     pass: Pass<'_, F>,
     terms: &[Term<'_>],
     blocks: &RowBlocks,
@@ -370,12 +378,12 @@ fn run<F: Finish>(
     });
     let gathered: Vec<_> = gathered.collect();
     let pass = &Pass { terms: &gathered, ..pass };
-    let change = blocks.run(
+    let change = blocks.map_reduce(
         part,
         split,
         |_, rows, (to, flags, moves)| {
             let mut tile = scratch.tile();
-            scratch.isa.run(Block { pass, rows, to, flags, moves, scratch: &mut tile })
+            scratch.isa.dispatch(Block { pass, rows, to, flags, moves, scratch: &mut tile })
         },
         Change::merge,
     );

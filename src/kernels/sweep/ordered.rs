@@ -54,7 +54,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
     type Output = Settled;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Settled {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Settled {
         let (cols, stride) = (self.state.cols(), self.state.stride());
         let panels = gather::lines_per_row(cols);
         self.scratch.check(panels, 3 * panels, panels);

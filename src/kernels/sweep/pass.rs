@@ -70,7 +70,7 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
     type Output = Change;
 
     #[inline(always)]
-    fn run<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Change {
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Change {
         let pass = self.pass;
         let per_row = gather::lines_per_row(pass.from.cols());
         let segments = pass.terms.len() + usize::from(pass.plain.is_some());

@@ -45,7 +45,7 @@ impl Case {
     }
 
     /// One sweep into a matrix full of NaN, padding excepted.
-    fn run(
+    fn sweep_with(
         &self,
         isa: Isa,
         pack: fn(MatrixRef<'_>) -> PackedWeights,
@@ -66,13 +66,13 @@ impl Case {
     }
 
     fn forward(&self, isa: Isa, activation: Activation, norm: Norm<'_>) -> (Matrix, Change) {
-        self.run(isa, PackedWeights::forward, |sweep, to| {
+        self.sweep_with(isa, PackedWeights::forward, |sweep, to| {
             sweep.forward(activation, norm, self.from.view(), to)
         })
     }
 
     fn adjoint(&self, isa: Isa, derivative: Derivative<'_>) -> (Matrix, Change) {
-        self.run(isa, PackedWeights::adjoint, |sweep, to| {
+        self.sweep_with(isa, PackedWeights::adjoint, |sweep, to| {
             sweep.adjoint(derivative, Norm::default(), self.from.view(), to)
         })
     }
@@ -348,7 +348,7 @@ fn what_is_not_a_number_is_reported() {
 fn wrong_shapes_are_refused() {
     let case = Case::random(3, 30, 4, 1);
     let from = Matrix::zeros(30, 5);
-    case.run(Isa::chosen(), PackedWeights::forward, |sweep, to| {
+    case.sweep_with(Isa::chosen(), PackedWeights::forward, |sweep, to| {
         sweep.forward(Activation::Relu, Norm::default(), from.view(), to)
     });
 }

@@ -493,7 +493,7 @@ fn random_matrix(seed: &mut u64, rows: usize, cols: usize, size: f32) -> Matrix 
             }
         }
     };
-    blocks.run(matrix.view_mut(), MatrixMut::split_at, fill, |(), ()| ());
+    blocks.map_reduce(matrix.view_mut(), MatrixMut::split_at, fill, |(), ()| ());
     matrix
 }
 
