@@ -21,7 +21,8 @@
 //! | [`models`] | 6 | wiring, named parameters, the file of a model |
 //! | [`train`] | 7 | the loop, checkpoints, records for observers |
 //! | [`predict`] | 7 | model and dataset to predictions and embeddings |
-//! | [`report`] | 8 | numbers for people: quantities, sheets, histograms, tables in files |
+//! | [`run`] | 8 | run directories: checkpoints, resume, records, figures; seeds and folds |
+//! | [`report`] | 9 | results for people: quantities, tables, HTML pages of runs |
 //!
 //! # A tour
 //!
@@ -64,6 +65,7 @@ pub mod optim;
 pub mod parallel;
 pub mod predict;
 pub mod report;
+pub mod run;
 pub mod settings;
 pub mod solver;
 pub mod train;

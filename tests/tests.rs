@@ -9,3 +9,4 @@ mod golden;
 mod model;
 mod pooled;
 mod reference;
+mod run;

@@ -12,7 +12,6 @@
 mod commands;
 #[cfg(test)]
 mod document;
-mod machine;
 mod options;
 mod reproduce;
 mod sample;
@@ -23,6 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
+use ignn::run::machine;
 use ignn_ingest::{Context, Observer};
 
 use commands::{

@@ -108,7 +108,7 @@ fn folds_are_judged_and_the_directory_tells_all() {
     sandbox.ignn(&words(&dropped)).exits(0).says("4 of 4 folds in ");
     // Nor does training replace it.
     sandbox.ignn(&words("train d --out run --force -q")).fails_with(
-        "run/crossval.json: no file of a run: --force would remove it: move it away first",
+        "run/crossval.json: not a file of a run: --force would remove it: move it away first",
     );
 }
 
@@ -140,7 +140,7 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
     let other = "d: not the directory of a cross-validation: --force replaces only those";
     sandbox.ignn(&words("crossval d --out d --force -q")).fails_with(other);
     std::fs::write(sandbox.path("one/thesis.tex"), "").unwrap();
-    let mine = "one/thesis.tex: no file of a cross-validation: --force would remove it: move it away first";
+    let mine = "one/thesis.tex: not a file of a cross-validation: --force would remove it: move it away first";
     sandbox.ignn(&words("crossval d --out one --force -q")).fails_with(mine);
     assert!(sandbox.path("one/thesis.tex").exists());
     let other = "raw: not the directory of a cross-validation (expected setup.json in it)";

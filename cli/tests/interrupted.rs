@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::util::{Sandbox, files_below};
+use nix::sys::signal::Signal;
+
+use crate::util::{Sandbox, files_below, send};
 
 /// A job that spills to disk and takes about a second.
 const INGEST: [&str; 8] =
@@ -52,15 +54,13 @@ fn wait_for(child: &mut Child, sandbox: &Sandbox, moment: fn(&Path) -> bool) -> 
 fn interrupt(
     sandbox: &Sandbox,
     arguments: &[&str],
-    signal: &str,
+    signal: Signal,
     moment: fn(&Path) -> bool,
 ) -> Option<Output> {
     let mut child = spawn(sandbox, arguments);
     let reached = wait_for(&mut child, sandbox, moment);
     if reached {
-        let kill =
-            Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        send(signal, &child);
     }
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -79,7 +79,7 @@ fn interrupt(
 #[test]
 fn a_stopped_job_removes_its_output() {
     let sandbox = with_edges();
-    for signal in ["INT", "TERM"] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
         for (name, moment) in MOMENTS {
             let Some(output) = interrupt(&sandbox, &INGEST, signal, moment) else { continue };
             assert_eq!(output.status.code(), Some(130), "{signal}, {name}");
@@ -95,7 +95,7 @@ fn a_stopped_job_removes_its_output() {
 fn a_killed_job_leaves_no_target_and_the_next_one_cleans_up() {
     let sandbox = with_edges();
     for (name, moment) in MOMENTS {
-        let Some(output) = interrupt(&sandbox, &INGEST, "KILL", moment) else { continue };
+        let Some(output) = interrupt(&sandbox, &INGEST, Signal::SIGKILL, moment) else { continue };
         assert_eq!(output.status.code(), None, "{name}");
         if sandbox.path("d").exists() {
             // Killed between the rename and its end.
@@ -162,13 +162,13 @@ fn a_replacement_that_fails_leaves_the_old_dataset() {
     intact("a bad line");
     let large = [&INGEST[..], &["--force"]].concat();
     for (name, moment) in &MOMENTS[..3] {
-        let output =
-            interrupt(&sandbox, &large, "TERM", *moment).expect("half of it is still to come");
+        let output = interrupt(&sandbox, &large, Signal::SIGTERM, *moment)
+            .expect("half of it is still to come");
         assert_eq!(output.status.code(), Some(130), "{name}");
         intact(name);
     }
-    let output =
-        interrupt(&sandbox, &large, "KILL", MOMENTS[2].1).expect("half of it is still to come");
+    let output = interrupt(&sandbox, &large, Signal::SIGKILL, MOMENTS[2].1)
+        .expect("half of it is still to come");
     assert_eq!(output.status.code(), None);
     assert!(files_below(&sandbox.path("d")) == old);
     sandbox.ignn(&large).exits(0);

@@ -1,10 +1,12 @@
 //! `ignn reproduce` in miniature: what is run, what is kept, what is written, what is refused.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use crate::util::Sandbox;
+use nix::sys::signal::Signal;
+
+use crate::util::{Sandbox, send};
 
 /// Two lengths, one method, two seeds, three epochs.
 const CHAINS: [&str; 14] = [
@@ -198,9 +200,7 @@ fn a_stopped_experiment_goes_on() {
         assert!(child.try_wait().unwrap().is_none(), "the run was faster than its signal");
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(
-        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success()
-    );
+    send(Signal::SIGTERM, &child);
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(130), "{said}");

@@ -270,6 +270,52 @@ fn seeds_are_runs_of_their_own_with_a_mean() {
 }
 
 #[test]
+fn seeds_leave_the_same_bytes_however_many_train_at_a_time() {
+    let sandbox = communities();
+    let train = |out: &str, more: &str| {
+        let line =
+            format!("train s --out {out} --seeds 0..4 --epochs 8 --set model.state=8 {more}");
+        sandbox.ignn(&words(&line)).exits(0)
+    };
+    train("one", "--threads 1 -q");
+    let run = train("three", "--threads 3");
+    // One line per finished seed, not one per epoch.
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", run.stderr);
+    assert!(
+        lines.iter().all(|line| line.starts_with("seed ") && line.contains(": test accuracy ")),
+        "{}",
+        run.stderr
+    );
+    let figures = |run: &str| {
+        let text = sandbox.read(&format!("{run}/run.json"));
+        let mut figures = serde_json::from_str::<Value>(&text).unwrap()["figures"].take();
+        let fields = figures.as_object_mut().unwrap();
+        fields.retain(|name, _| name != "last" && !name.contains("seconds"));
+        figures
+    };
+    for seed in 0..5 {
+        let (one, three) = (format!("one/seed-{seed}"), format!("three/seed-{seed}"));
+        assert_eq!(names(&sandbox, &one), names(&sandbox, &three));
+        for file in
+            ["model.safetensors", "config.toml", "dataset.txt", "checkpoint/state.safetensors"]
+        {
+            let of = |run: &str| bytes(&sandbox, &format!("{run}/{file}"));
+            assert!(of(&one) == of(&three), "seed {seed}: {file}");
+        }
+        assert_eq!(metrics(&sandbox, &one), metrics(&sandbox, &three), "seed {seed}");
+        assert_eq!(figures(&one), figures(&three), "seed {seed}");
+    }
+    // With too little memory for two, they train one after another: one line per epoch again.
+    let run = train("small", "--threads 3 --memory 1MiB --force");
+    assert!(run.stderr.contains("epoch 8: "), "{}", run.stderr);
+    assert!(
+        bytes(&sandbox, "small/seed-4/model.safetensors")
+            == bytes(&sandbox, "one/seed-4/model.safetensors")
+    );
+}
+
+#[test]
 fn sets_of_labels_are_learned_and_scored() {
     let sandbox = Sandbox::new();
     sandbox.ignn(&words("generate ppi --scale 0.075 --out p -q")).exits(0);

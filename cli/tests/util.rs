@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// A temporary directory in which the binary is run.
@@ -114,6 +116,11 @@ impl Run {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in\n{}", self.stdout))
     }
+}
+
+/// Sends a signal to a process that a test started.
+pub fn send(signal: Signal, child: &Child) {
+    kill(Pid::from_raw(child.id() as i32), signal).expect("the process is there");
 }
 
 /// Every file below a directory, by its path from there, with its contents.

@@ -1,13 +1,11 @@
-//! Numbers for people and for other programs: quantities, sheets, histograms, tables in files,
-//! observers of the trainer. It formats what others counted; it computes nothing and knows no
+//! Results for people and for other programs: quantities, text tables, histograms, tables in files,
+//! HTML pages of runs and of the paper's experiments. It formats what others computed and opens no
 //! dataset.
 
 pub mod histogram;
-pub mod json_lines;
 pub mod page;
 pub mod quantity;
 pub mod runs;
 pub mod sheet;
 pub mod study;
 pub mod table;
-pub mod tensorboard;

@@ -6,7 +6,6 @@
 //! read back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
 //! `[0.5,0.25]`.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +19,8 @@ use ignn_format::{FormatError, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+
+use crate::run::csv;
 
 /// Cells kept before they are written.
 const BATCH_CELLS: usize = 1 << 18;
@@ -280,26 +281,18 @@ fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io:
         match cell {
             Cell::Integer(value) => write!(out, "{value}")?,
             Cell::Float(value) => write!(out, "{value}")?,
-            Cell::Text(text) => write!(out, "{}", quoted(text, separator))?,
+            Cell::Text(text) => write!(out, "{}", csv::quote(text, separator))?,
             Cell::Null => {}
             Cell::Texts(texts) => {
-                write!(out, "{}", quoted(&serde_json::to_string(texts)?, separator))?;
+                write!(out, "{}", csv::quote(&serde_json::to_string(texts)?, separator))?;
             }
             Cell::Floats(values) => {
                 let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-                write!(out, "{}", quoted(&format!("[{values}]"), separator))?;
+                write!(out, "{}", csv::quote(&format!("[{values}]"), separator))?;
             }
         }
     }
     out.write_all(b"\n")
-}
-
-/// A cell of a text table, quoted as in RFC 4180 where it has to be.
-pub fn quoted(text: &str, separator: char) -> Cow<'_, str> {
-    match text.contains([separator, '"', '\n', '\r']) {
-        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
-        false => Cow::Borrowed(text),
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use super::best::{Best, EpochScore};
 use super::trainer::{GraphSet, all_values};
 use super::{TrainError, Trainer};
-use crate::config::IgnnConfig;
+use crate::config::Config;
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
 use crate::nn::{Equilibrium, Slot, Vectors};
@@ -102,7 +102,7 @@ impl Trainer {
                 "dataset: found {found}, expected {expected}: has it changed?"
             )));
         }
-        let saved = IgnnConfig::from_toml(file.text(text::CONFIG)?, path);
+        let saved = Config::from_toml(file.text(text::CONFIG)?, path);
         if let Some(what) = self.other_setting(&saved.map_err(|error| unfit(error.to_string()))?) {
             return Err(unfit(what));
         }
@@ -182,7 +182,7 @@ impl Trainer {
 impl Trainer {
     /// A setting that differs from that of a checkpoint, but for those that only tell when to end
     /// and what to save.
-    fn other_setting(&self, saved: &IgnnConfig) -> Option<String> {
+    fn other_setting(&self, saved: &Config) -> Option<String> {
         let mut saved = saved.clone();
         saved.train.epochs = self.config.train.epochs;
         saved.train.stop_after = self.config.train.stop_after;

@@ -11,7 +11,6 @@
 //! The last two look at the test parts: they are for comparison with papers only. Deviations are
 //! those of a sample (n - 1).
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -20,13 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use super::svm_readout::{SvmRecord, SvmSearch};
 use super::{Ended, EpochRecord, Observer, PartRecord, Parts, Task, TrainError, Trainer, memory};
-use crate::config::IgnnConfig;
+use crate::config::Config;
 use crate::graph::Dataset;
 use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
-
-/// Batches of fewer nodes than this leave threads idle: folds run beside each other then.
-pub const NODES_FOR_ALL_THREADS: u64 = 1 << 14;
 
 /// An epoch of a fold; shares of graphs whose class is right.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +45,7 @@ pub struct FoldRecord {
     /// The epoch that validation chose.
     pub chosen: Point,
     /// All epochs that were evaluated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<Point>,
     /// The support vector machine on the chosen epoch's embeddings, where one was asked for.
     pub svm: Option<SvmRecord>,
@@ -63,7 +60,7 @@ pub struct FoldRecord {
 }
 
 /// What all folds come to; accuracies.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Folds that are finished.
     pub folds: usize,
@@ -79,46 +76,45 @@ pub struct Summary {
     pub svm: Option<MeanDeviation>,
 }
 
-/// What to do in each fold.
-pub struct Plan<'a> {
+/// How the folds are trained.
+pub struct FoldTraining<'a> {
     /// The dataset.
-    pub dataset: &'a Path,
-    /// The configuration; its split is of no use.
-    pub config: &'a IgnnConfig,
-    /// The support vector machine to try on the embeddings.
+    pub dataset: &'a Dataset,
+    /// The configuration; its split is ignored.
+    pub config: &'a Config,
+    /// The support vector machine to train on the embeddings, if any.
     pub svm: Option<SvmSearch>,
-    /// Bytes that a fold may take.
+    /// Memory in bytes that a fold may take.
     pub memory: u64,
 }
 
-/// What became of a fold.
-pub enum Outcome {
-    /// It is done.
+/// How the training of a fold ended.
+pub enum FoldOutcome {
+    /// All epochs made, or early stopping.
     Finished(Box<FoldRecord>, Box<Model>),
-    /// It was asked to stop.
+    /// Asked to stop.
     Stopped,
 }
 
-impl Plan<'_> {
+impl FoldTraining<'_> {
     /// Trains a fold to its end, or until `stop` is set.
-    pub fn fold(
+    pub fn train(
         &self,
         fold: usize,
         parts: Parts,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
-    ) -> Result<Outcome, TrainError> {
+    ) -> Result<FoldOutcome, TrainError> {
         let clock = Instant::now();
         let graphs = [parts.train.len(), parts.validation.len(), parts.test.len()];
-        let task =
-            Arc::new(Task::with_graphs(Dataset::open(self.dataset)?, self.config, Some(parts))?);
+        let task = Arc::new(Task::with_graphs(self.dataset.clone(), self.config, Some(parts))?);
         memory::check(&task, self.config, self.memory)?;
         let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
         let mut curve =
             Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
         let ended = trainer.run(&mut curve, stop, |_| Ok(()))?;
         if ended == Ended::Stopped {
-            return Ok(Outcome::Stopped);
+            return Ok(FoldOutcome::Stopped);
         }
         let Curve { points, sweeps, epochs, converged, .. } = curve;
         let best = trainer.best().map(|best| best.score.epoch);
@@ -140,7 +136,7 @@ impl Plan<'_> {
             converged,
             seconds: clock.elapsed().as_secs_f64(),
         };
-        Ok(Outcome::Finished(record.into(), trainer.finished().into()))
+        Ok(FoldOutcome::Finished(record.into(), trainer.finished().into()))
     }
 }
 
@@ -154,6 +150,10 @@ struct Curve<'a> {
 }
 
 impl Observer for Curve<'_> {
+    fn start(&mut self, monitor: Metric) -> ignn_format::Result<()> {
+        self.observer.start(monitor)
+    }
+
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         let score = |part: &PartRecord| part.scores.get(Metric::Accuracy.name()).copied();
         if let (Some(validation), Some(test)) =

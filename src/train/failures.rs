@@ -3,13 +3,13 @@
 
 use super::TrainError;
 use super::record::{EpochRecord, LayerRecord, Observer};
-use crate::config::{GradientKind, IgnnConfig, OnFailure};
+use crate::config::{Config, GradientKind, OnFailure};
 use crate::solver::SolveInfo;
 
 /// Tells of the solves of an epoch that did not converge.
 pub(super) fn heed(
     record: &EpochRecord,
-    config: &IgnnConfig,
+    config: &Config,
     observer: &mut dyn Observer,
 ) -> Result<(), TrainError> {
     let only =

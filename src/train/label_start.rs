@@ -3,7 +3,7 @@
 //! columns. What is learned from there is for the steps.
 
 use super::{Task, TrainError};
-use crate::config::{FeatureStart, IgnnConfig, InitName, Readout};
+use crate::config::{Config, FeatureStart, InitName, Readout};
 use crate::models::Ignn;
 
 /// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives
@@ -11,7 +11,7 @@ use crate::models::Ignn;
 const GAIN: f32 = 6.0;
 
 /// Gives a model these values where the configuration asks for them.
-pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Result<(), TrainError> {
+pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<(), TrainError> {
     if config.model.init_features != FeatureStart::Labels {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(super) fn apply(task: &Task, config: &IgnnConfig, model: &mut Ignn) -> Resul
 }
 
 /// Refuses models that cannot start so; where their table is.
-fn check(task: &Task, config: &IgnnConfig, model: &Ignn) -> Result<usize, TrainError> {
+fn check(task: &Task, config: &Config, model: &Ignn) -> Result<usize, TrainError> {
     let classes = task.labels().classes().len();
     let refused =
         |what: &str, found: String, hint| TrainError::LabelStart { what: what.into(), found, hint };

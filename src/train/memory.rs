@@ -2,7 +2,7 @@
 //! An estimate from counts: the graph itself is mapped and not counted.
 
 use super::{Task, TrainError};
-use crate::config::{IgnnConfig, InputMap, ModelConfig, ModelKind, Readout};
+use crate::config::{Config, InputMap, ModelConfig, ModelKind, Readout};
 use crate::dense::stride;
 use crate::models::{self, BodyShape};
 use crate::nn::{Equilibrium, Explicit, Features};
@@ -10,13 +10,13 @@ use crate::optim::Method;
 
 /// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out
 /// rows.
-pub fn estimate(task: &Task, config: &IgnnConfig) -> u64 {
+pub fn estimate(task: &Task, config: &Config) -> u64 {
     let widths: Vec<u64> = config.model.state.iter().map(|&width| width as u64).collect();
     bytes(task, config, &widths)
 }
 
 /// Refuses a run that needs more than `allowed`, and says what would fit.
-pub fn check(task: &Task, config: &IgnnConfig, allowed: u64) -> Result<u64, TrainError> {
+pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainError> {
     let needed = estimate(task, config);
     if needed <= allowed {
         return Ok(needed);
@@ -34,7 +34,7 @@ pub fn check(task: &Task, config: &IgnnConfig, allowed: u64) -> Result<u64, Trai
     Err(TrainError::Memory { needed, allowed, hint })
 }
 
-fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
+fn bytes(task: &Task, config: &Config, widths: &[u64]) -> u64 {
     if config.model.kind != ModelKind::Ignn {
         return baseline_bytes(task, config, widths);
     }
@@ -92,7 +92,7 @@ fn bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
 
 /// The read-out of rows of a width: its parameters, so many of each, and its hidden rows with their
 /// gradients.
-fn head(task: &Task, config: &IgnnConfig, width: u64, copies: u64) -> u64 {
+fn head(task: &Task, config: &Config, width: u64, copies: u64) -> u64 {
     let classes = task.labels().classes().len() as u64;
     let hidden: &[usize] = match config.model.readout {
         Readout::None => return 0,
@@ -126,7 +126,7 @@ fn row(columns: u64) -> u64 {
 }
 
 /// The same for models without an equilibrium: by the shapes of their layers.
-fn baseline_bytes(task: &Task, config: &IgnnConfig, widths: &[u64]) -> u64 {
+fn baseline_bytes(task: &Task, config: &Config, widths: &[u64]) -> u64 {
     let state = widths.iter().map(|&width| width as usize).collect();
     let model = ModelConfig { state, ..config.model.clone() };
     let (manifest, rows) = (task.dataset().manifest(), task.nodes_at_once(config));

@@ -16,6 +16,7 @@
 
 mod best;
 pub mod checkpoint;
+mod concurrency;
 pub mod crossval;
 mod error;
 mod failures;
@@ -35,6 +36,7 @@ pub mod task;
 pub mod trainer;
 
 pub use best::{Best, EpochScore};
+pub use concurrency::trainings_at_once;
 pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;

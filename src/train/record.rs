@@ -151,6 +151,11 @@ impl EpochRecord {
 /// Receives a record after every epoch. An error ends the run at once: a full disk should not be
 /// noticed only at the end.
 pub trait Observer {
+    /// Called once before the first epoch, with the metric that chooses the best epoch.
+    fn start(&mut self, _monitor: Metric) -> Result<()> {
+        Ok(())
+    }
+
     /// Called after every epoch.
     fn epoch(&mut self, record: &EpochRecord) -> Result<()>;
 
@@ -167,8 +172,27 @@ impl Observer for () {
     }
 }
 
+/// Calls the observer behind a reference.
+impl<O: Observer + ?Sized> Observer for &mut O {
+    fn start(&mut self, monitor: Metric) -> Result<()> {
+        (**self).start(monitor)
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
+        (**self).epoch(record)
+    }
+
+    fn note(&mut self, text: &str) -> Result<()> {
+        (**self).note(text)
+    }
+}
+
 /// Calls several observers in order.
 impl Observer for Vec<Box<dyn Observer + '_>> {
+    fn start(&mut self, monitor: Metric) -> Result<()> {
+        self.iter_mut().try_for_each(|observer| observer.start(monitor))
+    }
+
     fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
         self.iter_mut().try_for_each(|observer| observer.epoch(record))
     }

@@ -200,6 +200,7 @@ impl Trainer {
         stop: &AtomicBool,
         mut after: impl FnMut(&Self) -> Result<(), TrainError>,
     ) -> Result<Ended, TrainError> {
+        observer.start(self.monitor)?;
         // A run that ran out of patience does so again.
         if self.epoch.checked_sub(1).is_some_and(|last| self.is_out_of_patience(last)) {
             return Ok(Ended::Patience);

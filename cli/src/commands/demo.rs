@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::graph::Dataset;
 use ignn::metrics::predicted_class;
 use ignn::models::Model;
-use ignn::predict;
 use ignn::report::quantity::{self, seconds};
 use ignn::report::sheet::Sheet;
+use ignn::run::{Figures, Run};
 use ignn::train::Ended;
 use ignn_format::FormatError;
 use ignn_format::labels::Labels;
@@ -25,10 +25,9 @@ use serde_json::{Value, json};
 
 use super::check::Verified;
 use super::inspect::Inspection;
-use super::train::Job;
+use super::train::train_one;
 use crate::sample::{self, DEMO_LENGTH, DEMO_NODES};
-use crate::terminal::run::{self, Figures};
-use crate::terminal::summary;
+use crate::terminal::{figures, summary};
 use crate::{Outcome, Session};
 
 /// A directory with this file was made by an earlier demo and may be overwritten.
@@ -151,7 +150,7 @@ impl Command {
                  \x20  $ ignn train {place} --preset chains{words} --out {target_words}\n"
             ))?;
             let trained = train(session, &dataset, target, what, sets)?;
-            say(&run::one_run(&trained.figures))?;
+            say(&figures::one_run(&trained.figures))?;
             if trained.figures.ended == Ended::Stopped {
                 return Ok(Outcome::Stopped);
             }
@@ -197,18 +196,12 @@ fn train(
 ) -> Result<Trained> {
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     sets.push(format!("train.seed={}", session.seed));
-    let config = IgnnConfig::resolve(Some("chains"), None, &sets)?;
-    let job = Job {
-        dataset: dataset.into(),
-        out: out.clone(),
-        config,
-        init: None,
-        resumes: false,
-        replaces: out.exists().then(|| out.clone()),
-    };
-    let figures = job.train(session)?;
-    let accuracy = accuracy_by_distance(&Dataset::open(dataset)?, &out.join(predict::MODEL))?;
-    Ok(Trained { what, run: out, figures, accuracy })
+    let config = Config::resolve(Some("chains"), None, &sets)?;
+    let dataset = Dataset::open(dataset)?;
+    let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing()?;
+    let finished = train_one(&run, session)?;
+    let accuracy = accuracy_by_distance(&dataset, &finished.directory.model_file())?;
+    Ok(Trained { what, run: out, figures: finished.figures, accuracy })
 }
 
 fn accuracy_by_distance(dataset: &Dataset, model: &Path) -> Result<Vec<f64>> {
@@ -251,7 +244,7 @@ impl Trained {
         json!({
             "model": self.what,
             "run": self.run,
-            "figures": run::figures_json(&self.figures),
+            "figures": self.figures,
             "accuracy_by_distance": accuracy.collect::<Vec<_>>(),
         })
     }

@@ -1,31 +1,33 @@
-//! `ignn report`: one or several runs as one HTML file.
-//! It finds runs and has their classes scored; what the page shows is for `ignn::report::runs`.
+//! `ignn report`: one or several runs as one HTML file. It finds the runs and scores their classes;
+//! `ignn::report::runs` lays out the page.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::Dataset;
+use ignn::predict::PartScores;
 use ignn::report::quantity::{bytes, plural};
-use ignn::report::runs::{self, Group, RunRecord};
+use ignn::report::runs::{self, Group, ShownRun};
+use ignn::run::{CrossvalDir, RunDir, SavedRun, files};
 use ignn_format::FormatError;
 use ignn_ingest::Observer;
 use serde_json::json;
 
 use super::eval;
 use crate::terminal::progress::Console;
-use crate::terminal::{crossval_report, run};
 use crate::{Outcome, Session};
 
 /// Show one or several runs as an HTML page
 ///
-/// One file that needs no network and no script: results by both protocols, loss and metrics by
-/// epoch, sweeps and certified error, the contraction bound against kappa, time by phase, results
-/// by class, configuration, dataset and machine. Several runs are compared; a directory that
-/// --seeds made is shown as means with bands. A run that still goes on is shown as far as it got.
+/// Writes one file that needs neither network nor scripts: results by both protocols, loss and
+/// metrics by epoch, sweeps and certified error, the contraction bound against kappa, time by
+/// phase, results by class, configuration, dataset and machine. Several runs are compared; a
+/// directory made with --seeds is shown as means with bands. A run that is still training is shown
+/// as far as it got.
 ///
-/// Results by class are computed with the run's model on its dataset, if it is still where the run
-/// found it and unchanged.
+/// Results by class are computed with the run's model on its dataset, if that is still at its place
+/// and unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +35,7 @@ Examples:
   ignn report runs/kappa-0.9 runs/kappa-0.98 --out compared.html --title 'Two bounds'
   ignn report run --out report.html --force --no-classes")]
 pub struct Command {
-    /// Run directories of `ignn train`, also those of several seeds
+    /// Run directories of `ignn train`, also directories made with --seeds
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
@@ -58,23 +60,24 @@ impl Command {
     /// Reads the runs and writes the page.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         check_target(&self.out, self.force)?;
-        if let Some(other) = self.runs.iter().find(|run| crossval_report::setup(run).is_ok()) {
-            let (other, figures) = (other.display(), other.join(crossval_report::FIGURES));
+        let crossvals = self.runs.iter().map(CrossvalDir::new);
+        if let Some(other) = crossvals.into_iter().find(CrossvalDir::is_crossval) {
             bail!(
-                "{other}: a cross-validation (expected runs of `ignn train`): its figures are in {}",
-                figures.display()
+                "{}: a cross-validation (expected runs of `ignn train`): its figures are in {}",
+                other.path().display(),
+                other.summary_file().display()
             );
         }
         let console = Console::new(session.quiet);
         let groups = read(&self.runs, !self.no_classes, &console);
-        // Also after an error: the bar must be gone before the message.
+        // Also after an error: the bar must be gone before the message is printed.
         console.finish();
         let groups = groups?;
         let names: Vec<_> = groups.iter().map(|group| group.name.as_str()).collect();
         let title = self.title.clone().unwrap_or_else(|| names.join(", "));
         let page = runs::page(&title, &groups);
         let html = page.render();
-        run::write(&self.out, &html)?;
+        files::write_whole(&self.out, &html)?;
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         if session.json {
             let value = json!({
@@ -97,7 +100,7 @@ impl Command {
     }
 }
 
-/// Refuses a target before any work.
+/// Refuses an unusable target before any work is done.
 pub fn check_target(out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         bail!(
@@ -111,50 +114,44 @@ pub fn check_target(out: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// The runs of each path under a name of its own.
+/// One group of runs per path, each under a name of its own.
 fn read(paths: &[PathBuf], with_classes: bool, console: &Console) -> Result<Vec<Group>> {
     let mut groups = Vec::new();
     for (path, name) in paths.iter().zip(runs::names(paths)) {
-        let members = match path.join(run::CONFIG).is_file() {
-            true => vec![path.clone()],
-            false => run::seeds(path),
-        };
+        let members = RunDir::new(path).runs();
         if members.is_empty() {
             bail!(
-                "{}: not a run directory (expected {} in it, as `ignn train` writes it)",
-                path.display(),
-                run::CONFIG
+                "{}: not a run directory (expected config.toml in it, as `ignn train` writes it)",
+                path.display()
             );
         }
         let mut group = Group { name, runs: Vec::new() };
         for member in members {
-            let mut record = RunRecord::read(&member)?;
-            if with_classes {
-                add_classes(&mut record, console);
-            }
-            group.runs.push(record);
+            let saved = SavedRun::read(&member)?;
+            let classes = if with_classes { score_classes(&saved, console) } else { None };
+            group.runs.push(ShownRun { saved, classes });
         }
         groups.push(group);
     }
     Ok(groups)
 }
 
-/// Scores by class where the dataset is still what it was; a note where not.
-fn add_classes(record: &mut RunRecord, console: &Console) {
-    if record.facts.is_null() {
-        return;
-    }
-    let scored = run::dataset_of(&record.path).and_then(|place| {
-        let checksum = Dataset::open(&place)?.manifest().checksum();
-        if record.facts["dataset"]["checksum"].as_str() != Some(checksum.as_str()) {
-            bail!("{}: not the dataset of the run any more", place.display());
+/// Scores by class if the dataset is still the same; a note if not.
+fn score_classes(run: &SavedRun, console: &Console) -> Option<PartScores> {
+    let checksum = &run.summary.as_ref()?.dataset.checksum;
+    let score = || {
+        let dataset = run.directory.dataset()?;
+        if Dataset::open(&dataset)?.manifest().checksum() != *checksum {
+            bail!("{}: not the dataset of the run any more", dataset.display());
         }
-        eval::of_run(&record.path, &place, console)
-    });
-    match scored {
-        Ok(part) => record.classes = Some(part),
+        eval::of_run(run.directory.path(), &dataset, console)
+    };
+    match score() {
+        Ok(part) => Some(part),
         Err(error) => {
-            console.note(&format!("{}: no results by class: {error:#}", record.path.display()))
+            let path = run.directory.path().display();
+            console.note(&format!("{path}: no results by class: {error:#}"));
+            None
         }
     }
 }

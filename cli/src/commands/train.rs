@@ -1,44 +1,43 @@
-//! `ignn train`: a dataset and a configuration become a run directory with a model.
-//! Words become a configuration and calls of the library; what is shown of a run is in `run`.
+//! `ignn train`: options become a [`Run`], its figures become lines.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ignn::config::{Config, document, json_schema};
+use ignn::config::{document, json_schema};
 use ignn::graph::Dataset;
-use ignn::models::Model;
 use ignn::predict;
-use ignn::report::json_lines::JsonLines;
-use ignn::report::tensorboard::TensorBoard;
-use ignn::train::{Ended, Observer, Task, Trainer, checkpoint, memory};
-use ignn_format::FormatError;
+use ignn::run::{FinishedRun, Run};
+use ignn::train::{Ended, EpochRecord, Observer};
 
 use crate::options::settings::Settings;
-use crate::terminal::messages;
-use crate::terminal::run::{self, Curve, Figures};
+use crate::terminal::job_progress::JobProgress;
 use crate::terminal::training::Console;
-use crate::{Outcome, Session, machine};
+use crate::terminal::{figures, messages};
+use crate::{Outcome, Session};
 
 /// Train a model on a dataset
 ///
-/// Solves the equilibrium X = phi(A^T X W^T + b(U)) every epoch, differentiates through it, makes a
-/// step and keeps W within the bound that makes the solution unique. The run directory holds
-/// config.toml (resolved), metrics.jsonl (a line an epoch), tensorboard/, checkpoint/, dataset.txt
-/// (where it was), run.json (figures) and model.safetensors: the epoch that was best on the
-/// validation part, and all that `ignn predict` needs.
+/// Every epoch solves the equilibrium X = phi(A^T X W^T + b(U)), differentiates through it, makes
+/// a step, and keeps W within the bound that makes the solution unique. The run directory holds
+/// config.toml (resolved), metrics.jsonl (one line per epoch), tensorboard/, checkpoint/,
+/// dataset.txt (its path), run.json (figures) and model.safetensors: the model of the epoch that
+/// was best on the validation part, with everything that `ignn predict` needs.
 ///
-/// `--set model.kind=gcn` trains a baseline instead, without an equilibrium or with one of its own:
-/// sgc, gat, gcnii, sse, mlp, structural, label-propagation. All else is the same.
+/// `--set model.kind=gcn` trains a baseline instead: also sgc, gat, gcnii, sse, mlp, structural,
+/// label-propagation. Everything else stays the same.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all
 /// settings with their meaning. The same seed gives the same bits on any number of threads.
 ///
-/// Ctrl-C (SIGINT, SIGTERM) ends the run after its epoch, with a checkpoint, the best model so far,
-/// and exit code 130; --resume goes on to the same bits as if nothing had happened. Once more ends
-/// it at once: --resume then goes on from the last checkpoint, as after any other sudden end.
+/// With --seeds, small graphs are trained several seeds at a time, one thread each, as many as
+/// --threads and --memory allow; large graphs one seed after another on all threads. The results
+/// are the same.
+///
+/// Ctrl-C (SIGINT, SIGTERM) ends the run after its current epoch, with a checkpoint, the best model
+/// so far, and exit code 130; --resume continues to the same bits as if nothing had happened. A
+/// second Ctrl-C ends it at once: --resume then continues from the last checkpoint, as after a
+/// crash.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,22 +50,23 @@ pub struct Command {
     #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema", "resume"])]
     dataset: Option<PathBuf>,
 
-    /// The run directory to make
+    /// The run directory to create
     #[arg(long, value_name = "RUN", required_unless_present_any = ["list", "schema", "resume"])]
     out: Option<PathBuf>,
 
     #[command(flatten)]
     settings: Settings,
 
-    /// Start from the values of a model file or run of the same shape
+    /// Start from the parameters of a model file or run of the same shape
     #[arg(long, value_name = "MODEL")]
     init: Option<PathBuf>,
 
-    /// Go on with an interrupted run from its checkpoint; DATASET is needed only if it has moved
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds", "force"])]
+    /// Continue an interrupted run from its checkpoint; DATASET is needed only if it has moved
+    #[arg(long, value_name = "RUN")]
+    #[arg(conflicts_with_all = ["out", "preset", "config", "sets", "init", "seeds", "force"])]
     resume: Option<PathBuf>,
 
-    /// Train once for each seed, such as 0..9 (both ends) or 1,5,7, and report mean and deviation
+    /// Train once for each seed, such as 0..9 (inclusive) or 1,5,7, and report mean and deviation
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
@@ -85,19 +85,19 @@ pub struct Command {
     schema: bool,
 }
 
-/// Seeds of one command at most.
+/// Largest number of seeds of one command.
 const MOST_SEEDS: u64 = 10_000;
 
-/// Seeds in the order of their runs.
+/// The seeds of --seeds, in order.
 #[derive(Clone, Debug)]
 pub struct Seeds(pub Vec<u64>);
 
-/// `0..9` with both ends, or `1,5,7`.
+/// Parses `0..9`, which includes both ends, or `1,5,7`.
 pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |part: &str| {
         let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
         let seed = part.trim().parse::<u64>().map_err(|_| wrong())?;
-        // What a configuration can hold.
+        // TOML integers end there.
         if seed > i64::MAX as u64 {
             Err(format!("expected seeds up to {}, found {seed}", i64::MAX))
         } else {
@@ -123,7 +123,7 @@ pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
 }
 
 impl Command {
-    /// Trains.
+    /// Trains and prints the figures.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         if self.list {
             session.print(&document::listing(&self.settings.resolve(session)?))?;
@@ -133,182 +133,92 @@ impl Command {
             session.print(&format!("{:#}\n", json_schema()))?;
             return Ok(Outcome::Done);
         }
-        if let Some(run) = &self.resume {
-            run::check(run)?;
-            session.refuse_seed()?;
-            let config_file = run.join(run::CONFIG);
-            let config =
-                Config::resolve(None, Some(&config_file), self.settings.epochs().as_slice())?;
-            let dataset = match &self.dataset {
-                Some(dataset) => dataset.clone(),
-                None => run::dataset_of(run)?,
-            };
-            let job = Job {
-                dataset,
-                out: run.clone(),
-                config,
-                init: None,
-                resumes: true,
-                replaces: None,
-            };
-            let figures = job.train(session)?;
-            return print(session, std::slice::from_ref(run), &[figures]);
-        }
-        let (Some(dataset), Some(out)) = (self.dataset.clone(), self.out.clone()) else {
+        let runs = match (&self.resume, &self.seeds) {
+            (Some(directory), _) => vec![train_one(&self.resumed(directory, session)?, session)?],
+            (None, None) => vec![train_one(&self.new_run(session)?, session)?],
+            (None, Some(Seeds(seeds))) => train_seeds(&self.new_run(session)?, seeds, session)?,
+        };
+        print(session, &runs)
+    }
+
+    fn resumed(&self, directory: &PathBuf, session: &Session) -> Result<Run> {
+        let run = match &self.dataset {
+            Some(dataset) => Run::resume_on(directory, dataset)?,
+            None => Run::resume(directory)?,
+        };
+        session.refuse_seed()?;
+        let run = run.memory(session.memory);
+        Ok(match self.settings.epochs() {
+            Some(epochs) => run.epochs(epochs)?,
+            None => run,
+        })
+    }
+
+    fn new_run(&self, session: &Session) -> Result<Run> {
+        let (Some(dataset), Some(out)) = (&self.dataset, &self.out) else {
             bail!("DATASET and --out RUN are needed");
         };
         let config = self.settings.resolve(session)?;
-        let mut replaces = None;
-        if out.exists() && !run::is_empty(&out) {
-            if !self.force {
-                return Err(FormatError::Exists { path: out }.into());
-            }
-            run::check_replaceable(&out)?;
-            replaces = Some(out.clone());
+        let mut run = Run::new(Dataset::open(dataset)?, config, out).memory(session.memory);
+        if self.force {
+            run = run.replacing()?;
         }
-        let init = self.init.as_deref().map(predict::model_file).transpose()?;
-        let Some(Seeds(seeds)) = &self.seeds else {
-            let job = Job { dataset, out: out.clone(), config, init, resumes: false, replaces };
-            let figures = job.train(session)?;
-            return print(session, &[out], &[figures]);
-        };
-        let (mut places, mut all) = (Vec::new(), Vec::new());
-        for &seed in seeds {
-            let mut config = config.clone();
-            config.train.seed = seed;
-            let place = out.join(format!("seed-{seed}"));
-            let job = Job {
-                dataset: dataset.clone(),
-                out: place.clone(),
-                config,
-                init: init.clone(),
-                resumes: false,
-                replaces: replaces.take(),
-            };
-            let figures = job.train(session)?;
-            let is_stopped = figures.ended == Ended::Stopped;
-            all.push(figures);
-            places.push(place);
-            if is_stopped {
-                break;
-            }
+        if let Some(init) = &self.init {
+            run = run.starting_from(predict::model_file(init)?);
         }
-        print(session, &places, &all)
+        Ok(run)
     }
 }
 
-fn print(session: &Session, places: &[PathBuf], all: &[Figures]) -> Result<Outcome> {
-    if session.json {
-        session.print_json(&run::as_json(all))?;
-    } else {
-        session.print(&run::as_text(places, all))?;
+/// Trains one run with its progress on the terminal.
+pub fn train_one(run: &Run, session: &Session) -> Result<FinishedRun> {
+    let mut console = Console::new(session.quiet, run.config());
+    Ok(run.train(&mut console, messages::ask_to_stop())?)
+}
+
+fn train_seeds(run: &Run, seeds: &[u64], session: &Session) -> Result<Vec<FinishedRun>> {
+    let (at_once, stop) = (run.runs_at_once(seeds.len())?, messages::ask_to_stop());
+    if at_once == 1 {
+        let observe = |run: &Run| Console::new(session.quiet, run.config());
+        return Ok(run.train_seeds(seeds, at_once, observe, |_| (), stop)?);
     }
-    if all.iter().any(|figures| figures.ended == Ended::Stopped) {
+    let progress = JobProgress::new(session.quiet, "seed", seeds.len(), run.config().train.epochs);
+    let observe = |run: &Run| SeedObserver { progress: &progress, seed: run.config().train.seed };
+    let finished = |run: &FinishedRun| {
+        progress.finished(run.figures.seed, run.figures.epochs, &figures::in_short(&run.figures));
+    };
+    let runs = run.train_seeds(seeds, at_once, observe, finished, stop);
+    progress.clear();
+    Ok(runs?)
+}
+
+/// Passes the epochs of one of several runs on to the progress of all.
+struct SeedObserver<'a> {
+    progress: &'a JobProgress,
+    seed: u64,
+}
+
+impl Observer for SeedObserver<'_> {
+    fn epoch(&mut self, _record: &EpochRecord) -> ignn_format::Result<()> {
+        self.progress.epoch();
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        self.progress.note(self.seed, text);
+        Ok(())
+    }
+}
+
+fn print(session: &Session, runs: &[FinishedRun]) -> Result<Outcome> {
+    if session.json {
+        session.print_json(&figures::as_json(runs))?;
+    } else {
+        session.print(&figures::as_text(runs))?;
+    }
+    if runs.iter().any(|run| run.figures.ended == Ended::Stopped) || runs.is_empty() {
         return Ok(Outcome::Stopped);
     }
-    let all_converged = all.iter().all(|figures| figures.converged);
+    let all_converged = runs.iter().all(|run| run.has_converged);
     Ok(if all_converged { Outcome::Done } else { Outcome::Missed })
-}
-
-/// One run.
-pub struct Job {
-    /// The dataset.
-    pub dataset: PathBuf,
-    /// The run directory.
-    pub out: PathBuf,
-    /// The configuration, resolved.
-    pub config: Config,
-    /// A model to start from.
-    pub init: Option<PathBuf>,
-    /// Whether it goes on from a checkpoint.
-    pub resumes: bool,
-    /// An older run that makes room as soon as this one can begin.
-    pub replaces: Option<PathBuf>,
-}
-
-impl Job {
-    /// Trains to the end, or until it is asked to stop.
-    pub fn train(&self, session: &Session) -> Result<Figures> {
-        let started = Instant::now();
-        let dataset = Dataset::open(&self.dataset)?;
-        let task = Arc::new(Task::open(dataset, &self.config)?);
-        let needed = memory::check(&task, &self.config, session.memory)?;
-        let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
-        let place = checkpoint::path(&self.out);
-        if let Some(init) = &self.init {
-            Model::read(init)?.copy_into(trainer.model_mut(), init)?;
-            // Another graph may have another bound.
-            trainer.model_mut().project()?;
-        }
-        if let Some(old) = &self.replaces {
-            run::remove(old)?;
-        }
-        let _held = run::hold(&self.out)?;
-        if self.resumes {
-            if !place.exists() {
-                let out = self.out.display();
-                bail!("{out}: the run ended before its first checkpoint: train anew, with --force");
-            }
-            trainer.restore(&place)?;
-            if self.config.train.epochs < trainer.epoch() {
-                let (out, epochs, epoch) =
-                    (self.out.display(), self.config.train.epochs, trainer.epoch());
-                bail!(
-                    "{out}: the run is at epoch {epoch}: found {epochs} epochs, expected {epoch} or more"
-                );
-            }
-        }
-        run::write(&self.out.join(run::CONFIG), &self.config.to_toml())?;
-        run::write(&self.out.join(run::DATASET), &format!("{}\n", run::absolute(&self.dataset)))?;
-        let metrics = self.out.join(run::METRICS);
-        let (lines, board) = match self.resumes {
-            // The epoch of the checkpoint is told again.
-            true => {
-                let last = trainer.epoch().checked_sub(1);
-                let lines = match last {
-                    Some(last) => JsonLines::resume(&metrics, last)?,
-                    None => JsonLines::create(&metrics)?,
-                };
-                (lines, TensorBoard::create(&self.out.join(run::TENSORBOARD), last)?)
-            }
-            false => (
-                JsonLines::create(&metrics)?,
-                TensorBoard::create(&self.out.join(run::TENSORBOARD), None)?,
-            ),
-        };
-        let mut curve = Curve::new(trainer.monitor(), &metrics, self.resumes)?;
-        let mut observers: Vec<Box<dyn Observer + '_>> = vec![
-            Box::new(lines),
-            Box::new(board),
-            Box::new(&mut curve),
-            Box::new(Console::new(session.quiet, &self.config, trainer.monitor())),
-        ];
-        let stop = messages::ask_to_stop();
-        let (every, minutes) =
-            (self.config.train.checkpoint_epochs, self.config.train.checkpoint_minutes);
-        let mut last = Instant::now();
-        // The last epoch only evaluates. The checkpoint is from before, so that a run that is given
-        // more epochs goes on as if it had had them from the start.
-        if trainer.is_at_last() {
-            trainer.save(&place)?;
-        }
-        let ended = trainer.run(&mut observers, stop, |trainer| {
-            let is_due = every > 0 && trainer.epoch() % every == 0;
-            let is_late = minutes > 0.0 && last.elapsed().as_secs_f64() > minutes * 60.0;
-            if is_due || is_late || trainer.is_at_last() {
-                trainer.save(&place)?;
-                last = Instant::now();
-            }
-            Ok(())
-        })?;
-        drop(observers);
-        if ended != Ended::Epochs {
-            trainer.save(&place)?;
-        }
-        trainer.finished().write(&self.out.join(predict::MODEL))?;
-        let figures = curve.figures(&trainer, ended, started.elapsed().as_secs_f64(), needed);
-        let facts = run::facts(&figures, &task, session.threads, machine::peak_memory());
-        run::write(&self.out.join(run::RUN), &format!("{facts:#}\n"))?;
-        Ok(figures)
-    }
 }

@@ -32,16 +32,16 @@ impl Settings {
     /// The configuration. Later sources win: preset, file, --set, --epochs, --seed.
     pub fn resolve(&self, session: &Session) -> Result<Config> {
         let mut sets = self.sets.clone();
-        sets.extend(self.epochs());
+        sets.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         if session.has_seed {
             sets.push(format!("train.seed={}", session.seed));
         }
         Ok(Config::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?)
     }
 
-    /// `--epochs` as a setting.
-    pub fn epochs(&self) -> Option<String> {
-        self.epochs.map(|epochs| format!("train.epochs={epochs}"))
+    /// The value of --epochs.
+    pub fn epochs(&self) -> Option<u64> {
+        self.epochs
     }
 }
 

@@ -469,7 +469,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ignn::config::IgnnConfig;
+    use ignn::config::Config;
 
     #[test]
     fn names_are_unique_and_published_figures_have_their_point() {
@@ -510,7 +510,7 @@ mod tests {
                         .iter()
                         .map(ToString::to_string)
                         .collect();
-                let resolved = IgnnConfig::resolve(Some(point.preset), None, &sets);
+                let resolved = Config::resolve(Some(point.preset), None, &sets);
                 assert!(
                     resolved.is_ok(),
                     "{} {}: {}",

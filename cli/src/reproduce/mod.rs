@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
+use ignn::run::{DirectoryLock, files};
 
 use crate::commands::train::{Seeds, parse_seeds};
-use crate::terminal::run;
 use crate::{Outcome, Session, machine};
 use experiment::{Experiment, Method, Panel, Point};
 use experiments::EXPERIMENTS;
@@ -118,8 +118,8 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let experiment = self.experiment.experiment();
         self.check_names(experiment)?;
-        IgnnConfig::resolve(None, None, &self.sets)?;
-        let _held = run::hold(&self.out)?;
+        Config::resolve(None, None, &self.sets)?;
+        let _lock = DirectoryLock::acquire(&self.out)?;
         let mut runner = Runner::new(session, &self.out)?;
         let mut study = self.study(experiment);
         let mut has_failed = false;
@@ -282,11 +282,11 @@ impl Command {
 
     fn write(&self, study: &mut Study, runner: &Runner) -> Result<()> {
         study.commands = runner.commands().to_vec();
-        run::write(&self.out.join(RESULTS), &format!("{:#}\n", study.as_json()))?;
+        files::write_whole(&self.out.join(RESULTS), &format!("{:#}\n", study.as_json()))?;
         for table in TABLES {
             study.write_table(&self.out.join(table))?;
         }
-        run::write(&self.out.join(PAGE), &study.page().render())
+        Ok(files::write_whole(&self.out.join(PAGE), &study.page().render())?)
     }
 
     fn print(&self, session: &Session, study: &Study) -> Result<()> {

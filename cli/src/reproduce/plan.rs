@@ -5,19 +5,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use ignn::config::IgnnConfig;
-use ignn::report::runs::{Group, RunRecord};
+use anyhow::Result;
+use ignn::config::Config;
+use ignn::metrics::{MeanDeviation, Metric, MetricError};
 use ignn::report::study::Figure;
-use serde_json::Value;
+use ignn::run::{CrossvalDir, CrossvalSetup, FoldReadout, RunDir, SavedRun};
+use ignn::train::Ended as RunEnded;
+use ignn::train::crossval::Summary;
 
 use super::experiment::{Judged, Method, Panel, Point, Readout};
 use super::runner::Ended;
 use super::slug;
-use crate::terminal::run;
-
-/// Figures of a cross-validation, in its directory.
-const CROSSVAL: &str = "crossval.json";
 
 /// What is to be run.
 pub struct Plan {
@@ -83,10 +81,10 @@ impl Plan {
     }
 
     /// The configuration of a seed.
-    pub fn config(&self, seed: u64) -> Result<IgnnConfig> {
+    pub fn config(&self, seed: u64) -> Result<Config> {
         let mut sets = self.sets.clone();
         sets.push(format!("train.seed={seed}"));
-        Ok(IgnnConfig::resolve(Some(self.preset), None, &sets)?)
+        Ok(Config::resolve(Some(self.preset), None, &sets)?)
     }
 
     /// Folds of a cross-validation.
@@ -113,45 +111,50 @@ impl Plan {
         words.extend(["--set".into(), format!("train.seed={seed}")]);
         if let Some(folds) = self.folds() {
             words.extend(["--folds".into(), folds.to_string()]);
-            words.extend(["--readout".into(), self.readout_word().into()]);
+            let readout = match self.fold_readout() {
+                FoldReadout::Model => "model".to_string(),
+                FoldReadout::Svm | FoldReadout::SvmLinear => "svm".to_string(),
+            };
+            words.extend(["--readout".into(), readout]);
         }
         words
     }
 
-    fn readout_word(&self) -> &'static str {
-        if self.readout == Readout::Model { "model" } else { "svm" }
+    fn fold_readout(&self) -> FoldReadout {
+        if self.readout == Readout::Model { FoldReadout::Model } else { FoldReadout::Svm }
     }
 
-    /// How far the run in a directory is.
-    pub fn state(&self, directory: &Path, config: &IgnnConfig, checksum: &str) -> State {
-        let is_same = fs::read_to_string(directory.join(run::CONFIG))
-            .is_ok_and(|text| text == config.to_toml());
+    /// The state of the run or cross-validation in a directory.
+    pub fn state(&self, directory: &Path, config: &Config, checksum: &str) -> State {
+        let run = RunDir::new(directory);
+        let is_same =
+            fs::read_to_string(run.config_file()).is_ok_and(|text| text == config.to_toml());
         if !is_same {
             return State::Other;
         }
-        let json = |name: &str| -> Value {
-            let text = fs::read_to_string(directory.join(name)).unwrap_or_default();
-            serde_json::from_str(&text).unwrap_or_default()
-        };
-        let (facts, has_ended, begun) = match self.folds() {
+        let (found, is_done, is_begun) = match self.folds() {
             None => {
-                let facts = json(run::RUN);
-                let ended =
-                    facts["figures"]["ended"].as_str().is_some_and(|ended| ended != "stopped");
-                (facts, ended, ignn::train::checkpoint::path(directory).exists())
+                let summary = run.summary().ok().flatten();
+                let is_done =
+                    summary.as_ref().is_some_and(|run| run.figures.ended != RunEnded::Stopped);
+                let checksum = summary.map(|run| run.dataset.checksum);
+                (checksum, is_done, run.checkpoint_file().exists())
             }
             Some(folds) => {
-                let (facts, setup) = (json(CROSSVAL), json("setup.json"));
-                let is_same = setup["folds"] == folds && setup["readout"] == self.readout_word();
-                let done = is_same && facts["summary"]["folds"] == folds;
-                (facts, done, is_same)
+                let crossval = CrossvalDir::new(directory);
+                let wanted = CrossvalSetup { folds, readout: self.fold_readout() };
+                let is_same = crossval.setup().is_ok_and(|setup| setup == wanted);
+                let summary = crossval.summary().ok().flatten();
+                let finished = |summary: &Summary| summary.folds == folds;
+                let is_done = is_same
+                    && summary.as_ref().and_then(|all| all.summary.as_ref()).is_some_and(finished);
+                (summary.map(|summary| summary.dataset.checksum), is_done, is_same)
             }
         };
-        let found = facts["dataset"]["checksum"].as_str();
         match found {
             Some(found) if found != checksum => State::Other,
-            Some(_) if has_ended => State::Done,
-            _ if begun => State::Begun,
+            Some(_) if is_done => State::Done,
+            _ if is_begun => State::Begun,
             _ => State::Other,
         }
     }
@@ -162,42 +165,38 @@ impl Plan {
             Trial { figures: BTreeMap::new(), seconds: None, failure: None, ended: Ended::Well };
         if self.folds().is_some() {
             for directory in directories {
-                let path = directory.join(CROSSVAL);
-                let file = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                let facts: Value =
-                    serde_json::from_str(&file).with_context(|| path.display().to_string())?;
-                let figure = |name: &str| {
-                    let summary = &facts["summary"];
-                    let (mean, deviation) =
-                        (summary[name]["mean"].as_f64()?, summary[name]["deviation"].as_f64()?);
-                    Some(Figure { mean, deviation, count: summary["folds"].as_u64()? as usize })
-                };
+                let crossval = CrossvalDir::new(directory);
+                let Some(summary) = crossval.summary()? else { continue };
+                let Some(figures) = &summary.summary else { continue };
+                let count = figures.folds;
+                let figure = |MeanDeviation { mean, deviation }| Figure { mean, deviation, count };
                 let figures = match self.readout {
                     // Its settings are chosen inside the fold, at the epoch that validation chose:
                     // there is no best epoch of its own.
-                    Readout::SvmOf(_) => (figure("svm"), None),
+                    Readout::SvmOf(_) => (figures.svm.map(figure), None),
                     Readout::Model | Readout::BesideSvm => {
-                        (figure("validation"), figure("best_of_each"))
+                        (Some(figure(figures.validation)), Some(figure(figures.best_of_each)))
                     }
                 };
-                trial.figures.insert("accuracy".into(), figures);
-                trial.seconds = facts["seconds"].as_f64();
+                trial.figures.insert(Metric::Accuracy.name().into(), figures);
+                trial.seconds = Some(summary.seconds);
             }
             return Ok(trial);
         }
         let runs = directories
             .iter()
-            .map(|directory| RunRecord::read(directory))
+            .map(|directory| SavedRun::read(&RunDir::new(directory)))
             .collect::<Result<Vec<_>, _>>()?;
-        let group = Group { name: String::new(), runs };
-        let all = |figure: &dyn Fn(&RunRecord) -> Option<f64>| {
-            Figure::of(&group.runs.iter().filter_map(figure).collect::<Vec<_>>())
+        let all = |figure: &dyn Fn(&SavedRun) -> Option<f64>| {
+            Figure::of(&runs.iter().filter_map(figure).collect::<Vec<_>>())
         };
         for score in self.scores {
-            let figures = (all(&|run| run.chosen(score)), all(&|run| run.best(score)));
+            let metric: Metric = score.to_string().try_into().map_err(|e: MetricError| e)?;
+            let figures = (all(&|run| run.chosen(metric)), all(&|run| run.best(metric)));
             trial.figures.insert(score.to_string(), figures);
         }
-        trial.seconds = group.statistic(|run| run.figure("/seconds")).map(|seconds| seconds.mean);
+        let seconds = runs.iter().filter_map(|run| Some(run.figures()?.seconds));
+        trial.seconds = MeanDeviation::of_finite(seconds).map(|seconds| seconds.mean);
         Ok(trial)
     }
 }

@@ -242,9 +242,24 @@ impl Runner {
             }
             if self.stop.load(Ordering::Relaxed) && !is_told {
                 is_told = true;
-                let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+                terminate(child);
             }
             thread::sleep(LOOK);
         }
     }
+}
+
+/// Asks a command to stop. It may have ended by itself: then there is nothing to stop.
+#[cfg(unix)]
+fn terminate(child: &mut Child) {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+}
+
+/// Ends a command; elsewhere there is no signal that it could act on.
+#[cfg(not(unix))]
+fn terminate(child: &mut Child) {
+    let _ = child.kill();
 }

@@ -1,25 +1,26 @@
-//! What the program says outside its results: the one printer of errors, and the last words after a
-//! signal. It decides the exit codes of errors and signals.
+//! Messages outside of results: how errors are printed, what happens on signals, and the exit codes
+//! of both.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ignn::run::RunError;
 use ignn::train::TrainError;
 
-/// Exit code after SIGINT, SIGTERM or SIGHUP; the handler is not told which.
+/// Exit code after SIGINT, SIGTERM or SIGHUP; the handler does not know which.
 pub const STOPPED: u8 = 130;
 
-/// Exit code of an error: 1 where all was in order but a goal was missed, 2 else.
+/// Exit code of an error: 1 where the input was in order but a goal was missed, 2 otherwise.
 pub fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
-        Some(TrainError::NotConverged { .. }) => 1,
+        Some(RunError::Train(TrainError::NotConverged { .. })) => 1,
         _ => 2,
     }
 }
 
 /// Prints `error: ...` with every cause that its message does not already contain.
 pub fn print_error(error: &anyhow::Error) {
-    // If standard error is closed there is nobody left to tell.
+    // Nothing can be done if standard error is closed.
     let _ = writeln!(io::stderr(), "error: {}", full_message(error));
 }
 
@@ -36,25 +37,25 @@ fn full_message(error: &anyhow::Error) -> String {
     message
 }
 
-/// Whether the reader of our standard output went away.
+/// Whether the reader of standard output closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
-/// Set by the first signal where a command ends its work itself.
+/// Set by the first signal, for commands that end their work themselves.
 static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether a command does.
+/// Whether the command is one of those.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on the first signal only sets the flag that is returned; a second one ends the process
-/// as before.
+/// From now on the first signal only sets the returned flag; a second one ends the process as
+/// before.
 pub fn ask_to_stop() -> &'static AtomicBool {
     IS_ASKED.store(true, Ordering::Relaxed);
     &STOP
 }
 
-/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, says so in one line, and exits.
+/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, prints one line, and exits.
 pub fn stop_cleanly_on_signals() {
     let handler = || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
@@ -68,7 +69,7 @@ pub fn stop_cleanly_on_signals() {
         let _ = writeln!(io::stderr(), "{what}");
         std::process::exit(STOPPED.into());
     };
-    // Without a handler the signal ends the process, and the next run removes what was left.
+    // Without a handler the signal ends the process, and the next run removes what it left behind.
     if let Err(error) = ctrlc::set_handler(handler) {
         let _ = writeln!(io::stderr(), "note: signals are not handled: {error}");
     }
@@ -80,7 +81,7 @@ mod tests {
     use anyhow::Context;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_printed_once() {
         let inner = || io::Error::other("disk on fire");
         let known = ignn_format::FormatError::io("write", "x.csv")(inner());
         assert_eq!(full_message(&anyhow::Error::new(known)), "x.csv: cannot write: disk on fire");

@@ -2,11 +2,12 @@
 //! JSON on standard output. Nothing here computes a result.
 
 pub mod crossval_report;
+pub mod figures;
+pub mod job_progress;
 pub mod messages;
 pub mod on_dataset;
 pub mod progress;
 pub mod radius;
-pub mod run;
 pub mod score_tables;
 pub mod summary;
 pub mod training;

@@ -1,21 +1,19 @@
-//! What a terminal shows while a model trains: a bar, and a line an epoch.
-//! An observer like any other; what is kept of a run is in `run`.
+//! Progress of one training: a bar and one line per epoch on a terminal, a line now and then
+//! elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::metrics::Metric;
 use ignn::report::quantity;
 use ignn::train::{EpochRecord, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::run::value;
-
-/// Lines that are not on a terminal come at most so often.
+/// Shortest time between two lines, where standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
-/// A bar with a line an epoch on a terminal, a line now and then elsewhere.
+/// An observer that prints to standard error.
 pub struct Console {
     bar: Option<ProgressBar>,
     is_quiet: bool,
@@ -25,22 +23,23 @@ pub struct Console {
 }
 
 impl Console {
-    /// For a run of this configuration.
-    pub fn new(is_quiet: bool, config: &IgnnConfig, monitor: Metric) -> Self {
+    /// For a run with this configuration.
+    pub fn new(is_quiet: bool, config: &Config) -> Self {
         let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
             let style =
                 ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
                     .expect("a template that parses");
             ProgressBar::new(config.train.epochs).with_style(style)
         });
-        Self { bar, is_quiet, monitor, epochs: config.train.epochs, last_line: None }
+        let epochs = config.train.epochs;
+        Self { bar, is_quiet, monitor: Metric::Loss, epochs, last_line: None }
     }
 
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
             None => {
-                // If standard error is closed there is nobody left to tell.
+                // Nothing can be done if standard error is closed.
                 let _ = writeln!(io::stderr(), "{line}");
             }
         }
@@ -48,6 +47,11 @@ impl Console {
 }
 
 impl Observer for Console {
+    fn start(&mut self, monitor: Metric) -> ignn_format::Result<()> {
+        self.monitor = monitor;
+        Ok(())
+    }
+
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         if let Some(bar) = &self.bar {
             bar.set_position(record.epoch);
@@ -55,7 +59,7 @@ impl Observer for Console {
         let is_due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY);
         let is_last = record.epoch >= self.epochs;
         if !self.is_quiet && (self.bar.is_some() || is_due || is_last) {
-            self.say(&epoch_line(record, self.monitor));
+            self.print(&epoch_line(record, self.monitor));
             self.last_line = Some(Instant::now());
         }
         if is_last && let Some(bar) = &self.bar {
@@ -66,7 +70,7 @@ impl Observer for Console {
 
     fn note(&mut self, text: &str) -> ignn_format::Result<()> {
         if !self.is_quiet {
-            self.say(&format!("note: {text}"));
+            self.print(&format!("note: {text}"));
         }
         Ok(())
     }
@@ -79,7 +83,7 @@ fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
         line += &format!(" loss {:.4},", record.loss);
     }
     let parts: Vec<String> =
-        record.parts().map(|(name, part)| format!("{name} {:.4}", value(monitor, part))).collect();
+        record.parts().map(|(name, part)| format!("{name} {:.4}", part.value(monitor))).collect();
     if !parts.is_empty() {
         line += &format!(" {} {},", monitor.name(), parts.join(" "));
     }

@@ -1,11 +1,13 @@
 //! Runs that are stopped or killed, and go on to the same bits as one that was not.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use super::{bytes, communities, metrics, names, words};
-use crate::util::Sandbox;
+use crate::util::{Sandbox, send};
 
 /// A second of epochs, with dropout and adam: everything that a checkpoint has to hold counts.
 const LINE: &str = "--epochs 150 --set model.state=8 --set model.bias=true";
@@ -30,11 +32,6 @@ fn wait_for(child: &mut Child, sandbox: &Sandbox, run: &str, epochs: usize, chec
     }
 }
 
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status();
-    assert!(sent.unwrap().success());
-}
-
 #[track_caller]
 fn assert_same(sandbox: &Sandbox, run: &str, whole: &str) {
     let model = |run: &str| bytes(sandbox, &format!("{run}/model.safetensors"));
@@ -49,11 +46,11 @@ fn assert_same(sandbox: &Sandbox, run: &str, whole: &str) {
 fn a_stopped_run_goes_on_as_if_it_had_not_been() {
     let sandbox = communities();
     sandbox.ignn(&words(&format!("train s --out whole {LINE} -q"))).exits(0);
-    for (name, epochs) in [("INT", 1), ("TERM", 20)] {
-        let run = format!("run-{name}");
+    for (signal, epochs) in [(Signal::SIGINT, 1), (Signal::SIGTERM, 20)] {
+        let run = format!("run-{signal}");
         let mut child = start(&sandbox, &format!("train s --out {run} {LINE}"));
         wait_for(&mut child, &sandbox, &run, epochs, false);
-        signal(&child, name);
+        send(signal, &child);
         let output = child.wait_with_output().unwrap();
         let (said, told) = (
             String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -87,7 +84,7 @@ fn a_killed_run_goes_on_from_its_last_checkpoint() {
     sandbox.ignn(&words(&format!("train s --out whole {line} -q"))).exits(0);
     let mut child = start(&sandbox, &format!("train s --out run {line} -q"));
     wait_for(&mut child, &sandbox, "run", 24, true);
-    signal(&child, "KILL");
+    send(Signal::SIGKILL, &child);
     assert_eq!(child.wait().unwrap().code(), None);
     assert!(!sandbox.path("run/model.safetensors").exists());
     // A line that was never finished is not a record.
@@ -209,12 +206,34 @@ fn only_runs_are_replaced() {
         .fails_with("mine: not a run directory: --force replaces only those");
     sandbox.ignn(&words(&format!("{line} run"))).exits(0);
     fs::write(sandbox.path("run/notes.txt"), "precious").unwrap();
-    sandbox
-        .ignn(&words(&format!("{line} run")))
-        .fails_with("run/notes.txt: no file of a run: --force would remove it: move it away first");
+    sandbox.ignn(&words(&format!("{line} run"))).fails_with(
+        "run/notes.txt: not a file of a run: --force would remove it: move it away first",
+    );
     assert_eq!(sandbox.read("run/notes.txt"), "precious");
     fs::remove_file(sandbox.path("run/notes.txt")).unwrap();
     sandbox.ignn(&words(&format!("{line} run"))).exits(0);
+}
+
+#[test]
+fn seeds_that_train_at_a_time_all_write_their_checkpoint() {
+    let sandbox = communities();
+    let line = "--set model.state=8 --set model.bias=true --epochs 150 --threads 2";
+    sandbox.ignn(&words(&format!("train s --out whole --seeds 0..2 {line} -q"))).exits(0);
+    let mut child = start(&sandbox, &format!("train s --out runs --seeds 0..2 {line}"));
+    for run in ["runs/seed-0", "runs/seed-1"] {
+        wait_for(&mut child, &sandbox, run, 2, false);
+    }
+    send(Signal::SIGINT, &child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.ends_with("next: ignn train --resume runs/seed-0\n"), "{said}");
+    assert_eq!(names(&sandbox, "runs"), ["seed-0", "seed-1"], "the third has not started");
+    for seed in [0, 1] {
+        let run = format!("runs/seed-{seed}");
+        sandbox.ignn(&words(&format!("train --resume {run} -q"))).exits(0);
+        assert_same(&sandbox, &run, &format!("whole/seed-{seed}"));
+    }
 }
 
 #[test]

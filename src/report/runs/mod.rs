@@ -1,12 +1,22 @@
-//! Run directories read back, and the page that shows them.
-//! It reads what training wrote and lays it out; nothing is trained or solved here.
+//! The page of one or several runs. It lays out what [`SavedRun`] read back; nothing is trained or
+//! solved here.
 
 mod group;
 mod page;
-mod record;
 mod tables;
+
+use crate::predict::PartScores;
+use crate::run::SavedRun;
 
 pub use group::{Group, names};
 pub use page::page;
-pub use record::{CONFIG, DATASET, METRICS, RUN, RunRecord};
 pub use tables::title;
+
+/// A run as a page shows it.
+#[derive(Clone, Debug)]
+pub struct ShownRun {
+    /// What its directory holds.
+    pub saved: SavedRun,
+    /// Scores of the test part by class, where they were computed.
+    pub classes: Option<PartScores>,
+}

@@ -1,23 +1,44 @@
 //! The page of one or several runs: curves of training and of the solves, time, scores, classes,
-//! configuration, machine. It says which curve goes where; drawing is for `report::page`, tables
-//! are in `tables`.
+//! configuration, machine. It decides which curve goes where; `report::page` draws, and `tables` has
+//! the tables.
 
 use super::group::Group;
 use super::tables;
 use crate::report::page::{Axis, Chart, Page, Reference, Scale, Section, Series, StackedBars};
 use crate::report::quantity;
+use crate::solver::SolveInfo;
+use crate::train::{EpochRecord, PartRecord};
 
-/// Scores that are farther apart than this are drawn between 0 and 1.
+/// Scores with a range above this are drawn between 0 and 1.
 const WIDE: f64 = 0.3;
 
-/// What several seeds look like in every chart.
-const BAND: &str = "Lines are means over seeds, bands go from the least to the most.";
+/// How several seeds are drawn in every chart.
+const BAND: &str = "Lines are means over seeds; bands reach from the minimum to the maximum.";
+
+/// A value of an epoch.
+type Value<'a> = Box<dyn Fn(&EpochRecord) -> Option<f64> + 'a>;
+
+/// The parts of a split, as records have them.
+type PartOf = fn(&EpochRecord) -> Option<&PartRecord>;
+const PARTS: [(&str, PartOf); 3] = [
+    ("train", |record| record.train.as_ref()),
+    ("validation", |record| record.validation.as_ref()),
+    ("test", |record| record.test.as_ref()),
+];
+
+/// A value of the forward and of the adjoint solve, as two lines.
+fn of_solves(value: fn(&SolveInfo) -> Option<f64>) -> [(&'static str, Value<'static>); 2] {
+    [
+        ("forward", Box::new(move |record| value(record.forward.as_ref()?))),
+        ("adjoint", Box::new(move |record| value(record.adjoint.as_ref()?))),
+    ]
+}
 
 /// The page of these groups; there is at least one.
 pub fn page(title: &str, groups: &[Group]) -> Page {
     let runs: usize = groups.iter().map(|group| group.runs.len()).sum();
     let mut lead = match (groups, runs) {
-        ([group], 1) => format!("The run in {}.", group.first().path.display()),
+        ([group], 1) => format!("The run in {}.", group.first().directory.path().display()),
         ([group], _) => format!("{runs} runs with different seeds: {}.", group.name),
         _ => format!(
             "{runs} runs compared: {}.",
@@ -25,7 +46,7 @@ pub fn page(title: &str, groups: &[Group]) -> Page {
         ),
     };
     let unfinished =
-        groups.iter().flat_map(|group| &group.runs).filter(|run| !run.is_finished()).count();
+        groups.iter().flat_map(|group| &group.runs).filter(|run| !run.saved.is_finished()).count();
     if unfinished > 0 {
         lead += &format!(
             " {} not finished: shown as far as it got.",
@@ -45,14 +66,15 @@ pub fn page(title: &str, groups: &[Group]) -> Page {
     page
 }
 
-/// A chart with a line a part where there is one group, or a chart a part with a line a group.
+/// One chart with one line per part for a single group; for several groups one chart per part with
+/// one line per group.
 fn by_epoch(
     groups: &[Group],
     id: &str,
     title: &str,
     unit: &str,
     scale: Option<Scale>,
-    parts: &[(&str, &str)],
+    parts: &[(&str, Value<'_>)],
 ) -> Vec<Chart> {
     let chart = |id: &str, title: &str, series: Vec<Series>| {
         let values = || series.iter().flat_map(|series| series.points.iter().map(|&(_, y)| y));
@@ -62,12 +84,12 @@ fn by_epoch(
         chart
     };
     if let [group] = groups {
-        let series = parts.iter().map(|(name, pointer)| group.series(name, pointer)).collect();
+        let series = parts.iter().map(|(name, value)| group.series(name, value)).collect();
         return vec![chart(id, title, series)];
     }
-    let charts = parts.iter().map(|(name, pointer)| {
-        let series = groups.iter().map(|group| group.series(&group.name, pointer)).collect();
-        // Ids are anchors.
+    let charts = parts.iter().map(|(name, value)| {
+        let series = groups.iter().map(|group| group.series(&group.name, value)).collect();
+        // Ids are used as anchors.
         let slug = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let title = if parts.len() > 1 { format!("{title}: {name}") } else { title.to_string() };
         chart(&format!("{id}-{slug}"), &title, series)
@@ -84,19 +106,20 @@ fn loss(groups: &[Group]) -> Section {
     if has_seeds(groups) {
         section.text(BAND);
     }
-    let parts = [
-        ("train", "/train/loss"),
-        ("validation", "/validation/loss"),
-        ("test", "/test/loss"),
-        ("step", "/loss"),
-    ];
+    let loss = |(name, part): (&'static str, PartOf)| -> (&str, Value<'_>) {
+        (name, Box::new(move |record| Some(part(record)?.loss)))
+    };
+    let mut parts: Vec<(&str, Value<'_>)> = PARTS.into_iter().map(loss).collect();
+    parts.push(("step", Box::new(|record| Some(record.loss))));
     let mut charts = by_epoch(groups, "chart-loss", "Loss", "mean loss, nats", None, &parts);
     if let Some(chart) = charts.last_mut() {
-        chart.note =
-            "\"step\" is the loss that a step was made for, dropout included; the others are without.".into();
+        chart.note = "\"step\" is the training loss of the step, with dropout; \
+                      the others are without."
+            .into();
     }
-    let parts = [("gradient", "/gradient_norm")];
-    let (title, unit) = ("Norm of the gradient before clipping", "norm of all gradients together");
+    let parts: [(&str, Value<'_>); 1] =
+        [("gradient", Box::new(|record| Some(record.gradient_norm)))];
+    let (title, unit) = ("Norm of the gradient before clipping", "global norm of the gradients");
     charts.extend(by_epoch(groups, "chart-gradient", title, unit, None, &parts));
     section.charts(&charts);
     section
@@ -105,20 +128,19 @@ fn loss(groups: &[Group]) -> Section {
 fn scores(groups: &[Group]) -> Section {
     let mut section = Section::new("metrics", "Metrics by epoch");
     let mut charts: Vec<Chart> = Vec::new();
-    for score in groups[0].first().scores() {
-        let pointers =
-            ["train", "validation", "test"].map(|part| (part, format!("/{part}/{score}")));
-        let parts: Vec<(&str, &str)> =
-            pointers.iter().map(|(part, pointer)| (*part, pointer.as_str())).collect();
-        let (id, title) = (format!("chart-{}", score.replace('_', "-")), tables::title(&score));
+    for metric in groups[0].first().metrics() {
+        let parts = PARTS.map(|(name, part)| -> (&str, Value<'_>) {
+            (name, Box::new(move |record| Some(part(record)?.value(metric))))
+        });
+        let (name, title) = (metric.name(), tables::title(metric.name()));
+        let id = format!("chart-{}", name.replace('_', "-"));
         let unit = format!("{title}, share of 1");
         let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
-        // A curve that hardly moves between 0 and 1 shows nothing there: it gets an axis of its
-        // own.
+        // A curve that hardly moves would look flat between 0 and 1: it gets an axis of its own.
         for chart in new.iter_mut().filter(|chart| !(f64::EPSILON..WIDE).contains(&spread(chart))) {
             chart.y = chart.y.clone().including(&[0.0, 1.0]);
         }
-        // Of single labels micro F1 is the accuracy: the same curves are not drawn twice.
+        // For single labels micro F1 is the accuracy: the same curves are not drawn twice.
         let is_same = |old: &Chart, new: &Chart| {
             let points = |chart: &Chart| {
                 chart.series.iter().map(|series| series.points.clone()).collect::<Vec<_>>()
@@ -139,7 +161,7 @@ fn scores(groups: &[Group]) -> Section {
     section
 }
 
-/// How far the values of a chart are apart.
+/// The range of the values of a chart.
 fn spread(chart: &Chart) -> f64 {
     let values = chart.series.iter().flat_map(|series| series.points.iter().map(|&(_, y)| y));
     let ends = values
@@ -150,30 +172,27 @@ fn spread(chart: &Chart) -> f64 {
 
 fn solves(groups: &[Group]) -> Section {
     let mut section = Section::new("solves", "Sweeps and certified error by epoch");
-    let parts = [("forward", "/forward/sweeps"), ("adjoint", "/adjoint/sweeps")];
+    let parts = of_solves(|solve| Some(solve.sweeps as f64));
     let mut charts = by_epoch(
         groups,
         "chart-sweeps",
         "Sweeps of the solves",
-        "sweeps an epoch",
+        "sweeps per epoch",
         Some(Scale::Linear),
         &parts,
     );
     charts.iter_mut().for_each(|chart| chart.y = chart.y.clone().including(&[0.0]));
-    let parts = [
-        ("forward", "/forward/certified_error/largest"),
-        ("adjoint", "/adjoint/certified_error/largest"),
-    ];
+    let parts = of_solves(|solve| Some(solve.certified_error?.largest));
     let title = "Certified error";
-    let unit = "distance from the solution at most, any entry";
+    let unit = "largest distance of any entry from the solution";
     let mut errors = by_epoch(groups, "chart-error", title, unit, Some(Scale::Log), &parts);
     for chart in &mut errors {
         chart.note =
-            "Counts the rounding of the sweeps. Epochs without a point have no certificate.".into();
+            "Includes the rounding of the sweeps. Epochs without a point have no certificate."
+                .into();
     }
     charts.extend(errors);
-    let parts =
-        [("forward", "/forward/relative_residual"), ("adjoint", "/adjoint/relative_residual")];
+    let parts = of_solves(|solve| Some(solve.relative_residual));
     charts.extend(by_epoch(
         groups,
         "chart-residual",
@@ -193,12 +212,15 @@ fn solves(groups: &[Group]) -> Section {
 
 fn posedness(groups: &[Group]) -> Section {
     let mut section = Section::new("contraction", "Contraction bound q against kappa");
-    let parts = [("q", "/contraction"), ("radius of |W|", "/weight_radius")];
+    let parts: [(&str, Value<'_>); 2] = [
+        ("q", Box::new(|record| Some(record.contraction))),
+        ("radius of |W|", Box::new(|record| Some(record.weight_radius))),
+    ];
     let mut charts = by_epoch(
         groups,
         "chart-contraction",
         "Contraction bound",
-        "bound a sweep",
+        "bound per sweep",
         Some(Scale::Linear),
         &parts,
     );
@@ -217,8 +239,10 @@ fn posedness(groups: &[Group]) -> Section {
         return section;
     }
     section.text(
-        "Below 1 the equation has exactly one solution and every sweep brings the state nearer to it by the factor q at least. \
-         Training keeps the bound of |W| times the graph's radius within kappa; q is measured in the norm of the certificate and can be a little larger.",
+        "Below 1 the equation has exactly one solution, and every sweep reduces the distance to it \
+         at least by the factor q. Training keeps the bound of |W| times the graph's spectral \
+         radius within kappa; q is measured in the norm of the certificate and can be slightly \
+         larger.",
     );
     section.charts(&charts);
     section
@@ -243,12 +267,12 @@ fn time(groups: &[Group]) -> Section {
         false => "Seconds of all epochs by phase",
     };
     section.bars(&StackedBars { id: "chart-time".into(), title: title.into(), parts, bars });
-    let parts = [("forward", "/forward/seconds"), ("adjoint", "/adjoint/seconds")];
+    let parts = of_solves(|solve| Some(solve.seconds));
     let charts = by_epoch(
         groups,
         "chart-solve-time",
         "Time of the solves",
-        "seconds an epoch",
+        "seconds per epoch",
         None,
         &parts,
     );

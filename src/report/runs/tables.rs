@@ -4,15 +4,17 @@
 use serde_json::Value;
 
 use super::group::Group;
-use crate::metrics::MeanDeviation;
+use crate::metrics::{MeanDeviation, Metric};
 use crate::report::page::{Cell, Section, Table};
 use crate::report::quantity;
+use crate::run::{Figures, RunSummary};
 use crate::settings::literal;
+use crate::train::Ended;
 
-/// Classes beyond which the table is folded.
+/// Number of classes above which the table is folded.
 const CLASSES: usize = 40;
 
-/// `top_k_micro_f1` as people write it.
+/// A score's name for people: `top_k_micro_f1` as "Top-k micro F1".
 pub fn title(score: &str) -> String {
     let words = score.replace("top_k", "top-k").replace('_', " ").replace("f1", "F1");
     let mut letters = words.chars();
@@ -34,22 +36,23 @@ fn figure(value: Option<f64>, decimals: usize) -> Cell {
     Cell::Number(value.map_or("–".into(), |value| format!("{value:.decimals$}")))
 }
 
-/// Final figures, by both protocols.
+/// Final scores by both protocols, and one line per run.
 pub fn results(groups: &[Group]) -> Section {
     let mut section = Section::new("results", "Results");
     section.text(
-        "\"Validation\" is the test score of the epoch that is best on the validation part: the fair figure. \"Best test\" is that of the epoch \
-         that is best on the test part, as papers often report it: for comparison only.",
+        "\"Validation\" is the test score of the epoch that is best on the validation part: the \
+         fair figure. \"Best test\" is that of the epoch that is best on the test part, as papers \
+         often report it: for comparison only.",
     );
     let mut table = Table::new(&["run", "score", "validation", "best test", "seeds"]);
     for group in groups {
         let runs = group.runs.len();
-        for name in group.first().scores() {
+        for metric in group.first().metrics() {
             table.row([
                 Cell::text(&group.name),
-                Cell::text(title(&name)),
-                score(group.statistic(|run| run.chosen(&name)), runs),
-                score(group.statistic(|run| run.best(&name)), runs),
+                Cell::text(title(metric.name())),
+                score(group.statistic(|run| run.chosen(metric)), runs),
+                score(group.statistic(|run| run.best(metric)), runs),
                 Cell::number(runs),
             ]);
         }
@@ -72,40 +75,46 @@ pub fn results(groups: &[Group]) -> Section {
         "ended",
     ];
     let mut table = Table::new(&header);
-    for (group, run) in
-        groups.iter().flat_map(|group| group.runs.iter().map(move |run| (group, run)))
-    {
-        let monitor = run.monitor();
-        let ended = match run.facts["figures"]["ended"].as_str() {
-            Some("epochs") => "last epoch",
-            Some("patience") => "patience",
-            Some("stopped") => "stopped",
-            _ => "unfinished",
-        };
-        table.row([
-            Cell::text(&group.name),
-            Cell::number(run.config.train.seed),
-            Cell::text(title(&monitor)),
-            figure(run.figure("/chosen_on_validation/epoch"), 0),
-            Cell::percent(
-                run.figure("/chosen_on_validation/validation").filter(|_| monitor != "loss"),
-            ),
-            Cell::percent(run.chosen(&monitor).filter(|_| monitor != "loss")),
-            Cell::percent(run.best(&monitor).filter(|_| monitor != "loss")),
-            figure(run.figure("/best_on_test/epoch"), 0),
-            figure(run.epochs.last().and_then(|last| last["epoch"].as_f64()), 0),
-            figure(run.figure("/sweeps_per_epoch/forward"), 1),
-            figure(run.figure("/sweeps_per_epoch/adjoint"), 1),
-            figure(run.figure("/failures"), 0),
-            Cell::number(run.figure("/seconds").map_or("–".into(), quantity::seconds)),
-            Cell::text(ended),
-        ]);
+    for group in groups {
+        for run in group.runs.iter().map(|run| &run.saved) {
+            let (monitor, figures) = (run.monitor(), run.figures());
+            let ended = match figures.map(|figures| figures.ended) {
+                Some(Ended::Epochs) => "last epoch",
+                Some(Ended::Patience) => "early stopping",
+                Some(Ended::Stopped) => "stopped",
+                None => "unfinished",
+            };
+            let of = |value: fn(&Figures) -> Option<f64>| figures.and_then(value);
+            let of_score = |value: Option<f64>| {
+                Cell::percent(value.filter(|value| monitor != Metric::Loss && value.is_finite()))
+            };
+            let chosen =
+                |figures: &Figures| Some(figures.chosen_on_validation.as_ref()?.validation);
+            table.row([
+                Cell::text(&group.name),
+                Cell::number(run.config.train.seed),
+                Cell::text(title(monitor.name())),
+                figure(of(|figures| Some(figures.chosen_on_validation.as_ref()?.epoch as f64)), 0),
+                of_score(figures.and_then(chosen)),
+                of_score(run.chosen(monitor)),
+                of_score(run.best(monitor)),
+                figure(of(|figures| Some(figures.best_on_test.as_ref()?.epoch as f64)), 0),
+                figure(run.records.last().map(|last| last.epoch as f64), 0),
+                figure(of(|figures| Some(figures.sweeps_per_epoch.forward)), 1),
+                figure(of(|figures| Some(figures.sweeps_per_epoch.adjoint)), 1),
+                figure(of(|figures| Some(figures.failures as f64)), 0),
+                Cell::number(
+                    of(|figures| Some(figures.seconds)).map_or("–".into(), quantity::seconds),
+                ),
+                Cell::text(ended),
+            ]);
+        }
     }
     section.heading("Run by run").table(&table);
     section
 }
 
-/// Seconds by phase; a column a group.
+/// Seconds by phase, one column per group.
 pub fn seconds(phases: &[String], bars: &[(String, String, Vec<f64>)]) -> Table {
     let mut header = vec!["phase"];
     header.extend(bars.iter().map(|(name, _, _)| name.as_str()));
@@ -118,8 +127,8 @@ pub fn seconds(phases: &[String], bars: &[(String, String, Vec<f64>)]) -> Table 
         });
         table.row(std::iter::once(Cell::text(phase)).chain(cells));
     }
-    let sums = bars.iter().map(|(_, told, _)| Cell::number(told));
-    table.summary(std::iter::once(Cell::text("together")).chain(sums));
+    let sums = bars.iter().map(|(_, total, _)| Cell::number(total));
+    table.summary(std::iter::once(Cell::text("total")).chain(sums));
     table
 }
 
@@ -167,7 +176,7 @@ pub fn classes(groups: &[Group]) -> Section {
     section
 }
 
-/// What differs between the groups, and the whole of each.
+/// The settings that differ between the groups, and all settings of each.
 pub fn configuration(groups: &[Group]) -> Section {
     let mut section = Section::new("config", "Configuration");
     let settings = |group: &Group| serde_json::to_value(&group.first().config).unwrap_or_default();
@@ -186,7 +195,7 @@ pub fn configuration(groups: &[Group]) -> Section {
     if groups.len() > 1 {
         match table.is_empty() {
             true => section.text("All runs have the same settings."),
-            false => section.heading("What differs").table(&table),
+            false => section.heading("Differences").table(&table),
         };
     }
     for group in groups {
@@ -195,33 +204,33 @@ pub fn configuration(groups: &[Group]) -> Section {
     section
 }
 
-/// How a value of `run.json` is shown.
-type Show = fn(&Value) -> Option<String>;
+/// A value of `run.json` as text.
+type Shown = fn(&RunSummary) -> Option<String>;
 
-/// Where and on what the runs were made.
+/// Where and on what the runs were trained.
 pub fn machine(groups: &[Group]) -> Section {
     let mut section = Section::new("machine", "Dataset and machine");
     let mut header = vec![""];
     header.extend(groups.iter().map(|group| group.name.as_str()));
     let mut table = Table::new(&header);
-    let rows: [(&str, &str, Show); 14] = [
-        ("dataset", "/dataset/name", text),
-        ("dataset's checksum", "/dataset/checksum", text),
-        ("nodes", "/dataset/nodes", count),
-        ("train items", "/dataset/train", count),
-        ("validation items", "/dataset/validation", count),
-        ("test items", "/dataset/test", count),
-        ("processor", "/machine/processor", text),
-        ("cores", "/machine/cores", count),
-        ("threads", "/machine/threads", count),
-        ("SIMD", "/machine/simd", text),
-        ("memory of the machine", "/machine/memory_bytes", bytes),
-        ("memory at the peak", "/machine/peak_bytes", bytes),
-        ("ended", "/machine/ended", text),
-        ("version of ignn", "/version", text),
+    let rows: [(&str, Shown); 14] = [
+        ("dataset", |run| run.dataset.name.clone()),
+        ("dataset's checksum", |run| Some(run.dataset.checksum.clone())),
+        ("nodes", |run| Some(quantity::count(run.dataset.nodes))),
+        ("train items", |run| Some(quantity::count(run.dataset.train as u64))),
+        ("validation items", |run| Some(quantity::count(run.dataset.validation as u64))),
+        ("test items", |run| Some(quantity::count(run.dataset.test as u64))),
+        ("processor", |run| run.machine.processor.clone()),
+        ("cores", |run| Some(quantity::count(run.machine.cores as u64))),
+        ("threads", |run| Some(quantity::count(run.machine.threads as u64))),
+        ("SIMD", |run| Some(run.machine.simd.clone())),
+        ("memory of the machine", |run| Some(quantity::bytes(run.machine.memory_bytes))),
+        ("peak memory", |run| run.machine.peak_bytes.map(quantity::bytes)),
+        ("ended", |run| Some(run.machine.ended.clone())),
+        ("version of ignn", |run| Some(run.version.clone())),
     ];
-    for (name, pointer, show) in rows {
-        let value = |group: &Group| group.first().facts.pointer(pointer).and_then(show);
+    for (name, shown) in rows {
+        let value = |group: &Group| group.first().summary.as_ref().and_then(shown);
         let values: Vec<Option<String>> = groups.iter().map(value).collect();
         if values.iter().any(Option::is_some) {
             let cells =
@@ -230,23 +239,11 @@ pub fn machine(groups: &[Group]) -> Section {
         }
     }
     if table.is_empty() {
-        section.text("Told at the end of a run only.");
+        section.text("Known only after the end of a run.");
     } else {
         section.table(&table);
     }
     section
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(Into::into)
-}
-
-fn count(value: &Value) -> Option<String> {
-    value.as_u64().map(quantity::count)
-}
-
-fn bytes(value: &Value) -> Option<String> {
-    value.as_u64().map(quantity::bytes)
 }
 
 #[cfg(test)]

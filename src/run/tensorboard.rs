@@ -1,6 +1,5 @@
-//! Records as scalars for TensorBoard (`events.out.tfevents.<seconds>.<host>`): an observer of the
-//! trainer. It writes event files by their format; nothing of TensorFlow is needed, and nothing but
-//! scalars is written.
+//! Records as scalars for TensorBoard (`events.out.tfevents.<seconds>.<host>`). An observer that
+//! writes the event-file format itself, without TensorFlow, and only scalars.
 //!
 //! A file is a sequence of framed messages, all numbers little endian:
 //! ```text
@@ -10,7 +9,7 @@
 //! ```text
 //! Event       1 wall_time double, 2 step int64, 3 file_version string, 5 summary, 7 session_log
 //! Summary     1 value, repeated          Value   1 tag string, 2 simple_value float
-//! SessionLog  1 status: 1 is "start", which makes readers forget the steps from the event's step on
+//! SessionLog  1 status: 1 is "start": readers drop all steps from the event's step on
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -23,7 +22,7 @@ use ignn_format::{FormatError, Result};
 use crate::solver::fixed_point::SolveInfo;
 use crate::train::{EpochRecord, Observer};
 
-/// Writes records.
+/// Writes the scalars of every epoch.
 #[derive(Debug)]
 pub struct TensorBoard {
     path: PathBuf,
@@ -31,9 +30,8 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Begins an event file in a directory, which is created where it is missing. `continued` is
-    /// the epoch that an older run was continued after: later scalars of its files are not shown
-    /// any more.
+    /// Starts an event file in a directory, which is created if it is missing. `continued` is the
+    /// last epoch that a resumed run keeps: TensorBoard drops later scalars of its older files.
     pub fn create(directory: &Path, continued: Option<u64>) -> Result<Self> {
         fs::create_dir_all(directory).map_err(FormatError::io("create", directory))?;
         let name = format!("events.out.tfevents.{}.{}", now().as_secs(), host());
@@ -53,7 +51,7 @@ impl TensorBoard {
     }
 
     fn write(&mut self, event: &Message) -> Result<()> {
-        // One piece a record: whoever reads along finds whole ones.
+        // One write per event: a reader never sees half of one.
         self.file.write_all(&framed(&event.0)).map_err(FormatError::io("write", &self.path))
     }
 }
@@ -69,7 +67,7 @@ impl Observer for TensorBoard {
     }
 }
 
-/// What is shown of a record; a group before the slash makes a panel.
+/// The scalars of a record; TensorBoard groups panels by what precedes the slash.
 fn scalars(record: &EpochRecord) -> Vec<(String, f64)> {
     let mut scalars = vec![("loss/step".to_string(), record.loss)];
     for (part, values) in record.parts() {
@@ -104,7 +102,7 @@ fn solve(direction: &str, info: &SolveInfo) -> impl Iterator<Item = (String, f64
         .map(move |(name, value)| (format!("solver/{direction}_{name}"), value))
 }
 
-/// A file that was not there before: two runs of one second do not share one.
+/// A new file: two runs that start within a second must not share one.
 fn new_file(directory: &Path, name: &str) -> Result<(PathBuf, File)> {
     for attempt in 0u32.. {
         let path =
@@ -122,7 +120,7 @@ fn now() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// This machine's name, of letters that fit into a file's name.
+/// This machine's name, reduced to characters that suit a file name.
 fn host() -> String {
     let name =
         fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
@@ -135,13 +133,13 @@ fn host() -> String {
 struct Event;
 
 impl Event {
-    /// An event of now.
+    /// An event with the current time.
     fn at(step: u64) -> Message {
         Message::default().double(1, now().as_secs_f64()).integer(2, step)
     }
 }
 
-/// A message of protocol buffers, field after field.
+/// A protocol-buffer message, built field by field.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -171,7 +169,7 @@ impl Message {
         message
     }
 
-    /// Text, bytes or a message.
+    /// A string, bytes or an embedded message.
     fn text(self, field: u64, bytes: &[u8]) -> Self {
         let mut message = self.varint(field << 3 | 2).varint(bytes.len() as u64);
         message.0.extend(bytes);
@@ -184,12 +182,12 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&length[..], &masked(&length).to_le_bytes(), message, &masked(message).to_le_bytes()].concat()
 }
 
-/// Masked as the format asks, so that a checksum of checksums is no fixed point.
+/// Masked as the format requires, because a checksum of data with checksums is weak.
 fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Castagnoli's checksum: polynomial 0x1EDC6F41, bits reflected.
+/// CRC-32C (Castagnoli): polynomial 0x1EDC6F41, bits reflected.
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc: u32, &byte| CRC[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }

@@ -1,35 +1,41 @@
-//! Records as JSON, an object a line (`metrics.jsonl`): an observer of the trainer.
-//! It appends and cuts; what is in a record is for the trainer, and notes are not kept.
+//! `metrics.jsonl`: one [`EpochRecord`] as JSON per line. An observer writes it, [`read`] reads it
+//! back as the same types.
 //!
-//! A line is written in one piece as soon as its epoch is over, so that others may read along.
-//! Where a run is continued, lines of epochs after the checkpoint are cut away, and so is a last
+//! A line is written in one piece as soon as its epoch is over, so that other programs can follow a
+//! run. When a run is resumed, lines of epochs after the checkpoint are cut away, and so is a last
 //! line that was never finished.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ignn_format::{FormatError, Result};
+use serde::Deserialize;
 
 use crate::train::{EpochRecord, Observer};
 
-/// Writes records.
+/// Writes one line per epoch.
 #[derive(Debug)]
-pub struct JsonLines {
+pub struct MetricsWriter {
     path: PathBuf,
     file: File,
     line: Vec<u8>,
 }
 
-impl JsonLines {
-    /// Begins a file, in place of an older one.
+/// The part of a line that decides whether it is kept.
+#[derive(Deserialize)]
+struct LineEpoch {
+    epoch: u64,
+}
+
+impl MetricsWriter {
+    /// Starts a file, in place of an older one.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(FormatError::io("create", path))?;
         Ok(Self { path: path.into(), file, line: Vec::new() })
     }
 
-    /// Continues a file after the records up to and including `epoch`; begins one where there is
-    /// none.
+    /// Continues a file after the records up to and including `epoch`; starts one if there is none.
     pub fn resume(path: &Path, epoch: u64) -> Result<Self> {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
@@ -41,7 +47,7 @@ impl JsonLines {
     }
 }
 
-/// Where the first line of a later epoch begins.
+/// The offset at which the first line of a later epoch begins.
 fn end_of(file: &File, path: &Path, last: u64) -> Result<u64> {
     let mut lines = BufReader::new(file);
     let (mut end, mut number, mut line) = (0, 0, Vec::new());
@@ -52,25 +58,33 @@ fn end_of(file: &File, path: &Path, last: u64) -> Result<u64> {
         if length == 0 || line.last() != Some(&b'\n') {
             return Ok(end);
         }
-        let record: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
-        match record.and_then(|record| record["epoch"].as_u64()) {
-            Some(epoch) if epoch > last => return Ok(end),
-            Some(_) => end += length as u64,
+        match serde_json::from_slice::<LineEpoch>(&line) {
+            Ok(LineEpoch { epoch }) if epoch > last => return Ok(end),
+            Ok(_) => end += length as u64,
             // Never cut what this program did not write.
-            None => {
+            Err(_) => {
+                let expected = "an object with an epoch: move the file away";
                 let what = format!("line {number}");
-                return Err(FormatError::invalid(
-                    path,
-                    what,
-                    "something else",
-                    "an object with an epoch: move the file away",
-                ));
+                return Err(FormatError::invalid(path, what, "something else", expected));
             }
         }
     }
 }
 
-impl Observer for JsonLines {
+/// All records of a file; a last line that was never finished is left out.
+pub fn read(path: &Path) -> Result<Vec<EpochRecord>> {
+    let text = fs::read_to_string(path).map_err(FormatError::io("read", path))?;
+    let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let record = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            let what = format!("line {}", at + 1);
+            FormatError::invalid(path, what, error.to_string(), "the record of an epoch")
+        })
+    };
+    complete.lines().enumerate().map(record).collect()
+}
+
+impl Observer for MetricsWriter {
     fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record).expect("a record is plain data");
@@ -83,56 +97,53 @@ impl Observer for JsonLines {
 mod tests {
     use super::*;
     use crate::train::testing::record;
-    use std::fs;
 
     fn epochs(path: &Path) -> Vec<u64> {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.is_empty() || text.ends_with('\n'));
-        let epoch = |line: &str| {
-            serde_json::from_str::<serde_json::Value>(line).unwrap()["epoch"].as_u64().unwrap()
-        };
-        text.lines().map(epoch).collect()
+        read(path).unwrap().into_iter().map(|record| record.epoch).collect()
     }
 
     #[test]
-    fn a_line_is_there_as_soon_as_it_is_written() {
+    fn lines_can_be_read_as_soon_as_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
-        let mut lines = JsonLines::create(&path).unwrap();
+        let mut lines = MetricsWriter::create(&path).unwrap();
         for epoch in 1..4 {
             lines.epoch(&record(epoch)).unwrap();
             assert_eq!(epochs(&path).last(), Some(&epoch));
         }
-        drop(JsonLines::create(&path).unwrap());
+        drop(MetricsWriter::create(&path).unwrap());
         assert!(epochs(&path).is_empty());
     }
 
     #[test]
-    fn a_continued_run_cuts_what_comes_after_its_checkpoint() {
+    fn a_resumed_run_cuts_what_comes_after_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
-        let mut lines = JsonLines::resume(&path, 7).unwrap();
+        let mut lines = MetricsWriter::resume(&path, 7).unwrap();
         for epoch in 1..6 {
             lines.epoch(&record(epoch)).unwrap();
         }
         let whole = fs::read(&path).unwrap();
         fs::write(&path, [&whole[..], b"{\"epoch\":6,\"lo"].concat()).unwrap();
-        JsonLines::resume(&path, 5).unwrap().epoch(&record(6)).unwrap();
+        MetricsWriter::resume(&path, 5).unwrap().epoch(&record(6)).unwrap();
         assert_eq!(epochs(&path), [1, 2, 3, 4, 5, 6]);
-        JsonLines::resume(&path, 3).unwrap().epoch(&record(4)).unwrap();
+        MetricsWriter::resume(&path, 3).unwrap().epoch(&record(4)).unwrap();
         assert_eq!(epochs(&path), [1, 2, 3, 4]);
         assert!(whole.starts_with(&fs::read(&path).unwrap()), "the same lines again");
-        drop(JsonLines::resume(&path, 0).unwrap());
+        drop(MetricsWriter::resume(&path, 0).unwrap());
         assert!(epochs(&path).is_empty());
     }
 
     #[test]
-    fn files_of_others_are_not_cut() {
+    fn files_that_training_did_not_write_are_not_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
         fs::write(&path, "{\"epoch\":1}\nmy notes\n").unwrap();
-        let error = JsonLines::resume(&path, 3).unwrap_err().to_string();
-        let expected = "metrics.jsonl: line 2 (found something else, expected an object with an epoch: move the file away)";
+        let error = MetricsWriter::resume(&path, 3).unwrap_err().to_string();
+        let expected = "metrics.jsonl: line 2 (found something else, \
+                        expected an object with an epoch: move the file away)";
         assert!(error.ends_with(expected), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"epoch\":1}\nmy notes\n");
     }

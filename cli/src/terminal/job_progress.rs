@@ -1,0 +1,77 @@
+//! Progress of several trainings at a time, folds or seeds: one bar over the epochs of all, and one
+//! line per finished training.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Notes that are shown; the rest is left to the figures.
+const MOST_NOTES: u64 = 3;
+
+/// Progress on standard error, fed from several threads.
+pub struct JobProgress {
+    bar: Option<ProgressBar>,
+    is_quiet: bool,
+    /// "fold" or "seed".
+    unit: &'static str,
+    epochs: u64,
+    notes: AtomicU64,
+}
+
+impl JobProgress {
+    /// For this number of trainings with at most this number of epochs each.
+    pub fn new(is_quiet: bool, unit: &'static str, jobs: usize, epochs: u64) -> Self {
+        let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
+            let style =
+                ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
+                    .expect("a template that parses");
+            ProgressBar::new((epochs + 1) * jobs as u64).with_style(style)
+        });
+        Self { bar, is_quiet, unit, epochs, notes: AtomicU64::new(0) }
+    }
+
+    /// An epoch of any training.
+    pub fn epoch(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    /// A note on a training; only the first few are shown.
+    pub fn note(&self, job: u64, text: &str) {
+        match self.notes.fetch_add(1, Ordering::Relaxed) {
+            before if before < MOST_NOTES => {
+                self.print(&format!("note: {} {job}: {text}", self.unit));
+            }
+            MOST_NOTES => self.print("note: more solves did not converge: see the figures"),
+            _ => {}
+        }
+    }
+
+    /// A training that ended after this number of epochs, with its result in short.
+    pub fn finished(&self, job: u64, epochs: u64, result: &str) {
+        if let Some(bar) = &self.bar {
+            bar.inc(self.epochs.saturating_sub(epochs));
+        }
+        self.print(&format!("{} {job}: {result}", self.unit));
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None if self.is_quiet => {}
+            None => {
+                // Nothing can be done if standard error is closed.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! A cross-validation and its directory: every fold trained, several at a time on small graphs;
+//! finished folds are kept, so that an interrupted cross-validation is resumed.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `config.toml`, `dataset.txt` | as in a run directory |
+//! | `setup.json` | number of folds, and the read-out |
+//! | `folds.csv` | the fold of each graph |
+//! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
+//! | `crossval.json` | a [`CrossvalSummary`] |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use ignn_format::FormatError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, DirectoryLock};
+use super::{MetricsWriter, RunDir, RunError, csv, machine};
+use crate::config::Config;
+use crate::graph::Dataset;
+use crate::kernels::Isa;
+use crate::metrics::Metric;
+use crate::parallel;
+use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
+use crate::train::folds::Folds;
+use crate::train::svm_readout::SvmSearch;
+use crate::train::{EpochRecord, Observer, Task, trainings_at_once};
+
+const SETUP: &str = "setup.json";
+const FOLDS: &str = "folds.csv";
+const SUMMARY: &str = "crossval.json";
+const FOLD: &str = "fold.json";
+
+/// What predicts the class of a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoldReadout {
+    /// The model's own read-out.
+    #[default]
+    Model,
+    /// Also a support vector machine on the embeddings, with an RBF kernel.
+    Svm,
+    /// Also a support vector machine on the embeddings, with a linear kernel.
+    SvmLinear,
+}
+
+impl FoldReadout {
+    fn search(self) -> Option<SvmSearch> {
+        match self {
+            Self::Model => None,
+            Self::Svm => Some(SvmSearch::Rbf),
+            Self::SvmLinear => Some(SvmSearch::Linear),
+        }
+    }
+}
+
+/// `setup.json`: what resuming needs beside the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossvalSetup {
+    /// Number of folds.
+    pub folds: usize,
+    /// What predicts classes.
+    pub readout: FoldReadout,
+}
+
+/// `crossval.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossvalSummary {
+    /// Version of the program.
+    pub version: String,
+    /// What was cross-validated.
+    pub dataset: CrossvalDataset,
+    /// Where.
+    pub machine: CrossvalMachine,
+    /// The metric of all figures.
+    pub metric: Metric,
+    /// Folds, finished or not.
+    pub folds_asked_for: usize,
+    /// Means over the finished folds; `None` of none.
+    pub summary: Option<Summary>,
+    /// The finished folds, without their curves, which are in the folds' own files.
+    pub folds: Vec<FoldRecord>,
+    /// Wall time of the session.
+    pub seconds: f64,
+}
+
+/// The dataset of a cross-validation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossvalDataset {
+    /// Its path.
+    pub path: PathBuf,
+    /// Checksum of its manifest.
+    pub checksum: String,
+}
+
+/// The machine of a cross-validation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossvalMachine {
+    /// Worker threads.
+    pub threads: usize,
+    /// Folds that trained at a time.
+    pub folds_at_once: usize,
+    /// The instruction set of the kernels.
+    pub simd: String,
+    /// Peak resident memory of the process, where the system tells.
+    pub peak_bytes: Option<u64>,
+}
+
+impl CrossvalSummary {
+    /// As a JSON value, with its keys in alphabetical order.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("a summary is plain data")
+    }
+}
+
+/// The directory of a cross-validation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrossvalDir {
+    path: PathBuf,
+}
+
+impl CrossvalDir {
+    /// A directory at this path; it need not exist yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `crossval.json`.
+    pub fn summary_file(&self) -> PathBuf {
+        self.path.join(SUMMARY)
+    }
+
+    /// The directory of a fold.
+    pub fn fold(&self, fold: usize) -> PathBuf {
+        self.path.join(fold_name(fold))
+    }
+
+    /// Whether a cross-validation was started here.
+    pub fn is_crossval(&self) -> bool {
+        self.path.join(SETUP).is_file()
+    }
+
+    /// What the cross-validation was started with.
+    pub fn setup(&self) -> Result<CrossvalSetup, RunError> {
+        if !self.is_crossval() {
+            return Err(RunError::NotACrossval { path: self.path.clone(), expected: SETUP });
+        }
+        read_json(&self.path.join(SETUP))
+    }
+
+    /// `crossval.json`; `None` before its first session ended.
+    pub fn summary(&self) -> Result<Option<CrossvalSummary>, RunError> {
+        let file = self.summary_file();
+        if file.is_file() { read_json(&file).map(Some) } else { Ok(None) }
+    }
+
+    /// The finished folds, in order.
+    pub fn finished(&self, folds: usize) -> Result<Vec<FoldRecord>, RunError> {
+        let files = (0..folds).map(|fold| self.fold(fold).join(FOLD));
+        files.filter(|file| file.is_file()).map(|file| read_json(&file)).collect()
+    }
+
+    /// Refuses a directory that holds anything but a cross-validation.
+    pub fn check_replaceable(&self) -> Result<(), RunError> {
+        let Ok(setup) = self.setup() else {
+            let what = "the directory of a cross-validation";
+            return Err(RunError::NotReplaceable { path: self.path.clone(), what });
+        };
+        let of_a_run = RunDir::new("");
+        let (config, dataset) = (of_a_run.config_file(), of_a_run.dataset_file());
+        let written = [SETUP, FOLDS, SUMMARY].map(Path::new);
+        let written = written.into_iter().chain([config.as_path(), dataset.as_path()]);
+        let written: Vec<&str> = written.filter_map(Path::to_str).collect();
+        let is_fold = |name: &str| (0..setup.folds).any(|fold| fold_name(fold) == name);
+        files::check_names(&self.path, "a cross-validation", |name| {
+            files::is_written(&written, name) || is_fold(name)
+        })
+    }
+
+    fn remove(&self) -> Result<(), RunError> {
+        self.check_replaceable()?;
+        let _lock = DirectoryLock::acquire(&self.path)?;
+        Ok(fs::remove_dir_all(&self.path).map_err(FormatError::io("remove", &self.path))?)
+    }
+
+    fn write_setup(
+        &self,
+        setup: CrossvalSetup,
+        ids: &[String],
+        folds: &Folds,
+    ) -> Result<(), RunError> {
+        let mut text = String::from("graph,fold\n");
+        for (id, fold) in ids.iter().zip(folds.of()) {
+            text += &format!("{},{fold}\n", csv::quote(id, ','));
+        }
+        files::write_whole(&self.path.join(FOLDS), &text)?;
+        let setup = serde_json::to_string(&setup).expect("plain data");
+        Ok(files::write_whole(&self.path.join(SETUP), &format!("{setup}\n"))?)
+    }
+}
+
+fn fold_name(fold: usize) -> String {
+    format!("fold-{fold}")
+}
+
+fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, RunError> {
+    let text = fs::read_to_string(file).map_err(FormatError::io("read", file))?;
+    let wrong = |error: serde_json::Error| {
+        FormatError::invalid(file, "content", error.to_string(), "what `ignn crossval` writes")
+    };
+    Ok(serde_json::from_str(&text).map_err(wrong)?)
+}
+
+/// A cross-validation: what to train, and the directory that keeps it, if any.
+#[derive(Clone, Debug)]
+pub struct Crossval {
+    dataset: Dataset,
+    config: Config,
+    setup: CrossvalSetup,
+    directory: Option<CrossvalDir>,
+    memory: u64,
+    threads: usize,
+    replaces: bool,
+    finished: Vec<FoldRecord>,
+}
+
+/// Receives what happens in the folds, from several threads.
+pub trait FoldObserver: Sync {
+    /// An epoch of a fold.
+    fn epoch(&self, fold: usize, record: &EpochRecord);
+    /// A note on a fold for the user.
+    fn note(&self, fold: usize, text: &str);
+    /// A fold is finished.
+    fn finished(&self, record: &FoldRecord);
+}
+
+impl Crossval {
+    /// A cross-validation that keeps nothing.
+    pub fn new(dataset: Dataset, config: Config, setup: CrossvalSetup) -> Self {
+        Self {
+            dataset,
+            config,
+            setup,
+            directory: None,
+            memory: u64::MAX,
+            threads: parallel::threads(),
+            replaces: false,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Continues with the folds that are not finished in a directory.
+    pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
+        let directory = CrossvalDir::new(directory);
+        let (setup, as_run) = (directory.setup()?, RunDir::new(directory.path()));
+        let dataset = Dataset::open(as_run.dataset()?)?;
+        let finished = directory.finished(setup.folds)?;
+        let crossval = Self::new(dataset, as_run.config()?, setup);
+        Ok(Self { finished, directory: Some(directory), ..crossval })
+    }
+
+    /// Keeps models, records and figures in a directory. One that is not empty is refused, or with
+    /// `replace` replaced if it holds nothing but a cross-validation.
+    pub fn in_directory(
+        mut self,
+        path: impl Into<PathBuf>,
+        replace: bool,
+    ) -> Result<Self, RunError> {
+        let directory = CrossvalDir::new(path);
+        if directory.path.exists() && !files::is_empty(&directory.path) {
+            if !replace {
+                return Err(FormatError::Exists { path: directory.path }.into());
+            }
+            directory.check_replaceable()?;
+            self.replaces = true;
+        }
+        self.directory = Some(directory);
+        Ok(self)
+    }
+
+    /// Memory in bytes that all folds at work may take together.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Folds that are still to be trained.
+    pub fn open_folds(&self) -> Vec<usize> {
+        let is_open = |fold: &usize| self.finished.iter().all(|record| record.fold != *fold);
+        (0..self.setup.folds).filter(is_open).collect()
+    }
+
+    /// Trains the open folds until all are finished or `stop` is set, and sums up the finished
+    /// ones with their curves.
+    pub fn train(
+        &self,
+        observer: &dyn FoldObserver,
+        stop: &AtomicBool,
+    ) -> Result<(CrossvalSummary, Vec<FoldRecord>), RunError> {
+        let started = Instant::now();
+        let path = self.dataset.directory().path();
+        let graphs = self.dataset.directory().graphs()?;
+        let seed = self.config.train.seed;
+        let folds = Folds::stratified(graphs.as_ref(), self.setup.folds, seed, path)?;
+        let ids = graphs.map(|graphs| graphs.ids).unwrap_or_default();
+        let open = self.open_folds();
+        let task = Task::with_graphs(self.dataset.clone(), &self.config, Some(folds.parts(0)))?;
+        let count = self.setup.folds;
+        let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
+        drop(task);
+        let mut _lock = None;
+        if let Some(directory) = &self.directory {
+            if self.replaces {
+                directory.remove()?;
+            }
+            _lock = Some(DirectoryLock::acquire(&directory.path)?);
+            RunDir::new(&directory.path).write_setup(&self.config, path)?;
+            directory.write_setup(self.setup, &ids, &folds)?;
+        }
+        let trained = parallel::for_each_job(&open, at_once, |&fold| {
+            self.train_fold(fold, &folds, observer, stop)
+        })?;
+        let mut records = self.finished.clone();
+        records.extend(trained.into_iter().flatten());
+        records.sort_by_key(|record| record.fold);
+        let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
+        if let Some(directory) = &self.directory {
+            let text = format!("{:#}\n", summary.to_json());
+            files::write_whole(&directory.summary_file(), &text)?;
+        }
+        Ok((summary, records))
+    }
+
+    fn train_fold(
+        &self,
+        fold: usize,
+        folds: &Folds,
+        observer: &dyn FoldObserver,
+        stop: &AtomicBool,
+    ) -> Result<Option<FoldRecord>, RunError> {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let directory = self.directory.as_ref().map(|directory| RunDir::new(directory.fold(fold)));
+        let metrics = match &directory {
+            Some(directory) => {
+                let path = directory.path();
+                fs::create_dir_all(path).map_err(FormatError::io("create", path))?;
+                Some(MetricsWriter::create(&directory.metrics_file())?)
+            }
+            None => None,
+        };
+        let training = FoldTraining {
+            dataset: &self.dataset,
+            config: &self.config,
+            svm: self.setup.readout.search(),
+            memory: self.memory,
+        };
+        let mut epochs = FoldEpochs { metrics, observer, fold };
+        let outcome = training.train(fold, folds.parts(fold), &mut epochs, stop)?;
+        let FoldOutcome::Finished(record, model) = outcome else { return Ok(None) };
+        if let Some(directory) = &directory {
+            model.write(&directory.model_file())?;
+            // Last: a fold with this file is finished.
+            let text = serde_json::to_string_pretty(&*record).expect("a record is plain data");
+            files::write_whole(&directory.path().join(FOLD), &format!("{text}\n"))?;
+        }
+        observer.finished(&record);
+        Ok(Some(*record))
+    }
+
+    fn summarise(&self, records: &[FoldRecord], at_once: usize, seconds: f64) -> CrossvalSummary {
+        let without_curve =
+            |record: &FoldRecord| FoldRecord { curve: Vec::new(), ..record.clone() };
+        CrossvalSummary {
+            version: env!("CARGO_PKG_VERSION").into(),
+            dataset: CrossvalDataset {
+                path: self.dataset.directory().path().into(),
+                checksum: self.dataset.manifest().checksum(),
+            },
+            machine: CrossvalMachine {
+                threads: self.threads,
+                folds_at_once: at_once,
+                simd: Isa::chosen().name().into(),
+                peak_bytes: machine::peak_memory(),
+            },
+            metric: Metric::Accuracy,
+            folds_asked_for: self.setup.folds,
+            summary: Summary::of(records),
+            folds: records.iter().map(without_curve).collect(),
+            seconds,
+        }
+    }
+}
+
+/// Writes the records of a fold and passes them on.
+struct FoldEpochs<'a> {
+    metrics: Option<MetricsWriter>,
+    observer: &'a dyn FoldObserver,
+    fold: usize,
+}
+
+impl Observer for FoldEpochs<'_> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        self.observer.epoch(self.fold, record);
+        self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.epoch(record))
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        self.observer.note(self.fold, text);
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with a run directory: one enum, each message with its path and what to do.
+
+use std::path::PathBuf;
+
+use ignn_format::FormatError;
+
+use crate::config::ConfigError;
+use crate::models::SavedError;
+use crate::solver::projection::ProjectionError;
+use crate::train::TrainError;
+use crate::train::folds::FoldError;
+
+/// Why a run cannot start, go on or be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file or directory.
+    #[error(transparent)]
+    File(#[from] FormatError),
+    /// Training itself.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// Graphs that cannot be dealt to folds.
+    #[error(transparent)]
+    Folds(#[from] FoldError),
+    /// The configuration of the run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The model that a run was to start from.
+    #[error(transparent)]
+    Init(#[from] SavedError),
+    /// The same, with weights that cannot be projected.
+    #[error(transparent)]
+    InitWeights(#[from] ProjectionError),
+    /// A directory that is not a run.
+    #[error("{}: not a run directory (expected {expected} in it)", path.display())]
+    NotARun {
+        /// The directory.
+        path: PathBuf,
+        /// The missing file.
+        expected: &'static str,
+    },
+    /// A directory that is not a cross-validation.
+    #[error(
+        "{}: not the directory of a cross-validation (expected {expected} in it)",
+        path.display()
+    )]
+    NotACrossval {
+        /// The directory.
+        path: PathBuf,
+        /// The missing file.
+        expected: &'static str,
+    },
+    /// A directory with one run per seed, where one run is needed.
+    #[error(
+        "{}: several runs, one for each seed: resume one of them, such as {}",
+        path.display(), example.display()
+    )]
+    SeveralSeeds {
+        /// The directory.
+        path: PathBuf,
+        /// One of its runs.
+        example: PathBuf,
+    },
+    /// Another process works in the directory.
+    #[error(
+        "{}: another process is at work in it: wait for its end, or stop it first",
+        path.display()
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory that must not be replaced.
+    #[error("{}: not {what}: --force replaces only those", path.display())]
+    NotReplaceable {
+        /// The directory.
+        path: PathBuf,
+        /// "a run directory".
+        what: &'static str,
+    },
+    /// A file in the directory that the program did not write.
+    #[error(
+        "{}: not a file of {what}: --force would remove it: move it away first",
+        path.display()
+    )]
+    ForeignFile {
+        /// The file.
+        path: PathBuf,
+        /// "a run".
+        what: &'static str,
+    },
+    /// `dataset.txt` names no dataset.
+    #[error("{}: empty (expected the path of a dataset): give DATASET as well", path.display())]
+    NoDatasetPath {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing to resume from.
+    #[error(
+        "{}: the run ended before its first checkpoint: train anew, with --force",
+        path.display()
+    )]
+    NoCheckpoint {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// Fewer epochs than the run has already made.
+    #[error(
+        "{}: the run is at epoch {epoch}: found {epochs} epochs, expected {epoch} or more",
+        path.display()
+    )]
+    TooFewEpochs {
+        /// The run directory.
+        path: PathBuf,
+        /// Epochs asked for.
+        epochs: u64,
+        /// Epochs made.
+        epoch: u64,
+    },
+}

@@ -1,0 +1,89 @@
+//! Runs: training in a directory that keeps everything. A [`Run`] writes checkpoints while it
+//! trains and is resumed to the same bits; [`RunDir`] names the files, [`SavedRun`] reads them back.
+//! It prints nothing; what a terminal or a page shows of a run is for `report` and the program.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `directory`, [`files`] | the files of a run; locks, and what may be replaced |
+//! | `training`, `seeds` | a run, and one run per seed |
+//! | `crossval` | a cross-validation and its directory |
+//! | `history` | records reduced to figures, while they come |
+//! | `summary` | `run.json` |
+//! | `metrics_file`, `tensorboard` | observers that write `metrics.jsonl` and event files |
+//! | `saved` | a run read back |
+//! | [`machine`] | cores, memory and processor |
+//!
+//! # Example
+//!
+//! A run that is stopped after its third epoch and resumed:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//! use ignn::config::Config;
+//! use ignn::graph::Dataset;
+//! use ignn::run::{Run, RunDir};
+//! use ignn::train::{Ended, EpochRecord, Observer};
+//! # use ignn_ingest::{Context, command::generate::{Generate, Kind}, context::Recorder};
+//! # use ignn_ingest::synthetic::chains::ChainsOptions;
+//! # let directory = tempfile::tempdir()?;
+//! # let (dataset, out) = (directory.path().join("chains.ignn"), directory.path().join("run"));
+//! # let options = ChainsOptions { length: 5, ..ChainsOptions::default() };
+//! # let observer = Recorder::default();
+//! # let context = Context { threads: 1, memory: 1 << 28, seed: 0, observer: &observer };
+//! # Generate {
+//! #     kind: Kind::Chains(options), out: Some(dataset.clone()), raw: None, force: false,
+//! #     normalise: ignn_format::manifest::Normalisation::Renorm,
+//! # }.run(&context)?;
+//!
+//! /// Asks the run to stop once it has seen epoch 3.
+//! struct StopAfterThree<'a>(&'a AtomicBool);
+//! impl Observer for StopAfterThree<'_> {
+//!     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+//!         self.0.fetch_or(record.epoch == 3, Ordering::Relaxed);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let config = Config::resolve(Some("chains"), None, &["train.epochs=6".into()])?;
+//! let stop = AtomicBool::new(false);
+//! let run = Run::new(Dataset::open(&dataset)?, config, &out);
+//! let stopped = run.train(&mut StopAfterThree(&stop), &stop)?;
+//! assert_eq!(stopped.figures.ended, Ended::Stopped);
+//!
+//! let finished = Run::resume(&out)?.train(&mut (), &AtomicBool::new(false))?;
+//! assert_eq!(finished.figures.ended, Ended::Epochs);
+//! let epochs: Vec<u64> = RunDir::new(&out).records()?.iter().map(|r| r.epoch).collect();
+//! assert_eq!(epochs, [0, 1, 2, 3, 4, 5, 6]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod crossval;
+pub mod csv;
+mod directory;
+mod error;
+pub mod files;
+mod history;
+pub mod machine;
+mod metrics_file;
+mod saved;
+mod seeds;
+mod summary;
+mod tensorboard;
+mod training;
+
+pub use crossval::{
+    Crossval, CrossvalDataset, CrossvalDir, CrossvalMachine, CrossvalSetup, CrossvalSummary,
+    FoldObserver, FoldReadout,
+};
+pub use directory::RunDir;
+pub use error::RunError;
+pub use files::DirectoryLock;
+pub use metrics_file::MetricsWriter;
+pub use saved::SavedRun;
+#[cfg(test)]
+pub use saved::testing;
+pub use summary::{
+    BestTestEpoch, ChosenEpoch, DatasetSummary, Figures, MachineSummary, RunSummary, SweepsPerEpoch,
+};
+pub use tensorboard::TensorBoard;
+pub use training::{FinishedRun, Run};

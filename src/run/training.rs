@@ -1,0 +1,305 @@
+//! Training in a run directory: checkpoints while it runs, resuming after it was stopped or killed,
+//! and the model and summary at its end. Prints nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ignn_format::FormatError;
+
+use super::history::History;
+use super::metrics_file::MetricsWriter;
+use super::tensorboard::TensorBoard;
+use super::{Figures, RunDir, RunError, RunSummary, files};
+use crate::config::Config;
+use crate::graph::Dataset;
+use crate::models::Model;
+use crate::parallel;
+use crate::train::{Ended, Observer, Task, Trainer, memory};
+
+/// A run: what to train, and the directory that keeps it.
+///
+/// A run that was stopped, or killed after a checkpoint, is resumed to the same bits as if it had
+/// never been interrupted. See [the module's example](super).
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(super) dataset: Dataset,
+    pub(super) config: Config,
+    pub(super) directory: RunDir,
+    pub(super) memory: u64,
+    pub(super) threads: usize,
+    init: Option<PathBuf>,
+    resumes: bool,
+    replaced: Arc<Mutex<Option<RunDir>>>,
+}
+
+/// A run that ended: all epochs made, early stopping, or asked to stop.
+#[derive(Clone, Debug)]
+pub struct FinishedRun {
+    /// Its directory.
+    pub directory: RunDir,
+    /// Its figures, as in `run.json`.
+    pub figures: Figures,
+    /// Whether the solve of the epoch whose model was kept converged.
+    pub has_converged: bool,
+}
+
+impl Run {
+    /// A new run; the directory must be empty or missing, unless [`Run::replacing`] is called.
+    pub fn new(dataset: Dataset, config: Config, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            dataset,
+            config,
+            directory: RunDir::new(directory),
+            memory: u64::MAX,
+            threads: parallel::threads(),
+            init: None,
+            resumes: false,
+            replaced: Arc::default(),
+        }
+    }
+
+    /// Continues the run in a directory from its last checkpoint, on the dataset that it was
+    /// started with.
+    pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
+        let directory = RunDir::new(directory);
+        directory.open_existing()?;
+        let dataset = directory.dataset()?;
+        Self::resume_on(directory.path(), &dataset)
+    }
+
+    /// The same, on a dataset that has moved.
+    pub fn resume_on(directory: impl Into<PathBuf>, dataset: &Path) -> Result<Self, RunError> {
+        let directory = RunDir::new(directory);
+        let config = directory.open_existing()?.config()?;
+        let run = Self::new(Dataset::open(dataset)?, config, directory.path());
+        Ok(Self { resumes: true, ..run })
+    }
+
+    /// Trains for this number of epochs in all.
+    pub fn epochs(mut self, epochs: u64) -> Result<Self, RunError> {
+        self.config.train.epochs = epochs;
+        self.config.check()?;
+        Ok(self)
+    }
+
+    /// Starts from the parameters of a model file of the same shape.
+    pub fn starting_from(mut self, model: impl Into<PathBuf>) -> Self {
+        self.init = Some(model.into());
+        self
+    }
+
+    /// Refuses to train where the estimated memory is above this number of bytes.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Replaces what an earlier run left in the directory, as soon as the new one can start.
+    /// Refuses a directory that holds anything but runs.
+    pub fn replacing(self) -> Result<Self, RunError> {
+        if self.directory.is_occupied() {
+            self.directory.check_replaceable()?;
+            *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(self.directory.clone());
+        }
+        Ok(self)
+    }
+
+    /// The run with another seed, in a directory of its own below this one.
+    pub(super) fn with_seed(&self, seed: u64) -> Self {
+        let mut run = Self { directory: self.directory.seed(seed), ..self.clone() };
+        run.config.train.seed = seed;
+        run
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The run directory.
+    pub fn directory(&self) -> &RunDir {
+        &self.directory
+    }
+
+    /// Trains until all epochs are made, early stopping ends the run, or `stop` is set; then the
+    /// epoch at hand is finished and a checkpoint is written. `observer` receives every epoch.
+    pub fn train(
+        &self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<FinishedRun, RunError> {
+        self.check_free()?;
+        let task = Task::open(self.dataset.clone(), &self.config)?;
+        self.train_on(Arc::new(task), observer, stop)
+    }
+
+    /// The same on an open task, which runs with different seeds share.
+    pub(super) fn train_on(
+        &self,
+        task: Arc<Task>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<FinishedRun, RunError> {
+        let started = Instant::now();
+        let estimated_bytes = memory::check(&task, &self.config, self.memory)?;
+        let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
+        if let Some(init) = &self.init {
+            Model::read(init)?.copy_into(trainer.model_mut(), init)?;
+            // Another graph may have another bound.
+            trainer.model_mut().project()?;
+        }
+        self.make_room()?;
+        let _lock = self.directory.lock()?;
+        if self.resumes {
+            self.restore(&mut trainer)?;
+        }
+        self.directory.write_setup(&self.config, self.dataset.directory().path())?;
+        let mut history = self.open_history(&trainer)?;
+        let (metrics, board) = self.open_files(&trainer)?;
+        let mut all: Vec<Box<dyn Observer + '_>> =
+            vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];
+        let ended = self.train_with_checkpoints(&mut trainer, &mut all, stop)?;
+        drop(all);
+        trainer.finished().write(&self.directory.model_file())?;
+        let has_converged = history.has_converged();
+        let seconds = started.elapsed().as_secs_f64();
+        let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
+        let summary = RunSummary::new(figures, &task, self.threads);
+        files::write_whole(&self.directory.summary_file(), &summary.to_json())?;
+        let (directory, figures) = (self.directory.clone(), summary.figures);
+        Ok(FinishedRun { directory, figures, has_converged })
+    }
+
+    /// Removes the run that this one replaces. Several runs may share it: the first one that can
+    /// start removes it while the others wait.
+    fn make_room(&self) -> Result<(), RunError> {
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = &*replaced {
+            old.remove()?;
+        }
+        *replaced = None;
+        Ok(())
+    }
+
+    /// Refuses to train into a directory that holds something that is not to be replaced.
+    pub(super) fn check_free(&self) -> Result<(), RunError> {
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if replaced.is_none() && !self.resumes && self.directory.is_occupied() {
+            return Err(FormatError::Exists { path: self.directory.path().into() }.into());
+        }
+        Ok(())
+    }
+
+    fn restore(&self, trainer: &mut Trainer) -> Result<(), RunError> {
+        let (checkpoint, path) = (self.directory.checkpoint_file(), self.directory.path());
+        if !checkpoint.exists() {
+            return Err(RunError::NoCheckpoint { path: path.into() });
+        }
+        trainer.restore(&checkpoint)?;
+        let (epochs, epoch) = (self.config.train.epochs, trainer.epoch());
+        if epochs < epoch {
+            return Err(RunError::TooFewEpochs { path: path.into(), epochs, epoch });
+        }
+        Ok(())
+    }
+
+    /// The last epoch whose record stays: the epoch of the checkpoint is evaluated again.
+    fn last_recorded(&self, trainer: &Trainer) -> Option<u64> {
+        if self.resumes { trainer.epoch().checked_sub(1) } else { None }
+    }
+
+    fn open_files(&self, trainer: &Trainer) -> Result<(MetricsWriter, TensorBoard), RunError> {
+        let (metrics, last) = (self.directory.metrics_file(), self.last_recorded(trainer));
+        let metrics = match last {
+            Some(last) => MetricsWriter::resume(&metrics, last)?,
+            None => MetricsWriter::create(&metrics)?,
+        };
+        Ok((metrics, TensorBoard::create(&self.directory.tensorboard(), last)?))
+    }
+
+    fn open_history(&self, trainer: &Trainer) -> Result<History, RunError> {
+        let mut records = Vec::new();
+        if let Some(last) = self.last_recorded(trainer)
+            && self.directory.metrics_file().exists()
+        {
+            records = self.directory.records()?;
+            records.retain(|record| record.epoch <= last);
+        }
+        Ok(History::new(trainer.monitor(), records))
+    }
+
+    fn train_with_checkpoints(
+        &self,
+        trainer: &mut Trainer,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<Ended, RunError> {
+        let file = self.directory.checkpoint_file();
+        let mut cadence = CheckpointCadence::new(&self.config);
+        // The last epoch only evaluates. Its checkpoint is from before that, so that a run that is
+        // given more epochs continues as if it had had them from the start.
+        if trainer.is_at_last() {
+            trainer.save(&file)?;
+        }
+        let ended = trainer.run(observer, stop, |trainer| {
+            if cadence.is_due(trainer.epoch()) || trainer.is_at_last() {
+                trainer.save(&file)?;
+                cadence.restart_clock();
+            }
+            Ok(())
+        })?;
+        if ended != Ended::Epochs {
+            trainer.save(&file)?;
+        }
+        Ok(ended)
+    }
+}
+
+/// When to write a checkpoint: every few epochs, and after some minutes without one.
+struct CheckpointCadence {
+    epochs: u64,
+    minutes: f64,
+    last: Instant,
+}
+
+impl CheckpointCadence {
+    fn new(config: &Config) -> Self {
+        let (epochs, minutes) = (config.train.checkpoint_epochs, config.train.checkpoint_minutes);
+        Self { epochs, minutes, last: Instant::now() }
+    }
+
+    fn is_due(&self, epoch: u64) -> bool {
+        let by_epochs = self.epochs > 0 && epoch.is_multiple_of(self.epochs);
+        let by_time = self.minutes > 0.0 && self.last.elapsed().as_secs_f64() > self.minutes * 60.0;
+        by_epochs || by_time
+    }
+
+    fn restart_clock(&mut self) {
+        self.last = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_are_due_by_epochs_or_by_time() {
+        let mut config = Config::default();
+        (config.train.checkpoint_epochs, config.train.checkpoint_minutes) = (7, 0.0);
+        let cadence = CheckpointCadence::new(&config);
+        assert_eq!(
+            (1..=21).filter(|&epoch| cadence.is_due(epoch)).collect::<Vec<_>>(),
+            [7, 14, 21]
+        );
+        (config.train.checkpoint_epochs, config.train.checkpoint_minutes) = (0, 1e-12);
+        let mut cadence = CheckpointCadence::new(&config);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(cadence.is_due(1));
+        (cadence.minutes, cadence.epochs) = (0.0, 0);
+        assert!(!cadence.is_due(1));
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs through the library alone: stopped by a flag and resumed to the same bytes, seeds at a time,
+//! a cross-validation that is resumed. No program is started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ignn::config::Config;
+use ignn::graph::Dataset;
+use ignn::run::{FinishedRun, Run, RunDir, RunError, SavedRun};
+use ignn::train::{Ended, EpochRecord, Observer};
+use ignn_format::manifest::Normalisation;
+use ignn_ingest::Context;
+use ignn_ingest::command::generate::{Generate, Kind};
+use ignn_ingest::context::Recorder;
+use ignn_ingest::synthetic::sbm::SbmOptions;
+
+/// Three communities of 300 nodes in all.
+fn communities(directory: &Path) -> Dataset {
+    let out = directory.join("s.ignn");
+    let options = SbmOptions { nodes: 300, blocks: 3, ..SbmOptions::default() };
+    let generate = Generate {
+        kind: Kind::Sbm(options),
+        out: Some(out.clone()),
+        raw: None,
+        force: false,
+        normalise: Normalisation::Renorm,
+    };
+    let observer = Recorder::default();
+    generate
+        .run(&Context { threads: 1, memory: 1 << 28, seed: 0, observer: &observer })
+        .expect("a dataset");
+    Dataset::open(out).expect("a dataset")
+}
+
+fn config(epochs: u64) -> Config {
+    let sets = [
+        format!("train.epochs={epochs}"),
+        "model.state=8".into(),
+        "model.bias=true".into(),
+        "train.checkpoint_epochs=4".into(),
+    ];
+    Config::resolve(None, None, &sets).unwrap()
+}
+
+/// Sets a flag after an epoch.
+struct StopAfter<'a>(u64, &'a AtomicBool);
+
+impl Observer for StopAfter<'_> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        self.1.fetch_or(record.epoch == self.0, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn train(run: &Run) -> FinishedRun {
+    run.train(&mut (), &AtomicBool::new(false)).unwrap()
+}
+
+/// Asserts that two runs left the same model, checkpoint and records, but for measured times.
+fn assert_same(one: &RunDir, other: &RunDir) {
+    let bytes = |path: PathBuf| fs::read(path).unwrap();
+    assert!(bytes(one.model_file()) == bytes(other.model_file()), "another model");
+    assert!(bytes(one.checkpoint_file()) == bytes(other.checkpoint_file()), "another checkpoint");
+    assert_eq!(timeless(one), timeless(other));
+}
+
+fn timeless(run: &RunDir) -> Vec<EpochRecord> {
+    let timeless = |mut record: EpochRecord| {
+        record.seconds = Default::default();
+        (record.nodes_per_second, record.edges_per_second) = (0.0, 0.0);
+        let solves = [&mut record.forward, &mut record.adjoint];
+        solves.into_iter().flatten().for_each(|solve| solve.seconds = 0.0);
+        // NaN is never equal to itself.
+        let numbers = [&mut record.loss, &mut record.gradient_norm];
+        numbers.into_iter().filter(|number| number.is_nan()).for_each(|number| *number = -1.0);
+        record
+    };
+    run.records().unwrap().into_iter().map(timeless).collect()
+}
+
+#[test]
+fn a_run_that_is_stopped_and_resumed_leaves_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = communities(dir.path());
+    let whole = Run::new(dataset.clone(), config(12), dir.path().join("whole"));
+    assert_eq!(train(&whole).figures.ended, Ended::Epochs);
+    for last in [0, 3, 7] {
+        let (path, stop) = (dir.path().join(format!("stopped-{last}")), AtomicBool::new(false));
+        let run = Run::new(dataset.clone(), config(12), &path);
+        let stopped = run.train(&mut StopAfter(last, &stop), &stop).unwrap();
+        assert_eq!((stopped.figures.ended, stopped.figures.epochs), (Ended::Stopped, last + 1));
+        assert_eq!(run.directory().records().unwrap().len() as u64, last + 1);
+        let resumed = train(&Run::resume(&path).unwrap());
+        assert_eq!((resumed.figures.ended, resumed.figures.epochs), (Ended::Epochs, 12));
+        assert_same(run.directory(), whole.directory());
+        let saved = SavedRun::read(run.directory()).unwrap();
+        assert_eq!(saved.figures().unwrap().seed, 0);
+        assert!(saved.is_finished());
+        let expected = SavedRun::read(whole.directory()).unwrap();
+        let chosen = |run: &SavedRun| run.figures().unwrap().chosen_on_validation.clone();
+        assert_eq!(chosen(&saved), chosen(&expected));
+    }
+}
+
+#[test]
+fn more_epochs_continue_a_finished_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = communities(dir.path());
+    let whole = Run::new(dataset.clone(), config(9), dir.path().join("whole"));
+    train(&whole);
+    let path = dir.path().join("run");
+    train(&Run::new(dataset, config(4), &path));
+    train(&Run::resume(&path).unwrap().epochs(9).unwrap());
+    assert_same(&RunDir::new(&path), whole.directory());
+    let fewer = Run::resume(&path).unwrap().epochs(1).unwrap();
+    let error = fewer.train(&mut (), &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(error, RunError::TooFewEpochs { epochs: 1, epoch: 9, .. }), "{error}");
+}
+
+#[test]
+fn a_run_replaces_only_runs_and_only_when_it_is_asked_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = communities(dir.path());
+    let path = dir.path().join("run");
+    let run = Run::new(dataset.clone(), config(1), &path);
+    train(&run);
+    let again = run.train(&mut (), &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(again.ends_with("already exists: choose another name, or pass --force to replace it"));
+    // A run that cannot start removes nothing.
+    let mut wrong = config(1);
+    wrong.train.split = "mine".into();
+    let wrong = Run::new(dataset.clone(), wrong, &path).replacing().unwrap();
+    assert!(wrong.train(&mut (), &AtomicBool::new(false)).is_err() && path.exists());
+    train(&run.replacing().unwrap());
+    fs::write(path.join("thesis.tex"), "").unwrap();
+    let refused = Run::new(dataset, config(1), &path).replacing().unwrap_err();
+    assert!(matches!(refused, RunError::ForeignFile { .. }), "{refused}");
+}
+
+#[test]
+fn seeds_train_at_a_time_to_the_same_bytes_as_one_after_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = communities(dir.path());
+    let stop = AtomicBool::new(false);
+    let train = |name: &str, at_once: usize| {
+        let run = Run::new(dataset.clone(), config(5), dir.path().join(name));
+        let runs = run.train_seeds(&[4, 0, 7], at_once, |_| (), |_| (), &stop).unwrap();
+        assert_eq!(runs.iter().map(|run| run.figures.seed).collect::<Vec<_>>(), [4, 0, 7]);
+        runs
+    };
+    for (one, other) in train("one", 1).iter().zip(&train("several", 3)) {
+        assert_same(&one.directory, &other.directory);
+    }
+    assert_eq!(RunDir::new(dir.path().join("several")).runs().len(), 3);
+    // Memory bounds how many train at a time.
+    let run = Run::new(dataset, config(5), dir.path().join("bounded"));
+    let needed = RunDir::new(dir.path().join("one/seed-0")).summary().unwrap().unwrap();
+    let needed = needed.figures.estimated_bytes;
+    let at_once = |memory: u64| run.clone().memory(memory).runs_at_once(5);
+    assert_eq!(at_once(needed).unwrap(), 1);
+    assert!(at_once(2 * needed).unwrap() <= 2);
+    assert!(at_once(needed - 1).is_err());
+}
