@@ -40,8 +40,10 @@ fn ingest(sandbox: &Sandbox, graphs: usize) {
 }
 
 /// A stack with batch normalisation, judged by accuracy, whatever the preset has.
-const SMALL: &str = "--preset graphs --set model.state=8,8 --set model.batch_norm=true --set model.hidden=8 \
-     --set optim.learning_rate=0.01 --set train.batch=8 --set train.monitor=accuracy --epochs 60 --folds 4";
+const SMALL: &str = "--preset graphs --set model.state=8,8 --set model.batch_norm=true --set \
+                     model.hidden=8 \
+     --set optim.learning_rate=0.01 --set train.batch=8 --set train.monitor=accuracy --epochs 60 \
+     --folds 4";
 
 /// Everything but times and what depends on the machine.
 fn without_times(mut value: Value) -> Value {
@@ -101,7 +103,8 @@ fn folds_are_judged_and_the_directory_tells_all() {
     }
     assert!(sandbox.read("run/config.toml").contains("state = [8, 8]"));
     sandbox.ignn(&words("report run --out r.html")).fails_with(
-        "run: a cross-validation (expected runs of `ignn train`): its figures are in run/crossval.json",
+        "run: a cross-validation (expected runs of `ignn train`): its figures are in \
+         run/crossval.json",
     );
     // Features that are dropped are gathered anew for every batch.
     let dropped = format!("crossval d {SMALL} --set model.feature_dropout=0.3 --out dropped -q");
@@ -140,7 +143,8 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
     let other = "d: not the directory of a cross-validation: --force replaces only those";
     sandbox.ignn(&words("crossval d --out d --force -q")).fails_with(other);
     std::fs::write(sandbox.path("one/thesis.tex"), "").unwrap();
-    let mine = "one/thesis.tex: not a file of a cross-validation: --force would remove it: move it away first";
+    let mine = "one/thesis.tex: not a file of a cross-validation: --force would remove it: move \
+                it away first";
     sandbox.ignn(&words("crossval d --out one --force -q")).fails_with(mine);
     assert!(sandbox.path("one/thesis.tex").exists());
     let other = "raw: not the directory of a cross-validation (expected setup.json in it)";
@@ -178,10 +182,12 @@ fn what_cannot_be_folded_is_refused() {
         )))
     };
     crossval("d", 10).fails_with(
-        "d: too few graphs (found 9, expected one for each of 10 folds at least): use --folds 9 or fewer",
+        "d: too few graphs (found 9, expected at least one for each of 10 folds): \
+         use --folds 9 or fewer",
     );
     crossval("d", 5).fails_with(
-        "d: fold 4 has one class only, \"7\" (found 4 graphs of other classes for 5 folds, expected one for each fold at least): use --folds 4 or fewer",
+        "d: fold 4 has one class only, \"7\" (found 4 graphs of other classes for 5 folds, \
+         expected at least one for each fold): use --folds 4 or fewer",
     );
     sandbox.ignn(&words("generate chains --length 10 --out c -q")).exits(0);
     let kinds = "`ignn ingest tu` and `ignn ingest dgcnn` make such datasets";
@@ -193,7 +199,8 @@ fn what_cannot_be_folded_is_refused() {
     let spread =
         "crossval d --folds 3 --preset graphs --set model.kind=label-propagation --out run -q";
     sandbox.ignn(&words(spread)).fails_with(
-        "model.kind: label propagation spreads the labels of nodes within one graph (found a split over graphs): use another kind, such as gcn",
+        "model.kind: label propagation spreads the labels of nodes within one graph (found a \
+         split over graphs): use another kind, such as gcn",
     );
     assert!(!sandbox.path("run").exists(), "nothing is written before everything fits");
 }

@@ -73,7 +73,8 @@ fn chains_in_miniature_and_again_without_work() {
     assert!(
         [0, 1].iter().all(|seed| {
             let line = format!(
-                "ignn generate chains --length 10 --seed {seed} --out out/data/chains-10-seed-{seed}.ignn"
+                "ignn generate chains --length 10 --seed {seed} --out \
+                 out/data/chains-10-seed-{seed}.ignn"
             );
             commands.iter().any(|found| *found == line)
         }),
@@ -119,7 +120,8 @@ fn what_stands_in_is_told() {
         ["reproduce", "amazon", "--quick", "--data", "none", "--out", "out", "--only", "6 %,IGNN"];
     let more = ["--seeds", "0", "--set", "train.epochs=2", "-q"];
     let run = sandbox.ignn(&[&words[..], &more].concat()).exits(0);
-    let note = "note: neither com-amazon nor com-dblp is in the data directory: generated communities of 4000 nodes stand in";
+    let note = "note: neither com-amazon nor com-dblp is in the data directory: generated \
+                communities of 4000 nodes stand in";
     assert!(run.stdout.contains(note), "{}", run.stdout);
     assert!(
         sandbox.read("out/report.html").contains("generated communities of 4000 nodes stand in")
@@ -130,7 +132,8 @@ fn what_stands_in_is_told() {
 #[test]
 fn graphs_that_training_has_not_seen_are_generated() {
     let sandbox = Sandbox::new();
-    let line = "reproduce ppi --quick --data none --out out --only MLP --seeds 0 --set train.epochs=1 --set model.state=8 -q";
+    let line = "reproduce ppi --quick --data none --out out --only MLP --seeds 0 --set \
+                train.epochs=1 --set model.state=8 -q";
     let run = sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
     run.says("46.2, paper")
         .says("note: ppi is not in the data directory: a generated set of its shape stands in");
@@ -170,12 +173,14 @@ fn mistakes_are_told_before_anything_is_run() {
     let run = sandbox.ignn(&["reproduce", "ppi", "--out", "out", "--only", "GNC", "-q"]).exits(2);
     assert_eq!(
         run.stderr,
-        "error: --only GNC: not in this experiment (it has: PPI, IGNN, linear IGNN, GAT, SSE, GCN, MLP)\n"
+        "error: --only GNC: not in this experiment (it has: PPI, IGNN, linear IGNN, GAT, SSE, \
+         GCN, MLP)\n"
     );
     let run = sandbox
         .ignn(&["reproduce", "graphs", "--data", "none", "--out", "out", "--only", "MUTAG", "-q"])
         .exits(2);
-    let expected = "error: nothing to run: MUTAG is left out: no tu/MUTAG/ in none: `scripts/fetch-datasets` gets the public sets\n";
+    let expected = "error: nothing to run: MUTAG is left out: no tu/MUTAG/ in none: \
+                    `scripts/fetch-datasets` gets the public sets\n";
     assert_eq!(run.stderr, expected);
     let run = sandbox.ignn(&["reproduce", "everything", "--out", "out"]).exits(2);
     assert!(
@@ -190,7 +195,8 @@ fn mistakes_are_told_before_anything_is_run() {
 #[test]
 fn a_stopped_experiment_goes_on() {
     let sandbox = Sandbox::new();
-    let line = "reproduce chains --quick --out out --only IGNN,10 --seeds 0 --set train.epochs=400 --set train.stop_after=0";
+    let line = "reproduce chains --quick --out out --only IGNN,10 --seeds 0 --set \
+                train.epochs=400 --set train.stop_after=0";
     let words: Vec<&str> = line.split(' ').collect();
     let mut child =
         sandbox.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -287,7 +293,8 @@ fn baselines_gather_by_the_mean_of_relations_and_slow_ones_are_not_quick() {
     };
     table("label", &|node| (node / 6).to_string());
     table("split", &|node| ["train", "val", "test"][node % 3].into());
-    let line = "reproduce heterogeneous --quick --data data --out out --only ACM --seeds 0 --set train.epochs=2 -q";
+    let line = "reproduce heterogeneous --quick --data data --out out --only ACM --seeds 0 --set \
+                train.epochs=2 -q";
     let words: Vec<&str> = line.split(' ').collect();
     let run = sandbox.ignn(&words).exits(0);
     run.says("90.5, paper")

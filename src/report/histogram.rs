@@ -1,5 +1,4 @@
-//! A histogram in text: a bar a bucket, in eighths of a character.
-//! It draws counts that others made.
+//! Bars of a text histogram, in eighths of a character.
 
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 

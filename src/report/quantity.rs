@@ -1,5 +1,4 @@
-//! Quantities as people write them: counts, bytes, seconds, rates.
-//! For reading only; machines get plain numbers through `--json`.
+//! Quantities for people: counts, bytes, seconds, rates. Programs get plain numbers by `--json`.
 
 /// `1234567` as `1,234,567`.
 pub fn count(value: u64) -> String {
@@ -30,7 +29,7 @@ pub fn bytes(value: u64) -> String {
     format!("{scaled:.1} {}", units[unit])
 }
 
-/// A span of time: `0.0123 s`, `3.42 s`, `81.0 s`, `12 min 5 s`.
+/// A duration: `0.0123 s`, `3.42 s`, `81.0 s`, `12 min 5 s`.
 pub fn seconds(value: f64) -> String {
     if value < 0.1 {
         format!("{value:.4} s")
@@ -44,7 +43,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A large number in short: `950`, `12.3 thousand`, `4.50 million`.
+/// A large number, rounded: `950`, `12.3 thousand`, `4.50 million`.
 pub fn short(value: f64) -> String {
     let (scaled, word) = match value {
         v if v >= 1e9 => (v / 1e9, " billion"),
@@ -55,7 +54,7 @@ pub fn short(value: f64) -> String {
     format!("{scaled:.*}{word}", if scaled < 10.0 { 2 } else { 1 })
 }
 
-/// A share of a whole: `12.5 %`; nothing of nothing is `0.0 %`.
+/// A fraction in per cent: `12.5 %`; `0.0 %` of nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
 }

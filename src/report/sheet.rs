@@ -1,8 +1,6 @@
-//! A short text table: rows of cells in aligned columns.
-//! Plain text for a terminal; files of rows are for `table`.
+//! A text table for a terminal: rows of cells in aligned columns. `table` writes files.
 
-/// Rows of cells; the first column is aligned left, the others right unless the sheet says
-/// otherwise.
+/// Rows of cells. The first column is aligned left, the others right, or left in [`Sheet::pairs`].
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     rows: Vec<Vec<String>>,
@@ -15,7 +13,7 @@ impl Sheet {
         Self { left: true, ..Self::default() }
     }
 
-    /// A header and columns of numbers.
+    /// A header line, and columns of numbers.
     pub fn columns(header: &[&str]) -> Self {
         Self { rows: vec![header.iter().map(ToString::to_string).collect()], left: false }
     }

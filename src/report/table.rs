@@ -1,9 +1,9 @@
-//! Tables in files, row after row: Parquet, TSV or CSV by the name's ending.
-//! It knows cells; what they mean is for its callers. The file appears whole or not at all.
+//! Tables in files, written row by row: Parquet, TSV or CSV by the file's extension. The file
+//! appears whole or not at all.
 //!
 //! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line
-//! end in it is quoted as in RFC 4180 (TSV too). Floats are written with the fewest digits that
-//! read back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
+//! break is quoted as in RFC 4180 (in TSV too). Floats are written with the fewest digits that read
+//! back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
 //! `[0.5,0.25]`.
 
 use std::fs::{self, File};
@@ -22,17 +22,17 @@ use parquet::file::properties::WriterProperties;
 
 use crate::run::csv;
 
-/// Cells kept before they are written.
+/// Number of cells that are buffered before they are written.
 const BATCH_CELLS: usize = 1 << 18;
 
-/// Forms of a table file.
+/// Formats of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableForm {
     /// Apache Parquet.
     Parquet,
-    /// Cells split by tabs.
+    /// Tab-separated values.
     Tsv,
-    /// Cells split by commas.
+    /// Comma-separated values.
     Csv,
 }
 
@@ -62,7 +62,7 @@ pub enum Cell<'a> {
     Float(f32),
     /// For [`ColumnKind::Text`].
     Text(&'a str),
-    /// Nothing, in a column of text.
+    /// Null, in a text column.
     Null,
     /// For [`ColumnKind::Texts`].
     Texts(&'a [&'a str]),
@@ -70,7 +70,7 @@ pub enum Cell<'a> {
     Floats(&'a [f32]),
 }
 
-/// Cells of one column that wait to be written.
+/// The buffered cells of one column.
 enum Column {
     Integer(Vec<u64>, ColumnKind),
     Float(Vec<f32>),
@@ -84,7 +84,7 @@ enum Sink {
     Parquet { out: Box<ArrowWriter<File>>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
 }
 
-/// Writes a table under a temporary name; [`TableWriter::finish`] gives it its own.
+/// Writes a table under a temporary name; [`TableWriter::finish`] renames it.
 pub struct TableWriter {
     target: PathBuf,
     draft: PathBuf,
@@ -95,7 +95,7 @@ pub struct TableWriter {
 }
 
 impl TableForm {
-    /// The form that a file's name asks for.
+    /// The format that a file's extension asks for.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "parquet" => Some(Self::Parquet),
@@ -107,8 +107,8 @@ impl TableForm {
 }
 
 impl TableWriter {
-    /// Whether [`TableWriter::create`] would begin: the ending is a form, and an existing file may
-    /// be replaced.
+    /// Whether [`TableWriter::create`] would start: the extension is known, and an existing file
+    /// may be replaced.
     pub fn accepts(target: &Path, force: bool) -> Result<TableForm> {
         let Some(form) = TableForm::of(target) else {
             let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
@@ -128,7 +128,7 @@ impl TableWriter {
         Ok(form)
     }
 
-    /// Begins a table and writes its header; see [`TableWriter::accepts`].
+    /// Starts a table and writes its header; see [`TableWriter::accepts`].
     pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
         let form = Self::accepts(target, force)?;
         let staging = Staging::create(target, force)?;
@@ -153,7 +153,7 @@ impl TableWriter {
         Ok(writer)
     }
 
-    /// Appends a row: a cell a column, each of its column's kind.
+    /// Appends a row: one cell per column, of the column's kind.
     pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
         assert_eq!(cells.len(), self.width, "a cell for every column");
         match &mut self.sink {
@@ -175,7 +175,7 @@ impl TableWriter {
         }
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it to its final name.
     pub fn finish(self) -> Result<()> {
         match self.sink {
             Sink::Text { mut out, .. } => {

@@ -1,18 +1,17 @@
-//! Everything a run needs to go on, in one file that is replaced whole:
-//! `checkpoint/state.safetensors`. A run that was interrupted and resumed follows the same curve to
-//! the bit.
+//! The complete state of a training in one file that is replaced atomically:
+//! `checkpoint/state.safetensors`. A resumed training follows the same curve to the bit.
 //!
 //! | tensors | what |
 //! | --- | --- |
 //! | `layer0.W`, ... | the parameters, by their names |
-//! | `adam.first.layer0.W`, ... | the optimiser's memory |
+//! | `adam.first.layer0.W`, ... | the moments of the optimiser |
 //! | `best.layer0.W`, ... | the parameters of the best epoch |
-//! | `state0.X`, `state0.G`, ... | state and adjoint of each layer on one graph, from which the next solves start; of SSE the state alone |
-//! | `forward0.u`, `forward0.v`, `adjoint0.u`, `adjoint0.v`, ... | the vectors of the certificates |
+//! | `state0.X`, `state0.G`, ... | state and adjoint of each layer, for warm starts (one graph) |
+//! | `forward0.u`, `forward0.v`, `adjoint0.u`, ... | the vectors of the certificates |
 //!
-//! Texts: configuration, checksum of the dataset, epoch, steps, failures, epoch, value and loss of
-//! the best (bits of the f64). Random numbers need none: they are functions of seed, epoch and
-//! place.
+//! Metadata: configuration, checksum of the dataset, epoch, steps, failures; epoch, value and loss
+//! of the best epoch (as bits of the f64). Random numbers need no state: they are functions of
+//! seed, epoch and position.
 
 use std::path::{Path, PathBuf};
 
@@ -31,13 +30,13 @@ const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
 const BEST_LOSS: &str = "best_loss_bits";
 
-/// Where a run directory keeps its checkpoint.
+/// The checkpoint of a run directory.
 pub fn path(run: &Path) -> PathBuf {
     run.join("checkpoint").join("state.safetensors")
 }
 
 impl Trainer {
-    /// Writes a checkpoint, in place of the last one.
+    /// Writes a checkpoint in place of the last one.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)
@@ -74,8 +73,7 @@ impl Trainer {
             tensors.push(Tensor::matrix(format!("state{at}.X"), layer.state.view()));
             tensors.push(Tensor::matrix(format!("state{at}.G"), layer.adjoint.view()));
             for (kept, names) in layer.kept().into_iter().zip(vector_names(at)) {
-                // Which vectors there are is told by a row of length 0 or more; none at all:
-                // nothing kept.
+                // A missing vector is a row of length 0; no row at all means nothing was kept.
                 if let Some(Vectors { u, v }) = kept {
                     rows.extend(names.into_iter().zip([row(u), row(v)]));
                 }
@@ -91,7 +89,7 @@ impl Trainer {
         Ok(file::write(path, &tensors, &texts)?)
     }
 
-    /// Goes on from a checkpoint of the same configuration and dataset.
+    /// Continues from a checkpoint of the same configuration and dataset.
     pub fn restore(&mut self, path: &Path) -> Result<(), TrainError> {
         let file = ModelFile::open(path)?;
         let unfit = |what: String| TrainError::Checkpoint { path: path.into(), what };
@@ -180,8 +178,8 @@ impl Trainer {
 }
 
 impl Trainer {
-    /// A setting that differs from that of a checkpoint, but for those that only tell when to end
-    /// and what to save.
+    /// A setting that differs from the checkpoint's, apart from those that decide only when the
+    /// training ends and when it is saved.
     fn other_setting(&self, saved: &Config) -> Option<String> {
         let mut saved = saved.clone();
         saved.train.epochs = self.config.train.epochs;
@@ -194,7 +192,7 @@ impl Trainer {
         Some(format!("settings: found {found}, expected {expected}: a run goes on as it began"))
     }
 
-    /// Layers whose states the next solves start from: those of one graph.
+    /// Layers whose states are kept for warm starts: those of one graph.
     fn kept_layers(&self) -> impl Iterator<Item = &Equilibrium> {
         let one = if let GraphSet::One(one) = &self.graphs { Some(one) } else { None };
         one.into_iter().flat_map(|one| one.on.equilibria())

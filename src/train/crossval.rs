@@ -1,15 +1,14 @@
-//! Cross-validation over the graphs of a dataset: every fold trained by itself, and what all of
-//! them come to. It trains and counts; how folds are drawn is in `folds`, and files and terminals
-//! are the caller's.
+//! Cross-validation over the graphs of a dataset: the training of one fold, and the summary of all.
+//! `folds` draws the folds; `run` schedules them and keeps their results.
 //!
 //! | protocol | epoch of a fold |
 //! | --- | --- |
-//! | validation | the best on the fold's validation part: a fair figure, the headline |
-//! | mean curve | the one epoch whose test accuracy is best in the mean over all folds (the rule of the GIN paper) |
-//! | best of each | the best on the fold's own test part (the rule of the published IGNN code) |
+//! | validation | the best on the fold's validation part: the fair figure |
+//! | mean curve | the one epoch with the best mean test accuracy over all folds (GIN paper) |
+//! | best of each | the best on the fold's own test part (published IGNN code) |
 //!
-//! The last two look at the test parts: they are for comparison with papers only. Deviations are
-//! those of a sample (n - 1).
+//! The last two select on the test parts: they are for comparison with papers only. Deviations are
+//! sample standard deviations (n - 1).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,10 +23,10 @@ use crate::graph::Dataset;
 use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
 
-/// An epoch of a fold; shares of graphs whose class is right.
+/// The accuracies of a fold in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Steps made: 0 is the model before its first.
+    /// The epoch; 0 is the untrained model.
     pub epoch: u64,
     /// On the validation part.
     pub validation: f64,
@@ -40,18 +39,18 @@ pub struct Point {
 pub struct FoldRecord {
     /// From 0.
     pub fold: usize,
-    /// Graphs learned from, chosen by and judged on.
+    /// Number of graphs for training, validation and test.
     pub graphs: [usize; 3],
-    /// The epoch that validation chose.
+    /// The epoch chosen on the validation part.
     pub chosen: Point,
     /// All epochs that were evaluated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<Point>,
-    /// The support vector machine on the chosen epoch's embeddings, where one was asked for.
+    /// The support vector machine on the embeddings of the chosen epoch, if one was trained.
     pub svm: Option<SvmRecord>,
-    /// Forward and adjoint sweeps an epoch.
+    /// Forward and adjoint sweeps per epoch.
     pub sweeps: [f64; 2],
-    /// Solves without convergence.
+    /// Solves that did not converge.
     pub failures: u64,
     /// Whether every solve of the last evaluation converged.
     pub converged: bool,
@@ -59,12 +58,12 @@ pub struct FoldRecord {
     pub seconds: f64,
 }
 
-/// What all folds come to; accuracies.
+/// Mean test accuracy over the finished folds, by each protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Folds that are finished.
+    /// Number of finished folds.
     pub folds: usize,
-    /// Each fold at the epoch that its validation part chose.
+    /// Each fold at the epoch chosen on its validation part.
     pub validation: MeanDeviation,
     /// The best epoch of the mean test curve.
     pub mean_curve: MeanDeviation,
@@ -72,7 +71,7 @@ pub struct Summary {
     pub mean_curve_epoch: u64,
     /// Each fold at the epoch that is best on its test part.
     pub best_of_each: MeanDeviation,
-    /// The support vector machines.
+    /// The support vector machines, if they were trained.
     pub svm: Option<MeanDeviation>,
 }
 
@@ -121,7 +120,7 @@ impl FoldTraining<'_> {
         let chosen =
             points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
         let svm = match &self.svm {
-            Some(search) => Some(search.run(&task, &mut trainer)?),
+            Some(search) => Some(search.train_on_embeddings(&task, &mut trainer)?),
             None => None,
         };
         let each = |sweeps: u64| sweeps as f64 / f64::from(epochs.max(1));
@@ -140,7 +139,7 @@ impl FoldTraining<'_> {
     }
 }
 
-/// Notes the figures of every epoch and passes it on.
+/// Keeps the accuracies of every epoch and passes the record on.
 struct Curve<'a> {
     observer: &'a mut dyn Observer,
     points: Vec<Point>,
@@ -175,10 +174,10 @@ impl Observer for Curve<'_> {
 }
 
 impl Summary {
-    /// Of finished folds; none of none.
+    /// The summary of these folds; `None` of none.
     pub fn of(folds: &[FoldRecord]) -> Option<Self> {
         let first = folds.first()?;
-        // Folds that ran out of patience have shorter curves: only epochs that all have are
+        // Folds that stopped early have shorter curves: only epochs that all folds have are
         // compared.
         let at = |fold: &FoldRecord, epoch| {
             fold.curve.iter().find(|point| point.epoch == epoch).map(|p| p.test)

@@ -35,7 +35,8 @@ pub enum TrainError {
     },
     /// A loss for other labels.
     #[error(
-        "train.loss: {found} does not fit the dataset's labels (found {labels}, expected {expected}): use train.loss={fits} or auto"
+        "train.loss: {found} does not fit the dataset's labels (found {labels}, expected \
+         {expected}): use train.loss={fits} or auto"
     )]
     Loss {
         /// The loss asked for.
@@ -48,7 +49,8 @@ pub enum TrainError {
         fits: &'static str,
     },
     /// No such split.
-    #[error("{}: no split named {wanted} (found {found}): use --set train.split=NAME", path.display())]
+    #[error("{}: no split named {wanted} (found {found}): use --set \
+             train.split=NAME", path.display())]
     Split {
         /// The dataset.
         path: PathBuf,
@@ -58,7 +60,8 @@ pub enum TrainError {
         found: String,
     },
     /// Nothing to learn from.
-    #[error("{}: split {split} has no labelled {item} in its part {part} (found parts {found}): use --set train.train_part=NAME, or make the dataset with a split", path.display())]
+    #[error("{}: split {split} has no labelled {item} in its part {part} (found parts {found}): \
+             use --set train.train_part=NAME, or make the dataset with a split", path.display())]
     NoTrainItems {
         /// The dataset.
         path: PathBuf,
@@ -72,7 +75,8 @@ pub enum TrainError {
         found: String,
     },
     /// Pooling where nodes have the labels.
-    #[error("{}: graphs have no labels (found model.pooling={wanted}, expected none or auto)", path.display())]
+    #[error("{}: graphs have no labels (found model.pooling={wanted}, expected none or \
+             auto)", path.display())]
     Pooling {
         /// The dataset.
         path: PathBuf,
@@ -81,12 +85,14 @@ pub enum TrainError {
     },
     /// Learned features with graphs that training does not see.
     #[error(
-        "model.features: learned features belong to the nodes of one graph (found a split over graphs): use features that the dataset gives"
+        "model.features: learned features belong to the nodes of one graph (found a split over \
+         graphs): use features that the dataset gives"
     )]
     LearnedByGraph,
     /// Label propagation with graphs that training does not see.
     #[error(
-        "model.kind: label propagation spreads the labels of nodes within one graph (found a split over graphs): use another kind, such as gcn"
+        "model.kind: label propagation spreads the labels of nodes within one graph (found a \
+         split over graphs): use another kind, such as gcn"
     )]
     NothingToSpread,
     /// Labels as first values of features, in a model that cannot start so.
@@ -101,7 +107,8 @@ pub enum TrainError {
     },
     /// Features that cannot be hidden.
     #[error(
-        "train.hide: only learned features are hidden (found {found} with features of the dataset): use train.hide=0 or model.features=learned"
+        "train.hide: only learned features are hidden (found {found} with features of the \
+         dataset): use train.hide=0 or model.features=learned"
     )]
     Hide {
         /// The share.
@@ -109,7 +116,8 @@ pub enum TrainError {
     },
     /// A metric that the labels do not have.
     #[error(
-        "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} or auto"
+        "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} \
+         or auto"
     )]
     Monitor {
         /// The metric asked for.
@@ -121,7 +129,8 @@ pub enum TrainError {
     },
     /// A read-out that cannot be learned by itself, or not that way.
     #[error(
-        "train.learn: {learn} needs a read-out of its own (found model.readout={found}, expected {expected})"
+        "train.learn: {learn} needs a read-out of its own (found model.readout={found}, expected \
+         {expected})"
     )]
     Readout {
         /// What learns.
@@ -133,7 +142,8 @@ pub enum TrainError {
     },
     /// A model whose last layer is the read-out.
     #[error(
-        "train.learn: {learn} needs a read-out of its own (found model.kind={kind}, expected ignn, gcnii or sse)"
+        "train.learn: {learn} needs a read-out of its own (found model.kind={kind}, expected \
+         ignn, gcnii or sse)"
     )]
     LearnKind {
         /// What learns.
@@ -167,7 +177,9 @@ pub enum TrainError {
     },
     /// A solve without convergence, where that stops the run.
     #[error(
-        "epoch {epoch}{layer}: the {direction} solve did not converge (residual {residual:.1e} after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn"
+        "epoch {epoch}{layer}: the {direction} solve did not converge (residual {residual:.1e} \
+         after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use \
+         solver.on_failure=warn"
     )]
     NotConverged {
         /// The epoch.
@@ -182,7 +194,8 @@ pub enum TrainError {
         sweeps: usize,
     },
     /// More memory than allowed.
-    #[error("training needs about {:.2} GiB (found {:.2} GiB allowed): {hint}", gibibytes(*needed), gibibytes(*allowed))]
+    #[error("training needs about {:.2} GiB (found {:.2} GiB allowed): \
+             {hint}", gibibytes(*needed), gibibytes(*allowed))]
     Memory {
         /// Bytes.
         needed: u64,

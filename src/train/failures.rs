@@ -1,13 +1,13 @@
-//! Solves without convergence: told to the observer, or the end of the run, as the configuration
-//! asks. They are counted by the trainer.
+//! Solves that did not converge: a note to the observer, or an error, as the configuration asks.
+//! The trainer counts them.
 
 use super::TrainError;
 use super::record::{EpochRecord, LayerRecord, Observer};
 use crate::config::{Config, GradientKind, OnFailure};
 use crate::solver::SolveInfo;
 
-/// Tells of the solves of an epoch that did not converge.
-pub(super) fn heed(
+/// Reports the solves of an epoch that did not converge.
+pub(super) fn report(
     record: &EpochRecord,
     config: &Config,
     observer: &mut dyn Observer,
@@ -19,7 +19,7 @@ pub(super) fn heed(
     for (at, layer) in layers.iter().enumerate() {
         let adjoint = layer.adjoint.filter(|_| is_exact);
         for (direction, solve) in [("forward", Some(layer.forward)), ("adjoint", adjoint)] {
-            // What was to make a set number of steps did.
+            // A truncated solve makes a set number of sweeps and cannot fail.
             let failed = solve.filter(|solve| !solve.is_done());
             let Some(SolveInfo { sweeps, relative_residual, .. }) = failed else { continue };
             let (epoch, residual) = (record.epoch, relative_residual);
@@ -28,7 +28,8 @@ pub(super) fn heed(
                 return Err(TrainError::NotConverged { epoch, layer, direction, residual, sweeps });
             }
             observer.note(&format!(
-                "epoch {epoch}{layer}: the {direction} solve did not converge: residual {residual:.1e} after {sweeps} sweeps"
+                "epoch {epoch}{layer}: the {direction} solve did not converge: \
+                 residual {residual:.1e} after {sweeps} sweeps"
             ))?;
         }
     }

@@ -1,10 +1,10 @@
-//! Stratified folds of the graphs of a dataset, and what each fold trains on, chooses by and is
-//! judged on. It draws graphs; it opens no dataset and trains nothing.
+//! Stratified folds of the graphs of a dataset, and the training, validation and test part of each.
+//! It draws graphs; it opens no dataset and trains nothing.
 //!
-//! The graphs of each class are put in an order drawn by the seed and dealt to the folds one after
-//! another, the next class beginning where the last one ended: sizes of folds, and of a class in
-//! them, differ by one at most. Fold k is judged on its own graphs, chooses its epoch on those of
-//! fold k + 1 (the first fold's for the last), and learns from all others.
+//! The graphs of each class are shuffled by the seed and dealt to the folds in turn, the next class
+//! starting where the last one ended: the sizes of folds, and of a class in them, differ by at most
+//! one. Fold k is tested on its own graphs, chooses its epoch on those of fold k + 1 (modulo the
+//! number of folds), and trains on all others.
 
 use std::path::PathBuf;
 
@@ -13,14 +13,18 @@ use ignn_format::graphs::Graphs;
 use super::Parts;
 use crate::nn::random;
 
-/// Folds at least: one to be judged on, one to choose by, one to learn from.
+/// Smallest number of folds: one for testing, one for validation, one for training.
 pub const FEWEST: usize = 3;
 
-/// Why graphs cannot be folded.
+/// Why graphs cannot be dealt to folds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// One graph, or graphs without labels.
-    #[error("{}: cross-validation needs many graphs with labels (found {found}): `ignn ingest tu` and `ignn ingest dgcnn` make such datasets", path.display())]
+    #[error(
+        "{}: cross-validation needs many graphs with labels (found {found}): \
+         `ignn ingest tu` and `ignn ingest dgcnn` make such datasets",
+        path.display()
+    )]
     NoLabels {
         /// The dataset.
         path: PathBuf,
@@ -28,19 +32,23 @@ pub enum FoldError {
         found: &'static str,
     },
     /// Graphs without a label among others.
-    #[error("{}: labels are missing (found {count} of {all} graphs without one, the first is graph {first}; expected a label for each)", path.display())]
+    #[error(
+        "{}: labels are missing (found {count} of {all} graphs without one, \
+         the first is graph {first}; expected a label for each)",
+        path.display()
+    )]
     Unlabelled {
         /// The dataset.
         path: PathBuf,
-        /// How many.
+        /// Number of graphs without a label.
         count: usize,
-        /// Of how many.
+        /// Number of graphs.
         all: usize,
         /// The user's id of the first.
         first: String,
     },
     /// A graph without nodes.
-    #[error("{}: graph {id} has no nodes (expected one at least in each graph)", path.display())]
+    #[error("{}: graph {id} has no nodes (expected at least one in each graph)", path.display())]
     Empty {
         /// The dataset.
         path: PathBuf,
@@ -48,7 +56,11 @@ pub enum FoldError {
         id: String,
     },
     /// More folds than graphs.
-    #[error("{}: too few graphs (found {graphs}, expected one for each of {folds} folds at least): use --folds {graphs} or fewer", path.display())]
+    #[error(
+        "{}: too few graphs (found {graphs}, expected at least one for each of {folds} folds): \
+         use --folds {graphs} or fewer",
+        path.display()
+    )]
     TooFew {
         /// The dataset.
         path: PathBuf,
@@ -57,8 +69,12 @@ pub enum FoldError {
         /// Folds.
         folds: usize,
     },
-    /// Nothing to tell apart.
-    #[error("{}: fold {fold} has one class only, {class:?} (found {other} graphs of other classes for {folds} folds, expected one for each fold at least): {hint}", path.display())]
+    /// A fold without at least two classes.
+    #[error(
+        "{}: fold {fold} has one class only, {class:?} (found {other} graphs of other classes for \
+         {folds} folds, expected at least one for each fold): {hint}",
+        path.display()
+    )]
     OneClass {
         /// The dataset.
         path: PathBuf,
@@ -83,17 +99,17 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Deals the graphs of a dataset to `count` folds; `path` is what messages name.
+    /// Deals the graphs of a dataset to `count` folds; `path` is named in messages.
     ///
     /// # Panics
-    /// For fewer folds than [`FEWEST`].
+    /// With fewer folds than [`FEWEST`].
     pub fn stratified(
         graphs: Option<&Graphs>,
         count: usize,
         seed: u64,
         path: &std::path::Path,
     ) -> Result<Self, FoldError> {
-        assert!(count >= FEWEST, "folds to judge, choose and learn by");
+        assert!(count >= FEWEST, "folds for training, validation and test");
         let path = || path.to_path_buf();
         let graphs =
             graphs.ok_or_else(|| FoldError::NoLabels { path: path(), found: "one graph" })?;
@@ -134,7 +150,7 @@ impl Folds {
             }
             let other = graphs.labels.iter().filter(|&&label| label != class).count();
             let hint = match other {
-                0 => "there is nothing to tell apart".to_string(),
+                0 => "there is nothing to classify".to_string(),
                 other if other < FEWEST => "there are too few of them for any folds".to_string(),
                 other => format!("use --folds {other} or fewer"),
             };
@@ -154,10 +170,10 @@ impl Folds {
         &self.of
     }
 
-    /// What fold `fold` learns from, chooses by and is judged on.
+    /// The graphs that this fold trains on, chooses its epoch on and is tested on.
     ///
     /// # Panics
-    /// Where there is no such fold.
+    /// If there is no such fold.
     pub fn parts(&self, fold: usize) -> Parts {
         assert!(fold < self.count, "a fold");
         let next = (fold + 1) % self.count;
@@ -198,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_spread_evenly_and_every_graph_is_judged_and_chooses_once() {
+    fn classes_are_spread_evenly_and_every_graph_is_tested_and_validates_once() {
         let labels: Vec<i32> = (0..131).map(|i| [0, 1, 1, 2, 1][i % 5]).collect();
         let graphs = graphs(&labels);
         let folds = Folds::stratified(Some(&graphs), 7, 3, Path::new("d")).unwrap();
@@ -222,30 +238,34 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_folded_is_told() {
+    fn what_cannot_be_folded_is_refused() {
         let labels = [0, 1, 0, 1, 0, 1, 0, 0, 0, 0];
         assert_eq!(
             refusal(Some(&graphs(&labels)), 5),
-            "d: fold 0 has one class only, \"a\" (found 3 graphs of other classes for 5 folds, expected one for each fold at least): use --folds 3 or fewer"
+            "d: fold 0 has one class only, \"a\" (found 3 graphs of other classes for 5 folds, \
+             expected at least one for each fold): use --folds 3 or fewer"
         );
         assert_eq!(
             refusal(Some(&graphs(&[0; 10])), 5),
-            "d: fold 0 has one class only, \"a\" (found 0 graphs of other classes for 5 folds, expected one for each fold at least): there is nothing to tell apart"
+            "d: fold 0 has one class only, \"a\" (found 0 graphs of other classes for 5 folds, \
+             expected at least one for each fold): there is nothing to classify"
         );
         assert!(Folds::stratified(Some(&graphs(&labels)), 3, 0, Path::new("d")).is_ok());
         assert_eq!(
             refusal(Some(&graphs(&labels)), 11),
-            "d: too few graphs (found 10, expected one for each of 11 folds at least): use --folds 10 or fewer"
+            "d: too few graphs (found 10, expected at least one for each of 11 folds): \
+             use --folds 10 or fewer"
         );
         assert_eq!(
             refusal(Some(&graphs(&[0, -1, 1, -1])), 3),
-            "d: labels are missing (found 2 of 4 graphs without one, the first is graph g1; expected a label for each)"
+            "d: labels are missing (found 2 of 4 graphs without one, the first is graph g1; \
+             expected a label for each)"
         );
         let mut empty = graphs(&labels);
         empty.first_node[4] = 3;
         assert_eq!(
             refusal(Some(&empty), 3),
-            "d: graph g3 has no nodes (expected one at least in each graph)"
+            "d: graph g3 has no nodes (expected at least one in each graph)"
         );
         let kinds = "`ignn ingest tu` and `ignn ingest dgcnn` make such datasets";
         assert_eq!(

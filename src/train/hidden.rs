@@ -1,10 +1,10 @@
-//! Nodes hidden from a step: which, and their rows of a table taken out and put back. A draw is a
-//! function of seed, epoch and node; what is done with the hidden nodes is for the step.
+//! Nodes hidden from a step: the draw, and how their rows of a table are taken out and put back. A
+//! draw is a function of seed, epoch and node.
 
 use crate::dense::Matrix;
 use crate::nn::{clear_rows, random::Stream, scatter_rows, select_rows};
 
-/// A share of the nodes, rising; at least one.
+/// A fraction of the nodes in ascending order; at least one.
 pub(super) fn draw(nodes: &[u32], share: f64, seed: u64, epoch: u64) -> Vec<u32> {
     let stream = Stream::new(seed, "hide").narrowed(epoch);
     let count = ((nodes.len() as f64 * share).round() as usize).clamp(1, nodes.len());
@@ -16,7 +16,7 @@ pub(super) fn draw(nodes: &[u32], share: f64, seed: u64, epoch: u64) -> Vec<u32>
     hidden
 }
 
-/// The rows of these nodes; they are zero afterwards.
+/// Takes the rows of these nodes out of the table and leaves zeros.
 pub(super) fn take_rows(table: &mut Matrix, nodes: &[u32]) -> Matrix {
     let mut kept = Matrix::zeros(nodes.len(), table.cols());
     select_rows(table.view(), nodes, &mut kept);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draw_is_a_share_of_the_nodes_and_another_one_each_epoch() {
+    fn a_draw_is_a_fraction_of_the_nodes_and_differs_by_epoch() {
         let nodes: Vec<u32> = (0..1000).map(|node| 3 * node).collect();
         let drawn = draw(&nodes, 0.25, 7, 0);
         assert_eq!(drawn.len(), 250);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_as_they_were() {
+    fn rows_are_restored() {
         let table = Matrix::from_fn(5, 3, |i, k| (10 * i + k) as f32 + 1.0);
         let mut hiding = table.clone();
         let kept = take_rows(&mut hiding, &[1, 4]);

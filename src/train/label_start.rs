@@ -1,16 +1,16 @@
-//! First values that speak of labels: the untrained model is label propagation. Features of a
-//! training node are its labels, a column a class; the read-out reads every class from its own
-//! columns. What is learned from there is for the steps.
+//! Initial values from labels: the untrained model is label propagation. The features of a training
+//! node are its labels, one column per class, and the read-out reads every class from its own
+//! columns. Training continues from there.
 
 use super::{Task, TrainError};
 use crate::config::{Config, FeatureStart, InitName, Readout};
 use crate::models::Ignn;
 
-/// What the read-out multiplies a class's columns by. On rows of length 1, with the bias, it gives
-/// a class that is alone about even odds, from where they move either way.
+/// The read-out's weight of a class's own columns. On rows of length 1, with the bias, a node that
+/// sees one class only starts at about even odds.
 const GAIN: f32 = 6.0;
 
-/// Gives a model these values where the configuration asks for them.
+/// Gives a model these values if the configuration asks for them.
 pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<(), TrainError> {
     if config.model.init_features != FeatureStart::Labels {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<()
     let labels = task.put_labels(features);
     let head = model.head();
     let theta = &mut model.parameters[head].value;
-    // Whole banks only: a class with one column more would win.
+    // Complete groups of columns only: a class with one column more would always win.
     let columns = theta.cols() / classes * classes;
     for class in 0..classes {
         let row = theta.row_mut(class);
@@ -30,7 +30,7 @@ pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<()
         (class..columns).step_by(classes).for_each(|column| row[column] = GAIN);
     }
     if let Some(bias) = model.parameters.get_mut(head + 1) {
-        // Log odds of a class on average.
+        // Mean log odds of a class.
         let share = labels as f64 / (task.parts().train.len() * classes) as f64;
         bias.value
             .row_mut(0)
@@ -39,7 +39,7 @@ pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<()
     Ok(())
 }
 
-/// Refuses models that cannot start so; where their table is.
+/// Refuses models that cannot start from labels; returns the position of the feature table.
 fn check(task: &Task, config: &Config, model: &Ignn) -> Result<usize, TrainError> {
     let classes = task.labels().classes().len();
     let refused =
@@ -69,7 +69,7 @@ fn check(task: &Task, config: &Config, model: &Ignn) -> Result<usize, TrainError
         return Err(refused("one layer", found, "use one width in model.state"));
     }
     if config.model.state[0] < classes {
-        let what = format!("a column a class, {classes}");
+        let what = format!("one column per class, {classes}");
         return Err(refused(&what, config.model.state[0].to_string(), "use a wider model.state"));
     }
     Ok(table)

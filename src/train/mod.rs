@@ -1,18 +1,20 @@
-//! Training: a dataset and a configuration become a model, epoch by epoch. It emits records to an
-//! observer and prints nothing; files and terminals are for `report` and the command line.
+//! Training: a dataset and a configuration become a model, epoch by epoch. It passes a record of
+//! every epoch to an observer and prints nothing; directories, checkpoints' cadence and resuming
+//! are in `run`.
 //!
 //! | file | what |
 //! | --- | --- |
 //! | [`task`] | what training needs of a dataset |
-//! | [`trainer`], `best` | the loop, and the best model that it met |
-//! | `one_graph`, `many_graphs` | what a step does on one graph, or on some of many |
-//! | `hidden`, `label_start` | nodes that a step hides; first values that speak of labels |
-//! | [`checkpoint`] | everything a run needs to go on, in one file |
-//! | `folds`, [`crossval`] | graphs dealt to folds, each fold trained and all of them summed up |
-//! | `svm_readout` | a support vector machine on the embeddings of a fold |
-//! | [`memory`] | what a run will take, before it takes it |
-//! | `regression` | the one step of a read-out that is learned in one go |
-//! | `record` | what is told of every epoch |
+//! | [`trainer`], `best` | the training loop, and the best model so far |
+//! | `one_graph`, `many_graphs` | a step on one graph, or on a batch of many graphs |
+//! | `evaluator` | loss and scores of logits |
+//! | `hidden`, `label_start` | nodes hidden from a step; initial values from labels |
+//! | [`checkpoint`] | the complete state of a training in one file |
+//! | [`folds`], [`crossval`] | stratified folds of graphs; training and summary of folds |
+//! | [`svm_readout`] | a support vector machine on the embeddings of a fold |
+//! | [`memory`], `concurrency` | estimated memory; how many trainings run at a time |
+//! | `regression` | a read-out that is fitted in closed form |
+//! | `record`, `solves`, `failures` | records of epochs and of their solves |
 
 mod best;
 pub mod checkpoint;

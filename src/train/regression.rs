@@ -1,5 +1,5 @@
-//! The step of a run that learns its read-out in one go: a regression over the training items.
-//! It collects rows and puts the fitted values in their place; the algebra is `nn::ridge`'s.
+//! A read-out fitted in closed form: ridge regression over the training items, as the only step of
+//! a training. `nn::ridge` has the algebra.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::{TrainError, Trainer};
 use crate::nn::ridge::Ridge;
 
 impl Trainer {
-    /// The read-out that fits the training items best, in the place of the one at hand.
+    /// Replaces the read-out by the one that fits the training items best.
     pub(super) fn regress(
         &mut self,
         seconds: &mut PhaseSeconds,

@@ -1,5 +1,4 @@
-//! The solves of an epoch, step by step and layer by layer, and what they come to.
-//! It adds up; nothing is solved here.
+//! The solves of an epoch, by step and layer, merged into what a record shows of them.
 
 use super::record::LayerRecord;
 use crate::solver::SolveInfo;
@@ -9,21 +8,21 @@ use crate::solver::SolveInfo;
 pub(super) struct Solves {
     forward: Vec<Vec<SolveInfo>>,
     adjoint: Vec<Vec<SolveInfo>>,
-    /// Those that no step followed.
+    /// Solves of evaluations that no step followed.
     pub evaluation: Vec<Vec<SolveInfo>>,
-    /// Rows and entries times sweeps.
+    /// Nodes and edges times sweeps.
     nodes: f64,
     edges: f64,
 }
 
 impl Solves {
-    /// The forward solves of a step, layer by layer, over so many nodes and edges.
+    /// Adds the forward solves of a step, one per layer, with the size of its graph.
     pub fn step(&mut self, solves: Vec<SolveInfo>, nodes: usize, edges: usize) {
         self.count(&solves, nodes, edges);
         self.forward.push(solves);
     }
 
-    /// Its adjoint solves; none where only the read-out learns.
+    /// Adds the adjoint solves of a step; none where only the read-out learns.
     pub fn step_back(&mut self, solves: Vec<SolveInfo>, nodes: usize, edges: usize) {
         self.count(&solves, nodes, edges);
         self.adjoint.push(solves);
@@ -36,33 +35,33 @@ impl Solves {
     }
 
     /// The forward solves of the steps, or of the evaluation where there was no step.
-    fn told(&self) -> &[Vec<SolveInfo>] {
+    fn recorded(&self) -> &[Vec<SolveInfo>] {
         if self.forward.is_empty() { &self.evaluation } else { &self.forward }
     }
 
-    /// All forward solves as one; none where the model has no equilibrium.
+    /// All forward solves, merged; `None` where the model has no equilibrium.
     pub fn forward(&self) -> Option<SolveInfo> {
-        together(self.told())
+        together(self.recorded())
     }
 
-    /// All adjoint solves as one.
+    /// All adjoint solves, merged.
     pub fn adjoint(&self) -> Option<SolveInfo> {
         together(&self.adjoint)
     }
 
-    /// Solves without convergence; adjoint ones count where they were to converge.
+    /// Number of solves that did not converge; adjoint ones count where the gradient is exact.
     pub fn failures(&self, is_exact: bool) -> u64 {
         let adjoint = self.adjoint.iter().filter(|_| is_exact);
         let all = self.forward.iter().chain(&self.evaluation).chain(adjoint).flatten();
-        // What was to make a set number of steps did.
+        // A truncated solve makes a set number of sweeps and cannot fail.
         all.filter(|solve| !solve.is_done()).count() as u64
     }
 
-    /// Layer by layer, where there are several layers or steps.
+    /// One record per layer, where there are several layers or steps.
     pub fn by_layer(&self) -> Vec<LayerRecord> {
-        let told = self.told();
-        let layers = told.first().map_or(0, Vec::len);
-        if layers * told.len() < 2 {
+        let recorded = self.recorded();
+        let layers = recorded.first().map_or(0, Vec::len);
+        if layers * recorded.len() < 2 {
             return Vec::new();
         }
         let of = |side: &[Vec<SolveInfo>], layer: usize| {
@@ -71,14 +70,14 @@ impl Solves {
             SolveInfo::together(&all)
         };
         let record = |layer| LayerRecord {
-            solves: told.len(),
-            forward: of(told, layer).expect("a forward solve a layer"),
+            solves: recorded.len(),
+            forward: of(recorded, layer).expect("one forward solve per layer"),
             adjoint: of(&self.adjoint, layer),
         };
         (0..layers).map(record).collect()
     }
 
-    /// Nodes and edges times sweeps, a second of the solves of steps.
+    /// Nodes and edges times sweeps, per second of the steps' solves.
     pub fn rates(&self) -> (f64, f64) {
         let all = self.forward.iter().chain(&self.adjoint).flatten();
         let seconds = all.map(|solve| solve.seconds).sum::<f64>().max(1e-9);

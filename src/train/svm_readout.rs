@@ -1,12 +1,11 @@
-//! A support vector machine in place of a model's read-out: on the embeddings of graphs, as
-//! graph-kernel papers do it. It chooses C and gamma inside a fold; the machine itself is in
-//! `nn::svm`.
+//! A support vector machine in place of a model's read-out: on the embeddings of graphs, as in
+//! graph-kernel papers. It chooses C and gamma inside a fold; `nn::svm` has the machine itself.
 //!
-//! Embeddings are the pooled rows of the epoch that validation chose, scaled by those of the graphs
-//! that are learned from. Where the layers were trained, C and gamma are chosen on the validation
-//! part, whose labels the layers have not seen; where they are as they were drawn (`train.epochs =
-//! 0`), by [`INNER_FOLDS`] folds of all graphs but those of the test part. The machine is then
-//! trained on both parts. Of equal scores the smallest C, then the smallest gamma is taken.
+//! Embeddings are the pooled rows of the epoch chosen on validation, standardised on the graphs
+//! that the machine is trained on. If the layers were trained, C and gamma are chosen on the
+//! validation part, whose labels the layers have not seen; if they were not (`train.epochs = 0`),
+//! by [`INNER_FOLDS`] folds of all graphs outside of the test part. The machine is then trained on
+//! both parts. Of equal scores the smallest C, then the smallest gamma is taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,30 +13,30 @@ use super::{Task, TrainError, Trainer};
 use crate::nn::svm::{Gram, Kernel, Svm, standardised};
 use crate::nn::{Targets, random};
 
-/// Prices of a row on the wrong side that are tried.
+/// Values of C that are tried.
 pub const PRICES: [f64; 6] = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
-/// Gammas that are tried, times the width of the embedding.
+/// Values of gamma that are tried, times the width of the embedding.
 pub const GAMMAS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
-/// Folds of the choice where the layers are untrained.
+/// Folds for the choice where the layers are untrained.
 pub const INNER_FOLDS: usize = 5;
 
-/// Which kernel.
+/// The kernel to search with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SvmSearch {
-    /// Planes.
+    /// The linear kernel.
     Linear,
-    /// Distances.
+    /// The RBF kernel.
     Rbf,
 }
 
-/// What was chosen, and how good it is.
+/// The chosen machine and its accuracy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SvmRecord {
-    /// The price of a row on the wrong side.
+    /// C, the penalty of a row on the wrong side.
     pub c: f64,
-    /// Of an RBF kernel.
+    /// Gamma of an RBF kernel.
     pub gamma: Option<f64>,
-    /// Accuracy by which it was chosen.
+    /// Accuracy that chose C and gamma.
     pub validation: f64,
     /// Accuracy on the test part.
     pub test: f64,
@@ -48,9 +47,13 @@ pub struct SvmRecord {
 }
 
 impl SvmSearch {
-    /// Chooses, trains and judges, on the trainer's best model; that is the model at hand from then
-    /// on.
-    pub fn run(self, task: &Task, trainer: &mut Trainer) -> Result<SvmRecord, TrainError> {
+    /// Chooses, trains and tests a machine on the embeddings of the trainer's best model, which
+    /// becomes its current model.
+    pub fn train_on_embeddings(
+        self,
+        task: &Task,
+        trainer: &mut Trainer,
+    ) -> Result<SvmRecord, TrainError> {
         let Targets::Classes(labels) = task.targets() else {
             unreachable!("graphs have one class each")
         };
@@ -104,7 +107,7 @@ impl SvmSearch {
     }
 }
 
-/// Pairs of rows to learn from and to be judged on, each class dealt evenly.
+/// Pairs of rows for training and validation, stratified by class.
 fn inner_folds(items: &[u32], labels: &[i32], seed: u64) -> Vec<(Vec<u32>, Vec<u32>)> {
     let stream = random::Stream::new(seed, "inner folds");
     let mut order = items.to_vec();

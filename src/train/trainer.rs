@@ -208,7 +208,7 @@ impl Trainer {
         loop {
             let record = self.advance()?;
             observer.epoch(&record)?;
-            failures::heed(&record, &self.config, observer)?;
+            failures::report(&record, &self.config, observer)?;
             let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);

@@ -423,44 +423,56 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "chains",
         title: "Chains: how far information travels",
-        about: "Directed chains of two classes; the class is told at the first node of a chain only, and every node has to know it. \
+        about: "Directed chains of two classes; the class is told at the first node of a chain \
+                only, and every node has to know it. \
                 Each seed has data of its own: other nodes to train, validate and test on.",
         panels: CHAIN_PANELS,
     },
     Experiment {
         name: "oversmoothing",
         title: "Chains: over-smoothing",
-        about: "The chains again, with baselines that are deep: many layers must not make all nodes alike. \
+        about: "The chains again, with baselines that are deep: many layers must not make all \
+                nodes alike. \
                 Each seed has data of its own: other nodes to train, validate and test on.",
         panels: OVERSMOOTHING_PANELS,
     },
     Experiment {
         name: "amazon",
         title: "Communities of a large graph",
-        about: "Nodes without features, with one or several of 58 communities as labels; few of them are known. \
-                By the top-k rule a node's predicted labels are its k highest scores, k the number that it truly has. Seeds share the split. Baselines learn a row of features for every node; in SSE a node sees first of all its own, so that it learns training \
+        about: "Nodes without features, with one or several of 58 communities as labels; few of \
+                them are known. \
+                By the top-k rule a node's predicted labels are its k highest scores, k the \
+                number that it truly has. Seeds share the split. Baselines learn a row of \
+                features for every node; in SSE a node sees first of all its own, so that it \
+                learns training \
                 nodes by heart and tells little of others.",
         panels: AMAZON_PANELS,
     },
     Experiment {
         name: "ppi",
         title: "Proteins: graphs that training has not seen",
-        about: "24 graphs with 121 labels a node; 20 train, 2 validate, 2 test, the same for all seeds.",
+        about: "24 graphs with 121 labels a node; 20 train, 2 validate, 2 test, the same for all \
+                seeds.",
         panels: PPI_PANELS,
     },
     Experiment {
         name: "graphs",
         title: "Graph classification",
-        about: "Molecules and proteins, each a graph with one label. A fold's epoch is chosen on the next fold (\"validation\"), or on its own \
-                test part as the published code does (\"best test\"). \"SVM\" is a support vector machine on the sums of the model's states, as papers on graph \
-                kernels have it, beside the model's read-out. Label propagation has no labels to spread here and is left out.",
+        about: "Molecules and proteins, each a graph with one label. A fold's epoch is chosen on \
+                the next fold (\"validation\"), or on its own \
+                test part as the published code does (\"best test\"). \"SVM\" is a support vector \
+                machine on the sums of the model's states, as papers on graph \
+                kernels have it, beside the model's read-out. Label propagation has no labels to \
+                spread here and is left out.",
         panels: GRAPH_PANELS,
     },
     Experiment {
         name: "heterogeneous",
         title: "Networks with several relations",
-        about: "Papers, films and authors that are related in several ways; all relations are in one equation. \
-                Baselines know of one: they gather by the mean of the relations (GAT attends in each of them and takes the mean). \
+        about: "Papers, films and authors that are related in several ways; all relations are in \
+                one equation. \
+                Baselines know of one: they gather by the mean of the relations (GAT attends in \
+                each of them and takes the mean). \
                 All seeds have the split of the data.",
         panels: HETEROGENEOUS_PANELS,
     },

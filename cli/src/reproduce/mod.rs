@@ -140,7 +140,8 @@ impl Command {
                         add_note(
                             &mut study,
                             format!(
-                                "{0} is left out of the quick form, as it takes long: --only {0} runs it",
+                                "{0} is left out of the quick form, as it takes long: --only {0} \
+                                 runs it",
                                 method.name
                             ),
                         );

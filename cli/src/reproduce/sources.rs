@@ -159,13 +159,15 @@ fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
     }
     let top = ["--communities-top", LARGEST];
     if let Some((edges, members)) = found("com-dblp", &["com-dblp.all.cmty.txt"]) {
-        let note = "com-amazon is not in the data directory: com-dblp stands in for it, with its 58 largest communities as labels";
+        let note = "com-amazon is not in the data directory: com-dblp stands in for it, with its \
+                    58 largest communities as labels";
         return recipe("com-dblp", &edges, &members, top, Some(note.into()));
     }
     let nodes = if is_quick { NODES.1 } else { NODES.0 };
     let raw = work.join("communities.raw");
     let note = format!(
-        "neither com-amazon nor com-dblp is in the data directory: generated communities of {nodes} nodes stand in, each node in one of {LARGEST}"
+        "neither com-amazon nor com-dblp is in the data directory: generated communities of \
+         {nodes} nodes stand in, each node in one of {LARGEST}"
     );
     let mut made = recipe(
         "communities",
@@ -214,7 +216,8 @@ fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
     }
     let scale = if is_quick { QUICK_PPI } else { "1" };
     let command = [words(&["generate", "ppi", "--scale", scale]), words(&raw)].concat();
-    let note = "ppi is not in the data directory: a generated set of its shape stands in, so that published figures are no measure of it";
+    let note = "ppi is not in the data directory: a generated set of its shape stands in, so that \
+                published figures are no measure of it";
     Recipe {
         name: format!("ppi-generated-{normalise}"),
         commands: vec![command],
@@ -252,7 +255,9 @@ fn relations(data: &Path, work: &Path, name: &str) -> Result<Option<Recipe>> {
     fs::create_dir_all(work).with_context(|| text(work))?;
     fs::write(&file, spec).with_context(|| text(&file))?;
     let note = (name == "dblp-authors").then(|| {
-        "the paper's DBLP (7,907 papers) is not to be had: authors of DBLP stand in, with meta-paths as relations".to_string()
+        "the paper's DBLP (7,907 papers) is not to be had: authors of DBLP stand in, with \
+         meta-paths as relations"
+            .to_string()
     });
     let command = words(&["ingest", "relations", &text(&file), "--data", &text(&folder)]);
     Ok(Some(Recipe { name: name.into(), commands: vec![command], note }))

@@ -8,7 +8,8 @@ use ignn::train::Trainer;
 
 use super::{bytes, communities, metrics, words};
 
-const LABELS: &str = "--set model.features=learned --set model.init_features=labels --set model.init=cascade --set model.activation=identity --set model.input=own";
+const LABELS: &str = "--set model.features=learned --set model.init_features=labels --set \
+                      model.init=cascade --set model.activation=identity --set model.input=own";
 
 fn trainer_of<T>(path: &Path, sets: &str, with: impl FnOnce(Trainer) -> T) -> T {
     let sets: Vec<String> =
@@ -68,7 +69,9 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
     let sandbox = communities();
     let path = sandbox.path("s");
     let sets = format!(
-        "{LABELS} --set model.state=6 --set model.activation=tanh --set train.hide=0.3 --set model.dropout=0 --set model.normalise_state=true --set solver.tolerance=1e-7 --set solver.adjoint_tolerance=1e-7"
+        "{LABELS} --set model.state=6 --set model.activation=tanh --set train.hide=0.3 --set \
+         model.dropout=0 --set model.normalise_state=true --set solver.tolerance=1e-7 --set \
+         solver.adjoint_tolerance=1e-7"
     );
     // The loss of the first step, one entry changed before it.
     let loss = |change: Option<(usize, usize, usize, f32)>| {
@@ -122,7 +125,8 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
 #[test]
 fn hiding_learns_the_same_bits_and_leaves_slow_features_alone() {
     let sandbox = communities();
-    let sets = "--set model.state=6 --set train.hide=0.3 --set optim.table_factor=0 --set optim.layer_factor=0.1 --set train.evaluate_every=3";
+    let sets = "--set model.state=6 --set train.hide=0.3 --set optim.table_factor=0 --set \
+                optim.layer_factor=0.1 --set train.evaluate_every=3";
     for (run, threads) in [("one", 1), ("two", 2)] {
         let line =
             format!("train s --out {run} --epochs 12 -q {LABELS} {sets} --threads {threads}");
@@ -152,9 +156,11 @@ fn hiding_learns_the_same_bits_and_leaves_slow_features_alone() {
 fn features_of_the_dataset_are_neither_labels_nor_hidden() {
     let sandbox = communities();
     sandbox.ignn(&words("train s --out run -q --set train.hide=0.5")).fails_with(
-        "train.hide: only learned features are hidden (found 0.5 with features of the dataset): use train.hide=0 or model.features=learned",
+        "train.hide: only learned features are hidden (found 0.5 with features of the dataset): \
+         use train.hide=0 or model.features=learned",
     );
     sandbox.ignn(&words("train s --out run -q --set model.init_features=labels")).fails_with(
-        "model.init_features: labels as features need learned features (found features of the dataset): use model.features=learned or model.init_features=random",
+        "model.init_features: labels as features need learned features (found features of the \
+         dataset): use model.features=learned or model.init_features=random",
     );
 }

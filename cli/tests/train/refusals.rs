@@ -13,7 +13,9 @@ fn triangle() -> Sandbox {
     sandbox.file("sets.csv", "node,label\na,x\na,y\nb,y\nc,x\n");
     sandbox.file("split.csv", "node,split\na,train\nb,val\nc,test\n");
     sandbox.file("rest.csv", "node,split\na,val\nb,test\nc,test\n");
-    let table = "target = \"node\"\nlabels = \"one.csv\"\nsplits = \"split.csv\"\n[relations.one]\nfile = \"e.txt\"\n[relations.two]\nfile = \"e.txt\"\n";
+    let table = "target = \"node\"\nlabels = \"one.csv\"\nsplits = \
+                 \"split.csv\"\n[relations.one]\nfile = \"e.txt\"\n[relations.two]\nfile = \
+                 \"e.txt\"\n";
     sandbox.file("two.toml", table);
     for line in [
         "edges e.txt --labels one.csv --splits split.csv --out one",
@@ -37,11 +39,13 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     };
     refused(
         "one --set model.kappa=1",
-        "--set model.kappa=1: model.kappa: from 1 on the equilibrium need not exist or be unique (found 1, expected a number from 0 to below 1, such as 0.95)",
+        "--set model.kappa=1: model.kappa: from 1 on the equilibrium need not exist or be unique \
+         (found 1, expected a number from 0 to below 1, such as 0.95)",
     );
     refused(
         "one --set model.state=0",
-        "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+        "--set model.state=0: model.state: wrong value (found 0, expected an integer from 1 to \
+         2048, or a list of 1 to 64 such integers)",
     );
     refused(
         "one --set model.stat=3",
@@ -60,7 +64,8 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     refused("unsplit", "unsplit: the dataset has no splits: ingest with --splits or --split");
     refused(
         "untrained",
-        "untrained: split default has no labelled node in its part train (found parts val, test): use --set train.train_part=NAME, or make the dataset with a split",
+        "untrained: split default has no labelled node in its part train (found parts val, test): \
+         use --set train.train_part=NAME, or make the dataset with a split",
     );
     refused(
         "one --set train.split=mine",
@@ -68,51 +73,63 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     );
     refused(
         "one --set model.features=given",
-        "model.features: the dataset has no features (found none, expected some for \"given\"): use model.features=learned, or make the dataset with --features",
+        "model.features: the dataset has no features (found none, expected some for \"given\"): \
+         use model.features=learned, or make the dataset with --features",
     );
     refused(
         "one --set model.input=both",
-        "model.input: learned features have one map (found \"both\", expected \"gathered\" or \"own\")",
+        "model.input: learned features have one map (found \"both\", expected \"gathered\" or \
+         \"own\")",
     );
     refused(
         "one --set model.init_features=labels",
-        "model.init_features: labels as features need a W that keeps columns apart (found uniform): use model.init=cascade or model.init=identity",
+        "model.init_features: labels as features need a W that keeps columns apart (found \
+         uniform): use model.init=cascade or model.init=identity",
     );
     refused(
         "one --set model.init_features=labels --set model.init=cascade --set model.readout=mlp",
-        "model.init_features: labels as features need a linear read-out (found mlp): use model.readout=linear",
+        "model.init_features: labels as features need a linear read-out (found mlp): use \
+         model.readout=linear",
     );
     refused(
         "one --set model.init_features=labels --set model.init=cascade --set model.state=8,8",
-        "model.init_features: labels as features need one layer (found 2): use one width in model.state",
+        "model.init_features: labels as features need one layer (found 2): use one width in \
+         model.state",
     );
     refused(
         "one --set model.init_features=labels --set model.init=cascade --set model.state=1",
-        "model.init_features: labels as features need a column a class, 2 (found 1): use a wider model.state",
+        "model.init_features: labels as features need one column per class, 2 (found 1): use a \
+         wider model.state",
     );
     refused(
         "one --set train.hide=1",
-        "--set train.hide=1: train.hide: wrong value (found 1, expected a number from 0 to below 1)",
+        "--set train.hide=1: train.hide: wrong value (found 1, expected a number from 0 to below \
+         1)",
     );
     refused(
         "one --set train.loss=binary-cross-entropy",
-        "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class a node, expected sets of classes): use train.loss=cross-entropy or auto",
+        "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class a \
+         node, expected sets of classes): use train.loss=cross-entropy or auto",
     );
     refused(
         "sets --set train.loss=cross-entropy",
-        "train.loss: cross-entropy does not fit the dataset's labels (found sets of classes, expected one class a node): use train.loss=binary-cross-entropy or auto",
+        "train.loss: cross-entropy does not fit the dataset's labels (found sets of classes, \
+         expected one class a node): use train.loss=binary-cross-entropy or auto",
     );
     refused(
         "one --set train.monitor=top-k-micro-f1",
-        "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class a node): use accuracy, micro-f1, macro-f1, loss or auto",
+        "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class a \
+         node): use accuracy, micro-f1, macro-f1, loss or auto",
     );
     refused(
         "sets --set train.monitor=accuracy",
-        "train.monitor: accuracy is no score of the dataset's labels (found sets of classes): use micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss or auto",
+        "train.monitor: accuracy is no score of the dataset's labels (found sets of classes): use \
+         micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss or auto",
     );
     refused(
         "two --set model.kappa=0.3,0.3,0.3",
-        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for one, two)",
+        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for one, \
+         two)",
     );
     refused("nowhere", "nowhere: not an ignn dataset: no such directory");
     refused("one --init nowhere", "nowhere: cannot open: No such file or directory (os error 2)");
@@ -151,7 +168,8 @@ fn a_solve_without_convergence_is_shown_or_ends_the_run() {
         .ignn(&words(&format!("{line} --out stopped -q --set solver.on_failure=stop")))
         .exits(1);
     let start = "error: epoch 0: the forward solve did not converge (residual ";
-    let end = "after 2 sweeps): raise solver.max_sweeps, lower model.kappa, or use solver.on_failure=warn\n";
+    let end = "after 2 sweeps): raise solver.max_sweeps, lower model.kappa, or use \
+               solver.on_failure=warn\n";
     assert!(run.stderr.starts_with(start) && run.stderr.ends_with(end), "{}", run.stderr);
 }
 

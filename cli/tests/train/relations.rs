@@ -23,7 +23,8 @@ fn relations() -> Sandbox {
     let feature = |i: usize| format!("{},{},1", usize::from(i % 3 == 1), (i * 7) % 5);
     sandbox.file("features.csv", format!("node,f0,f1,f2\n{}", rows(&feature)));
     let spec = |names: &[&str]| {
-        let top = "target = \"node\"\nfeatures = \"features.csv\"\nlabels = \"labels.csv\"\nsplits = [\"splits.csv\"]\n";
+        let top = "target = \"node\"\nfeatures = \"features.csv\"\nlabels = \
+                   \"labels.csv\"\nsplits = [\"splits.csv\"]\n";
         let each = names.iter().map(|name| format!("[relations.{name}]\nfile = \"{name}.txt\"\n"));
         top.to_string() + &each.collect::<String>()
     };
@@ -56,11 +57,13 @@ fn relations_are_trained_certified_and_predicted_by_their_names() {
     let scores = |run: &crate::util::Run| run.json()["evaluation"]["parts"].to_string();
     assert_eq!(scores(&run), scores(&other), "names count, not their order");
     sandbox.ignn(&words("predict other --model run --out p.csv -q")).fails_with(
-        "run/model.safetensors: the dataset has other relations than the model (found clique, expected clique, ring)",
+        "run/model.safetensors: the dataset has other relations than the model (found clique, \
+         expected clique, ring)",
     );
     sandbox.ignn(&words("train other --epochs 1 --set model.state=8 --out single -q")).exits(0);
     sandbox.ignn(&words("predict d --model single --out p.csv -q")).fails_with(
-        "single/model.safetensors: the dataset has other relations than the model (found clique, ring, expected a single one)",
+        "single/model.safetensors: the dataset has other relations than the model (found clique, \
+         ring, expected a single one)",
     );
 }
 
@@ -69,7 +72,8 @@ fn kappas_that_do_not_match_the_relations_are_refused_and_large_ones_watched() {
     let sandbox = relations();
     let line = "train d --epochs 3 --set model.state=8 -q --out";
     sandbox.ignn(&words(&format!("{line} no --set model.kappa=0.4,0.3,0.2"))).fails_with(
-        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for clique, ring)",
+        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for \
+         clique, ring)",
     );
     assert!(!sandbox.path("no").exists());
     let large = "--set model.kappa=0.9,0.9 --set model.init=identity";
@@ -109,13 +113,15 @@ fn a_read_out_alone_is_learned_step_by_step_or_in_one_go() {
     sandbox
         .ignn(&words(&format!("{line} --out no --set train.learn=ridge --set model.readout=mlp")))
         .fails_with(
-            "train.learn: ridge needs a read-out of its own (found model.readout=mlp, expected linear)",
+            "train.learn: ridge needs a read-out of its own (found model.readout=mlp, expected \
+             linear)",
         );
     sandbox
         .ignn(&words(&format!(
             "{line} --out no --set train.learn=readout --set model.readout=none --set model.state=3"
         )))
         .fails_with(
-            "train.learn: readout needs a read-out of its own (found model.readout=none, expected linear or mlp)",
+            "train.learn: readout needs a read-out of its own (found model.readout=none, expected \
+             linear or mlp)",
         );
 }

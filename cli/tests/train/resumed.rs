@@ -128,7 +128,8 @@ fn what_cannot_be_resumed_says_why() {
         .unwrap();
     fails(
         "train --resume run -q",
-        "run/checkpoint/state.safetensors: the checkpoint does not fit (settings: found state = [9], expected state = [8]: a run goes on as it began)",
+        "run/checkpoint/state.safetensors: the checkpoint does not fit (settings: found state = \
+         [9], expected state = [8]: a run goes on as it began)",
     );
     // The refusals have changed nothing.
     fs::write(sandbox.path("run/config.toml"), config).unwrap();
@@ -186,7 +187,8 @@ fn a_finished_run_that_is_given_more_epochs_is_as_if_it_had_had_them() {
 #[test]
 fn what_a_run_out_of_patience_said_it_says_again() {
     let sandbox = communities();
-    let line = "train s --out run --epochs 300 --set train.stop_after=3 --set model.state=8 --set solver.max_sweeps=2 -q";
+    let line = "train s --out run --epochs 300 --set train.stop_after=3 --set model.state=8 --set \
+                solver.max_sweeps=2 -q";
     let first = sandbox.ignn(&words(line)).exits(1);
     let again = sandbox.ignn(&words("train --resume run -q")).exits(1);
     let solves =

@@ -1,23 +1,22 @@
-//! Axes: from values to positions, and where ticks stand.
-//! It measures; lines and letters are drawn by `chart`.
+//! Axes: positions of values, and ticks. `chart` draws them.
 
-/// How values are spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By their logarithm; values from 0 down are not shown.
+    /// Logarithmic; values of 0 and below are not shown.
     Log,
 }
 
-/// An axis: what it shows, its unit in the label, and what must be on it.
+/// An axis: label, scale, and values that it must include.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// Quantity and unit.
     pub label: String,
     /// The scale.
     pub scale: Scale,
-    /// Values that are on the axis whatever the data.
+    /// Values that the axis includes whatever the data.
     pub include: Vec<f64>,
 }
 
@@ -30,14 +29,13 @@ pub(super) struct Fitted {
     pub ticks: Vec<(f64, String)>,
 }
 
-/// Ticks of an axis, about.
+/// Approximate number of ticks.
 const TICKS: f64 = 5.0;
-/// Values that span a larger factor are drawn by their logarithm where a caller leaves the choice
-/// open.
+/// Values that span a larger factor get a logarithmic axis if the caller leaves the choice open.
 const LOG_FROM: f64 = 50.0;
 
 impl Scale {
-    /// Logarithmic for values that span orders, linear else.
+    /// Logarithmic for values that span orders of magnitude, linear otherwise.
     pub fn fitting(values: impl Iterator<Item = f64>) -> Self {
         let (mut least, mut most) = (f64::INFINITY, 0.0f64);
         for value in values.filter(|value| value.is_finite()) {
@@ -51,17 +49,17 @@ impl Scale {
 }
 
 impl Axis {
-    /// An axis with even steps.
+    /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Linear, include: Vec::new() }
     }
 
-    /// An axis of this scale.
+    /// An axis with this scale.
     pub fn scaled(label: impl Into<String>, scale: Scale) -> Self {
         Self { scale, ..Self::linear(label) }
     }
 
-    /// The axis with these values on it.
+    /// The same axis, including these values.
     pub fn including(mut self, values: &[f64]) -> Self {
         self.include.extend(values);
         self
@@ -72,8 +70,8 @@ impl Axis {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
-    /// Ends and ticks for these values; none where there are none. `tight` axes end where the
-    /// values do.
+    /// Ends and ticks for these values; `None` without values. A `tight` axis ends where the values
+    /// do.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64>, tight: bool) -> Option<Fitted> {
         let values = values.chain(self.include.iter().copied()).filter(|&value| self.shows(value));
         let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
@@ -169,7 +167,7 @@ fn nice(step: f64) -> f64 {
     factor * power
 }
 
-/// Figures with commas where they are large.
+/// A number, with thousands separators if it is large.
 fn plain(value: f64, decimals: usize) -> String {
     if value.abs() >= 1e7 || decimals > 6 {
         return format!("{value:.1e}");
@@ -181,7 +179,7 @@ fn plain(value: f64, decimals: usize) -> String {
     format!("{value:.decimals$}").replace('-', "−")
 }
 
-/// `10⁻⁵`, `2·10⁻⁵`, or plain figures where all of an axis are short.
+/// `10⁻⁵`, `2·10⁻⁵`, or plain numbers if all labels of the axis are short.
 fn logarithmic_label(digit: u32, power: i32, is_plain: bool) -> String {
     if is_plain {
         let value = f64::from(digit) * 10f64.powi(power);

@@ -1,32 +1,32 @@
-//! A chart of lines over one axis, as SVG that takes its colours from the page's style.
-//! Drawn here and not by a plotting crate: see `ARCHITECTURE.md`.
+//! A line chart as SVG that takes its colours from the page's style. Drawn here and not by a
+//! plotting crate: see `ARCHITECTURE.md`.
 
 use super::axis::{Axis, Fitted, Scale};
 use super::labels::spread;
 use super::markup::escape;
 
-/// Width of the drawing, in its own units; a phone shows it at about three quarters.
+/// Width of the drawing in its own units; a phone shows it at about three quarters of that.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
-/// Width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.0;
-/// Width of a letter of a name, which is bold, and larger on phones.
+/// Approximate width of a letter of a name, which is bold, and larger on phones.
 const NAME_LETTER: f64 = 8.2;
 /// Height of a line of names.
 const LINE: f64 = 15.0;
-/// Letters of a name beside its line, at most.
+/// Longest name beside a line, in letters.
 const NAME: usize = 20;
-/// Points of a line beyond which only the extremes of neighbours are drawn.
+/// Number of points above which only the extremes of neighbouring points are drawn.
 const POINTS: usize = 1000;
-/// Colours and dashes that the style knows.
+/// Number of line styles (colour and dashes) in the style sheet.
 pub(super) const COLOURS: usize = 8;
 
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Anchor, of letters, digits and hyphens; once a page.
+    /// Anchor of letters, digits and hyphens, unique on the page.
     pub id: String,
     /// What it shows.
     pub title: String,
@@ -36,7 +36,7 @@ pub struct Chart {
     pub y: Axis,
     /// The lines, in the order of their colours.
     pub series: Vec<Series>,
-    /// Values to compare with.
+    /// Reference values.
     pub references: Vec<Reference>,
     /// A sentence below.
     pub note: String,
@@ -49,21 +49,21 @@ pub struct Series {
     pub name: String,
     /// In the order of x; a value that is not finite is a gap.
     pub points: Vec<(f64, f64)>,
-    /// x, least and most: a band around the line.
+    /// A band around the line: x, minimum and maximum.
     pub band: Vec<(f64, f64, f64)>,
-    /// Points are marked, each with its value for the pointer: for few of them.
+    /// Whether points are marked, each with its value as a tooltip; for short lines.
     pub is_marked: bool,
 }
 
-/// A line with its place among all and the points of it that can be shown.
+/// A line with its index and the points that can be shown.
 type Drawn<'a> = (usize, &'a Series, Vec<(f64, f64)>);
 
-/// A value across the whole chart.
+/// A horizontal line across the chart.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// On the vertical axis.
+    /// Its value on the vertical axis.
     pub value: f64,
 }
 
@@ -79,7 +79,7 @@ impl Chart {
         series.points.iter().filter(shown).copied().collect()
     }
 
-    /// The figure; none where no line has a point.
+    /// The SVG figure; `None` if no line has a point.
     pub fn render(&self) -> Option<String> {
         let drawn: Vec<Drawn<'_>> = self
             .series
@@ -102,7 +102,8 @@ impl Chart {
             let at = frame.y(line.value);
             let (left, right) = (frame.left, frame.right);
             body += &format!(
-                "<line class=\"reference\" data-reference=\"{}\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\n",
+                "<line class=\"reference\" data-reference=\"{}\" x1=\"{left:.1}\" \
+                 x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\n",
                 escape(&line.name)
             );
         }
@@ -136,14 +137,16 @@ impl Chart {
         };
         format!(
             "<figure id=\"{id}\">\n<figcaption>{title}</figcaption>\n\
-             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{}</desc>\n{body}</svg>\n{note}</figure>\n",
+             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title \
+             {id}-desc\">\n\
+             <title id=\"{id}-title\">{title}</title>\n<desc \
+             id=\"{id}-desc\">{}</desc>\n{body}</svg>\n{note}</figure>\n",
             escape(&(axes + &told.join("; ")))
         )
     }
 }
 
-/// The place of the lines in the drawing.
+/// The plotting area.
 struct Frame {
     x: Fitted,
     y: Fitted,
@@ -182,7 +185,8 @@ impl Frame {
         for (value, label) in &self.y.ticks {
             let at = self.y(*value);
             svg += &format!(
-                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" \
+                 y2=\"{at:.1}\"/>\
                  <text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
                 left - 6.0,
                 at + 4.5
@@ -254,7 +258,8 @@ impl Frame {
                 let told = format!("{name}: {} at {x}", short(y));
                 let (x, y) = (self.x(x), self.y(y));
                 svg += &format!(
-                    "<circle class=\"mark s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{told}</title></circle>\n"
+                    "<circle class=\"mark s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" \
+                     r=\"3.5\"><title>{told}</title></circle>\n"
                 );
             }
         }
@@ -310,7 +315,7 @@ fn shortened(name: &str) -> String {
     format!("…{}", rest[rest.len() + 1 - NAME..].iter().collect::<String>())
 }
 
-/// A figure of three or four digits.
+/// A number with three or four digits.
 fn short(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
@@ -320,7 +325,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Of many points only the first, least, most and last of each stretch, so that peaks stay.
+/// Reduces many points to the first, lowest, highest and last of each stretch, which keeps peaks.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if points.len() <= POINTS {
         return points.to_vec();

@@ -1,8 +1,8 @@
-//! Where the names of lines stand beside their ends: as near as they may, and never on each other.
-//! It moves positions; letters are drawn by `chart`.
+//! Positions of the names beside the ends of lines: as close as possible without overlap. `chart`
+//! draws them.
 
-/// Positions near the wanted ones, at least `gap` apart, between `top` and `bottom` where there is
-/// room; same order as given.
+/// Positions near the wanted ones, at least `gap` apart, between `top` and `bottom` if there is
+/// room; in the order given.
 pub(super) fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));

@@ -1,7 +1,6 @@
-//! Text and tables as HTML.
-//! Everything that comes from outside passes through [`escape`].
+//! Text and tables as HTML. All text from outside passes through [`escape`].
 
-/// Text that means itself in HTML and SVG, attributes included.
+/// Escapes text for HTML and SVG, attributes included.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,27 +21,27 @@ pub fn escape(text: &str) -> String {
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words, aligned left.
+    /// Text, aligned left.
     Text(String),
-    /// A figure, aligned right.
+    /// A number, aligned right.
     Number(String),
-    /// A figure with a bar behind it, a share of 1.
+    /// A number with a bar behind it, as a fraction of 1.
     Share(String, f64),
 }
 
 impl Cell {
-    /// Words.
+    /// A text cell.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A figure.
+    /// A number cell.
     #[allow(clippy::needless_pass_by_value)] // Figures are plain numbers for most callers.
     pub fn number(text: impl ToString) -> Self {
         Self::Number(text.to_string())
     }
 
-    /// A score between 0 and 1, in per cent; a dash where there is none.
+    /// A score between 0 and 1 in per cent; a dash for `None`.
     pub fn percent(score: Option<f64>) -> Self {
         match score.filter(|score| score.is_finite()) {
             Some(score) => Self::Number(format!("{:.2} %", 100.0 * score)),
@@ -87,13 +86,13 @@ impl Table {
         self
     }
 
-    /// Adds a row that sums up others.
+    /// Adds a row with totals.
     pub fn summary(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
         self.summary.push(self.rows.len());
         self.row(cells)
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -103,7 +102,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The markup; a narrow screen scrolls it sideways.
+    /// The HTML; narrow screens scroll it sideways.
     pub fn render(&self) -> String {
         let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table>\n");
         if !self.header.is_empty() {

@@ -1,5 +1,5 @@
-//! One self-contained HTML page: sections of words, tables and vector charts, without a script and
-//! without a network. It lays out what it is given; what the numbers mean is for its callers.
+//! A self-contained HTML page: sections of text, tables and vector charts, without scripts or
+//! external files. It lays out what it is given.
 
 mod axis;
 mod chart;
@@ -12,10 +12,10 @@ pub use chart::{Chart, Reference, Series};
 pub use markup::{Cell, Table, escape};
 pub use stacked::StackedBars;
 
-/// Looks: light, dark (where the reader's system asks for it) and print.
+/// Styles: light, dark (if the reader's system prefers it) and print.
 const STYLE: &str = include_str!("style.css");
 
-/// A page in the making.
+/// A page, built section by section.
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
@@ -46,19 +46,20 @@ impl Page {
         self
     }
 
-    /// How many charts there are.
+    /// Number of charts.
     pub fn charts(&self) -> usize {
         self.sections.iter().map(|section| section.charts).sum()
     }
 
-    /// The whole file.
+    /// The HTML file.
     pub fn render(&self) -> String {
         let title = escape(&self.title);
         let mut html = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <link rel=\"icon\" \
+             href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
              <header>\n<h1>{title}</h1>\n<p>{}</p>\n",
             escape(&self.lead)
         );
@@ -103,7 +104,7 @@ impl Section {
         self
     }
 
-    /// A table that is shown on demand.
+    /// A table that is folded until the reader opens it.
     pub fn folded_table(&mut self, summary: &str, table: &Table) -> &mut Self {
         self.body += &format!(
             "<details>\n<summary>{}</summary>\n{}</details>\n",
@@ -113,7 +114,7 @@ impl Section {
         self
     }
 
-    /// Text as it is, shown on demand.
+    /// Preformatted text that is folded until the reader opens it.
     pub fn folded_text(&mut self, summary: &str, text: &str) -> &mut Self {
         self.body += &format!(
             "<details>\n<summary>{}</summary>\n<pre>{}</pre>\n</details>\n",
@@ -123,7 +124,7 @@ impl Section {
         self
     }
 
-    /// Charts side by side where there is room; those without a point are left out.
+    /// Charts side by side if there is room; those without a point are left out.
     pub fn charts(&mut self, charts: &[Chart]) -> &mut Self {
         let drawn: Vec<String> = charts.iter().filter_map(Chart::render).collect();
         if !drawn.is_empty() {
@@ -133,7 +134,7 @@ impl Section {
         self
     }
 
-    /// Bars; left out where all are empty.
+    /// Bars; left out if all are empty.
     pub fn bars(&mut self, bars: &StackedBars) -> &mut Self {
         if let Some(drawn) = bars.render() {
             self.charts += 1;

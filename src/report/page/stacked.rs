@@ -1,5 +1,4 @@
-//! Horizontal bars, each cut into parts: where an amount went.
-//! Parts are in the same order and colour in every bar; a legend names them.
+//! Stacked horizontal bars. Parts have the same order and colour in every bar; a legend names them.
 
 use super::chart::COLOURS;
 use super::markup::escape;
@@ -7,24 +6,24 @@ use super::markup::escape;
 const WIDTH: f64 = 480.0;
 const ROW: f64 = 46.0;
 const BAR: f64 = 20.0;
-/// Width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.0;
 
-/// Bars below each other.
+/// A chart of stacked bars.
 #[derive(Clone, Debug)]
 pub struct StackedBars {
-    /// Anchor, of letters, digits and hyphens; once a page.
+    /// Anchor of letters, digits and hyphens, unique on the page.
     pub id: String,
     /// What the bars show, with its unit.
     pub title: String,
     /// Names of the parts.
     pub parts: Vec<String>,
-    /// A bar: its name, what is written behind it, its parts.
+    /// The bars: name, text behind the bar, values of the parts.
     pub bars: Vec<(String, String, Vec<f64>)>,
 }
 
 impl StackedBars {
-    /// The figure; none where all bars are empty.
+    /// The SVG figure; `None` if all bars are empty.
     pub fn render(&self) -> Option<String> {
         let sum = |parts: &[f64]| parts.iter().filter(|part| part.is_finite()).sum::<f64>();
         let most = self.bars.iter().map(|(_, _, parts)| sum(parts)).fold(0.0, f64::max);
@@ -37,7 +36,8 @@ impl StackedBars {
         for (at, (name, told, parts)) in self.bars.iter().enumerate() {
             let top = ROW * at as f64;
             svg += &format!(
-                "<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n<text class=\"end\" x=\"{WIDTH}\" y=\"{:.1}\">{}</text>\n",
+                "<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n<text class=\"end\" \
+                 x=\"{WIDTH}\" y=\"{:.1}\">{}</text>\n",
                 top + 14.0,
                 escape(name),
                 top + 14.0,
@@ -50,7 +50,9 @@ impl StackedBars {
                 let part_name = escape(self.parts.get(part).map_or("", String::as_str));
                 let y = top + 20.0;
                 svg += &format!(
-                    "<rect class=\"part s{}\" data-part=\"{part_name}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\"><title>{part_name}: {share}</title></rect>\n",
+                    "<rect class=\"part s{}\" data-part=\"{part_name}\" x=\"{left:.1}\" \
+                     y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\"><title>{part_name}: \
+                     {share}</title></rect>\n",
                     part % COLOURS
                 );
                 if width > LETTER * share.chars().count() as f64 + 6.0 {
@@ -79,9 +81,12 @@ impl StackedBars {
             self.bars.iter().map(|(name, told, _)| format!("{name}: {told}")).collect();
         let told = escape(&told.join("; "));
         Some(format!(
-            "<figure id=\"{id}\" class=\"bars\">\n<figcaption>{title}</figcaption>\n<ul class=\"legend\">{legend}</ul>\n\
-             <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{told}</desc>\n{svg}</svg>\n</figure>\n"
+            "<figure id=\"{id}\" class=\"bars\">\n<figcaption>{title}</figcaption>\n<ul \
+             class=\"legend\">{legend}</ul>\n\
+             <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title \
+             {id}-desc\">\n\
+             <title id=\"{id}-title\">{title}</title>\n<desc \
+             id=\"{id}-desc\">{told}</desc>\n{svg}</svg>\n</figure>\n"
         ))
     }
 }

@@ -9,14 +9,14 @@ use super::Study;
 use crate::report::table::{Cell, ColumnKind, TableWriter};
 
 impl Study {
-    /// Everything.
+    /// The complete study.
     pub fn as_json(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         value["format"] = json!("ignn-study-1");
         value
     }
 
-    /// A line a figure: ours by both protocols, and the published ones. What is not known is NaN.
+    /// One row per figure: ours by both protocols, and the published ones. Unknown values are NaN.
     pub fn write_table(&self, path: &Path) -> Result<()> {
         let columns = [
             ("panel", ColumnKind::Text),
@@ -69,7 +69,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_line_a_figure() {
+    fn one_row_per_figure() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("results.csv");
         study().write_table(&path).unwrap();

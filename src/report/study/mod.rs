@@ -1,5 +1,5 @@
-//! An experiment of the paper redone: our figures by both protocols beside the published ones.
-//! It holds and lays out figures; running anything is for the command line.
+//! A reproduced experiment of the paper: our figures by both protocols beside the published ones.
+//! It holds and lays out figures; `ignn reproduce` runs the experiments.
 
 mod files;
 mod page;
@@ -12,19 +12,19 @@ use crate::metrics::MeanDeviation;
 /// An experiment with its results so far.
 #[derive(Clone, Debug, Serialize)]
 pub struct Study {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub name: String,
-    /// What it is called on the page.
+    /// Its title on the page.
     pub title: String,
     /// What is measured, in a few sentences.
     pub about: String,
-    /// Whether it is the short form, whose figures say little.
+    /// Whether it is the quick form, whose figures are not comparable.
     pub is_quick: bool,
-    /// What a reader must know: data that stand in for others, methods that failed.
+    /// What a reader must know: substituted datasets, methods that failed.
     pub notes: Vec<String>,
     /// Tables and figures.
     pub panels: Vec<Panel>,
-    /// The commands that made it, in their order.
+    /// The commands that were run, in order.
     pub commands: Vec<String>,
     /// Version, machine, day.
     pub facts: Vec<(String, String)>,
@@ -33,15 +33,15 @@ pub struct Study {
 /// A table or figure of the paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Panel {
-    /// Anchor, of letters, digits and hyphens.
+    /// Anchor of letters, digits and hyphens.
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// What the points are: a word for the column.
+    /// What the points are: the title of their column.
     pub points: String,
     /// The horizontal axis with its unit, where the points are numbers.
     pub axis: Option<String>,
-    /// In the order of points, methods and scores.
+    /// Rows in the order of points, methods and scores.
     pub rows: Vec<Row>,
 }
 
@@ -50,7 +50,7 @@ pub struct Panel {
 pub struct Row {
     /// The point's name.
     pub point: String,
-    /// Where it is on the axis.
+    /// Its position on the axis.
     pub x: f64,
     /// The method's name.
     pub method: String,
@@ -60,45 +60,45 @@ pub struct Row {
     pub validation: Option<Figure>,
     /// Test score at the epoch that is best on the test part.
     pub best_test: Option<Figure>,
-    /// What others report.
+    /// Published figures.
     pub published: Vec<Published>,
-    /// Seconds of a run, the mean.
+    /// Mean seconds per run.
     pub seconds: Option<f64>,
-    /// Why there is no figure.
+    /// Why there are no figures.
     pub failure: Option<String>,
 }
 
-/// A mean over seeds or folds, as shares of 1.
+/// A mean over seeds or folds, as a fraction of 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The mean.
     pub mean: f64,
-    /// The deviation of a sample.
+    /// The sample standard deviation.
     pub deviation: f64,
-    /// How many there are.
+    /// Number of values.
     pub count: usize,
 }
 
-/// A figure that others report.
+/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Published {
-    /// Share of 1.
+    /// As a fraction of 1.
     pub value: f64,
-    /// Where one is given.
+    /// The standard deviation, if it is given.
     pub deviation: Option<f64>,
-    /// Who says so.
+    /// Where it was published.
     pub source: String,
 }
 
 impl Figure {
-    /// Of single values; none of nothing.
+    /// Mean and deviation of the finite values; `None` of none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         let MeanDeviation { mean, deviation } = MeanDeviation::of_finite(finite.clone())?;
         Some(Self { mean, deviation, count: finite.count() })
     }
 
-    /// `81.80 (0.90)`, in per cent; one value alone has no deviation.
+    /// `81.80 (0.90)`, in per cent; a single value is shown without a deviation.
     pub fn words(&self) -> String {
         match self.count {
             1 => format!("{:.2}", 100.0 * self.mean),
@@ -119,7 +119,7 @@ impl Published {
 }
 
 impl Row {
-    /// A figure by a protocol, or a dash; the reason where the method failed.
+    /// A figure, "failed" if the method failed, or a dash.
     fn words(&self, figure: &Option<Figure>) -> String {
         match (figure, &self.failure) {
             (Some(figure), _) => figure.words(),
@@ -134,7 +134,7 @@ impl Row {
 }
 
 impl Panel {
-    /// Different values of a column, in their order.
+    /// The distinct values of a column, in order.
     fn distinct(&self, column: impl Fn(&Row) -> &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for row in &self.rows {

@@ -1,5 +1,5 @@
-//! A study as a page: the paper's figures redrawn from our data, and tables beside the published
-//! figures.
+//! A study as an HTML page: the paper's figures redrawn from our results, and tables beside the
+//! published figures.
 
 use super::{Panel, Row, Study};
 use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};
@@ -11,13 +11,14 @@ impl Study {
     pub fn page(&self) -> Page {
         let quick = match self.is_quick {
             true => {
-                " This is the quick form: fewer points, seeds and epochs, so that its figures say little."
+                " This is the quick form with fewer points, seeds and epochs: its figures are not \
+                 comparable with published ones."
             }
             false => "",
         };
         let mut page = Page::new(&self.title, format!("{}{quick}", self.about));
         if !self.notes.is_empty() {
-            let mut section = Section::new("notes", "What to know");
+            let mut section = Section::new("notes", "Notes");
             self.notes.iter().for_each(|note| {
                 section.text(note);
             });
@@ -34,7 +35,7 @@ impl Study {
         if !table.is_empty() {
             section.table(&table);
         }
-        section.folded_text("The commands that made this page", &self.commands.join("\n"));
+        section.folded_text("The commands behind this page", &self.commands.join("\n"));
         page.section(section);
         page
     }
@@ -43,8 +44,9 @@ impl Study {
 fn section(panel: &Panel) -> Section {
     let mut section = Section::new(&panel.id, &panel.title);
     section.text(
-        "Means with the deviation over seeds or folds in parentheses. \"Validation\": test score of the epoch that is best on the validation \
-         part. \"Best test\": of the epoch that is best on the test part, as papers often report it; for comparison only.",
+        "Means, with the standard deviation over seeds or folds in parentheses. \"Validation\": test \
+         score of the epoch that is best on the validation part. \"Best test\": of the epoch that is \
+         best on the test part, as papers often report it; for comparison only.",
     );
     if let Some(axis) = &panel.axis {
         let charts: Vec<Chart> = panel
@@ -125,7 +127,7 @@ fn chart(panel: &Panel, axis: &str, score: &str, protocol: &str) -> Chart {
         }
     }
     chart.series.extend(sources.into_iter().map(|(_, series)| series));
-    chart.note = "Bands are one deviation wide on either side.".into();
+    chart.note = "Bands show one standard deviation on either side.".into();
     chart
 }
 

@@ -4,7 +4,7 @@ use super::Study;
 use crate::report::sheet::Sheet;
 
 impl Study {
-    /// A table a panel; scores in per cent.
+    /// One table per panel, with scores in per cent.
     pub fn as_text(&self) -> String {
         let mut text = format!("{}{}\n", self.title, if self.is_quick { " (quick)" } else { "" });
         for panel in &self.panels {
@@ -40,7 +40,7 @@ mod tests {
     use super::super::testing::study;
 
     #[test]
-    fn a_line_a_method() {
+    fn one_line_per_method() {
         let text = study().as_text();
         assert!(text.starts_with("Chains (quick)\n\nAccuracy against length\n"), "{text}");
         let line = "      40    IGNN  accuracy  90.00 (7.07)  90.00 (7.07)  64.5, published code";
