@@ -109,8 +109,8 @@ impl Train {
             }
         }
         losses.extend(epochs.iter().map(|(_, record)| record.loss));
-        let parameters =
-            trainer.model().parameters.iter().map(|p| size_of_val(p.value.view().padded()));
+        let moving = trainer.model().parameters.iter().filter(|parameter| parameter.pace > 0.0);
+        let parameters = moving.map(|parameter| size_of_val(parameter.value.view().padded()));
         let traffic = Traffic::new(&task, operators, &config, parameters.sum());
         Ok(Measured {
             phases: traffic.phases(&epochs),
@@ -133,7 +133,7 @@ struct Traffic {
     rows: Vec<f64>,
     /// Bytes of the features as the input map keeps them.
     features: f64,
-    /// Bytes of all parameters, and how often a step reads or writes them.
+    /// Bytes of the parameters that learn, and how often a step reads or writes them.
     parameters: f64,
     passes: f64,
     /// Rows that an evaluation reads.
@@ -281,14 +281,19 @@ impl Measured {
         self.losses.last() < self.losses.first()
     }
 
+    /// Whether the model has an equilibrium.
+    fn is_solved(&self) -> bool {
+        self.epochs.iter().any(|(_, record)| record.forward.is_some())
+    }
+
     fn is_verified(&self) -> bool {
         self.is_finite() && self.falls() && self.failures == 0
     }
 
     /// Edges and bytes of all phases.
-    fn totals(&self) -> (f64, Option<f64>) {
-        let edges = self.phases.iter().filter_map(|phase| phase.edges).sum();
-        (edges, self.phases.iter().map(|phase| phase.bytes).sum())
+    fn totals(&self) -> (Option<f64>, Option<f64>) {
+        let edges = self.phases.iter().filter_map(|phase| phase.edges);
+        (edges.reduce(|a, b| a + b), self.phases.iter().map(|phase| phase.bytes).sum())
     }
 
     fn as_text(&self) -> String {
@@ -312,16 +317,19 @@ impl Measured {
             row(phase.name, phase.seconds, phase.edges, phase.bytes);
         }
         let (edges, bytes) = self.totals();
-        row("epoch", seconds, Some(edges), bytes);
+        row("epoch", seconds, edges, bytes);
         let mut facts = Sheet::pairs();
         facts.row(["epochs per second".into(), format!("{:.3}", 1.0 / seconds)]);
-        let sweeps = |of: &dyn Fn(&EpochRecord) -> Option<SolveInfo>| {
-            let sweeps = self.epochs.iter().map(|(_, record)| of(record).map_or(0, |s| s.sweeps));
-            middle(sweeps.map(|sweeps| sweeps as f64).collect())
-        };
-        let (forward, adjoint) =
-            (sweeps(&|record| record.forward), sweeps(&|record| record.adjoint));
-        facts.row(["sweeps".into(), format!("{forward} forward, {adjoint} adjoint")]);
+        if self.is_solved() {
+            let sweeps = |of: &dyn Fn(&EpochRecord) -> Option<SolveInfo>| {
+                let sweeps =
+                    self.epochs.iter().map(|(_, record)| of(record).map_or(0, |s| s.sweeps));
+                middle(sweeps.map(|sweeps| sweeps as f64).collect())
+            };
+            let (forward, adjoint) =
+                (sweeps(&|record| record.forward), sweeps(&|record| record.adjoint));
+            facts.row(["sweeps".into(), format!("{forward} forward, {adjoint} adjoint")]);
+        }
         let (warm, timed) = (self.losses.len() - self.epochs.len(), self.epochs.len());
         facts.row(["epochs".into(), format!("{timed} timed after {warm} of warm-up")]);
         if let Some(peak) = machine::peak_memory() {
@@ -338,7 +346,8 @@ impl Measured {
         let (first, last) = (self.losses[0], self.losses[self.losses.len() - 1]);
         let fell = format!("loss {first:.4} in the first epoch, {last:.4} in the last");
         match (self.failures, self.falls()) {
-            (0, true) => format!("yes: {fell}, all solves converged"),
+            (0, true) if self.is_solved() => format!("yes: {fell}, all solves converged"),
+            (0, true) => format!("yes: {fell}"),
             (0, false) => format!("WRONG: {fell}: it did not fall"),
             (failures, _) => {
                 let solves = quantity::plural(failures, "solve", "solves");
@@ -364,7 +373,7 @@ impl Measured {
             "median_seconds": seconds,
             "best_seconds": best,
             "edges_per_epoch": edges,
-            "edges_per_second": edges / seconds,
+            "edges_per_second": edges.map(|edges| edges / seconds),
             "bytes_per_epoch": bytes,
             "phases": phases.collect::<Vec<_>>(),
             "losses": self.losses,
