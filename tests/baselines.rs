@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind};
 use ignn::dense::Matrix;
-use ignn::models::{Facts, Ignn, Mode, OnGraph};
+use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::random::Stream;
 use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::{SolveParams, Stopped};
@@ -102,7 +102,7 @@ impl Case {
         case
     }
 
-    fn model(&self) -> Ignn {
+    fn model(&self) -> Network {
         let facts = Facts {
             nodes: NODES,
             columns: (self.given != Given::Learned).then_some(self.u.cols),
@@ -111,7 +111,7 @@ impl Case {
             outputs: CLASSES,
             pools: false,
         };
-        Ignn::new(&self.config, &facts, SEED, true).unwrap()
+        Network::new(&self.config, &facts, SEED, true).unwrap()
     }
 
     fn features(&self) -> Features {

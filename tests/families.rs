@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ignn::config::{ActivationName, InputMap, ModelConfig, Readout};
 use ignn::dense::Matrix;
 use ignn::kernels::AdjacencyRef;
-use ignn::models::{Facts, Ignn, Mode, OnGraph};
+use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
 use ignn_format::features::SparseRows;
@@ -114,7 +114,7 @@ pub fn compare(model: &Model, is_sparse: bool, what: &str) {
         outputs,
         pools: false,
     };
-    let mut ignn = Ignn::new(&config_of(model), &facts, 1, true).unwrap();
+    let mut ignn = Network::new(&config_of(model), &facts, 1, true).unwrap();
     let values = named(&model.layers, model.theta.as_ref(), |l| {
         let layer = model.layers[l].clone();
         (layer.w, layer.through, layer.direct, layer.bias, layer.skip)
@@ -266,7 +266,7 @@ fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
             pools: false,
         };
         let config = ModelConfig { state, ..plain(1, ActivationName::Tanh, InputMap::Gathered) };
-        let mut model = Ignn::new(&config, &facts, 1, false).unwrap();
+        let mut model = Network::new(&config, &facts, 1, false).unwrap();
         for parameter in
             model.parameters.iter_mut().filter(|parameter| parameter.name.starts_with("layer"))
         {

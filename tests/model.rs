@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ignn::config::{ActivationName, IgnnConfig, InitName, InputMap, ModelConfig, Readout};
 use ignn::dense::Matrix;
-use ignn::models::{Facts, Ignn, Mode, OnGraph};
+use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::{SolveInfo, SolveParams};
 use ignn_format::features::SparseRows;
@@ -111,7 +111,7 @@ impl Case {
             outputs: self.outputs(),
             pools: false,
         };
-        let mut model = Ignn::new(&self.config, &facts, SEED, true).unwrap();
+        let mut model = Network::new(&self.config, &facts, SEED, true).unwrap();
         let mut on = OnGraph::new(&model, &operators, self.features(), true);
         let names: Vec<String> = model.parameters.iter().map(|p| p.name.clone()).collect();
         assert_eq!(names.len(), self.values.len(), "{names:?}");

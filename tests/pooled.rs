@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ignn::config::{ActivationName, InputMap, ModelConfig, PoolingName, Readout};
 use ignn::dense::Matrix;
-use ignn::models::{Facts, Ignn, Mode, OnGraph};
+use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
 
@@ -141,7 +141,7 @@ fn check(case: &Case, what: &str) {
         outputs: 3,
         pools: true,
     };
-    let mut model = Ignn::new(&case.config(), &facts, 7, true).unwrap();
+    let mut model = Network::new(&case.config(), &facts, 7, true).unwrap();
     // Scales, shifts and biases that are not the first ones: no row of zeros at the kink of a relu.
     for parameter in model.parameters.iter_mut().filter(|p| p.value.rows() == 1) {
         parameter
@@ -154,10 +154,10 @@ fn check(case: &Case, what: &str) {
     let features = Features::Dense(Matrix::from_fn(16, 3, |i, k| case.u.at(i, k) as f32));
     let mut on = OnGraph::new(&model, &operators, features, true).with_graphs(GRAPHS.to_vec());
     let params = SolveParams { tolerance: 1e-7, max_sweeps: 2000, ..SolveParams::default() };
-    let values = |model: &Ignn| -> BTreeMap<String, Mat> {
+    let values = |model: &Network| -> BTreeMap<String, Mat> {
         model.parameters.iter().map(|p| (p.name.clone(), double(&p.value))).collect()
     };
-    let statistics = |model: &Ignn| -> BTreeMap<String, Mat> {
+    let statistics = |model: &Network| -> BTreeMap<String, Mat> {
         model.statistics_by_name().into_iter().map(|(name, value)| (name, double(value))).collect()
     };
     let before = statistics(&model);

@@ -6,6 +6,7 @@ mod baselines;
 mod engine;
 mod families;
 mod golden;
+mod kinds;
 mod model;
 mod pooled;
 mod reference;

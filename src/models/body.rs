@@ -1,7 +1,7 @@
 //! The middle of a layer on a graph: from its input term B to its state X, solved or computed, and
 //! back. It chooses between the two; how B is made, and what follows X, is for [`super::OnGraph`].
 
-use super::ignn::{BodyShape, LayerShape};
+use super::shape::{BodyShape, LayerShape};
 use crate::dense::{Matrix, MatrixRef};
 use crate::nn::{Backward, Draw, Equilibrium, Explicit, Operators};
 use crate::optim::{Parameter, values_and_gradients};
@@ -18,12 +18,12 @@ impl Body {
     pub fn new(operators: &Operators, shape: &LayerShape, trains: bool) -> Self {
         let width = shape.input.width;
         match &shape.body {
-            BodyShape::Equilibrium => {
-                let layer = Equilibrium::new(operators, width, shape.activation);
+            BodyShape::Equilibrium { activation, .. } => {
+                let layer = Equilibrium::new(operators, width, *activation);
                 Self::Equilibrium(Box::new(if trains { layer.with_adjoint() } else { layer }))
             }
-            BodyShape::Explicit(explicit) => {
-                let layer = Explicit::new(operators, explicit, width);
+            BodyShape::Explicit(map) => {
+                let layer = Explicit::new(operators, &**map, width);
                 Self::Explicit(if trains { layer.with_adjoint() } else { layer })
             }
         }

@@ -1,5 +1,5 @@
 //! First values of the weights, by `model.init`.
-//! Numbers drawn by a seed; which parameter gets them is for `ignn`.
+//! Numbers drawn by a seed; which parameter gets them is for `network`.
 
 use crate::config::InitName;
 use crate::dense::Matrix;

@@ -1,17 +1,31 @@
-//! Models: their named parameters and the file that holds them.
-//! They wire layers of `nn` together; how they are trained is for `train`.
+//! Networks of every kind: their layers, their named parameters, and the file that holds them.
+//! They wire layers of `nn` together; training them is for `train`.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | [`kinds`] | the kinds of models, one file and one table row each |
+//! | [`shape`](NetworkShape) | the one layer builder: from a kind to layers and parameter names |
+//! | [`network`](Network) | a shape with values |
+//! | [`on_graph`](OnGraph) | a network on a graph: forward and backward |
+//! | [`pass`](Pass) | rows that are read out, and their gradients |
+//! | [`file`] | `model.safetensors` |
+//! | [`saved`](Model) | a trained model, read and written |
 
-mod baselines;
 mod body;
+mod error;
 pub mod file;
-mod ignn;
 mod initial;
+pub mod kinds;
+mod network;
 mod on_graph;
 mod pass;
 mod saved;
+mod shape;
 
-pub use baselines::layer_shapes;
-pub use ignn::{BodyShape, Facts, Ignn, LayerShape, ModelError, Places};
+pub use error::ModelError;
+pub use kinds::Kind;
+pub use network::Network;
 pub use on_graph::{LayerError, Mode, OnGraph};
 pub use pass::Pass;
 pub use saved::{Model, SavedError};
+pub use shape::{BodyShape, Facts, LayerShape, NetworkShape, Places};

@@ -1,13 +1,14 @@
 //! A model on a graph: the memory in which its layers are solved, read out and differentiated. The
-//! graph is a dataset's, or some of its graphs side by side; the values are [`Ignn`]'s, and which
+//! graph is a dataset's, or some of its graphs side by side; the values are [`Network`]'s, and which
 //! nodes count, which loss and which step are for `train`.
 //!
 //! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows
 //! ([`Pass`]); states are those of all nodes.
 
 use super::body::Body;
-use super::ignn::{Ignn, LayerShape};
+use super::network::Network;
 use super::pass::Pass;
+use super::shape::LayerShape;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::gradient;
 use crate::nn::{
@@ -107,14 +108,14 @@ pub struct OnGraph {
 
 impl OnGraph {
     /// On all nodes that the operators connect. With `trains`, memory for gradients.
-    pub fn new(model: &Ignn, operators: &Operators, features: Features, trains: bool) -> Self {
+    pub fn new(model: &Network, operators: &Operators, features: Features, trains: bool) -> Self {
         let shape = model.layers[0].input.clone();
         let input = Input::new(operators, features, shape, model.reads_own_features());
         Self::with_input(model, operators, input, trains)
     }
 
     /// The same with features that were prepared before.
-    pub fn with_input(model: &Ignn, operators: &Operators, input: Input, trains: bool) -> Self {
+    pub fn with_input(model: &Network, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
             let (nodes, width) = (operators.nodes(), shape.input.width);
@@ -219,7 +220,7 @@ impl OnGraph {
 
     /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a
     /// graph.
-    pub fn seen(self, model: &Ignn) -> Matrix {
+    pub fn seen(self, model: &Network) -> Matrix {
         let Some(pooling) = model.pooling else { return self.into_result() };
         let result = self.result();
         let mut pooled = Matrix::zeros(self.graphs.len() - 1, result.cols());
@@ -232,7 +233,7 @@ impl OnGraph {
     }
 
     /// Which condition for one equilibrium holds on this graph, by layer that has one.
-    pub fn posedness(&self, model: &Ignn) -> Vec<Posedness> {
+    pub fn posedness(&self, model: &Network) -> Vec<Posedness> {
         model.posedness(self.operators.radii())
     }
 
@@ -240,7 +241,7 @@ impl OnGraph {
     /// that was solved.
     pub fn forward(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         params: &SolveParams,
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
@@ -301,13 +302,13 @@ impl OnGraph {
     ///
     /// # Panics
     /// Where they do not rise.
-    pub fn pass(&self, model: &Ignn, items: Vec<u32>, ids: Vec<u32>) -> Pass {
+    pub fn pass(&self, model: &Network, items: Vec<u32>, ids: Vec<u32>) -> Pass {
         let graphs = if model.pooling.is_some() { self.graphs.len() - 1 } else { 0 };
         Pass::new(model, items, ids, graphs)
     }
 
     /// Logits of a pass; with dropout in an epoch of training.
-    pub fn read_out(&self, model: &Ignn, pass: &mut Pass, epoch: Option<u64>) {
+    pub fn read_out(&self, model: &Network, pass: &mut Pass, epoch: Option<u64>) {
         let result = self.result();
         match model.pooling {
             Some(pooling) => {
@@ -328,7 +329,7 @@ impl OnGraph {
     }
 
     /// Gradients of the read-out alone, from dL/dlogits of a pass.
-    pub fn backward_head(&self, model: &mut Ignn, pass: &mut Pass) {
+    pub fn backward_head(&self, model: &mut Network, pass: &mut Pass) {
         pass.prepare_backward();
         let head = model.head();
         let (values, mut gradients) = values_and_gradients(&mut model.parameters[head..]);
@@ -348,7 +349,7 @@ impl OnGraph {
     /// epoch, after a forward pass for training; how each layer's adjoint was solved.
     pub fn backward(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         pass: &mut Pass,
         epoch: u64,
         backward: Backward,
@@ -370,7 +371,7 @@ impl OnGraph {
     }
 
     /// dL/dresult of the last layer, from that of a pass's rows.
-    fn scatter(&mut self, model: &Ignn, pass: &mut Pass) {
+    fn scatter(&mut self, model: &Network, pass: &mut Pass) {
         let top = self.layers.last_mut().expect("a model has a layer");
         let (_, right, _) = top.body.state_right_spare();
         if let Some(pooling) = model.pooling {
@@ -395,7 +396,7 @@ impl OnGraph {
     /// layer below.
     fn backward_layer(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         at: usize,
         backward: Backward,
         params: &SolveParams,

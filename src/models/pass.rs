@@ -1,7 +1,7 @@
 //! The memory of a pass over chosen nodes or graphs, from their rows to logits and back.
 //! It holds compact rows; [`super::OnGraph`] fills them.
 
-use super::ignn::Ignn;
+use super::network::Network;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::nn::{PoolingMemory, ReadoutMemory, normalise, select_rows};
 
@@ -28,7 +28,7 @@ pub struct Pass {
     pub by_logits: Matrix,
 }
 
-impl Ignn {
+impl Network {
     /// Logits of some rows of what the read-out sees ([`super::OnGraph::seen`]), without dropout.
     pub fn logits(&self, seen: MatrixRef<'_>, items: &[u32]) -> Matrix {
         let mut rows = Matrix::zeros(items.len(), seen.cols());
@@ -49,7 +49,7 @@ impl Ignn {
 }
 
 impl Pass {
-    pub(super) fn new(model: &Ignn, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
+    pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
         assert!(items.is_sorted_by(|a, b| a < b), "rising items");
         assert_eq!(items.len(), ids.len(), "an id an item");
         let width = model.layers.last().map_or(0, |layer| layer.input.width);

@@ -1,5 +1,5 @@
 //! A model apart from any graph: configuration, classes and values, as its file holds them.
-//! It reads and writes; to compute, it becomes an [`Ignn`] ([`Model::restored`]) on a graph.
+//! It reads and writes; to compute, it becomes an [`Network`] ([`Model::restored`]) on a graph.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,8 @@ use ignn_format::FormatError;
 use ignn_format::labels::LabelKind;
 
 use super::file::{self, ModelFile, Tensor, Texts, text};
-use super::ignn::{Facts, Ignn, ModelError};
+use super::network::Network;
+use super::{Facts, ModelError};
 use crate::config::{ConfigError, IgnnConfig};
 use crate::dense::Matrix;
 use crate::nn::Slot;
@@ -92,9 +93,9 @@ impl Model {
     }
 
     /// The model with these values, for data of these facts; without memory for training.
-    pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Ignn, SavedError> {
+    pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Network, SavedError> {
         self.check_relations(facts, origin)?;
-        let mut model = Ignn::new(&self.config.model, facts, 0, false)?;
+        let mut model = Network::new(&self.config.model, facts, 0, false)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
     }
@@ -120,7 +121,7 @@ impl Model {
 
     /// Gives a model these values, which must be of its names and shapes; `origin` is what messages
     /// name.
-    pub fn copy_into(&self, model: &mut Ignn, origin: &Path) -> Result<(), FormatError> {
+    pub fn copy_into(&self, model: &mut Network, origin: &Path) -> Result<(), FormatError> {
         let what = "the model does not fit the dataset and configuration";
         let mut wanted: Vec<(String, (usize, usize))> =
             model.slots().into_iter().map(|slot| (slot.name, slot.shape)).collect();

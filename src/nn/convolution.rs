@@ -1,21 +1,27 @@
-//! The graph convolution: X = phi(P^k B + bias), P the mean of the relations' A^T, and back. With k
-//! = 1 a layer of GCN (B = x Omega^T), with more SGC, with none a layer of a perceptron, which sees
-//! no edge.
+//! Graph convolution: `X = phi(P^k B + bias)`, P the mean of the relations' A^T, and its backward.
+//! With k = 1 it is a layer of GCN (`B = x Omega^T`), with larger k it is SGC, with k = 0 a layer of
+//! a perceptron, which uses no edges.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B, X, R, G | n x m | as in [`explicit`](super::explicit) |
+//! | bias | 1 x m | parameter |
+//! | P | n x n | never formed |
 //!
 //! ```text
 //! H = R * phi'(X)      dL/dbias = column sums of H      G = (P^T)^k H
 //! ```
 
 use super::drop_edge::{DropEdge, KeptEdges};
-use super::explicit::{Given, Map, Memory};
+use super::explicit::{Given, Map, MapOnGraph, Memory};
 use super::operators::Operators;
-use super::readout::Slot;
+use super::slot::Slot;
 use super::{elementwise, propagate};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
 use crate::solver::SolveInfo;
 
-/// A convolution apart from any graph.
+/// A convolution.
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// k
@@ -24,36 +30,36 @@ pub struct Convolution {
     pub activation: Activation,
     /// m
     pub width: usize,
-    /// Edges left out in training.
+    /// Drops edges in training.
     pub drop_edge: Option<DropEdge>,
 }
 
-impl Convolution {
-    /// The bias.
-    pub fn slots(&self, layer: usize) -> Vec<Slot> {
-        vec![Slot { name: format!("layer{layer}.bias"), shape: (1, self.width), is_bias: true }]
+impl Map for Convolution {
+    fn slots(&self, layer: usize) -> Vec<Slot> {
+        vec![Slot::bias(format!("layer{layer}.bias"), self.width)]
     }
 
-    /// A bias of zero.
-    pub fn initial(&self, _layer: usize, _seed: u64) -> Vec<Matrix> {
+    fn initial(&self, _layer: usize, _seed: u64) -> Vec<Matrix> {
         vec![Matrix::zeros(1, self.width)]
+    }
+
+    fn draws(&self) -> bool {
+        self.drop_edge.is_some()
+    }
+
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
+        Box::new(OnGraph { operators: operators.clone(), shape: self.clone(), kept: None })
     }
 }
 
-/// A convolution on a graph.
-pub struct ConvolutionOnGraph {
+struct OnGraph {
     operators: Operators,
     shape: Convolution,
-    /// The edges of the last pass, where some were left out.
+    /// Edges of the last pass, if some were dropped.
     kept: Option<KeptEdges>,
 }
 
-impl ConvolutionOnGraph {
-    /// On a graph.
-    pub fn new(operators: &Operators, shape: Convolution) -> Self {
-        Self { operators: operators.clone(), shape, kept: None }
-    }
-
+impl OnGraph {
     /// to = P from, or P^T from.
     fn step(&self, is_forward: bool, from: MatrixRef<'_>, to: MatrixMut<'_>) {
         let operators = &self.operators;
@@ -82,7 +88,7 @@ impl ConvolutionOnGraph {
     }
 }
 
-impl Map for ConvolutionOnGraph {
+impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         let drop_edge = self.shape.drop_edge.zip(draw);

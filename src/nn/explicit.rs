@@ -1,63 +1,54 @@
-//! A layer that is computed, not solved: X = f(B) by one of several maps, and back. Here is the
-//! memory that all maps share; what each does is in its own file, and where B comes from is for
-//! others.
+//! Layers that are computed, not solved: `X = f(B)` for some map `f`, and its derivative.
+//! This file has the two traits of a map and the memory that all maps share. Each map is in a file
+//! of its own; the input term `B` comes from the caller.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
 //! | B | n x m | input term, written by the caller before a forward pass |
-//! | X | n x m | the result |
-//! | R | n x m | dL/dX, written by the caller before a backward pass; maps may scale its rows, never fill them |
+//! | X | n x m | state, the result |
+//! | R | n x m | dL/dX, written by the caller before a backward pass |
 //! | G | n x m | dL/dB |
+//!
+//! A map may scale rows of R, but a row of zeros has to stay zero: the caller fills in the rows of
+//! its batch only.
+
+use std::fmt::Debug;
 
 use rayon::prelude::*;
 
-use super::attention::{Attention, AttentionOnGraph};
-use super::convolution::{Convolution, ConvolutionOnGraph};
 use super::elementwise;
-use super::gcnii::{Gcnii, GcniiOnGraph};
 use super::operators::Operators;
-use super::readout::Slot;
-use super::steady::{Steady, SteadyOnGraph};
+use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
-/// Floats of a piece of elementwise work.
+/// Floats per piece of elementwise work.
 const CHUNK: usize = 1 << 14;
 
-/// A map apart from any graph.
-#[derive(Clone, Debug)]
-pub enum ExplicitShape {
-    /// GCN, SGC, or rows alone.
-    Convolution(Convolution),
-    /// GAT.
-    Attention(Attention),
-    /// SSE.
-    Steady(Steady),
-    /// GCNII, all layers of it.
-    Gcnii(Gcnii),
-}
+/// Matrices of the state's shape in [`Memory`].
+pub const MEMORY_MATRICES: u64 = 5;
 
-/// What a pass of training draws by.
+/// Source of the random numbers of a training pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw<'a> {
     /// The epoch.
     pub epoch: u64,
-    /// The number of each row's node in the dataset.
+    /// Dataset node number of each row.
     pub ids: &'a [u32],
 }
 
-/// What a forward pass is given.
+/// Arguments of a forward pass.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
-    /// Parameters in the order of the slots.
+    /// Parameters, in the order of [`Map::slots`].
     pub values: &'a [MatrixRef<'a>],
-    /// In a pass of training.
+    /// Set in a training pass, `None` in an evaluation.
     pub draw: Option<Draw<'a>>,
-    /// For maps that solve something.
+    /// For maps that iterate to a tolerance.
     pub params: &'a SolveParams,
 }
 
-/// B, X, R, G, and a matrix of their shape in which nothing is kept.
+/// B, X, R, G and a scratch matrix of the same shape.
 #[derive(Debug)]
 pub struct Memory {
     /// B
@@ -66,19 +57,41 @@ pub struct Memory {
     pub state: Matrix,
     /// R; empty without [`Explicit::with_adjoint`].
     pub right: Matrix,
-    /// G; likewise.
+    /// G; empty without [`Explicit::with_adjoint`].
     pub adjoint: Matrix,
-    /// Free between passes.
+    /// Scratch: nothing is kept in it between passes.
     pub spare: Matrix,
 }
 
-/// A map on a graph: parameters come in the order of its slots.
-pub trait Map {
-    /// X from B. How it was solved, where something was.
+/// A map without a graph: its parameters and its needs.
+pub trait Map: Debug + Send + Sync {
+    /// Parameters of the layer with this number, in the order in which passes take them.
+    fn slots(&self, layer: usize) -> Vec<Slot>;
+
+    /// Initial values, in the order of the slots.
+    fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix>;
+
+    /// Whether a training pass draws random numbers, so that it differs from an evaluation.
+    fn draws(&self) -> bool {
+        false
+    }
+
+    /// Matrices of the state's shape that training holds at its peak, beyond [`MEMORY_MATRICES`].
+    fn extra_matrices(&self) -> u64 {
+        0
+    }
+
+    /// The map on a graph.
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send>;
+}
+
+/// A map on a graph, with what it keeps from the forward to the backward pass.
+pub trait MapOnGraph {
+    /// Computes X from B. Maps that iterate report how it went.
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo>;
 
-    /// G and the gradients of the parameters, which are replaced, from R, after a forward pass of
-    /// training.
+    /// Computes G and the gradients of the parameters from R, after a training pass. Old gradients
+    /// are overwritten.
     fn backward(
         &mut self,
         values: &[MatrixRef<'_>],
@@ -91,73 +104,20 @@ pub trait Map {
         false
     }
 
-    /// Tells that the state is one to go on from, or that it is zero.
+    /// Declares the state a warm start (`true`) or zero (`false`).
     fn set_warm(&mut self, _is_warm: bool) {}
 }
 
-/// The layer with its memory.
+/// A computed layer with its memory.
 pub struct Explicit {
-    map: Box<dyn Map + Send>,
-    /// What the map reads and writes.
+    map: Box<dyn MapOnGraph + Send>,
+    /// The matrices that the map reads and writes.
     pub memory: Memory,
-}
-
-impl ExplicitShape {
-    /// The parameters, in the order in which passes take them.
-    pub fn slots(&self, layer: usize) -> Vec<Slot> {
-        match self {
-            Self::Convolution(shape) => shape.slots(layer),
-            Self::Attention(shape) => shape.slots(layer),
-            Self::Steady(shape) => shape.slots(layer),
-            Self::Gcnii(shape) => shape.slots(layer),
-        }
-    }
-
-    /// First values, in the order of the slots.
-    pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
-        match self {
-            Self::Convolution(shape) => shape.initial(layer, seed),
-            Self::Attention(shape) => shape.initial(layer, seed),
-            Self::Steady(shape) => shape.initial(layer, seed),
-            Self::Gcnii(shape) => shape.initial(layer, seed),
-        }
-    }
-
-    /// Whether a pass of training differs from others.
-    pub fn draws(&self) -> bool {
-        match self {
-            Self::Convolution(shape) => shape.drop_edge.is_some(),
-            Self::Attention(shape) => shape.dropout.is_some(),
-            Self::Steady(_) => false,
-            Self::Gcnii(shape) => !shape.dropout.is_empty(),
-        }
-    }
-
-    /// Matrices of the state's shape that a layer takes.
-    pub fn matrices(&self) -> u64 {
-        match self {
-            Self::Convolution(_) | Self::Attention(_) => 5,
-            // Two matrices a step that is differentiated, and two of the backward.
-            Self::Steady(shape) => 7 + 2 * shape.steps as u64,
-            // The state of every step, and three of the backward.
-            Self::Gcnii(shape) => 8 + shape.depth as u64,
-        }
-    }
 }
 
 impl Explicit {
     /// A layer for forward passes.
-    pub fn new(operators: &Operators, shape: &ExplicitShape, width: usize) -> Self {
-        let map: Box<dyn Map + Send> = match shape {
-            ExplicitShape::Convolution(shape) => {
-                Box::new(ConvolutionOnGraph::new(operators, shape.clone()))
-            }
-            ExplicitShape::Attention(shape) => {
-                Box::new(AttentionOnGraph::new(operators, shape.clone()))
-            }
-            ExplicitShape::Steady(shape) => Box::new(SteadyOnGraph::new(operators, shape.clone())),
-            ExplicitShape::Gcnii(shape) => Box::new(GcniiOnGraph::new(operators, shape.clone())),
-        };
+    pub fn new(operators: &Operators, map: &dyn Map, width: usize) -> Self {
         let (nodes, matrix) = (operators.nodes(), |rows| Matrix::zeros(rows, width));
         let memory = Memory {
             input: matrix(nodes),
@@ -166,10 +126,10 @@ impl Explicit {
             adjoint: matrix(0),
             spare: matrix(nodes),
         };
-        Self { map, memory }
+        Self { map: map.on_graph(operators), memory }
     }
 
-    /// The same, with the memory of backward passes.
+    /// Adds the memory of backward passes.
     pub fn with_adjoint(mut self) -> Self {
         let (nodes, width) = (self.memory.state.rows(), self.memory.state.cols());
         self.memory.right = Matrix::zeros(nodes, width);
@@ -177,12 +137,13 @@ impl Explicit {
         self
     }
 
-    /// Bytes that a layer takes.
-    pub fn bytes(shape: &ExplicitShape, nodes: u64, width: u64) -> u64 {
-        nodes.saturating_mul(stride(width as usize) as u64 * 4).saturating_mul(shape.matrices())
+    /// Bytes of a layer that is trained.
+    pub fn bytes(map: &dyn Map, nodes: u64, width: u64) -> u64 {
+        let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
+        matrix.saturating_mul(MEMORY_MATRICES + map.extra_matrices())
     }
 
-    /// X from B; an error where it is not finite.
+    /// Computes X from B; fails where an entry of X is not finite.
     pub fn forward(
         &mut self,
         values: &[MatrixRef<'_>],
@@ -202,23 +163,23 @@ impl Explicit {
         }
     }
 
-    /// G and the gradients of the parameters from R.
+    /// Computes G and the gradients of the parameters from R.
     pub fn backward(&mut self, values: &[MatrixRef<'_>], gradients: &mut [MatrixMut<'_>]) {
         self.map.backward(values, &mut self.memory, gradients);
     }
 
-    /// The state that the next pass starts from, where it does.
+    /// The state that the next pass starts from, for maps that keep one.
     pub fn kept(&self) -> Option<&Matrix> {
         self.map.keeps_state().then_some(&self.memory.state)
     }
 
-    /// Takes over a state that [`Explicit::kept`] told.
+    /// Restores a state that [`Explicit::kept`] returned.
     pub fn keep(&mut self, state: Matrix) {
         self.memory.state = state;
         self.map.set_warm(true);
     }
 
-    /// Forgets the state.
+    /// Resets the state to zero, for maps that keep one.
     pub fn reset(&mut self) {
         if self.map.keeps_state() {
             elementwise::clear(self.memory.state.view_mut());

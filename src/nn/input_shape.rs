@@ -9,8 +9,7 @@
 //! | `layer0.E` | n x m | learned features |
 //! | `layerN.bias` | 1 x m | where asked for |
 
-use super::random;
-use super::readout::Slot;
+use super::slot::Slot;
 use crate::dense::Matrix;
 use crate::settings::words;
 
@@ -56,25 +55,25 @@ impl InputShape {
     /// The parameters, in the order in which passes take them.
     pub fn slots(&self) -> Vec<Slot> {
         let (layer, m) = (self.layer, self.width);
-        let slot = |name: String, shape| Slot { name, shape, is_bias: false };
         let mut slots = match self.mapped {
-            Mapped::Learned(nodes) => vec![slot(format!("layer{layer}.E"), (nodes, m))],
+            Mapped::Learned(nodes) => vec![Slot::weight(format!("layer{layer}.E"), nodes, m)],
             Mapped::Columns(p) => {
                 let omega = format!("layer{layer}.Omega");
                 let mut slots = match (self.map, &self.relations[..]) {
-                    (InputMap::Own, _) | (_, [_]) => vec![slot(omega, (m, p))],
-                    (_, several) => {
-                        several.iter().map(|name| slot(format!("{omega}.{name}"), (m, p))).collect()
-                    }
+                    (InputMap::Own, _) | (_, [_]) => vec![Slot::weight(omega, m, p)],
+                    (_, several) => several
+                        .iter()
+                        .map(|name| Slot::weight(format!("{omega}.{name}"), m, p))
+                        .collect(),
                 };
                 if self.map == InputMap::Both {
-                    slots.push(slot(format!("layer{layer}.Omega2"), (m, p)));
+                    slots.push(Slot::weight(format!("layer{layer}.Omega2"), m, p));
                 }
                 slots
             }
         };
         if self.has_bias {
-            slots.push(Slot { name: format!("layer{layer}.bias"), shape: (1, m), is_bias: true });
+            slots.push(Slot::bias(format!("layer{layer}.bias"), m));
         }
         slots
     }
@@ -93,10 +92,6 @@ impl InputShape {
     /// zero.
     pub fn initial(&self, seed: u64, scale: f64) -> Vec<Matrix> {
         let bound = scale / (self.width as f64).sqrt();
-        let value = |slot: &Slot| match slot.shape {
-            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => random::uniform(seed, &slot.name, rows, cols, bound),
-        };
-        self.slots().iter().map(value).collect()
+        self.slots().iter().map(|slot| slot.initial(seed, bound)).collect()
     }
 }

@@ -7,10 +7,6 @@
 //! | [`equilibrium`] | the equilibrium layer |
 //! | [`explicit`] | layers that are computed, not solved: the memory they share |
 //! | [`convolution`] | rows gathered once, several times or never: GCN, SGC, perceptrons |
-//! | [`attention`] | a softmax over the edges of a node: GAT |
-//! | [`steady`] | damped steps towards a steady state: SSE |
-//! | [`gcnii`] | deep convolutions that keep a share of their start |
-//! | [`structural`] | features made of degrees alone |
 //! | [`propagate`] | rows gathered by all relations, averaged |
 //! | [`drop_edge`] | edges left out in training |
 //! | [`features`] | what is known of the nodes |
@@ -32,7 +28,6 @@
 //! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back
 //! in the opposite order.
 
-pub mod attention;
 pub mod batch_norm;
 pub mod convolution;
 pub mod drop_edge;
@@ -42,7 +37,6 @@ pub mod equilibrium;
 pub mod explicit;
 pub mod features;
 pub mod feed;
-pub mod gcnii;
 pub mod input;
 pub mod input_shape;
 pub mod linear;
@@ -56,28 +50,25 @@ pub mod readout;
 pub mod ridge;
 pub mod rows;
 pub mod selected;
-pub mod steady;
-pub mod structural;
+pub mod slot;
 pub mod svm;
 #[cfg(test)]
 mod tests;
 
-pub use attention::Attention;
 pub use batch_norm::{BatchNorm, BatchNormMemory, RunningStatistics};
 pub use convolution::Convolution;
 pub use drop_edge::DropEdge;
 pub use dropout::Dropout;
 pub use equilibrium::{Backward, Equilibrium, Vectors};
-pub use explicit::{Draw, Explicit, ExplicitShape};
+pub use explicit::{Draw, Explicit};
 pub use features::Features;
 pub use feed::Feed;
-pub use gcnii::Gcnii;
 pub use input::Input;
 pub use input_shape::{InputMap, InputShape, Mapped};
 pub use loss::{ClassWeights, Loss, LossChoice, LossKind, Targets, balanced_weights};
 pub use operators::Operators;
 pub use pooling::{Pooling, PoolingChoice, PoolingMemory};
-pub use readout::{Readout, ReadoutMemory, Slot};
+pub use readout::{Readout, ReadoutMemory};
 pub use rows::{clear_rows, scatter_rows, select_rows};
 pub use selected::GraphBatch;
-pub use steady::Steady;
+pub use slot::Slot;

@@ -16,8 +16,9 @@
 
 use rayon::prelude::*;
 
-use super::{elementwise, linear, random};
-use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use super::slot::Slot;
+use super::{elementwise, linear};
+use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::{Activation, gradient};
 
 /// Floats of a piece of elementwise work.
@@ -29,17 +30,6 @@ pub struct Readout {
     /// State width, hidden widths, number of outputs.
     widths: Vec<usize>,
     has_bias: bool,
-}
-
-/// A parameter of a read-out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// Name in files.
-    pub name: String,
-    /// Rows and columns.
-    pub shape: (usize, usize),
-    /// Whether it is a bias, which weight decay leaves alone.
-    pub is_bias: bool,
 }
 
 /// Hidden layers of a pass, kept from forward to backward; of so many rows, for one set of nodes.
@@ -79,9 +69,9 @@ impl Readout {
                 format!("head.hidden{layer}")
             };
             let (weight, bias) = (format!("{part}.Theta"), format!("{part}.bias"));
-            slots.push(Slot { name: weight, shape: (widths[1], widths[0]), is_bias: false });
+            slots.push(Slot::weight(weight, widths[1], widths[0]));
             if self.has_bias {
-                slots.push(Slot { name: bias, shape: (1, widths[1]), is_bias: true });
+                slots.push(Slot::bias(bias, widths[1]));
             }
         }
         slots
@@ -90,16 +80,17 @@ impl Readout {
     /// First values, in the order of the slots: weights uniform within 1 / sqrt(columns), biases
     /// zero.
     pub fn initial(&self, seed: u64) -> Vec<Matrix> {
-        let value = |slot: &Slot| match slot.shape {
-            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => {
-                random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt())
-            }
-        };
+        let value = |slot: &Slot| slot.initial(seed, 1.0 / (slot.shape.1.max(1) as f64).sqrt());
         self.slots().iter().map(value).collect()
     }
 
-    /// Memory for passes over so many rows.
+    /// Bytes of the hidden layers and their gradients, per row.
+    pub fn row_bytes(&self) -> u64 {
+        let hidden = self.widths.iter().skip(1).take(self.layers().saturating_sub(1));
+        hidden.map(|&width| 2 * stride(width) as u64 * size_of::<f32>() as u64).sum()
+    }
+
+    /// Memory for passes over this many rows.
     pub fn memory(&self, rows: usize) -> ReadoutMemory {
         ReadoutMemory { rows, hidden: self.hidden(rows), gradients: Vec::new() }
     }

@@ -13,13 +13,14 @@ use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 
 use super::error::PredictError;
-use crate::config::{ModelKind, PoolingName};
+use crate::config::PoolingName;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::kernels::AdjacencyError;
 use crate::models::file::name;
-use crate::models::{Facts, Ignn, Mode, Model, OnGraph};
-use crate::nn::{Features, GraphBatch, Input, Operators, Slot, structural};
+use crate::models::kinds::FeatureRule;
+use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
+use crate::nn::{Features, GraphBatch, Input, Operators, Slot};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Nodes or graphs that are read out at once, at most.
@@ -51,7 +52,7 @@ impl Item {
 
 /// A model on a dataset.
 pub struct Predictor {
-    model: Ignn,
+    model: Network,
     place: PathBuf,
     operators: Operators,
     input: Input,
@@ -61,7 +62,7 @@ pub struct Predictor {
 
 /// A model on a dataset, solved.
 pub struct Prediction {
-    model: Ignn,
+    model: Network,
     /// What the read-out sees, a row an item.
     seen: Matrix,
     solves: Vec<SolveInfo>,
@@ -135,7 +136,7 @@ impl Predictor {
 
     /// The model with its memory on all graphs at once, that of adjoints included: for
     /// measurements.
-    pub fn on_graph(self) -> (Ignn, OnGraph) {
+    pub fn on_graph(self) -> (Network, OnGraph) {
         let on = OnGraph::with_input(&self.model, &self.operators, self.input, true);
         (self.model, on)
     }
@@ -298,8 +299,9 @@ fn features(
         let expected = format!("{} or {}", name::OMEGA, name::E);
         return Err(FormatError::invalid(origin, "parameters", names.join(", "), expected).into());
     };
-    let made = match model.config.model.kind {
-        ModelKind::Structural => Some(structural::features(operators, model.config.model.hops)),
+    let config = &model.config.model;
+    let made = match Kind::of(config.kind).features {
+        FeatureRule::Computed(computed) => Some((computed.compute)(config, operators)),
         _ => None,
     };
     let found = match &made {

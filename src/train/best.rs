@@ -5,7 +5,7 @@ use super::record::PartRecord;
 use super::trainer::all_values;
 use crate::dense::Matrix;
 use crate::metrics::Metric;
-use crate::models::Ignn;
+use crate::models::Network;
 
 /// How good an epoch is on the validation part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub struct Best {
 }
 
 /// Keeps the model's parameters if this epoch is better than all before.
-pub(super) fn keep(best: &mut Option<Best>, score: EpochScore, monitor: Metric, model: &Ignn) {
+pub(super) fn keep(best: &mut Option<Best>, score: EpochScore, monitor: Metric, model: &Network) {
     if best.as_ref().is_some_and(|best| !score.is_better_than(&best.score, monitor)) {
         return;
     }

@@ -143,13 +143,15 @@ pub enum TrainError {
     /// A model whose last layer is the read-out.
     #[error(
         "train.learn: {learn} needs a read-out of its own (found model.kind={kind}, expected \
-         ignn, gcnii or sse)"
+         {expected})"
     )]
     LearnKind {
         /// What learns.
         learn: String,
         /// The model.
         kind: String,
+        /// Kinds that have one.
+        expected: String,
     },
     /// A solve that gave something that is no number.
     #[error("epoch {epoch}: {source}")]

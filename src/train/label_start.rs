@@ -4,14 +4,14 @@
 
 use super::{Task, TrainError};
 use crate::config::{Config, FeatureStart, InitName, Readout};
-use crate::models::Ignn;
+use crate::models::Network;
 
 /// The read-out's weight of a class's own columns. On rows of length 1, with the bias, a node that
 /// sees one class only starts at about even odds.
 const GAIN: f32 = 6.0;
 
 /// Gives a model these values if the configuration asks for them.
-pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<(), TrainError> {
+pub(super) fn apply(task: &Task, config: &Config, model: &mut Network) -> Result<(), TrainError> {
     if config.model.init_features != FeatureStart::Labels {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(super) fn apply(task: &Task, config: &Config, model: &mut Ignn) -> Result<()
 }
 
 /// Refuses models that cannot start from labels; returns the position of the feature table.
-fn check(task: &Task, config: &Config, model: &Ignn) -> Result<usize, TrainError> {
+fn check(task: &Task, config: &Config, model: &Network) -> Result<usize, TrainError> {
     let classes = task.labels().classes().len();
     let refused =
         |what: &str, found: String, hint| TrainError::LabelStart { what: what.into(), found, hint };

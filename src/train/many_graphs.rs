@@ -13,7 +13,7 @@ use super::{Parts, Task, TrainError};
 use crate::config::IgnnConfig;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::AdjacencyError;
-use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
+use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
 use crate::solver::SolveInfo;
@@ -68,7 +68,7 @@ impl ManyGraphs {
     /// If the task is not one on many graphs.
     pub fn new(
         task: &Arc<Task>,
-        model: &Ignn,
+        model: &Network,
         operators: &Operators,
         radii: Vec<Vec<f64>>,
     ) -> Result<Self, TrainError> {
@@ -103,7 +103,7 @@ impl ManyGraphs {
     /// Forward, loss and gradients on some graphs.
     pub fn differentiate(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         judge: &Judge,
         batch: &[u32],
         epoch: u64,
@@ -134,7 +134,7 @@ impl ManyGraphs {
     #[allow(clippy::type_complexity)] // Logits, items and solves, each what it says.
     pub fn logits(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         graphs: &[u32],
         config: &IgnnConfig,
     ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
@@ -154,7 +154,7 @@ impl ManyGraphs {
     /// What the read-out sees of all labelled graphs, or nodes, of the dataset; and which they are.
     pub fn rows(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         config: &IgnnConfig,
     ) -> Result<(Matrix, Vec<u32>), BatchError> {
         let all: Vec<u32> = (0..self.graphs().len() as u32).collect();
@@ -174,7 +174,7 @@ impl ManyGraphs {
     /// Adds the rows of the training items, without dropout; how each layer was solved.
     pub fn add_rows(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         config: &IgnnConfig,
         ridge: &mut Ridge,
     ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
@@ -194,7 +194,7 @@ impl ManyGraphs {
     #[allow(clippy::type_complexity)] // Parts and solves, each what it says.
     pub fn evaluate(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         judge: &Judge,
         config: &IgnnConfig,
         with_train: bool,
@@ -232,10 +232,10 @@ impl ManyGraphs {
     /// Calls `work` with the model on some graphs, and a pass over all of their labelled items.
     fn on<R>(
         &self,
-        model: &mut Ignn,
+        model: &mut Network,
         graphs: &[u32],
         trains: bool,
-        work: impl FnOnce(&mut Ignn, &mut OnGraph, Pass) -> Result<R, BatchError>,
+        work: impl FnOnce(&mut Network, &mut OnGraph, Pass) -> Result<R, BatchError>,
     ) -> Result<R, BatchError> {
         let numbers: Vec<usize> = graphs.iter().map(|&graph| graph as usize).collect();
         let all = (&self.graphs().first_node[..], &self.radii[..]);

@@ -9,7 +9,7 @@ use super::judge::Judge;
 use super::record::PartRecord;
 use super::{Task, TrainError, hidden};
 use crate::config::IgnnConfig;
-use crate::models::{Ignn, LayerError, Mode, OnGraph, Pass};
+use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Operators, clear_rows};
 use crate::solver::SolveInfo;
@@ -25,7 +25,7 @@ pub(super) struct OneGraph {
 }
 
 impl OneGraph {
-    pub fn new(task: &Task, model: &Ignn, operators: &Operators) -> Result<Self, TrainError> {
+    pub fn new(task: &Task, model: &Network, operators: &Operators) -> Result<Self, TrainError> {
         let on = OnGraph::new(model, operators, task.features()?, true);
         let pass = |nodes: &[u32]| on.pass(model, nodes.to_vec(), nodes.to_vec());
         let filled = task.parts().named().into_iter().filter(|(_, nodes)| !nodes.is_empty());
@@ -36,7 +36,7 @@ impl OneGraph {
     /// Solves all layers; from zero where that is asked for.
     pub fn solve(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         config: &IgnnConfig,
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
@@ -50,7 +50,7 @@ impl OneGraph {
     /// Solves for the step of an epoch, some training nodes hidden where that is asked for.
     pub fn solve_for_step(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         config: &IgnnConfig,
         epoch: u64,
     ) -> Result<Vec<SolveInfo>, LayerError> {
@@ -66,7 +66,7 @@ impl OneGraph {
     }
 
     /// Loss and scores of every part, without dropout.
-    pub fn evaluate(&mut self, model: &Ignn, judge: &Judge) -> Vec<(&'static str, PartRecord)> {
+    pub fn evaluate(&mut self, model: &Network, judge: &Judge) -> Vec<(&'static str, PartRecord)> {
         let on = &self.on;
         let part = |(name, pass): &mut (&'static str, Pass)| {
             on.read_out(model, pass, None);
@@ -76,7 +76,7 @@ impl OneGraph {
     }
 
     /// Adds the rows of the training nodes, without dropout.
-    pub fn add_rows(&mut self, model: &Ignn, task: &Task, ridge: &mut Ridge) {
+    pub fn add_rows(&mut self, model: &Network, task: &Task, ridge: &mut Ridge) {
         self.on.read_out(model, &mut self.train, None);
         ridge.add(self.train.rows(), self.train.ids(), task.targets());
     }
@@ -84,7 +84,7 @@ impl OneGraph {
     /// The training loss and the gradients of all parameters, or of the read-out's alone.
     pub fn differentiate(
         &mut self,
-        model: &mut Ignn,
+        model: &mut Network,
         judge: &Judge,
         epoch: u64,
         backward: Option<Backward>,

@@ -4,8 +4,10 @@ use ignn_format::labels::Labels;
 
 use super::TrainError;
 use super::task::{CLASSES, SETS};
-use crate::config::{Config, Learn, ModelKind, ReadoutKind};
+use crate::config::{Config, Learn, ReadoutKind};
 use crate::metrics::{Metric, Monitor};
+use crate::models::Kind;
+use crate::models::kinds::{KINDS, Output};
 
 /// `train.monitor`: a metric of these labels.
 pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
@@ -29,9 +31,15 @@ pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
 /// `train.learn`: a readout that can be learned that way.
 pub fn learnable(config: &Config) -> Result<(), TrainError> {
     let (learn, readout, kind) = (config.train.learn, config.model.readout, config.model.kind);
-    let has_readout = matches!(kind, ModelKind::Ignn | ModelKind::Gcnii | ModelKind::Sse);
-    if learn != Learn::All && !has_readout {
-        return Err(TrainError::LearnKind { learn: learn.to_string(), kind: kind.to_string() });
+    if learn != Learn::All && Kind::of(kind).output != Output::Readout {
+        let fits = KINDS.iter().filter(|kind| kind.output == Output::Readout);
+        let fits: Vec<&str> = fits.map(|kind| kind.name).collect();
+        let expected = match &fits[..] {
+            [before @ .., last] => format!("{} or {last}", before.join(", ")),
+            [] => String::new(),
+        };
+        let (learn, kind) = (learn.to_string(), kind.to_string());
+        return Err(TrainError::LearnKind { learn, kind, expected });
     }
     let expected = match (learn, readout) {
         (Learn::Readout, ReadoutKind::None) => "linear or mlp",

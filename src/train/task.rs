@@ -10,13 +10,14 @@ use ignn_format::splits::Split;
 
 use super::TrainError;
 use crate::config::{
-    FeatureSource, IgnnConfig, InputMap, LossName, ModelKind, PoolingName, TrainConfig, find_part,
+    FeatureSource, IgnnConfig, LossName, ModelConfig, PoolingName, TrainConfig, find_part,
 };
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Dataset;
 use crate::metrics::Scores;
-use crate::models::{Facts, ModelError};
-use crate::nn::{Features, LossKind, Operators, Targets, structural};
+use crate::models::kinds::{ComputedFeatures, FeatureRule};
+use crate::models::{Facts, Kind, ModelError};
+use crate::nn::{Features, LossKind, Operators, Targets};
 
 /// Kinds of labels in words.
 pub(super) const CLASSES: &str = "one class a node";
@@ -77,8 +78,8 @@ pub struct Task {
     loss: LossKind,
     learns_features: bool,
     normalises_features: bool,
-    /// How far features made of the graph look, where these are asked for.
-    structural_hops: Option<usize>,
+    /// Features computed from the graph, for kinds that have such, with their settings.
+    computed_features: Option<(ComputedFeatures, ModelConfig)>,
 }
 
 impl Task {
@@ -129,26 +130,27 @@ impl Task {
         }
         let loss = loss(&labels, config.train.loss)?;
         let has_features = dataset.manifest().features.is_some();
-        let learns_features = match config.model.features {
-            _ if config.model.kind == ModelKind::LabelPropagation => true,
-            _ if config.model.kind == ModelKind::Structural => false,
-            FeatureSource::Auto => !has_features,
-            FeatureSource::Learned => true,
-            FeatureSource::Given if has_features => false,
-            FeatureSource::Given => return Err(ModelError::NoFeatures.into()),
+        let rule = Kind::of(config.model.kind).features;
+        let learns_features = match (rule, config.model.features) {
+            (FeatureRule::Labels, _) => true,
+            (FeatureRule::Computed(_), _) => false,
+            (FeatureRule::Configured, FeatureSource::Auto) => !has_features,
+            (FeatureRule::Configured, FeatureSource::Learned) => true,
+            (FeatureRule::Configured, FeatureSource::Given) if has_features => false,
+            (FeatureRule::Configured, FeatureSource::Given) => {
+                return Err(ModelError::NoFeatures.into());
+            }
         };
-        let is_equilibrium = config.model.kind == ModelKind::Ignn;
-        if is_equilibrium && learns_features && config.model.input == InputMap::Both {
-            return Err(ModelError::LearnedTwice.into());
-        }
         if learns_features && graphs.is_some() {
-            return Err(match config.model.kind {
-                ModelKind::LabelPropagation => TrainError::NothingToSpread,
+            return Err(match rule {
+                FeatureRule::Labels => TrainError::NothingToSpread,
                 _ => TrainError::LearnedByGraph,
             });
         }
-        let is_structural = config.model.kind == ModelKind::Structural;
-        let structural_hops = is_structural.then_some(config.model.hops);
+        let computed_features = match rule {
+            FeatureRule::Computed(computed) => Some((computed, config.model.clone())),
+            _ => None,
+        };
         let normalises_features = config.model.normalise_features;
         Ok(Self {
             dataset,
@@ -160,7 +162,7 @@ impl Task {
             loss,
             learns_features,
             normalises_features,
-            structural_hops,
+            computed_features,
         })
     }
 
@@ -186,7 +188,7 @@ impl Task {
     pub fn facts(&self, radii: Vec<f64>) -> Facts {
         let manifest = self.dataset.manifest();
         let given = manifest.features.as_ref().map(|entry| entry.columns as usize);
-        let columns = self.structural_columns().or(given);
+        let columns = self.computed_columns().or(given);
         Facts {
             nodes: manifest.nodes as usize,
             columns: columns.filter(|_| !self.learns_features),
@@ -221,8 +223,8 @@ impl Task {
 
     /// Its features, or the promise to learn some.
     pub fn features(&self) -> Result<Features, TrainError> {
-        if let Some(hops) = self.structural_hops {
-            return Ok(Features::Dense(structural::features(self.operators()?, hops)));
+        if let Some((computed, config)) = &self.computed_features {
+            return Ok(Features::Dense((computed.compute)(config, self.operators()?)));
         }
         if self.learns_features {
             return Ok(Features::Learned);
@@ -231,16 +233,18 @@ impl Task {
         Ok(if self.normalises_features { features.normalised() } else { features })
     }
 
-    /// Columns of features made of the graph, where these are asked for.
-    pub fn structural_columns(&self) -> Option<usize> {
-        let sides = self
+    /// Columns of features computed from the graph, for kinds that have such.
+    pub fn computed_columns(&self) -> Option<usize> {
+        let directions = self
             .dataset
             .manifest()
             .relations
             .iter()
             .map(|relation| 1 + usize::from(!relation.symmetric))
             .sum();
-        self.structural_hops.map(|hops| structural::columns(sides, hops))
+        self.computed_features
+            .as_ref()
+            .map(|(computed, config)| (computed.columns)(config, directions))
     }
 
     /// Writes 1 for every label of a training node into a table with a row a node and a column a

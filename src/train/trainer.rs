@@ -30,12 +30,13 @@ use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
-use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, ModelKind, PoolingName};
+use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, PoolingName};
 use crate::dense::Matrix;
 use crate::graph::Dataset;
 use crate::metrics::Metric;
 use crate::models::file::name;
-use crate::models::{Ignn, Mode, Model};
+use crate::models::kinds::FeatureRule;
+use crate::models::{Kind, Mode, Model, Network};
 use crate::nn::{Backward, Slot};
 use crate::optim::Optimiser;
 use crate::solver::{Posedness, SolveInfo};
@@ -56,7 +57,7 @@ pub enum Ended {
 pub struct Trainer {
     pub(super) config: IgnnConfig,
     pub(super) task: Arc<Task>,
-    pub(super) model: Ignn,
+    pub(super) model: Network,
     pub(super) graphs: GraphSet,
     pub(super) optimiser: Optimiser,
     pub(super) best: Option<Best>,
@@ -99,8 +100,7 @@ impl Trainer {
         let operators = task.operators()?;
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;
-        if config.model.kind != ModelKind::Ignn {
-            // Of no use to models whose features no equilibrium carries on.
+        if !Kind::of(config.model.kind).carries_learned_features {
             (config.train.hide, config.model.init_features) = (0.0, FeatureStart::Random);
         }
         if config.train.hide > 0.0 && !task.learns_features() {
@@ -109,8 +109,8 @@ impl Trainer {
         let (mut model, graph_set) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
-                let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
-                if config.model.kind == ModelKind::LabelPropagation {
+                let mut model = Network::new(&config.model, &facts, config.train.seed, true)?;
+                if let FeatureRule::Labels = Kind::of(config.model.kind).features {
                     let known =
                         model.parameters.iter_mut().find(|parameter| parameter.name == name::E);
                     task.put_labels(&mut known.expect("a table of labels").value);
@@ -129,7 +129,7 @@ impl Trainer {
                     parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
                 };
                 let facts = task.facts(radii.iter().map(largest).collect());
-                let mut model = Ignn::new(&config.model, &facts, config.train.seed, true)?;
+                let mut model = Network::new(&config.model, &facts, config.train.seed, true)?;
                 label_start::apply(&task, &config, &mut model)?;
                 let many = ManyGraphs::new(&task, &model, operators, radii)?;
                 (model, GraphSet::Many(many))
@@ -163,12 +163,12 @@ impl Trainer {
     }
 
     /// The model at hand.
-    pub fn model(&self) -> &Ignn {
+    pub fn model(&self) -> &Network {
         &self.model
     }
 
     /// The model at hand, to give it other first values.
-    pub fn model_mut(&mut self) -> &mut Ignn {
+    pub fn model_mut(&mut self) -> &mut Network {
         &mut self.model
     }
 
@@ -230,9 +230,9 @@ impl Trainer {
 
     /// Epochs to come, at most: a regression is done in one, and propagated labels are not learned.
     fn epochs(&self) -> u64 {
-        match (self.config.model.kind, self.config.train.learn) {
-            (ModelKind::LabelPropagation, _) => 0,
-            (_, Learn::Ridge) => self.config.train.epochs.min(1),
+        match self.config.train.learn {
+            _ if !Kind::of(self.config.model.kind).learns => 0,
+            Learn::Ridge => self.config.train.epochs.min(1),
             _ => self.config.train.epochs,
         }
     }
@@ -502,7 +502,7 @@ impl Steps {
 }
 
 /// The paces that the configuration gives to parameters.
-fn set_paces(model: &mut Ignn, config: &IgnnConfig) {
+fn set_paces(model: &mut Network, config: &IgnnConfig) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
@@ -512,14 +512,14 @@ fn set_paces(model: &mut Ignn, config: &IgnnConfig) {
 }
 
 /// Position of the first parameter that learns: all do, or the read-out's alone.
-fn first_learned(model: &Ignn, config: &IgnnConfig) -> usize {
+fn first_learned(model: &Network, config: &IgnnConfig) -> usize {
     let head = model.head();
     let below = model.parameters[..head].iter().any(|parameter| parameter.pace > 0.0);
     if config.train.learn == Learn::All && below { 0 } else { head }
 }
 
 /// Parameters, then statistics, by name.
-pub(super) fn all_values(model: &Ignn) -> Vec<(Slot, &Matrix)> {
+pub(super) fn all_values(model: &Network) -> Vec<(Slot, &Matrix)> {
     let parameters = model.slots().into_iter().zip(model.parameters.iter().map(|p| &p.value));
     let statistics = model.statistics_by_name().into_iter().map(|(name, value)| {
         let shape = (value.rows(), value.cols());

@@ -3,7 +3,7 @@
 
 use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind};
 use ignn::dense::Matrix;
-use ignn::models::{Facts, Ignn, Mode, OnGraph};
+use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::{Features, Operators};
 use ignn::solver::{Method, SolveParams, Stopped};
 
@@ -16,7 +16,7 @@ const CLASSES: usize = 3;
 const WIDTH: usize = 5;
 
 fn logits(
-    model: &mut Ignn,
+    model: &mut Network,
     operators: &Operators,
     u: &Matrix,
     sweeps: usize,
@@ -61,7 +61,7 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
         let plain = ModelConfig { dropout: 0.0, ..IgnnConfig::default().model };
         let config =
             ModelConfig { kind: ModelKind::Gcn, depth, state: vec![WIDTH], ..plain.clone() };
-        let mut gcn = Ignn::new(&config, &facts, 1, false).unwrap();
+        let mut gcn = Network::new(&config, &facts, 1, false).unwrap();
         for parameter in &mut gcn.parameters {
             let (rows, cols) = (parameter.value.rows(), parameter.value.cols());
             parameter.value = Matrix::from_fn(rows, cols, |_, _| random.sign() as f32);
@@ -79,7 +79,7 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
             head_bias: false,
             ..plain
         };
-        let mut implicit = Ignn::new(&config, &facts, 1, false).unwrap();
+        let mut implicit = Network::new(&config, &facts, 1, false).unwrap();
         let of =
             |name: String| gcn.parameters.iter().find(|p| p.name == name).unwrap().value.clone();
         let mut w = Matrix::zeros(m, m);

@@ -1,6 +1,12 @@
-//! GCNII (Chen et al. 2020): deep convolutions that keep a share of their start and of the
-//! identity, and back. All its layers in one: H_0 and the depth's steps; the input map and the
-//! read-out are around it.
+//! GCNII (Chen et al. 2020): deep convolutions with an initial residual and an identity mapping,
+//! and their backward. All T steps are one layer; input map and read-out are those of any model.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B, X, R, G | n x m | as in [`explicit`](crate::nn::explicit) |
+//! | H_l, S_l | n x m | state after step l, and its argument |
+//! | bias | 1 x m | parameter of the start |
+//! | W_l, M_l | m x m | parameter of step l, and the map that it makes |
 //!
 //! ```text
 //! H_0 = phi(B + bias)      S_l = (1 - alpha) P H~_{l-1} + alpha H_0      H_l = phi(S_l M_l^T),  l = 1 .. T
@@ -13,57 +19,61 @@
 //! by H_0: sum_l alpha q M_l + g_0
 //! ```
 
-use super::dropout::Dropout;
-use super::explicit::{Given, Map, Memory};
-use super::operators::Operators;
-use super::readout::Slot;
-use super::{elementwise, linear, propagate, random};
+use std::sync::Arc;
+
+use super::{Kind, LayerPlan, Output, Request};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
+use crate::models::ModelError;
+use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
+use crate::nn::{Dropout, Operators, Slot, elementwise, linear, propagate};
 use crate::solver::SolveInfo;
 
-/// GCNII apart from any graph.
+pub(super) const KIND: Kind = Kind {
+    name: "gcnii",
+    doc: "Deep convolutions that keep a share of their initial state (Chen et al. 2020). Uses \
+          `depth`, `state`, `activation`, `gcnii_alpha` and `gcnii_lambda`.",
+    output: Output::Readout,
+    ..Kind::new(layers)
+};
+
+fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
+    let config = request.config;
+    request.stack(1, |layer| {
+        let name = |step: usize| format!("layer{}.step{step}.dropout", layer.number);
+        let dropout =
+            (1..=config.depth).filter_map(|step| request.dropout(config.dropout, &name(step)));
+        Ok(Arc::new(Gcnii {
+            depth: config.depth,
+            alpha: config.gcnii_alpha,
+            lambda: config.gcnii_lambda,
+            width: layer.width,
+            activation: layer.activation()?,
+            dropout: dropout.collect(),
+        }))
+    })
+}
+
 #[derive(Clone, Debug)]
-pub struct Gcnii {
+struct Gcnii {
     /// T
-    pub depth: usize,
-    /// Share of the start.
-    pub alpha: f64,
-    /// lambda
-    pub lambda: f64,
+    depth: usize,
+    alpha: f64,
+    lambda: f64,
     /// m
-    pub width: usize,
+    width: usize,
     /// phi
-    pub activation: Activation,
-    /// Before every step: one for each.
-    pub dropout: Vec<Dropout>,
+    activation: Activation,
+    /// One before every step; empty without dropout.
+    dropout: Vec<Dropout>,
 }
 
 impl Gcnii {
-    /// The bias of the start, then W of every step.
-    pub fn slots(&self, layer: usize) -> Vec<Slot> {
-        let m = self.width;
-        let bias = Slot { name: format!("layer{layer}.bias"), shape: (1, m), is_bias: true };
-        let weight = |l| Slot { name: format!("layer{layer}.W{l}"), shape: (m, m), is_bias: false };
-        [bias].into_iter().chain((1..=self.depth).map(weight)).collect()
-    }
-
-    /// A bias of zero, weights uniform within 1 / sqrt(m).
-    pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
-        let value = |slot: &Slot| match slot.shape {
-            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => {
-                random::uniform(seed, &slot.name, rows, cols, 1.0 / (cols.max(1) as f64).sqrt())
-            }
-        };
-        self.slots(layer).iter().map(value).collect()
-    }
-
     fn beta(&self, step: usize) -> f64 {
         (self.lambda / step as f64).ln_1p()
     }
 
-    /// M of a step, from 1.
+    /// M of a step; the first step is 1.
     fn mixed(&self, step: usize, w: MatrixRef<'_>) -> Matrix {
         let beta = self.beta(step);
         let entry = |k: usize, l: usize| {
@@ -74,22 +84,51 @@ impl Gcnii {
     }
 }
 
-/// GCNII on a graph.
-pub struct GcniiOnGraph {
+impl Map for Gcnii {
+    /// The bias of the start, then W of every step.
+    fn slots(&self, layer: usize) -> Vec<Slot> {
+        let m = self.width;
+        let bias = Slot::bias(format!("layer{layer}.bias"), m);
+        let weight = |l| Slot::weight(format!("layer{layer}.W{l}"), m, m);
+        [bias].into_iter().chain((1..=self.depth).map(weight)).collect()
+    }
+
+    /// Weights uniform within 1 / sqrt(m), the bias zero.
+    fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
+        let bound = 1.0 / (self.width.max(1) as f64).sqrt();
+        self.slots(layer).iter().map(|slot| slot.initial(seed, bound)).collect()
+    }
+
+    fn draws(&self) -> bool {
+        !self.dropout.is_empty()
+    }
+
+    /// The state of every step, and three matrices of the backward pass.
+    fn extra_matrices(&self) -> u64 {
+        3 + self.depth as u64
+    }
+
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
+        Box::new(OnGraph {
+            operators: operators.clone(),
+            shape: self.clone(),
+            kept: Vec::new(),
+            drawn: None,
+        })
+    }
+}
+
+struct OnGraph {
     operators: Operators,
     shape: Gcnii,
-    /// H_0 .. H_{T-1}; H_T is the state. Without a backward only the first is kept.
+    /// H_0 .. H_{T-1}; H_T is the state. Only H_0 without a backward pass.
     kept: Vec<Matrix>,
+    /// Epoch and rows that the last training pass drew its dropout by.
     drawn: Option<(u64, Vec<u32>)>,
 }
 
-impl GcniiOnGraph {
-    /// On a graph.
-    pub fn new(operators: &Operators, shape: Gcnii) -> Self {
-        Self { operators: operators.clone(), shape, kept: Vec::new(), drawn: None }
-    }
-
-    /// to = S of a step from the H before it; `spare` takes that H after dropout.
+impl OnGraph {
+    /// to = S of a step, from the H before it; `spare` receives that H after dropout.
     fn mix(&self, step: usize, h: MatrixRef<'_>, spare: &mut Matrix, to: &mut Matrix) {
         let alpha = self.shape.alpha as f32;
         let start = self.kept[0].view();
@@ -107,7 +146,7 @@ impl GcniiOnGraph {
     }
 }
 
-impl Map for GcniiOnGraph {
+impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.drawn = draw.map(|draw| (draw.epoch, draw.ids.to_vec()));
@@ -148,7 +187,7 @@ impl Map for GcniiOnGraph {
         let alpha = self.shape.alpha as f32;
         let [mut g, mut sum, mut by_sum] = [0, 1, 2].map(|_| Matrix::zeros(nodes, width));
         elementwise::copy(right.view(), g.view_mut());
-        // G gathers what reaches the start.
+        // G accumulates the gradient of H_0 over the steps.
         elementwise::clear(adjoint.view_mut());
         let operators = &self.operators;
         for step in (1..=depth).rev() {

@@ -1,16 +1,22 @@
-//! SSE (Dai et al. 2018): the steady state of h = W1 phi(W2 P h + B), approached by damped steps,
-//! and back through a few. The input map makes B (own and gathered features, W_u and W_u' of the
-//! paper) and the read-out reads h.
+//! SSE (Dai et al. 2018): the steady state of `h = W1 phi(W2 P h + B)`, approached by damped steps,
+//! and the backward through the last few. The input map makes B from own and gathered features
+//! (W_u and W_u' of the paper); the read-out reads h.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B, X, R, G | n x m | as in [`explicit`](crate::nn::explicit); X is h after the last step |
+//! | h_t, z_t | n x m | state and activation of step t |
+//! | W1, W2 | m x m | parameters |
+//! | P | n x n | the mean of the relations' A^T |
 //!
 //! ```text
-//! z_t = phi(P h_{t-1} W2^T + B)      h_t = (1 - a) h_{t-1} + a z_t W1^T      P: the mean of the relations' A^T
+//! z_t = phi(P h_{t-1} W2^T + B)      h_t = (1 - a) h_{t-1} + a z_t W1^T
 //! ```
 //! As published, the state is kept from pass to pass: a pass makes T steps from where the last one
 //! ended, and the gradient goes through these T steps and no further. A pass that starts from zero
-//! (the first one, batches of graphs, predictions) goes on until the steps stand still, by the
-//! solver's tolerance and at most its sweeps. Nothing bounds W1 and W2: no steady state is certain.
-//! A state that outgrows `MOST` is given up: the pass ends with T steps from zero and is told as
-//! one that did not converge.
+//! (the first one, batches of graphs, predictions) iterates to the solver's tolerance, within its
+//! limit of sweeps. Nothing bounds W1 and W2, so a steady state need not exist. If the state exceeds
+//! `MOST`, the pass ends with T steps from zero and reports that it did not converge.
 //!
 //! Backward, from g_T = R:
 //!
@@ -19,73 +25,102 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::explicit::{Given, Map, Memory};
-use super::operators::Operators;
-use super::readout::Slot;
-use super::{elementwise, linear, propagate, random};
+use super::{Kind, LayerPlan, Output, Request};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
+use crate::models::ModelError;
+use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
+use crate::nn::{InputMap, Operators, Slot, elementwise, linear, propagate};
 use crate::solver::fixed_point::Stopped;
 use crate::solver::{Choice, SolveInfo, Used};
 
-/// Floats of a piece of elementwise work.
+/// Floats per piece of elementwise work.
 const CHUNK: usize = 1 << 14;
 
-/// States with a larger entry are on their way out of all bounds.
+/// A state with a larger entry counts as diverged.
 const MOST: f32 = 1e12;
 
-/// SSE apart from any graph.
-#[derive(Clone, Debug)]
-pub struct Steady {
-    /// T
-    pub steps: usize,
-    /// a
-    pub damping: f64,
-    /// m
-    pub width: usize,
-    /// phi
-    pub activation: Activation,
+pub(super) const KIND: Kind = Kind {
+    name: "sse",
+    doc: "Stochastic steady-state embeddings (Dai et al. 2018): `depth` damped steps per epoch \
+          towards a steady state, starting from the previous epoch; predictions iterate until it \
+          converges. Uses `depth`, `state`, `activation`, `sse_damping` and, of `[solver]`, \
+          `tolerance`, `max_sweeps` and `warm_start`.",
+    output: Output::Readout,
+    ..Kind::new(layers)
+};
+
+fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
+    let config = request.config;
+    let mut layers = request.stack(1, |layer| {
+        Ok(Arc::new(Steady {
+            steps: config.depth,
+            damping: config.sse_damping,
+            width: layer.width,
+            activation: layer.activation()?,
+        }))
+    })?;
+    // Dropout is before the read-out only: masks that change would move the steady state.
+    layers[0].dropout = 0.0;
+    // A learned table has one map.
+    if request.facts.columns.is_some() {
+        layers[0].input = InputMap::Both;
+    }
+    Ok(layers)
 }
 
-impl Steady {
-    /// W1 and W2.
-    pub fn slots(&self, layer: usize) -> Vec<Slot> {
-        let shape = (self.width, self.width);
-        ["W1", "W2"]
-            .map(|name| Slot { name: format!("layer{layer}.{name}"), shape, is_bias: false })
-            .into()
+#[derive(Clone, Debug)]
+struct Steady {
+    /// T
+    steps: usize,
+    /// a
+    damping: f64,
+    /// m
+    width: usize,
+    /// phi
+    activation: Activation,
+}
+
+impl Map for Steady {
+    fn slots(&self, layer: usize) -> Vec<Slot> {
+        let m = self.width;
+        ["W1", "W2"].map(|name| Slot::weight(format!("layer{layer}.{name}"), m, m)).into()
     }
 
     /// Uniform within 1 / sqrt(m).
-    pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
+    fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
         let bound = 1.0 / (self.width.max(1) as f64).sqrt();
-        let value = |slot: &Slot| random::uniform(seed, &slot.name, self.width, self.width, bound);
-        self.slots(layer).iter().map(value).collect()
+        self.slots(layer).iter().map(|slot| slot.initial(seed, bound)).collect()
+    }
+
+    /// Two matrices per differentiated step, and two of the backward pass.
+    fn extra_matrices(&self) -> u64 {
+        2 + 2 * self.steps as u64
+    }
+
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
+        let (shape, path) = (self.clone(), VecDeque::new());
+        Box::new(OnGraph { operators: operators.clone(), shape, is_warm: false, path })
     }
 }
 
-/// SSE on a graph.
-pub struct SteadyOnGraph {
+struct OnGraph {
     operators: Operators,
     shape: Steady,
     /// Whether the state is that of an earlier pass.
     is_warm: bool,
-    /// h before and z of the last steps, T at most; only where a backward will ask for them.
+    /// h before and z of the last steps, T at most; only if a backward pass will follow.
     path: VecDeque<[Matrix; 2]>,
 }
 
-impl SteadyOnGraph {
-    /// On a graph, from zero.
-    pub fn new(operators: &Operators, shape: Steady) -> Self {
-        Self { operators: operators.clone(), shape, is_warm: false, path: VecDeque::new() }
-    }
-
-    /// One step of the state; how far it would have gone undamped, relative to the state. None
-    /// where it outgrew all bounds.
+impl OnGraph {
+    /// One step of the state. Returns the undamped change relative to the state, or `None` if the
+    /// state diverged.
     fn step(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory) -> Option<f64> {
         let Memory { input, state, right, spare, .. } = memory;
         let (nodes, width, damping) = (state.rows(), state.cols(), self.shape.damping as f32);
@@ -124,7 +159,7 @@ impl SteadyOnGraph {
     }
 }
 
-impl Map for SteadyOnGraph {
+impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, params, .. } = *given;
         let start = Instant::now();

@@ -1,15 +1,22 @@
-//! Graph attention: X_i = phi(sum_j alpha_ij H_j + bias), a softmax over the edges that come in,
-//! head by head, and back. H = B = x Omega^T comes from the caller; of the adjacency only the
-//! pattern counts, never its values.
+//! Graph attention (Velickovic et al. 2018): `X_i = phi(sum_j alpha_ij H_j + bias)`, a softmax over
+//! the incoming edges of each node, head by head, and its backward. `H = B = x Omega^T`. Only the
+//! pattern of the adjacency matters, not its values.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B, X, R, G | n x m | as in [`explicit`](crate::nn::explicit) |
+//! | a_source, a_target | heads x f | parameters, m = heads f |
+//! | bias | 1 x m | parameter |
+//! | s, d | n x heads | scores of a node as source and as target |
 //!
 //! ```text
 //! s_j = a_source . H_j    d_i = a_target . H_i    e_ij = lrelu(s_j + d_i)    alpha_ij = exp(e_ij) / sum_l exp(e_il)
 //! ```
-//! Head k has columns `k f .. (k + 1) f` of H and X, and row k of `source` and `target`. Several
-//! relations attend each for itself and are averaged. In training, weights are dropped by edge and
-//! head (`mask` below) after the softmax.
+//! Head k has columns `k f .. (k + 1) f` of H and X, and row k of `source` and `target`. Each
+//! relation has its own softmax; their results are averaged. In training, weights are dropped per
+//! edge and head (`mask` below) after the softmax.
 //!
-//! Nothing is kept an edge: the weights follow from s, d and two numbers a row and head (the
+//! Nothing is stored per edge: the weights follow from s, d and two numbers per row and head (the
 //! largest s, and the sum). Backward, with g = R * phi'(X) and p_ij = g_i . H_j of a head, l' the
 //! slope of lrelu:
 //!
@@ -20,72 +27,99 @@
 //! Sums over i run over outgoing edges. Every row is summed in its stored order: the same bits on
 //! any number of threads.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
-use super::dropout::{Dropout, Mask};
-use super::explicit::{Given, Map, Memory};
-use super::operators::Operators;
-use super::readout::Slot;
-use super::{elementwise, random};
+use super::{Kind, LayerPlan, Request};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, AdjacencyRef, gradient};
+use crate::models::ModelError;
+use crate::nn::dropout::{Dropout, Mask};
+use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
+use crate::nn::{Operators, Slot, elementwise};
 use crate::solver::SolveInfo;
 
 /// Slope of lrelu below zero.
 const SLOPE: f32 = 0.2;
-/// Rows of a piece of work without edges.
+/// Rows per piece of work that visits no edges.
 const ROWS: usize = 64;
 
-/// Attention apart from any graph.
-#[derive(Clone, Debug)]
-pub struct Attention {
-    /// Heads; the width is a multiple of them.
-    pub heads: usize,
-    /// m: columns of all heads together.
-    pub width: usize,
-    /// phi
-    pub activation: Activation,
-    /// Of the weights.
-    pub dropout: Option<Dropout>,
+pub(super) const KIND: Kind = Kind {
+    name: "gat",
+    doc: "Graph attention (Velickovic et al. 2018): `depth` layers over incoming edges, whose \
+          weights are ignored. Uses `depth`, `heads`, `state` and `activation`.",
+    ..Kind::new(layers)
+};
+
+fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
+    let config = request.config;
+    request.stack(config.depth, |layer| {
+        let (heads, width) = (if layer.is_logits { 1 } else { config.heads }, layer.width);
+        if !width.is_multiple_of(heads) {
+            return Err(ModelError::Heads { width, heads });
+        }
+        let dropout = request.dropout(config.dropout, &format!("layer{}.attention", layer.number));
+        Ok(Arc::new(Attention { heads, width, activation: layer.activation()?, dropout }))
+    })
 }
 
-impl Attention {
-    /// a_source, a_target, bias.
-    pub fn slots(&self, layer: usize) -> Vec<Slot> {
-        let shape = (self.heads, self.width / self.heads);
-        let slot = |name: &str, shape, is_bias| Slot {
-            name: format!("layer{layer}.{name}"),
-            shape,
-            is_bias,
-        };
+#[derive(Clone, Debug)]
+struct Attention {
+    /// Heads; the width is a multiple of them.
+    heads: usize,
+    /// m: columns of all heads together.
+    width: usize,
+    /// phi
+    activation: Activation,
+    /// Dropout of the weights.
+    dropout: Option<Dropout>,
+}
+
+impl Map for Attention {
+    fn slots(&self, layer: usize) -> Vec<Slot> {
+        let (heads, f) = (self.heads, self.width / self.heads);
         vec![
-            slot("source", shape, false),
-            slot("target", shape, false),
-            slot("bias", (1, self.width), true),
+            Slot::weight(format!("layer{layer}.source"), heads, f),
+            Slot::weight(format!("layer{layer}.target"), heads, f),
+            Slot::bias(format!("layer{layer}.bias"), self.width),
         ]
     }
 
     /// Uniform within sqrt(6 / (f + 1)), a bias of zero.
-    pub fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
-        let value = |slot: &Slot| match slot.shape {
-            (rows, cols) if slot.is_bias => Matrix::zeros(rows, cols),
-            (rows, cols) => {
-                random::uniform(seed, &slot.name, rows, cols, (6.0 / (cols + 1) as f64).sqrt())
-            }
-        };
-        self.slots(layer).iter().map(value).collect()
+    fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
+        let bound = (6.0 / (self.width / self.heads + 1) as f64).sqrt();
+        self.slots(layer).iter().map(|slot| slot.initial(seed, bound)).collect()
+    }
+
+    fn draws(&self) -> bool {
+        self.dropout.is_some()
+    }
+
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
+        let (nodes, heads) = (operators.nodes(), self.heads);
+        let softmax =
+            operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
+        let [source, target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
+        Box::new(OnGraph {
+            operators: operators.clone(),
+            shape: self.clone(),
+            source,
+            target,
+            softmax,
+            mask: None,
+        })
     }
 }
 
-/// Attention on a graph.
-pub struct AttentionOnGraph {
+struct OnGraph {
     operators: Operators,
     shape: Attention,
-    /// s and d, a column a head.
+    /// s and d, one column per head.
     source: Matrix,
     target: Matrix,
-    /// Of each relation: the largest s of a row's entries, then the sum of its exponentials, a
-    /// column a head each.
+    /// Per relation: the largest e of a row's entries, then the sum of its exponentials, one column
+    /// per head each.
     softmax: Vec<Matrix>,
     mask: Option<Mask>,
 }
@@ -114,23 +148,14 @@ impl Weights<'_> {
     }
 }
 
-impl AttentionOnGraph {
-    /// On a graph.
-    pub fn new(operators: &Operators, shape: Attention) -> Self {
-        let (nodes, heads) = (operators.nodes(), shape.heads);
-        let softmax =
-            operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
-        let [source, target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
-        Self { operators: operators.clone(), shape, source, target, softmax, mask: None }
-    }
-
+impl OnGraph {
     fn weights(&self) -> Weights<'_> {
         let (source, target) = (self.source.view(), self.target.view());
         Weights { source, target, mask: self.mask, heads: self.shape.heads }
     }
 }
 
-impl Map for AttentionOnGraph {
+impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.mask = self.shape.dropout.zip(draw).map(|(dropout, draw)| dropout.mask(draw.epoch));

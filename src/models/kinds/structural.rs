@@ -1,29 +1,41 @@
-//! Features made of a graph's shape alone: how the degrees around a node are spread, hop by hop. A
-//! baseline for graphs without features, in the place of embeddings by structural roles; nothing is
-//! learned here.
+//! A perceptron on features made from the graph alone: how degrees are distributed around a node,
+//! hop by hop. A baseline for graphs without features, in place of embeddings by structural role.
 //!
-//! Of every relation, and of each direction where the two differ: hop 0 tells the class of a node's
-//! degree (0, 1, 2, 3 to 4, 5 to 8, ..., a column each, one of them 1); hop h is the mean of hop h
-//! - 1 over the neighbours, zero without any. Loops that only a renormalisation added count like
-//! edges; weights do not. Two nodes with the same surroundings have the same row.
+//! For every relation, and for each direction where the two differ, hop 0 is the class of a node's
+//! degree (0, 1, 2, 3 to 4, 5 to 8, ..., one-hot), and hop h is the mean of hop h - 1 over the
+//! neighbours, zero without any. Loops that renormalisation added count as edges; weights do not.
+//! Two nodes with the same surroundings have the same row.
+//!
+//! Shape: n x (sides (hops + 1) [`CLASSES`]), where a relation has one side, a directed one two.
 
 use rayon::prelude::*;
 
-use super::operators::Operators;
+use super::{ComputedFeatures, FeatureRule, Kind, mlp};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::AdjacencyRef;
+use crate::nn::Operators;
 use crate::parallel::RowBlocks;
 
-/// Classes of degrees: the last one is open.
-pub const CLASSES: usize = 16;
+/// Classes of degrees; the last one has no upper bound.
+const CLASSES: usize = 16;
 
-/// Columns for so many relations of one direction each, and directed ones, which have two.
-pub fn columns(sides: usize, hops: usize) -> usize {
+pub(super) const KIND: Kind = Kind {
+    name: "structural",
+    doc: "Perceptron on the degrees up to `hops` steps around each node, for graphs without \
+          features. Uses `depth`, `hops`, `state` and `activation`.",
+    features: FeatureRule::Computed(ComputedFeatures {
+        columns: |config, sides| columns(sides, config.hops),
+        compute: |config, operators| features(operators, config.hops),
+    }),
+    ..mlp::KIND
+};
+
+fn columns(sides: usize, hops: usize) -> usize {
     sides * (hops + 1) * CLASSES
 }
 
-/// The features of all nodes, up to so many hops.
-pub fn features(operators: &Operators, hops: usize) -> Matrix {
+/// The features of all nodes.
+fn features(operators: &Operators, hops: usize) -> Matrix {
     let sides = sides(operators);
     let mut all = Matrix::zeros(operators.nodes(), columns(sides.len(), hops));
     for (side, (adjacency, blocks)) in sides.into_iter().enumerate() {
@@ -38,7 +50,7 @@ pub fn features(operators: &Operators, hops: usize) -> Matrix {
     all
 }
 
-/// One operator a relation, two where incoming and outgoing edges are stored apart.
+/// One operator per relation, two if incoming and outgoing edges are stored separately.
 fn sides(operators: &Operators) -> Vec<(AdjacencyRef<'_>, &RowBlocks)> {
     let mut sides = Vec::new();
     for (incoming, outgoing) in operators.incoming().into_iter().zip(operators.outgoing()) {
@@ -51,7 +63,7 @@ fn sides(operators: &Operators) -> Vec<(AdjacencyRef<'_>, &RowBlocks)> {
     sides
 }
 
-/// The class of every row's degree.
+/// The class of every row's degree, one-hot.
 fn degrees(adjacency: &AdjacencyRef<'_>) -> Matrix {
     let mut classes = Matrix::zeros(adjacency.rows(), CLASSES);
     for row in 0..adjacency.rows() {
@@ -81,7 +93,7 @@ fn mean(adjacency: &AdjacencyRef<'_>, blocks: &RowBlocks, from: MatrixRef<'_>) -
     to
 }
 
-/// Puts columns beside others.
+/// Copies columns to `to`, beginning at column `first`.
 fn put(from: MatrixRef<'_>, first: usize, mut to: MatrixMut<'_>) {
     let stride = to.stride();
     to.padded_mut().par_chunks_mut(stride).enumerate().for_each(|(row, to)| {
@@ -96,8 +108,8 @@ mod tests {
     use crate::parallel::with_threads;
 
     #[test]
-    fn rows_tell_degrees_around_a_node_and_nothing_else() {
-        // 0 - 1 - 2 - 3 - 4: the ends are alike, and so are their neighbours.
+    fn rows_depend_on_the_degrees_around_a_node_alone() {
+        // 0 - 1 - 2 - 3 - 4: both ends have equal rows, and so have their neighbours.
         let (offsets, neighbours) = ([0, 1, 3, 5, 7, 8], [1, 0, 2, 1, 3, 2, 4, 3]);
         // One stored direction that serves both.
         let adjacency = Adjacency::from_csr(5, offsets.into(), neighbours.into()).unwrap();
@@ -111,7 +123,7 @@ mod tests {
             let part = &row[hop * CLASSES..][..CLASSES];
             (0..CLASSES).filter(|&k| part[k] != 0.0).map(|k| (k, part[k])).collect::<Vec<_>>()
         };
-        // Degree 2; neighbours of degree 2; around these degrees 1 and 2, half of each.
+        // Degree 2; neighbours of degree 2; theirs have degree 1 and 2, half of each.
         assert_eq!(
             (filled(0), filled(1), filled(2)),
             (vec![(2, 1.0)], vec![(2, 1.0)], vec![(1, 0.5), (2, 0.5)])
@@ -119,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_stored_apart_are_told_apart() {
+    fn directions_stored_separately_have_columns_of_their_own() {
         // 0 -> 1, 0 -> 2
         let incoming = AdjacencyRef::new(3, &[0, 0, 1, 2], &[0, 0]).unwrap();
         let outgoing = AdjacencyRef::new(3, &[0, 2, 2, 2], &[1, 2]).unwrap();
@@ -127,7 +139,7 @@ mod tests {
         let one = with_threads(1, || features(&operators, 1));
         assert_eq!(one.cols(), columns(2, 1));
         assert_eq!(one.row(1), one.row(2));
-        // No edge comes in to 0, two leave it; where they lead, none does.
+        // Node 0 has no incoming edge and two outgoing ones, to nodes without outgoing edges.
         let ones: Vec<usize> = (0..one.cols()).filter(|&k| one.row(0)[k] == 1.0).collect();
         assert_eq!(ones, [0, 2 * CLASSES + 2, 3 * CLASSES]);
         assert_eq!(

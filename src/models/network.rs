@@ -1,0 +1,260 @@
+//! A network of any kind, without a graph: its layers, its parameters by name, and the constraint
+//! of its equilibria. It holds values; [`super::OnGraph`] computes with them.
+//!
+//! ```text
+//! x_0 = U,   X_l = body_l(b_l(x_{l-1})),   x_l = norm(between(X_l + V_l x_{l-1} + v_l))
+//! Y = read-out(dropout(normalise(pool(x_L))))
+//! ```
+//!
+//! The body of a layer is what its kind ([`super::kinds`]) makes it: an equilibrium, or a computed
+//! map. Parameters in order, layer by layer: those of the body (`layerN.W`, one per relation, for an
+//! equilibrium), those of the input map, `layerN.V` and `layerN.v` of a skip connection,
+//! `layerN.norm.scale` and `layerN.norm.shift`; then those of the read-out. Names are those of
+//! [`super::file`]. The running statistics of a normalisation are values too, but no optimiser step
+//! moves them: [`Network::statistics`].
+
+use std::ops::Range;
+
+use super::ModelError;
+use super::initial::{glorot, initial_weight};
+use super::kinds::Kind;
+use super::shape::{BodyShape, Facts, LayerShape, NetworkShape};
+use crate::config::ModelConfig;
+use crate::dense::{Matrix, MatrixRef};
+use crate::nn::{BatchNorm, Dropout, Mapped, Pooling, Readout, RunningStatistics, Slot};
+use crate::optim::Parameter;
+use crate::solver::Posedness;
+use crate::solver::projection::{ProjectionError, project_rows};
+
+/// Layers, pooling and read-out with their values.
+///
+/// ```
+/// use ignn::config::Config;
+/// use ignn::models::{Facts, Network};
+///
+/// let facts = Facts {
+///     nodes: 100,
+///     columns: Some(8),
+///     relations: vec!["edges".into()],
+///     radii: vec![1.0],
+///     outputs: 3,
+///     pools: false,
+/// };
+/// let config = Config::default();
+/// let network = Network::new(&config.model, &facts, 0, false)?;
+/// let names: Vec<&str> = network.parameters.iter().map(|p| p.name.as_str()).collect();
+/// assert_eq!(names, ["layer0.W", "layer0.Omega", "head.Theta", "head.bias"]);
+/// # Ok::<(), ignn::models::ModelError>(())
+/// ```
+pub struct Network {
+    /// Its layers, from the features up.
+    pub layers: Vec<LayerShape>,
+    /// From nodes to graphs.
+    pub pooling: Option<Pooling>,
+    /// Scales rows to length 1 before the read-out.
+    pub normalises: bool,
+    /// Before the read-out.
+    pub dropout: Dropout,
+    /// From rows to logits.
+    pub readout: Readout,
+    /// What learns.
+    pub parameters: Vec<Parameter>,
+    /// What normalisations keep beside it, one for each layer that has one.
+    pub statistics: Vec<RunningStatistics>,
+    radii: Vec<f64>,
+    /// Which parameters are biases. Names do not tell: they may end in that of a relation.
+    biases: Vec<usize>,
+}
+
+impl Network {
+    /// A model with first values drawn by the seed, W within its constraint. Without `trains` there
+    /// is no memory for gradients.
+    pub fn new(
+        config: &ModelConfig,
+        facts: &Facts,
+        seed: u64,
+        trains: bool,
+    ) -> Result<Self, ModelError> {
+        let config = &*Kind::of(config.kind).resolve(config, facts);
+        let NetworkShape { layers, pooling, normalises, dropout, readout, slots } =
+            NetworkShape::new(config, facts, seed)?;
+        let normed = layers.iter().filter(|layer| layer.norm.is_some());
+        let statistics = normed.map(|layer| RunningStatistics::new(layer.input.width)).collect();
+        let mut model = Self {
+            layers,
+            pooling,
+            normalises,
+            dropout,
+            readout,
+            parameters: Vec::new(),
+            statistics,
+            radii: facts.radii.clone(),
+            biases: (0..slots.len()).filter(|&at| slots[at].is_bias).collect(),
+        };
+        let values = model.initial(config, &slots, seed);
+        let made = |(slot, value): (Slot, Matrix)| match trains {
+            true => Parameter::new(slot.name, value, !slot.is_bias),
+            false => Parameter::fixed(slot.name, value),
+        };
+        model.parameters = slots.into_iter().zip(values).map(made).collect();
+        model.project().expect("first values are finite");
+        Ok(model)
+    }
+
+    fn initial(&self, config: &ModelConfig, slots: &[Slot], seed: u64) -> Vec<Matrix> {
+        let mut values = Vec::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            match &layer.body {
+                BodyShape::Equilibrium { .. } => {
+                    for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
+                        // Without a cycle any radius is allowed.
+                        let radius = self.radius(layer, relation).min(1.0);
+                        let bank = self.readout.outputs();
+                        values.push(initial_weight(config.init, slot, radius, bank, seed));
+                    }
+                    values.extend(layer.input.initial(seed, config.init_input));
+                }
+                BodyShape::Explicit(map) => {
+                    values.extend(map.initial(at, seed));
+                    let scale = config.init_input * glorot(&layer.input);
+                    values.extend(layer.input.initial(seed, scale));
+                }
+            }
+            let skip = slots[layer.at.skip.clone()].iter();
+            let bound = |slot: &Slot| 1.0 / (slot.shape.1.max(1) as f64).sqrt();
+            values.extend(skip.map(|slot| slot.initial(seed, bound(slot))));
+            values.extend(layer.norm.iter().flat_map(BatchNorm::initial));
+        }
+        values.extend(self.readout.initial(seed));
+        values
+    }
+
+    /// Names and shapes of all parameters, in their order.
+    pub fn slots(&self) -> Vec<Slot> {
+        let slot = |(at, parameter): (usize, &Parameter)| {
+            let shape = (parameter.value.rows(), parameter.value.cols());
+            Slot { name: parameter.name.clone(), shape, is_bias: self.biases.contains(&at) }
+        };
+        self.parameters.iter().enumerate().map(slot).collect()
+    }
+
+    /// The statistics by name, as files hold them.
+    pub fn statistics_by_name(&self) -> Vec<(String, &Matrix)> {
+        let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
+        let each = self.statistics.iter().enumerate();
+        each.flat_map(|(layer, kept)| names(layer).into_iter().zip([&kept.mean, &kept.variance]))
+            .collect()
+    }
+
+    /// The same, to change.
+    pub fn statistics_by_name_mut(&mut self) -> Vec<(String, &mut Matrix)> {
+        let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
+        let each = self.statistics.iter_mut().enumerate();
+        each.flat_map(|(layer, kept)| {
+            names(layer).into_iter().zip([&mut kept.mean, &mut kept.variance])
+        })
+        .collect()
+    }
+
+    /// Takes over values, in the order of parameters, then statistics.
+    ///
+    /// # Panics
+    /// Where there are not as many.
+    pub fn take_values(&mut self, values: Vec<Matrix>) {
+        let statistics = 2 * self.statistics.len();
+        assert_eq!(values.len(), self.parameters.len() + statistics, "a value a parameter");
+        let mut values = values.into_iter();
+        for parameter in &mut self.parameters {
+            parameter.value = values.next().expect("counted");
+        }
+        for ((_, statistic), value) in self.statistics_by_name_mut().into_iter().zip(values) {
+            *statistic = value;
+        }
+    }
+
+    /// Position of learned features.
+    pub fn table(&self) -> Option<usize> {
+        let first = &self.layers[0];
+        matches!(first.input.mapped, Mapped::Learned(_)).then_some(first.at.input.start)
+    }
+
+    /// Position of the read-out's first parameter.
+    pub fn head(&self) -> usize {
+        self.layers.last().map_or(0, |layer| layer.at.norm.end)
+    }
+
+    /// The values at these positions.
+    pub fn values(&self, at: &Range<usize>) -> Vec<MatrixRef<'_>> {
+        self.parameters[at.clone()].iter().map(|parameter| parameter.value.view()).collect()
+    }
+
+    /// Number of logits.
+    pub fn outputs(&self) -> usize {
+        self.readout.outputs()
+    }
+
+    /// Whether a forward pass for training differs from one for evaluation below the read-out.
+    pub fn trains_apart(&self) -> bool {
+        let draws = |body: &BodyShape| matches!(body, BodyShape::Explicit(map) if map.draws());
+        let apart = |layer: &LayerShape| {
+            layer.norm.is_some() || layer.dropout.is_some() || draws(&layer.body)
+        };
+        self.layers.iter().any(apart)
+    }
+
+    /// Whether the features are needed as they are, beside what the first layer gathers of them:
+    /// for its skip, or to drop entries.
+    pub fn reads_own_features(&self) -> bool {
+        let first = &self.layers[0];
+        first.between.is_some() || first.dropout.is_some() && first.input.gathered() > 0
+    }
+
+    /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where
+    /// rho is 0.
+    fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {
+        let BodyShape::Equilibrium { kappas, .. } = &layer.body else { return f64::INFINITY };
+        let (kappa, rho) = (kappas[relation], self.radii[relation]);
+        if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
+    }
+
+    /// Which condition for one equilibrium holds, by layer that has one, where relations have these
+    /// bounds.
+    pub fn posedness(&self, radii: &[f64]) -> Vec<Posedness> {
+        let of = |layer: &LayerShape| {
+            let BodyShape::Equilibrium { activation, .. } = layer.body else { return None };
+            let weights = self.values(&layer.at.weights);
+            Some(match (&weights[..], radii) {
+                ([w], [rho]) => Posedness::of(*rho, *w, activation),
+                _ => {
+                    let relations: Vec<_> = radii.iter().copied().zip(weights).collect();
+                    Posedness::of_relations(&relations, activation)
+                }
+            })
+        };
+        self.layers.iter().filter_map(of).collect()
+    }
+
+    /// What divides kappa, a relation: bounds over the graphs that are trained on.
+    pub fn radii(&self) -> &[f64] {
+        &self.radii
+    }
+
+    /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation.
+    /// Returns how many moved.
+    pub fn project(&mut self) -> Result<usize, ProjectionError> {
+        let mut moved = 0;
+        let solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
+        for layer in self.layers.iter().filter(solved) {
+            for (relation, at) in layer.at.weights.clone().enumerate() {
+                let radius = self.radius(layer, relation);
+                if radius.is_finite() {
+                    let w = &mut self.parameters[at].value;
+                    let (cols, mut view) = (w.cols(), w.view_mut());
+                    let stride = view.stride();
+                    moved += project_rows(view.padded_mut(), cols, stride, radius)?;
+                }
+            }
+        }
+        Ok(moved)
+    }
+}

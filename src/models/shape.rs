@@ -1,0 +1,233 @@
+//! The shape of a network, before any value exists: its layers, its read-out, the names and shapes
+//! of its parameters, and what all of it takes in memory.
+//!
+//! A kind ([`super::kinds`]) says what the body of each layer is. This file adds what is the same
+//! for all kinds: input map, skip connection, normalisation, dropout, and the place of every
+//! parameter.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ModelError;
+use super::kinds::{Kind, LayerPlan, Request};
+use crate::config::{ModelConfig, ReadoutKind};
+use crate::dense::stride;
+use crate::kernels::Activation;
+use crate::nn::explicit::Map;
+use crate::nn::{
+    BatchNorm, Dropout, Equilibrium, Explicit, InputShape, Mapped, Pooling, Readout, Slot,
+};
+
+/// What a network has to know of its data.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Number of nodes: a table of learned features has one row for each.
+    pub nodes: usize,
+    /// Columns of the features; `None` if they are learned.
+    pub columns: Option<usize>,
+    /// Names of the relations.
+    pub relations: Vec<String>,
+    /// Per relation, the bound on the spectral radius that divides kappa, over all graphs that are
+    /// trained on.
+    pub radii: Vec<f64>,
+    /// Number of classes.
+    pub outputs: usize,
+    /// Whether graphs, not nodes, are classified.
+    pub pools: bool,
+}
+
+/// A layer without values.
+#[derive(Clone, Debug)]
+pub struct LayerShape {
+    /// Its input map.
+    pub input: InputShape,
+    /// Activation after the skip connection; `None` without one.
+    pub between: Option<Activation>,
+    /// Normalisation of its result.
+    pub norm: Option<BatchNorm>,
+    /// From its input term to its state.
+    pub body: BodyShape,
+    /// Before its input map.
+    pub dropout: Option<Dropout>,
+    /// Places of its parameters.
+    pub at: Places,
+}
+
+/// The body of a layer: from its input term B to its state X.
+#[derive(Clone, Debug)]
+pub enum BodyShape {
+    /// Solved.
+    Equilibrium {
+        /// phi
+        activation: Activation,
+        /// Bound on lambda(|W|) lambda(A), per relation.
+        kappas: Vec<f64>,
+    },
+    /// Computed.
+    Explicit(Arc<dyn Map>),
+}
+
+/// Places of a layer's parameters in the list of all parameters.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Those of the body: for an equilibrium W of each relation.
+    pub weights: Range<usize>,
+    /// Those of the input map.
+    pub input: Range<usize>,
+    /// V and v of the skip connection.
+    pub skip: Range<usize>,
+    /// Scale and shift of the normalisation.
+    pub norm: Range<usize>,
+}
+
+/// A network without values.
+#[derive(Clone, Debug)]
+pub struct NetworkShape {
+    /// Its layers, from the features up.
+    pub layers: Vec<LayerShape>,
+    /// From nodes to graphs.
+    pub pooling: Option<Pooling>,
+    /// Whether rows are scaled to length 1 before the read-out.
+    pub normalises: bool,
+    /// Before the read-out.
+    pub dropout: Dropout,
+    /// From rows to logits.
+    pub readout: Readout,
+    /// All parameters, in their order.
+    pub slots: Vec<Slot>,
+}
+
+impl NetworkShape {
+    /// The shape that a configuration describes; masks are drawn by the seed.
+    pub fn new(config: &ModelConfig, facts: &Facts, seed: u64) -> Result<Self, ModelError> {
+        let kind = Kind::of(config.kind);
+        let config = &*kind.resolve(config, facts);
+        let pooling = config.pooling.resolve(facts.pools);
+        let ends_in_logits = kind.ends_in_logits(pooling.is_some());
+        let request = Request { config, facts, seed, ends_in_logits };
+        let plans = (kind.layers)(&request)?;
+        let mut slots = Vec::new();
+        let mut layers: Vec<LayerShape> = Vec::new();
+        for (at, plan) in plans.iter().enumerate() {
+            let is_last = at + 1 == plans.len();
+            let below = layers.last().map(|layer| layer.input.width);
+            layers.push(layer(&request, plan, (at, is_last), below, &mut slots)?);
+        }
+        let last = layers.last().map_or(0, |layer| layer.input.width);
+        let readout = match config.readout {
+            _ if ends_in_logits => Readout::none(last),
+            ReadoutKind::Linear => Readout::new(last, &[], facts.outputs, config.head_bias),
+            ReadoutKind::Mlp => Readout::new(last, &config.hidden, facts.outputs, config.head_bias),
+            ReadoutKind::None if last == facts.outputs => Readout::none(last),
+            ReadoutKind::None => {
+                return Err(ModelError::LastWidth { found: last, expected: facts.outputs });
+            }
+        };
+        slots.extend(readout.slots());
+        let dropout = if ends_in_logits { 0.0 } else { config.dropout };
+        Ok(Self {
+            layers,
+            pooling,
+            normalises: config.normalise_state && !ends_in_logits,
+            dropout: Dropout::new(dropout, seed).unwrap_or_else(|_| Dropout::none()),
+            readout,
+            slots,
+        })
+    }
+
+    /// Bytes of one copy of all parameters.
+    pub fn parameter_bytes(&self) -> u64 {
+        let bytes = |slot: &Slot| (slot.shape.0 as u64).saturating_mul(row_bytes(slot.shape.1));
+        self.slots.iter().map(bytes).fold(0, u64::saturating_add)
+    }
+}
+
+impl LayerShape {
+    /// Bytes of the layer's own matrices while it is trained on this many nodes: its body, the sum
+    /// with the skip connection, the normalised result and its input after dropout. Parameters and
+    /// features are not included. `mixing_buffers` is that of
+    /// [`SolveParams`](crate::solver::SolveParams::mixing_buffers).
+    pub fn bytes(&self, nodes: u64, mixing_buffers: usize) -> u64 {
+        let width = self.input.width;
+        let body = match &self.body {
+            BodyShape::Equilibrium { .. } => {
+                Equilibrium::bytes(nodes, width as u64, true, mixing_buffers)
+            }
+            BodyShape::Explicit(map) => Explicit::bytes(&**map, nodes, width as u64),
+        };
+        let dropped = self.dropout.is_some() && self.input.layer > 0;
+        let more = [self.between.is_some(), self.norm.is_some(), dropped];
+        let more = more.into_iter().filter(|&is_there| is_there).count() as u64;
+        body.saturating_add(more.saturating_mul(nodes).saturating_mul(row_bytes(width)))
+    }
+}
+
+fn row_bytes(columns: usize) -> u64 {
+    stride(columns) as u64 * size_of::<f32>() as u64
+}
+
+/// One layer around the body that its kind asks for; its parameters are added to `slots`.
+fn layer(
+    request: &Request<'_>,
+    plan: &LayerPlan,
+    (number, is_last): (usize, bool),
+    below: Option<usize>,
+    slots: &mut Vec<Slot>,
+) -> Result<LayerShape, ModelError> {
+    let Request { config, facts, .. } = *request;
+    let width = plan.width;
+    let mapped = match (below, facts.columns) {
+        (Some(below), _) => Mapped::Columns(below),
+        (None, Some(columns)) => Mapped::Columns(columns),
+        (None, None) if config.skip => return Err(ModelError::LearnedSkip),
+        (None, None) => Mapped::Learned(facts.nodes),
+    };
+    let input = InputShape {
+        layer: number,
+        map: plan.input,
+        mapped,
+        has_bias: plan.has_bias,
+        width,
+        relations: facts.relations.clone(),
+    };
+    let mut place = |more: Vec<Slot>| {
+        let start = slots.len();
+        slots.extend(more);
+        start..slots.len()
+    };
+    let weights = place(match &plan.body {
+        BodyShape::Equilibrium { .. } => {
+            let weight = |name: String| Slot::weight(name, width, width);
+            match &facts.relations[..] {
+                [_] => vec![weight(format!("layer{number}.W"))],
+                several => {
+                    several.iter().map(|name| weight(format!("layer{number}.W.{name}"))).collect()
+                }
+            }
+        }
+        BodyShape::Explicit(map) => map.slots(number),
+    });
+    let input_place = place(input.slots());
+    let skip = place(match (config.skip, mapped) {
+        (true, Mapped::Columns(p)) => vec![
+            Slot::weight(format!("layer{number}.V"), width, p),
+            Slot::bias(format!("layer{number}.v"), width),
+        ],
+        _ => Vec::new(),
+    });
+    let between = (!skip.is_empty()).then(|| match is_last {
+        true => Activation::Identity,
+        false => config.phi(config.between),
+    });
+    let is_logits = is_last && request.ends_in_logits;
+    let norm = (config.batch_norm && !is_logits).then(|| BatchNorm::new(width));
+    let norm_place = place(norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{number}"))));
+    Ok(LayerShape {
+        input,
+        between,
+        norm,
+        body: plan.body.clone(),
+        dropout: request.dropout(plan.dropout, &format!("layer{number}.dropout")),
+        at: Places { weights, input: input_place, skip, norm: norm_place },
+    })
+}
