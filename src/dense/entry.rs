@@ -1,5 +1,5 @@
-//! What a matrix holds: floats, or short ones where only their size and direction count.
-//! Storage only; arithmetic is always in f32.
+//! The entries of a matrix: f32, or 16-bit floats where a rough value is enough. This is storage
+//! only; arithmetic is always in f32.
 
 use std::fmt::Debug;
 
@@ -9,19 +9,19 @@ use half::f16;
 /// Entries in a line.
 pub const LINE: usize = 16;
 
-/// A cache line of floats; its alignment is the matrix's.
+/// A cache line of floats. Matrices are aligned to it.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct Line(pub [f32; LINE]);
 
-/// Half a cache line: 16 short floats.
+/// Half a cache line: 16 floats of 16 bits.
 #[repr(C, align(32))]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct HalfLine(pub [f16; LINE]);
 
-/// What a matrix holds.
+/// A type that a matrix can hold.
 pub trait Entry: Pod + Send + Sync + Debug {
-    /// 16 of them.
+    /// [`LINE`] of them.
     type Line: Pod + Send + Sync + Debug;
 }
 

@@ -1,17 +1,17 @@
-//! The three matrices and their one layout.
-//! Shapes are checked by assertion: a wrong one is an error of the program, never of its input.
+//! The owned, the borrowed and the mutably borrowed matrix. Shapes are checked by assertions: a wrong
+//! one is a bug in the program, never a fault of its input.
 
 use std::marker::PhantomData;
 
 use super::entry::{Entry, LINE, Line};
 use super::memory::Lines;
 
-/// Floats from a row to the next.
+/// Entries from the start of a row to that of the next.
 pub fn stride(cols: usize) -> usize {
     if cols >= LINE { cols.next_multiple_of(LINE) } else { cols.next_power_of_two() }
 }
 
-/// A matrix that owns its memory.
+/// A matrix that owns its memory. See the [module](super) for the layout.
 #[derive(Clone, Debug)]
 pub struct Matrix<E = f32> {
     memory: Lines,
@@ -37,12 +37,12 @@ pub struct MatrixMut<'a, E = f32> {
 }
 
 impl Matrix {
-    /// All zero.
+    /// A matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self::blank(rows, cols)
     }
 
-    /// Entry by entry.
+    /// A matrix with the entries `entry(row, column)`.
     pub fn from_fn(rows: usize, cols: usize, mut entry: impl FnMut(usize, usize) -> f32) -> Self {
         let mut matrix = Self::zeros(rows, cols);
         for i in 0..rows {
@@ -55,7 +55,7 @@ impl Matrix {
 }
 
 impl<E: Entry> Matrix<E> {
-    /// All zero, of any entries.
+    /// A matrix of zeros, for any type of entries.
     pub fn blank(rows: usize, cols: usize) -> Self {
         let entries =
             rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
@@ -90,13 +90,12 @@ impl<E: Entry> Matrix<E> {
         MatrixRef { data, rows: self.rows, cols: self.cols }
     }
 
-    /// All of its memory, line by line: rows, their padding and what is left of the last line,
-    /// which are zero.
+    /// All of the memory, line by line: rows, their padding, and the rest of the last line.
     pub fn all_lines(&self) -> &[E::Line] {
         bytemuck::cast_slice(self.memory.all())
     }
 
-    /// The same to write; what is zero must stay so.
+    /// All of the memory to write. Padding must stay zero.
     pub fn all_lines_mut(&mut self) -> &mut [E::Line] {
         bytemuck::cast_slice_mut(self.memory.all_mut())
     }
@@ -120,7 +119,7 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
         self.cols
     }
 
-    /// Floats from a row to the next.
+    /// Entries from the start of a row to that of the next.
     pub fn stride(self) -> usize {
         stride(self.cols)
     }
@@ -136,12 +135,12 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
         &self.data[row * stride..][..stride]
     }
 
-    /// All floats, padding included: aligned to a line where the stride is at least one.
+    /// All entries, padding included; aligned to a line if the stride is at least a line.
     pub fn padded(self) -> &'a [E] {
         self.data
     }
 
-    /// All lines; of matrices of at least 16 columns, whose rows are whole lines.
+    /// All lines of a matrix of at least 9 columns, whose rows are whole lines.
     pub fn lines(self) -> &'a [E::Line] {
         bytemuck::cast_slice(self.data)
     }
@@ -168,7 +167,7 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
         self.cols
     }
 
-    /// Floats from a row to the next.
+    /// Entries from the start of a row to that of the next.
     pub fn stride(&self) -> usize {
         stride(self.cols)
     }
@@ -190,12 +189,12 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
         &mut self.data[row * stride..][..stride]
     }
 
-    /// All floats to write, padding included, which must stay zero.
+    /// All entries to write, padding included, which must stay zero.
     pub fn padded_mut(&mut self) -> &mut [E] {
         self.data
     }
 
-    /// All lines to write; of matrices of at least 16 columns, whose rows are whole lines.
+    /// All lines to write of a matrix of at least 9 columns, whose rows are whole lines.
     pub fn lines_mut(&mut self) -> &mut [E::Line] {
         bytemuck::cast_slice_mut(self.data)
     }
@@ -205,7 +204,7 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
         MatrixRef { data: self.data, rows: self.rows, cols: self.cols }
     }
 
-    /// The same matrix for a shorter time.
+    /// The same matrix, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> MatrixMut<'_, E> {
         MatrixMut { data: self.data, rows: self.rows, cols: self.cols }
     }

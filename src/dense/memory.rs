@@ -1,15 +1,15 @@
-//! The memory of a matrix: small ones from the allocator, large ones on huge pages.
-//! Zeroed lines; the shape is the matrix's.
+//! The memory of a matrix: zeroed lines, from the allocator if they are few and on huge pages
+//! otherwise.
 //!
-//! A sweep gathers rows from anywhere in the state: on small pages nearly every row costs a walk
-//! through the page tables.
+//! A sweep gathers rows from anywhere in the state. On small pages nearly every row would cost a
+//! walk through the page tables.
 
 use bytemuck::Zeroable;
 use ignn_format::mapped::AnonymousMemory;
 
 use super::Line;
 
-/// From here on memory comes from the system, on huge pages: a few of them at least.
+/// From this many bytes on, memory comes from the system on huge pages: four of them or more.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]

@@ -1,19 +1,30 @@
-//! Blocks of consecutive rows with about the same work, run in parallel with results merged in a
-//! fixed order. It splits and schedules; what a row costs is told by the caller, and what is done
-//! to it too.
+//! Blocks of consecutive rows with about the same work, computed in parallel and merged in a fixed
+//! order. The caller says what a row costs and what to do with it; this module splits and schedules.
 //!
-//! The blocks depend on the work alone, never on the number of threads, and results are merged
-//! along a tree over the blocks' numbers: any reduction, float sums included, gives the same bits
-//! on 1 or 64 threads. There are many more blocks than threads, and idle threads steal from the far
-//! end, so each thread walks mostly consecutive rows.
+//! Blocks depend on the work alone, never on the number of threads, and results are merged along a
+//! tree over the block numbers. Any reduction, including sums of floats, therefore gives the same
+//! bits on 1 and on 64 threads. There are many more blocks than threads, and idle threads steal from
+//! the far end, so that each thread works on mostly consecutive rows.
 
 use std::ops::Range;
 
-/// Work of a block, in units of [`RowBlocks::balanced`]: some tenths of a millisecond at common
+/// Work of a block, in units of [`RowBlocks::balanced`]: a few tenths of a millisecond at common
 /// widths.
 const BLOCK_WORK: u64 = 1 << 14;
 
-/// Row ranges that follow each other and cover all rows.
+/// Consecutive row ranges that cover all rows.
+///
+/// ```
+/// use ignn::parallel::RowBlocks;
+///
+/// let blocks = RowBlocks::parts(1000, &[], 1, 8);
+/// assert_eq!((blocks.len(), blocks.rows()), (8, 1000));
+///
+/// // The sum of the squares of all row numbers, one partial sum per block.
+/// let squares = |_, rows: std::ops::Range<usize>, ()| rows.map(|row| row * row).sum::<usize>();
+/// let sum = blocks.map_reduce((), |(), _| ((), ()), squares, |a, b| a + b);
+/// assert_eq!(sum, Some(332_833_500));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowBlocks {
     /// Block `b` is `bounds[b]..bounds[b + 1]`.
@@ -21,15 +32,15 @@ pub struct RowBlocks {
 }
 
 impl RowBlocks {
-    /// Blocks of about `BLOCK_WORK` units: a unit a non-zero, and `row_work` units a row.
+    /// Blocks of about the same work: one unit per non-zero and `row_work` units per row.
     ///
     /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row
-    /// that is heavier than a block is a block of its own.
+    /// with more work than a block becomes a block of its own.
     pub fn balanced(rows: usize, offsets: &[&[u64]], row_work: u64) -> Self {
         Self::with_work(rows, offsets, row_work, BLOCK_WORK)
     }
 
-    /// Not more than `parts` blocks of about the same work.
+    /// About `parts` blocks of about the same work.
     pub fn parts(rows: usize, offsets: &[&[u64]], row_work: u64, parts: usize) -> Self {
         let total = work_before(rows, offsets, row_work);
         Self::with_work(rows, offsets, row_work, total.div_ceil(parts.max(1) as u64).max(1))
@@ -37,13 +48,13 @@ impl RowBlocks {
 
     fn with_work(rows: usize, offsets: &[&[u64]], row_work: u64, target: u64) -> Self {
         for offsets in offsets {
-            assert_eq!(offsets.len(), rows + 1, "offsets of a relation: one a row and one more");
+            assert_eq!(offsets.len(), rows + 1, "offsets of a relation: one per row and one more");
         }
         let mut bounds = vec![0];
         let mut start = 0;
         while start < rows {
             let limit = work_before(start, offsets, row_work).saturating_add(target);
-            // The last row with which the block stays within the target, found by bisection.
+            // Bisect for the last row with which the block stays within the target.
             let (mut low, mut high) = (start + 1, rows);
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
@@ -79,11 +90,11 @@ impl RowBlocks {
         self.bounds[block]..self.bounds[block + 1]
     }
 
-    /// Runs `work(block, rows, part)` for every block in parallel and merges the results in the
-    /// blocks' order.
+    /// Computes `work(block, rows, part)` for every block in parallel, and merges the results in
+    /// the order of the blocks. Returns `None` if there are no rows. Allocates nothing.
     ///
-    /// `parts` is whatever belongs to all rows (a mutable matrix); `split(parts, rows)` cuts its
-    /// first `rows` rows off. `None` where there are no rows. Nothing is allocated.
+    /// `parts` is what belongs to all rows, such as a mutable matrix; `split(parts, rows)` cuts off
+    /// the part of the first `rows` rows.
     pub fn map_reduce<P: Send, R: Send>(
         &self,
         parts: P,
@@ -131,7 +142,7 @@ mod tests {
     use crate::parallel::with_threads;
 
     #[test]
-    fn blocks_cover_all_rows_and_hubs_stand_alone() {
+    fn blocks_cover_all_rows_and_hubs_get_their_own() {
         let mut offsets = vec![0u64];
         for row in 0..1000u64 {
             let nonzeros = if row == 500 { 100_000 } else { row % 7 };
