@@ -7,7 +7,7 @@ use std::sync::Arc;
 use divan::Bencher;
 use ignn::config::IgnnConfig;
 use ignn::dense::Matrix;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::train::{Task, Trainer};
 
 use crate::inputs;
@@ -24,7 +24,7 @@ fn sbm(bencher: Bencher<'_, '_>) {
     inputs::write_sbm(&path);
     let sets = ["model.state=64", "model.dropout=0", "optim.clip=none", "train.epochs=1000000"];
     let config = IgnnConfig::resolve(None, None, &sets.map(String::from)).expect("settings");
-    let task = Task::open(Dataset::open(&path).expect("a dataset just made"), &config);
+    let task = Task::open(Graph::open(&path).expect("a dataset just made"), &config);
     let task = Arc::new(task.expect("a dataset with labels and a split"));
     verify(&task, &config);
     let mut trainer = Trainer::with_task(task, config).expect("a model of the task");

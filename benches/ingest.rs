@@ -7,7 +7,7 @@ use std::path::Path;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::kernels::AdjacencyRef;
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::command::edges::IngestEdges;
@@ -41,7 +41,7 @@ fn verify(file: &Path, dataset: &Path) {
         rows.entry(ids[1]).or_default().insert(ids[0]);
     }
     let numbers: BTreeMap<u32, u32> = rows.keys().copied().zip(0..).collect();
-    let dataset = Dataset::open(dataset).expect("a dataset");
+    let dataset = Graph::open(dataset).expect("a dataset");
     let relations = dataset.relations().expect("relations");
     let adjacency = AdjacencyRef::incoming(&relations[0]).expect("an operator");
     assert_eq!(adjacency.rows(), rows.len(), "nodes");

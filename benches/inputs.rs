@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ignn::dense::Matrix;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::nn::Operators;
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::Context;
@@ -45,7 +45,7 @@ pub fn operators(name: &str) -> &'static Operators {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let dataset = directory.path().join("graph.ignn");
         generate(kind, &dataset);
-        let dataset = Dataset::open(&dataset).expect("a dataset just made");
+        let dataset = Graph::open(&dataset).expect("a dataset just made");
         let relations = dataset.relations().expect("relations just written");
         Operators::of(relations).expect("operators of the input")
     })

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use ignn::dense::Matrix;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks};
 use ignn::kernels::{Activation, AdjacencyRef, PackedWeights};
 use ignn::solver::{Certificate, SolveError, SolveInfo, SolveParams, Workspace, fixed_point};
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (offsets, sources) = small_web(1000);
         return compare(&offsets, &sources);
     };
-    let dataset = Dataset::open(std::path::Path::new(&path))?;
+    let dataset = Graph::open(std::path::Path::new(&path))?;
     let links = &dataset.relations()?.first().ok_or("no relation")?.incoming;
     // Checked here because the links are counted before they become an operator.
     AdjacencyRef::new(links.rows(), links.offsets(), links.neighbours())?;

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
 use ignn::config::IgnnConfig;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::train::{EpochRecord, Observer, Trainer};
 
 /// Prints every tenth epoch; an observer may do anything with a record.
@@ -28,7 +28,7 @@ impl Observer for Printer {
 fn train(path: &str) -> Result<f64, Box<dyn Error>> {
     let mut config = IgnnConfig::default();
     (config.model.state, config.train.epochs) = (vec![16], 50);
-    let mut trainer = Trainer::new(Dataset::open(path)?, config)?;
+    let mut trainer = Trainer::new(Graph::open(path)?, config)?;
     let stop = AtomicBool::new(false);
     trainer.run(&mut Printer, &stop, |_| Ok(()))?;
 

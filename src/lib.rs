@@ -26,13 +26,13 @@
 //!
 //! # A tour
 //!
-//! A dataset directory is opened and mapped ([`graph::Dataset`]); a configuration is resolved from
+//! A dataset directory is opened and mapped ([`graph::Graph`]); a configuration is resolved from
 //! a preset, a file and settings ([`config::IgnnConfig`]); a [`train::Task`] joins the two, and a
 //! [`train::Trainer`] runs epochs and tells an [`train::Observer`] of each. What comes out is a
 //! [`models::Model`], apart from any graph, that predicts on the same dataset or another.
 //!
 //! ```no_run
-//! use ignn::{config::IgnnConfig, graph::Dataset, train::{EpochRecord, Observer, Trainer}};
+//! use ignn::{config::IgnnConfig, graph::Graph, train::{EpochRecord, Observer, Trainer}};
 //!
 //! struct Printer;
 //! impl Observer for Printer {
@@ -43,7 +43,7 @@
 //! }
 //!
 //! let config = IgnnConfig::resolve(Some("cora"), None, &["model.state=32".into()])?;
-//! let mut trainer = Trainer::new(Dataset::open("cora.ignn")?, config)?;
+//! let mut trainer = Trainer::new(Graph::open("cora.ignn")?, config)?;
 //! trainer.run(&mut Printer, &std::sync::atomic::AtomicBool::new(false), |_| Ok(()))?;
 //! let predicted = trainer.finished().predict(trainer.task().dataset())?;
 //! println!("logits of the first node: {:?}", predicted.logits.row(0));
@@ -69,3 +69,7 @@ pub mod run;
 pub mod settings;
 pub mod solver;
 pub mod train;
+
+pub use ignn_format as format;
+pub use ignn_format::FormatError;
+pub use sprs;

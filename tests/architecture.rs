@@ -143,7 +143,7 @@ fn names_are_found_in_every_form() {
         let named = modules_named(source, "ignn", depth);
         named.into_iter().map(|(line, name)| format!("{line} {name}")).collect::<Vec<_>>()
     };
-    assert_eq!(named("use crate::graph::Dataset;", 1), ["1 graph"]);
+    assert_eq!(named("use crate::graph::Graph;", 1), ["1 graph"]);
     assert_eq!(named("use ignn::{graph, report::sheet};", 1), ["1 graph", "1 report"]);
     assert_eq!(named("\nuse crate::{\n    a::{b, c},\n    d,\n};", 1), ["2 a", "2 d"]);
     assert_eq!(named("let x = crate::cli::run(ignn::nn::f);", 1), ["1 cli", "1 nn"]);

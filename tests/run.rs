@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignn::config::Config;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::run::{FinishedRun, Run, RunDir, RunError, SavedRun};
 use ignn::train::{Ended, EpochRecord, Observer};
 use ignn_format::manifest::Normalisation;
@@ -16,7 +16,7 @@ use ignn_ingest::context::Recorder;
 use ignn_ingest::synthetic::sbm::SbmOptions;
 
 /// Three communities of 300 nodes in all.
-fn communities(directory: &Path) -> Dataset {
+fn communities(directory: &Path) -> Graph {
     let out = directory.join("s.ignn");
     let options = SbmOptions { nodes: 300, blocks: 3, ..SbmOptions::default() };
     let generate = Generate {
@@ -30,7 +30,7 @@ fn communities(directory: &Path) -> Dataset {
     generate
         .run(&Context { threads: 1, memory: 1 << 28, seed: 0, observer: &observer })
         .expect("a dataset");
-    Dataset::open(out).expect("a dataset")
+    Graph::open(out).expect("a dataset")
 }
 
 fn config(epochs: u64) -> Config {

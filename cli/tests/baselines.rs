@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use ignn::config::IgnnConfig;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::train::{Task, Trainer};
 use serde_json::Value;
 
@@ -124,7 +124,7 @@ fn the_same_bits_on_any_number_of_threads() {
 #[test]
 fn a_resumed_run_follows_the_same_curve() {
     let sandbox = communities(300);
-    let dataset = || Dataset::open(sandbox.path("s")).unwrap();
+    let dataset = || Graph::open(sandbox.path("s")).unwrap();
     for kind in ["gat", "sse", "gcnii"] {
         let set = |line: &str| line.to_string();
         let sets = [format!("model.kind={kind}"), set("model.state=16"), set("train.epochs=9")];
@@ -178,9 +178,8 @@ fn every_kind_classifies_graphs_by_pooling() {
             validation: (20..25).collect(),
             test: (25..30).collect(),
         };
-        let task =
-            Task::with_graphs(Dataset::open(sandbox.path("t")).unwrap(), &config, Some(parts))
-                .unwrap();
+        let task = Task::with_graphs(Graph::open(sandbox.path("t")).unwrap(), &config, Some(parts))
+            .unwrap();
         let mut trainer = Trainer::with_task(Arc::new(task), config).unwrap();
         let mut record = trainer.advance().unwrap();
         for _ in 0..80 {

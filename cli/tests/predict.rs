@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
 use ignn::config::IgnnConfig;
 use ignn::dense::Matrix;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::nn::Slot;
 use ignn_format::labels::LabelKind;
@@ -90,7 +90,7 @@ fn model(labels: LabelKind) -> Model {
 }
 
 fn checksum(path: &Path) -> String {
-    Dataset::open(path).unwrap().manifest().checksum()
+    Graph::open(path).unwrap().manifest().checksum()
 }
 
 /// States and logits of the model on the graph, in f64: the equation repeated on a dense matrix.
@@ -168,7 +168,7 @@ fn predictions_solve_the_equation() {
             .for_each(|(found, expected)| assert_near(found, *expected));
     }
     // The library gives the same numbers.
-    let predicted_here = model.predict(&Dataset::open(sandbox.path("d")).unwrap()).unwrap();
+    let predicted_here = model.predict(&Graph::open(sandbox.path("d")).unwrap()).unwrap();
     for (node, expected) in logits.iter().enumerate() {
         let row = predicted_here.logits.row(node);
         assert!(row.iter().zip(expected).all(|(x, y)| (f64::from(*x) - y).abs() < 1e-3));

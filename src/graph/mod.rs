@@ -1,107 +1,146 @@
-//! The dataset as the engine sees it: mapped views of its parts, and what can be counted on them.
-//! It reads finished dataset directories; it neither writes them nor knows raw files.
+//! Graphs: a dataset directory opened and mapped, what can be counted on it, and a builder for small
+//! graphs in memory. Raw files are for `ignn-ingest`, computations on graphs for the other modules.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | here | [`Graph`]: an open dataset |
+//! | `relation` | [`Relation`]: one mapped adjacency, also as a sparse matrix of `sprs` |
+//! | `builder` | [`GraphBuilder`]: a graph from edges, features and labels in memory |
+//! | [`statistics`] | degrees, components, symmetry, cycles |
+//! | [`self_loops`] | self-loops of the user's, apart from those that renormalisation adds |
+//! | [`footprint`] | an estimate of the memory that training takes |
 
+mod builder;
 pub mod footprint;
+mod relation;
+pub mod self_loops;
 pub mod statistics;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ignn_format::csr::CsrFile;
-use ignn_format::manifest::{Normalisation, RelationEntry};
-use ignn_format::{DatasetDir, Manifest, Relation, Result};
+use ignn_format::{DatasetDir, Result};
 
+pub use builder::{Edges, GraphBuilder};
 pub use footprint::Footprint;
+pub use ignn_format::Manifest;
+pub use ignn_format::graphs::Graphs;
+pub use ignn_format::ids::{IdRef, Ids};
+pub use ignn_format::labels::{LabelKind, Labels};
+pub use ignn_format::manifest::{Normalisation, RelationEntry, Scale};
+pub use ignn_format::splits::Split;
+pub use relation::{One, Relation};
 pub use statistics::{Rows, Statistics};
 
-/// An opened dataset.
+/// An open dataset: one graph with one or several relations, or a collection of many graphs.
+///
+/// A clone is cheap and shares everything. Opening reads the manifest; relations are mapped, not
+/// read, by the first call that needs them, and other parts are read whenever they are asked for.
+///
+/// ```
+/// use ignn::graph::{Graph, GraphBuilder};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("triangle.ignn");
+/// # GraphBuilder::new(3).edges([(0, 1), (1, 2), (2, 0)]).write(&path)?;
+/// let graph = Graph::open(&path)?;
+/// assert_eq!((graph.nodes(), graph.relations()?.len()), (3, 1));
+///
+/// let error = Graph::open("no such place").unwrap_err();
+/// assert_eq!(error.to_string(), "no such place: not an ignn dataset: no such directory");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
-pub struct Dataset {
+pub struct Graph {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
     directory: DatasetDir,
-    relations: OnceLock<Vec<Arc<Relation>>>,
+    relations: OnceLock<Vec<Relation>>,
+    /// Where the graph is, if it is removed together with the last clone.
+    _temporary: Option<builder::TemporaryDirectory>,
 }
 
-impl Dataset {
-    /// Reads the manifest; each part is opened when asked for.
+impl Graph {
+    /// Opens a dataset directory, as `ignn ingest`, `ignn generate` and [`GraphBuilder`] make it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let inner = Inner { directory: DatasetDir::open(path)?, relations: OnceLock::new() };
-        Ok(Self { inner: Arc::new(inner) })
+        Self::open_in(path.as_ref(), None)
     }
 
-    /// The directory, for parts that are read whole (labels, splits, ids).
+    fn open_in(path: &Path, temporary: Option<builder::TemporaryDirectory>) -> Result<Self> {
+        let (directory, relations) = (DatasetDir::open(path)?, OnceLock::new());
+        Ok(Self { inner: Arc::new(Inner { directory, relations, _temporary: temporary }) })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.directory().path()
+    }
+
+    /// The directory with its readers.
     pub fn directory(&self) -> &DatasetDir {
         &self.inner.directory
     }
 
-    /// What the dataset says of itself.
+    /// What the dataset contains, how it was made, and the checksums of its files.
     pub fn manifest(&self) -> &Manifest {
-        self.inner.directory.manifest()
+        self.directory().manifest()
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.manifest().nodes as usize
     }
 
     /// Every relation, in the manifest's order; the first call maps them.
-    pub fn relations(&self) -> Result<&[Arc<Relation>]> {
+    pub fn relations(&self) -> Result<&[Relation]> {
         if let Some(relations) = self.inner.relations.get() {
             return Ok(relations);
         }
-        let open = |entry: &RelationEntry| self.directory().relation(&entry.name).map(Arc::new);
+        let open =
+            |entry: &RelationEntry| self.directory().relation(&entry.name).map(Relation::from);
         let relations = self.manifest().relations.iter().map(open).collect::<Result<_>>()?;
         Ok(self.inner.relations.get_or_init(|| relations))
     }
+
+    /// Reads the labels of the nodes.
+    pub fn labels(&self) -> Result<Labels> {
+        self.directory().labels()
+    }
+
+    /// Reads the splits of the nodes; empty where there are none.
+    pub fn splits(&self) -> Result<Vec<Split>> {
+        self.directory().splits()
+    }
+
+    /// Reads the original ids of the nodes.
+    ///
+    /// ```
+    /// use ignn::graph::{GraphBuilder, IdRef, Ids};
+    ///
+    /// let ids = Ids::from_strings(["ada", "grace"]);
+    /// let graph = GraphBuilder::new(2).edges([(0, 1)]).ids(ids).build()?;
+    /// assert_eq!(graph.ids()?.get(1), IdRef::String("grace"));
+    /// # Ok::<(), ignn::FormatError>(())
+    /// ```
+    pub fn ids(&self) -> Result<Ids> {
+        self.directory().ids()
+    }
+
+    /// Reads the graphs of a collection: their nodes, labels and splits; `None` where the dataset is
+    /// a single graph.
+    pub fn collection(&self) -> Result<Option<Graphs>> {
+        self.directory().graphs()
+    }
 }
+
+#[doc(hidden)] // Until every module says `Graph`.
+pub use Graph as Dataset;
 
 /// The rows of a mapped direction as plain slices.
 pub fn rows(direction: &CsrFile) -> Rows<'_> {
     Rows { offsets: direction.offsets(), neighbours: direction.neighbours() }
-}
-
-/// The weight of the user's own self-loop behind a stored diagonal entry; `None` where there was
-/// none.
-///
-/// Renormalisation adds 1 to every diagonal entry. Unweighted, the stored diagonal is therefore the
-/// added one alone; weighted, what exceeds 1 is the user's (a loop lighter than f32 can tell from 1
-/// is lost). Without renormalisation a stored diagonal entry is the user's as it stands.
-pub fn own_loop(normalisation: Normalisation, value: Option<f32>) -> Option<f32> {
-    match (normalisation, value) {
-        (Normalisation::Renorm, None) => None,
-        (Normalisation::Renorm, Some(value)) => (value > 1.0).then_some(value - 1.0),
-        (_, value) => Some(value.unwrap_or(1.0)),
-    }
-}
-
-/// How many of the user's own self-loops a relation holds; see [`own_loop`].
-pub fn own_loops(relation: &Relation) -> u64 {
-    let entry = &relation.entry;
-    if entry.normalisation != Normalisation::Renorm {
-        return entry.diagonal;
-    }
-    let Some(values) = relation.incoming.values() else { return 0 };
-    let mut loops = 0;
-    for node in 0..relation.incoming.rows() {
-        let range = relation.incoming.range(node);
-        if let Ok(at) = relation.incoming.row(node).binary_search(&(node as u32))
-            && own_loop(entry.normalisation, Some(values[range.start + at])).is_some()
-        {
-            loops += 1;
-        }
-    }
-    loops
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn renormalisation_hides_only_its_own_diagonal() {
-        assert_eq!(own_loop(Normalisation::Renorm, None), None);
-        assert_eq!(own_loop(Normalisation::Renorm, Some(1.0)), None);
-        assert_eq!(own_loop(Normalisation::Renorm, Some(3.5)), Some(2.5));
-        assert_eq!(own_loop(Normalisation::Row, None), Some(1.0));
-        assert_eq!(own_loop(Normalisation::None, Some(0.25)), Some(0.25));
-    }
 }

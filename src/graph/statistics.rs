@@ -3,7 +3,7 @@
 //!
 //! The diagonal is left out of degrees, isolated nodes and components: renormalisation puts an
 //! entry there that no user gave. Self-loops of the user's own are told from it by
-//! [`crate::graph::own_loop`].
+//! [`crate::graph::self_loops::weight`].
 //!
 //! Cost: a few passes over the neighbours, O(nonzeros) time (the union-find adds an inverse
 //! Ackermann factor), and at most 12 bytes a node. Serial; the result is a function of the graph

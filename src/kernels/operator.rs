@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use ignn_format::Relation;
-
 use super::{AdjacencyError, AdjacencyRef, Selection, SharedRows};
+use crate::graph::Relation;
 
 /// An operator with shared ownership of its arrays.
 #[derive(Clone, Debug)]
@@ -24,9 +23,9 @@ pub struct Adjacency {
 #[derive(Clone, Debug)]
 enum Arrays {
     /// Incoming edges of a mapped relation.
-    Incoming(Arc<Relation>),
+    Incoming(Relation),
     /// Outgoing edges of a mapped relation.
-    Outgoing(Arc<Relation>),
+    Outgoing(Relation),
     Memory(Arc<Csr>),
 }
 
@@ -51,7 +50,7 @@ struct SelectedRows {
 impl Adjacency {
     /// Both directions of a mapped relation, `[A^T, A]`: the arrays are checked and searched for
     /// rows that repeat, a few passes over the entries.
-    pub fn of(relation: &Arc<Relation>) -> Result<[Self; 2], AdjacencyError> {
+    pub fn of(relation: &Relation) -> Result<[Self; 2], AdjacencyError> {
         let incoming = AdjacencyRef::incoming(relation)?;
         let outgoing = AdjacencyRef::outgoing(relation)?;
         let shared_incoming = SharedRows::find(&incoming).map(Arc::new);
@@ -60,10 +59,17 @@ impl Adjacency {
             // One stored direction serves both.
             None => shared_incoming.clone(),
         };
-        let relation = || Arc::clone(relation);
         Ok([
-            Self { arrays: Arrays::Incoming(relation()), shared: shared_incoming, selected: None },
-            Self { arrays: Arrays::Outgoing(relation()), shared: shared_outgoing, selected: None },
+            Self {
+                arrays: Arrays::Incoming(relation.clone()),
+                shared: shared_incoming,
+                selected: None,
+            },
+            Self {
+                arrays: Arrays::Outgoing(relation.clone()),
+                shared: shared_outgoing,
+                selected: None,
+            },
         ])
     }
 

@@ -5,7 +5,7 @@ use ignn_format::Result;
 use ignn_format::features::{FeatureKind, SparseRows};
 
 use crate::dense::{Matrix, stride};
-use crate::graph::Dataset;
+use crate::graph::Graph;
 
 /// Features of all nodes.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub enum Features {
 
 impl Features {
     /// Reads the features of a dataset; an error that tells how to get some where it has none.
-    pub fn read(dataset: &Dataset) -> Result<Self> {
+    pub fn read(dataset: &Graph) -> Result<Self> {
         let directory = dataset.directory();
         let entry = directory.features()?;
         let (nodes, columns) = (directory.nodes() as usize, entry.columns as usize);

@@ -9,8 +9,7 @@
 
 use std::sync::Arc;
 
-use ignn_format::Relation;
-
+use crate::graph::Relation;
 use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, views};
 use crate::parallel::RowBlocks;
 use crate::solver::graph_radii::{graph_radii, of_graphs};
@@ -39,7 +38,7 @@ impl Operators {
     ///
     /// # Panics
     /// If there is no relation.
-    pub fn of(relations: &[Arc<Relation>]) -> Result<Self, AdjacencyError> {
+    pub fn of(relations: &[Relation]) -> Result<Self, AdjacencyError> {
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
         for relation in relations {
             let [forward, backward] = Adjacency::of(relation)?;

@@ -8,8 +8,8 @@
 //! by part.
 //!
 //! ```no_run
-//! use ignn::{graph::Dataset, models::Model};
-//! let dataset = Dataset::open("cora.ignn")?;
+//! use ignn::{graph::Graph, models::Model};
+//! let dataset = Graph::open("cora.ignn")?;
 //! let model = Model::read("runs/cora/model.safetensors".as_ref())?;
 //! let predicted = model.predict(&dataset)?;
 //! println!("{:?}: {:?}", predicted.logits.row(0), predicted.solve);
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use ignn_format::FormatError;
 
 use crate::dense::Matrix;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::models::Model;
 use crate::nn::Operators;
 use crate::solver::{Posedness, SolveInfo};
@@ -59,7 +59,7 @@ pub struct Predicted {
 impl Model {
     /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in
     /// bounded memory.
-    pub fn predict(&self, dataset: &Dataset) -> Result<Predicted, PredictError> {
+    pub fn predict(&self, dataset: &Graph) -> Result<Predicted, PredictError> {
         let operators = operators(dataset)?;
         let graphs = dataset.directory().graphs()?;
         let predictor =
@@ -85,7 +85,7 @@ impl Model {
 }
 
 /// The graph of a dataset, with its bounds.
-pub fn operators(dataset: &Dataset) -> Result<Operators, PredictError> {
+pub fn operators(dataset: &Graph) -> Result<Operators, PredictError> {
     let place = || dataset.directory().path().to_path_buf();
     Operators::of(dataset.relations()?)
         .map_err(|source| PredictError::Adjacency { path: place(), source })

@@ -8,7 +8,7 @@ use ignn_format::splits::{NO_PART, Split};
 use super::error::PredictError;
 use super::prediction::Item;
 use crate::config::find_part;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 
 /// Some nodes or graphs with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Parts {
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
     /// The dataset.
-    pub dataset: &'a Dataset,
+    pub dataset: &'a Graph,
     /// Its graphs, where it has many.
     pub graphs: Option<&'a Graphs>,
     /// What is predicted.

@@ -15,7 +15,7 @@ use ignn_format::graphs::Graphs;
 use super::error::PredictError;
 use crate::config::PoolingName;
 use crate::dense::{Matrix, MatrixRef};
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::kernels::AdjacencyError;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
@@ -74,7 +74,7 @@ impl Predictor {
     pub fn new(
         model: &Model,
         origin: &Path,
-        dataset: &Dataset,
+        dataset: &Graph,
         operators: &Operators,
         graphs: Option<&Graphs>,
     ) -> Result<Self, PredictError> {
@@ -272,7 +272,7 @@ impl Prediction {
 fn features(
     model: &Model,
     origin: &Path,
-    dataset: &Dataset,
+    dataset: &Graph,
     operators: &Operators,
 ) -> Result<Features, PredictError> {
     let shape = |name: &str| {

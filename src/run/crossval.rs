@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{self, DirectoryLock};
 use super::{MetricsWriter, RunDir, RunError, csv, machine};
 use crate::config::Config;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::kernels::Isa;
 use crate::metrics::Metric;
 use crate::parallel;
@@ -223,7 +223,7 @@ fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, RunError> {
 /// A cross-validation: what to train, and the directory that keeps it, if any.
 #[derive(Clone, Debug)]
 pub struct Crossval {
-    dataset: Dataset,
+    dataset: Graph,
     config: Config,
     setup: CrossvalSetup,
     directory: Option<CrossvalDir>,
@@ -245,7 +245,7 @@ pub trait FoldObserver: Sync {
 
 impl Crossval {
     /// A cross-validation that keeps nothing.
-    pub fn new(dataset: Dataset, config: Config, setup: CrossvalSetup) -> Self {
+    pub fn new(dataset: Graph, config: Config, setup: CrossvalSetup) -> Self {
         Self {
             dataset,
             config,
@@ -262,7 +262,7 @@ impl Crossval {
     pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
         let directory = CrossvalDir::new(directory);
         let (setup, as_run) = (directory.setup()?, RunDir::new(directory.path()));
-        let dataset = Dataset::open(as_run.dataset()?)?;
+        let dataset = Graph::open(as_run.dataset()?)?;
         let finished = directory.finished(setup.folds)?;
         let crossval = Self::new(dataset, as_run.config()?, setup);
         Ok(Self { finished, directory: Some(directory), ..crossval })

@@ -20,7 +20,7 @@
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering};
 //! use ignn::config::Config;
-//! use ignn::graph::Dataset;
+//! use ignn::graph::Graph;
 //! use ignn::run::{Run, RunDir};
 //! use ignn::train::{Ended, EpochRecord, Observer};
 //! # use ignn_ingest::{Context, command::generate::{Generate, Kind}, context::Recorder};
@@ -46,7 +46,7 @@
 //!
 //! let config = Config::resolve(Some("chains"), None, &["train.epochs=6".into()])?;
 //! let stop = AtomicBool::new(false);
-//! let run = Run::new(Dataset::open(&dataset)?, config, &out);
+//! let run = Run::new(Graph::open(&dataset)?, config, &out);
 //! let stopped = run.train(&mut StopAfterThree(&stop), &stop)?;
 //! assert_eq!(stopped.figures.ended, Ended::Stopped);
 //!

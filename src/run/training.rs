@@ -13,7 +13,7 @@ use super::metrics_file::MetricsWriter;
 use super::tensorboard::TensorBoard;
 use super::{Figures, RunDir, RunError, RunSummary, files};
 use crate::config::Config;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::models::Model;
 use crate::parallel;
 use crate::train::{Ended, Observer, Task, Trainer, memory};
@@ -24,7 +24,7 @@ use crate::train::{Ended, Observer, Task, Trainer, memory};
 /// never been interrupted. See [the module's example](super).
 #[derive(Clone, Debug)]
 pub struct Run {
-    pub(super) dataset: Dataset,
+    pub(super) dataset: Graph,
     pub(super) config: Config,
     pub(super) directory: RunDir,
     pub(super) memory: u64,
@@ -47,7 +47,7 @@ pub struct FinishedRun {
 
 impl Run {
     /// A new run; the directory must be empty or missing, unless [`Run::replacing`] is called.
-    pub fn new(dataset: Dataset, config: Config, directory: impl Into<PathBuf>) -> Self {
+    pub fn new(dataset: Graph, config: Config, directory: impl Into<PathBuf>) -> Self {
         Self {
             dataset,
             config,
@@ -73,7 +73,7 @@ impl Run {
     pub fn resume_on(directory: impl Into<PathBuf>, dataset: &Path) -> Result<Self, RunError> {
         let directory = RunDir::new(directory);
         let config = directory.open_existing()?.config()?;
-        let run = Self::new(Dataset::open(dataset)?, config, directory.path());
+        let run = Self::new(Graph::open(dataset)?, config, directory.path());
         Ok(Self { resumes: true, ..run })
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::svm_readout::{SvmRecord, SvmSearch};
 use super::{Ended, EpochRecord, Observer, PartRecord, Parts, Task, TrainError, Trainer, memory};
 use crate::config::Config;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
 
@@ -78,7 +78,7 @@ pub struct Summary {
 /// How the folds are trained.
 pub struct FoldTraining<'a> {
     /// The dataset.
-    pub dataset: &'a Dataset,
+    pub dataset: &'a Graph,
     /// The configuration; its split is ignored.
     pub config: &'a Config,
     /// The support vector machine to train on the embeddings, if any.

@@ -13,7 +13,7 @@ use crate::config::{
     FeatureSource, IgnnConfig, LossName, ModelConfig, PoolingName, TrainConfig, find_part,
 };
 use crate::dense::{Matrix, MatrixRef};
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::metrics::Scores;
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
@@ -68,7 +68,7 @@ fn is_labelled(labels: &Labels, item: u32) -> bool {
 /// A dataset, opened for training.
 #[derive(Debug)]
 pub struct Task {
-    dataset: Dataset,
+    dataset: Graph,
     operators: OnceLock<Operators>,
     labels: Labels,
     parts: Parts,
@@ -84,13 +84,13 @@ pub struct Task {
 
 impl Task {
     /// Opens relations, labels and split as the configuration asks for them.
-    pub fn open(dataset: Dataset, config: &IgnnConfig) -> Result<Self, TrainError> {
+    pub fn open(dataset: Graph, config: &IgnnConfig) -> Result<Self, TrainError> {
         Self::with_graphs(dataset, config, None)
     }
 
     /// The same with the graphs of each part chosen by the caller instead of a split.
     pub fn with_graphs(
-        dataset: Dataset,
+        dataset: Graph,
         config: &IgnnConfig,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
@@ -167,7 +167,7 @@ impl Task {
     }
 
     /// The dataset.
-    pub fn dataset(&self) -> &Dataset {
+    pub fn dataset(&self) -> &Graph {
         &self.dataset
     }
 
@@ -325,7 +325,7 @@ fn loss(labels: &Labels, wanted: LossName) -> Result<LossKind, TrainError> {
 }
 
 /// The nodes of each part of the split that is asked for.
-fn node_parts(dataset: &Dataset, config: &TrainConfig) -> Result<Parts, TrainError> {
+fn node_parts(dataset: &Graph, config: &TrainConfig) -> Result<Parts, TrainError> {
     let splits = dataset.directory().splits()?;
     if splits.is_empty() {
         let (what, hint) = ("splits".into(), ": ingest with --splits or --split".into());
@@ -336,7 +336,7 @@ fn node_parts(dataset: &Dataset, config: &TrainConfig) -> Result<Parts, TrainErr
     parts_of(dataset, &splits, config)
 }
 
-fn no_train_items(dataset: &Dataset, config: &TrainConfig, pools: bool) -> TrainError {
+fn no_train_items(dataset: &Graph, config: &TrainConfig, pools: bool) -> TrainError {
     let manifest = dataset.manifest();
     let splits = match &manifest.graphs {
         Some(graphs) if !graphs.splits.is_empty() => &graphs.splits,
@@ -357,7 +357,7 @@ fn no_train_items(dataset: &Dataset, config: &TrainConfig, pools: bool) -> Train
 /// The graphs of each part; none where the dataset has no split over graphs and nodes have the
 /// labels.
 fn graph_parts(
-    dataset: &Dataset,
+    dataset: &Graph,
     graphs: &Graphs,
     config: &IgnnConfig,
     chosen: Option<Parts>,
@@ -380,11 +380,7 @@ fn graph_parts(
 }
 
 /// The items of each part of the split that is asked for.
-fn parts_of(
-    dataset: &Dataset,
-    splits: &[Split],
-    config: &TrainConfig,
-) -> Result<Parts, TrainError> {
+fn parts_of(dataset: &Graph, splits: &[Split], config: &TrainConfig) -> Result<Parts, TrainError> {
     let path = || dataset.directory().path().to_path_buf();
     let names =
         |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");

@@ -32,7 +32,7 @@ use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, PoolingName};
 use crate::dense::Matrix;
-use crate::graph::Dataset;
+use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
@@ -90,7 +90,7 @@ pub(super) struct Steps {
 
 impl Trainer {
     /// A run before its first epoch.
-    pub fn new(dataset: Dataset, config: IgnnConfig) -> Result<Self, TrainError> {
+    pub fn new(dataset: Graph, config: IgnnConfig) -> Result<Self, TrainError> {
         let task = Task::open(dataset, &config)?;
         Self::with_task(Arc::new(task), config)
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::run::{Crossval, CrossvalSetup, FoldObserver, FoldReadout};
 use ignn::train::EpochRecord;
 use ignn::train::crossval::FoldRecord;
@@ -127,7 +127,7 @@ impl Command {
         let config = self.settings.resolve(session)?;
         let folds = usize::from(self.folds.unwrap_or(FOLDS));
         let setup = CrossvalSetup { folds, readout: self.readout.into() };
-        let crossval = Crossval::new(Dataset::open(dataset)?, config, setup);
+        let crossval = Crossval::new(Graph::open(dataset)?, config, setup);
         Ok(match &self.out {
             Some(out) => crossval.in_directory(out, self.force)?,
             None => crossval,

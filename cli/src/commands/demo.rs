@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use ignn::config::Config;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::metrics::predicted_class;
 use ignn::models::Model;
 use ignn::report::quantity::{self, seconds};
@@ -197,14 +197,14 @@ fn train(
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     sets.push(format!("train.seed={}", session.seed));
     let config = Config::resolve(Some("chains"), None, &sets)?;
-    let dataset = Dataset::open(dataset)?;
+    let dataset = Graph::open(dataset)?;
     let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing()?;
     let finished = train_one(&run, session)?;
     let accuracy = accuracy_by_distance(&dataset, &finished.directory.model_file())?;
     Ok(Trained { what, run: out, figures: finished.figures, accuracy })
 }
 
-fn accuracy_by_distance(dataset: &Dataset, model: &Path) -> Result<Vec<f64>> {
+fn accuracy_by_distance(dataset: &Graph, model: &Path) -> Result<Vec<f64>> {
     let predicted = Model::read(model)?.predict(dataset)?;
     let Labels::Single { of, .. } = dataset.directory().labels()? else { return Ok(Vec::new()) };
     let splits = dataset.directory().splits()?;

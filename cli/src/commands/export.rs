@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ignn::graph::{self, Dataset};
+use ignn::graph::{self, Graph};
 use ignn::report::quantity;
 use ignn::report::table::{Cell, ColumnKind, TableWriter};
 use ignn_format::Relation;
@@ -81,7 +81,7 @@ pub struct Command {
 impl Command {
     /// Writes the requested files.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        let dataset = Dataset::open(&self.dataset)?;
+        let dataset = Graph::open(&self.dataset)?;
         let files =
             [&self.edges, &self.features, &self.labels, &self.splits, &self.ids, &self.graphs];
         let files: Vec<&PathBuf> = files.into_iter().flatten().collect();
@@ -134,7 +134,7 @@ impl Command {
     }
 
     /// Fails early if the dataset lacks a requested part.
-    fn require_parts(&self, dataset: &Dataset) -> Result<()> {
+    fn require_parts(&self, dataset: &Graph) -> Result<()> {
         let (directory, manifest) = (dataset.directory(), dataset.manifest());
         let place = directory.path().display();
         if self.features.is_some() {
@@ -156,7 +156,7 @@ impl Command {
 
 /// A dataset and its ids. The ids are held in memory; all other data is streamed.
 struct Export<'a> {
-    dataset: &'a Dataset,
+    dataset: &'a Graph,
     ids: Ids,
     force: bool,
 }
@@ -378,7 +378,7 @@ fn each_edge(relation: &Relation, mut found: impl FnMut(Edge) -> Result<()>) -> 
             }
             let stored = outgoing.values().map(|values| values[at]);
             let weight = match source == target {
-                true => graph::own_loop(relation.entry.normalisation, stored),
+                true => graph::self_loops::weight(relation.entry.normalisation, stored),
                 false => Some(stored.unwrap_or(1.0)),
             };
             if let Some(weight) = weight {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use ignn::graph::footprint::WIDTHS;
 use ignn::graph::statistics::Degrees;
-use ignn::graph::{self, Dataset, Footprint, Statistics};
+use ignn::graph::{self, Footprint, Graph, Statistics};
 use ignn::report::histogram::bar;
 use ignn::report::quantity::{bytes, count, percent, plural};
 use ignn::report::sheet::Sheet;
@@ -124,7 +124,7 @@ struct GraphReport {
 impl Inspection {
     /// Opens the dataset and computes its statistics.
     pub fn of(path: &Path) -> Result<Self> {
-        let dataset = Dataset::open(path)?;
+        let dataset = Graph::open(path)?;
         let manifest = dataset.manifest();
         let relations = dataset.relations()?;
         let all = relations.len();
@@ -228,7 +228,7 @@ impl Inspection {
 impl RelationReport {
     fn of(dataset: &Path, relation: &Relation, relations: usize) -> Result<Self> {
         let outgoing = relation.outgoing.as_ref().map(graph::rows);
-        let loops = graph::own_loops(relation);
+        let loops = graph::self_loops::count(relation);
         let damaged = |found: graph::statistics::OutOfRange| {
             let path = ignn_format::dataset::relation_path(dataset, &relation.entry.name);
             let what = format!("neighbour in row {}", found.row);
@@ -375,7 +375,7 @@ impl LabelReport {
 }
 
 impl GraphReport {
-    fn of(dataset: &Dataset) -> Result<Option<Self>> {
+    fn of(dataset: &Graph) -> Result<Option<Self>> {
         let Some(graphs) = dataset.directory().graphs()? else { return Ok(None) };
         let sizes = graphs.first_node.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
         let mut classes: Vec<_> = graphs.classes.iter().map(|class| (class.clone(), 0)).collect();

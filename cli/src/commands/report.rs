@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::predict::PartScores;
 use ignn::report::quantity::{bytes, plural};
 use ignn::report::runs::{self, Group, ShownRun};
@@ -141,7 +141,7 @@ fn score_classes(run: &SavedRun, console: &Console) -> Option<PartScores> {
     let checksum = &run.summary.as_ref()?.dataset.checksum;
     let score = || {
         let dataset = run.directory.dataset()?;
-        if Dataset::open(&dataset)?.manifest().checksum() != *checksum {
+        if Graph::open(&dataset)?.manifest().checksum() != *checksum {
             bail!("{}: not the dataset of the run any more", dataset.display());
         }
         eval::of_run(run.directory.path(), &dataset, console)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::config::{document, json_schema};
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::predict;
 use ignn::run::{FinishedRun, Run};
 use ignn::train::{Ended, EpochRecord, Observer};
@@ -159,7 +159,7 @@ impl Command {
             bail!("DATASET and --out RUN are needed");
         };
         let config = self.settings.resolve(session)?;
-        let mut run = Run::new(Dataset::open(dataset)?, config, out).memory(session.memory);
+        let mut run = Run::new(Graph::open(dataset)?, config, out).memory(session.memory);
         if self.force {
             run = run.replacing()?;
         }

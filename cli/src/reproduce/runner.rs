@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 
 use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
@@ -108,7 +108,7 @@ impl Runner {
         let told = commands.iter().map(|words| words.join(" ") + "\n").collect::<String>();
         commands.iter().for_each(|words| self.note_command(words));
         let is_there = fs::read_to_string(&stamp).is_ok_and(|found| found == told)
-            && Dataset::open(&path).is_ok();
+            && Graph::open(&path).is_ok();
         if !is_there {
             fs::create_dir_all(self.work()).with_context(|| text(&self.work()))?;
             for (at, words) in commands.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Runner {
             }
             fs::write(&stamp, told).with_context(|| text(&stamp))?;
         }
-        let checksum = Dataset::open(&path)?.manifest().checksum();
+        let checksum = Graph::open(&path)?.manifest().checksum();
         Ok(Some(Ready { path, checksum }))
     }
 

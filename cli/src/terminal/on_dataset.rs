@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::nn::Operators;
 use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
@@ -51,7 +51,7 @@ fn positive(text: &str) -> Result<f64, String> {
 /// An opened dataset and model.
 pub struct Opened {
     /// The dataset.
-    pub dataset: Dataset,
+    pub dataset: Graph,
     /// The model.
     pub model: Model,
     /// The graphs of the dataset, if it has many.
@@ -70,7 +70,7 @@ impl ModelArgs {
 
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
-        let dataset = Dataset::open(&self.dataset)?;
+        let dataset = Graph::open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
         let model = Model::read(&file)?;
         let mut params = model.config.forward();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ignn::config::IgnnConfig;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::train::Trainer;
 
 use super::{bytes, communities, metrics, words};
@@ -15,7 +15,7 @@ fn trainer_of<T>(path: &Path, sets: &str, with: impl FnOnce(Trainer) -> T) -> T 
     let sets: Vec<String> =
         words(sets).into_iter().filter(|word| *word != "--set").map(String::from).collect();
     let config = IgnnConfig::resolve(None, None, &sets).unwrap();
-    with(Trainer::new(Dataset::open(path).unwrap(), config).unwrap())
+    with(Trainer::new(Graph::open(path).unwrap(), config).unwrap())
 }
 
 #[test]

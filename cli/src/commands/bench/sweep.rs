@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::dense::{Matrix, MatrixMut, stride};
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{
     Activation, Adjacency, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs, views,
@@ -172,7 +172,7 @@ impl Sweep {
     fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
         let place = || self.dataset.display().to_string();
         console.phase("open the graph", None, Unit::Edges);
-        let dataset = Dataset::open(&self.dataset)?;
+        let dataset = Graph::open(&self.dataset)?;
         let relations = dataset.relations()?;
         if relations.is_empty() || dataset.manifest().nodes == 0 {
             bail!("{}: no nodes or no relations: nothing to sweep over", place());

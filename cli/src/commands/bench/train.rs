@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use ignn::config::Config;
 use ignn::dense::stride;
-use ignn::graph::Dataset;
+use ignn::graph::Graph;
 use ignn::kernels::AdjacencyRef;
 use ignn::nn::Operators;
 use ignn::optim::Method;
@@ -87,7 +87,7 @@ impl Train {
         let epochs = u64::from(self.warm_up) + u64::from(self.repeat) + 1;
         config.train.epochs = config.train.epochs.max(epochs);
         console.phase("open the graph", None, Unit::Edges);
-        let task = Arc::new(Task::open(Dataset::open(&self.dataset)?, &config)?);
+        let task = Arc::new(Task::open(Graph::open(&self.dataset)?, &config)?);
         memory::check(&task, &config, session.memory)?;
         let operators = task.operators()?;
         let mut trainer = Trainer::with_task(Arc::clone(&task), config.clone())?;
