@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Config, SECTIONS};
-use crate::settings::{Bound, Field, Kind, paragraphs};
+use crate::settings::{Bound, Field, Kind, Word, paragraphs};
 
 /// The schema of a configuration file.
 ///
@@ -74,7 +74,7 @@ fn one_value(field: &Field, kind: &Kind) -> Map<String, Value> {
         Kind::Number => of_type("number").into_iter().chain(range()).collect(),
         Kind::Text => Map::from_iter([pair("type", "string".into()), pair("minLength", 1.into())]),
         Kind::Choice(words) => {
-            let word = |word: &crate::settings::Word| json!({ "const": word.word, "description": text(word.doc) });
+            let word = |&Word { word, doc }| json!({ "const": word, "description": text(doc) });
             Map::from_iter([pair("oneOf", words.iter().map(word).collect())])
         }
         Kind::List(_) => of_type("array"),

@@ -1,5 +1,5 @@
-//! Which part of a split a configuration means. Datasets keep the spelling of their source files, so
-//! the usual spellings of a part are taken as the same.
+//! Which part of a split a configuration means. Datasets keep the spelling of their source files,
+//! so the usual spellings of a part are taken as the same.
 
 /// Spellings of the same part.
 const SPELLINGS: [&[&str]; 3] =

@@ -16,7 +16,8 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "chains",
-        doc: "Directed chains where only the first node shows the class: how far information travels.",
+        doc: "Directed chains where only the first node shows the class: how far information \
+              travels.",
         text: r#"
 [model]
 state = 16
@@ -63,8 +64,8 @@ stop_after = 100
     },
     Preset {
         name: "amazon",
-        doc: "Communities in a large graph without features: sets of classes, one learned feature row per \
-              node.",
+        doc: "Communities in a large graph without features: sets of classes, one learned feature row \
+              per node.",
         text: r#"
 [model]
 state = 128
@@ -107,8 +108,8 @@ monitor = "top-k-micro-f1"
     },
     Preset {
         name: "graphs",
-        doc: "Classes of many small graphs: one layer, summed over the nodes of each graph. Made for the \
-              plain adjacency: ingest with --normalise none.",
+        doc: "Classes of many small graphs: one layer, summed over the nodes of each graph. Made for \
+              the plain adjacency: ingest with --normalise none.",
         text: r#"
 [model]
 # The paper has three layers of 32 with batch normalisation and a learning rate of 0.01. One layer
@@ -203,7 +204,8 @@ stop_after = 40
     },
     Preset {
         name: "dblp",
-        doc: "Authors related by papers, conferences and terms: three relations, two of them dense.",
+        doc: "Authors related by papers, conferences and terms: three relations, two of them \
+              dense.",
         text: r#"
 [model]
 state = 64
@@ -258,7 +260,8 @@ monitor = "micro-f1"
     },
     Preset {
         name: "fdgnn",
-        doc: "A random equilibrium at the bound kappa, and a readout fitted by one ridge regression.",
+        doc: "A random equilibrium at the bound kappa, and a readout fitted by one ridge \
+              regression.",
         text: r#"
 [model]
 state = 256

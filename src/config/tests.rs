@@ -132,7 +132,8 @@ fn unknown_keys_are_refused_with_the_nearest() {
         ),
         (
             "[colours]",
-            "a.toml:1: section \"colours\" is not known (expected one of [model], [solver], [optim], [train])",
+            "a.toml:1: section \"colours\" is not known (expected one of [model], [solver], \
+             [optim], [train])",
         ),
         (
             "colour = 1",
@@ -140,7 +141,8 @@ fn unknown_keys_are_refused_with_the_nearest() {
         ),
         (
             "[model.state]\nx = 1",
-            "a.toml:1: model.state: wrong value (found a section, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "a.toml:1: model.state: wrong value (found a section, expected an integer from 1 to \
+             2048, or a list of 1 to 64 such integers)",
         ),
         ("model = 3", "a.toml:1: model: wrong value (found 3, expected a section [model])"),
     ];
@@ -155,15 +157,18 @@ fn wrong_values_name_key_found_and_expected() {
     let expected = [
         (
             "[model]\nstate = 0",
-            "a.toml:2: model.state: wrong value (found 0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "a.toml:2: model.state: wrong value (found 0, expected an integer from 1 to 2048, or \
+             a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nstate = -1",
-            "a.toml:2: model.state: wrong value (found -1, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "a.toml:2: model.state: wrong value (found -1, expected an integer from 1 to 2048, or \
+             a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nstate = 4.0",
-            "a.toml:2: model.state: wrong value (found 4.0, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "a.toml:2: model.state: wrong value (found 4.0, expected an integer from 1 to 2048, \
+             or a list of 1 to 64 such integers)",
         ),
         (
             "[model]\nbias = \"yes\"",
@@ -175,7 +180,8 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[model]\nhidden = [64, 0]",
-            "a.toml:2: model.hidden: wrong value (found [64, 0], expected an integer from 1 to 65536, or a list of 1 to 8 such integers)",
+            "a.toml:2: model.hidden: wrong value (found [64, 0], expected an integer from 1 to \
+             65536, or a list of 1 to 8 such integers)",
         ),
         (
             "[solver]\ntolerance = nan",
@@ -183,7 +189,8 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[optim]\nclip = \"no\"",
-            "a.toml:2: optim.clip: wrong value (found \"no\", expected one of \"none\", \"tensor\", \"global\")",
+            "a.toml:2: optim.clip: wrong value (found \"no\", expected one of \"none\", \
+             \"tensor\", \"global\")",
         ),
         (
             "[train]\nsplit = \"\"",
@@ -195,15 +202,19 @@ fn wrong_values_name_key_found_and_expected() {
         ),
         (
             "[model]\nkind = \"gnn\"",
-            "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of \"ignn\", \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \"label-propagation\")",
+            "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of \"ignn\", \"gcn\", \
+             \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \
+             \"label-propagation\")",
         ),
         (
             "[model]\nkappa = 1.0",
-            "a.toml:2: model.kappa: from 1 on the equilibrium need not exist or be unique (found 1.0, expected a number from 0 to below 1, such as 0.95)",
+            "a.toml:2: model.kappa: from 1 on the equilibrium need not exist or be unique (found \
+             1.0, expected a number from 0 to below 1, such as 0.95)",
         ),
         (
             "[model]\nkappa = -1",
-            "a.toml:2: model.kappa: wrong value (found -1, expected a number from 0 to below 1, or a list of 1 to 64 such numbers)",
+            "a.toml:2: model.kappa: wrong value (found -1, expected a number from 0 to below 1, \
+             or a list of 1 to 64 such numbers)",
         ),
     ];
     for (text, expected) in expected {
@@ -221,15 +232,18 @@ fn wrong_settings_are_shown_as_they_were_given() {
         ),
         (
             "model.state=",
-            "--set model.state=: model.state: wrong value (found nothing, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "--set model.state=: model.state: wrong value (found nothing, expected an integer \
+             from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "model.state=3\nx=4",
-            "--set model.state=3\nx=4: model.state: wrong value (found 3\nx=4, expected an integer from 1 to 2048, or a list of 1 to 64 such integers)",
+            "--set model.state=3\nx=4: model.state: wrong value (found 3\nx=4, expected an \
+             integer from 1 to 2048, or a list of 1 to 64 such integers)",
         ),
         (
             "modelstate=3",
-            "--set modelstate=3: key \"modelstate\" is not known (expected SECTION.KEY, such as model.state)",
+            "--set modelstate=3: key \"modelstate\" is not known (expected SECTION.KEY, such as \
+             model.state)",
         ),
         (
             "mdoel.state=3",
@@ -237,7 +251,8 @@ fn wrong_settings_are_shown_as_they_were_given() {
         ),
         (
             "model.kappa=2",
-            "--set model.kappa=2: model.kappa: from 1 on the equilibrium need not exist or be unique (found 2, expected a number from 0 to below 1, such as 0.95)",
+            "--set model.kappa=2: model.kappa: from 1 on the equilibrium need not exist or be \
+             unique (found 2, expected a number from 0 to below 1, such as 0.95)",
         ),
     ];
     for (setting, expected) in expected {
@@ -257,7 +272,8 @@ fn values_set_by_a_program_are_checked() {
     let mut config = Config::default();
     config.optim.learning_rate = f64::NAN;
     let error = config.check().unwrap_err().to_string();
-    let expected = "configuration: optim.learning_rate: wrong value (found NaN or infinity, expected a number above 0 and at most 1000)";
+    let expected = "configuration: optim.learning_rate: wrong value (found NaN or infinity, expected a \
+         number above 0 and at most 1000)";
     assert_eq!(error, expected);
 }
 
@@ -270,7 +286,11 @@ proptest! {
     }
 
     #[test]
-    fn numbers_and_text_survive_a_round_trip(rate in 1e-300f64..1e3, seed in 0..i64::MAX as u64, split in "\\PC{1,12}|[\"\\\\\n\t']{1,5}") {
+    fn numbers_and_text_survive_a_round_trip(
+        rate in 1e-300f64..1e3,
+        seed in 0..i64::MAX as u64,
+        split in "\\PC{1,12}|[\"\\\\\n\t']{1,5}",
+    ) {
         let mut config = Config::default();
         (config.optim.learning_rate, config.train.seed, config.train.split) = (rate, seed, split);
         let again = Config::from_toml(&config.to_toml(), Path::new("a.toml")).unwrap();

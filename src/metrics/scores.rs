@@ -70,7 +70,10 @@ pub enum Metric {
 
 /// A name that is none of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metric: unknown name (found \"{found}\", expected {})", Metric::ALL.map(Metric::name).join(", "))]
+#[error(
+    "metric: unknown name (found \"{found}\", expected {})",
+    Metric::ALL.map(Metric::name).join(", ")
+)]
 pub struct MetricError {
     /// The name.
     pub found: String,

@@ -1,5 +1,6 @@
-//! Adam and gradient descent with momentum, with weight decay through the gradient or decoupled from
-//! it. It moves parameters along their gradients; rates, clipping and projections are elsewhere.
+//! Adam and gradient descent with momentum, with weight decay through the gradient or decoupled
+//! from it. It moves parameters along their gradients; rates, clipping and projections are
+//! elsewhere.
 //!
 //! ```text
 //! g  = gradient + rate * value                      L2 decay; not added if decay is decoupled
@@ -51,7 +52,10 @@ pub enum RestoreError {
         name: String,
     },
     /// A matrix has another shape than its parameter.
-    #[error("{name}: wrong shape (found {} x {}, expected {} x {})", found.0, found.1, expected.0, expected.1)]
+    #[error(
+        "{name}: wrong shape (found {} x {}, expected {} x {})",
+        found.0, found.1, expected.0, expected.1
+    )]
     Shape {
         /// Its name.
         name: String,

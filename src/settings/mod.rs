@@ -112,8 +112,8 @@ pub(crate) use settings;
 /// Declares a choice: an enum whose variants are `Variant = "word"`. The first one is the default.
 ///
 /// A variant may carry a number, `Variant(type = value)`, which its word does not tell: it reads as
-/// `value`. The macro emits the enum with its doc comments, `Default`, `Display` (the word), serde's
-/// traits and [`Setting`].
+/// `value`. The macro emits the enum with its doc comments, `Default`, `Display` (the word),
+/// serde's traits and [`Setting`].
 macro_rules! words {
     ($(
         $(#[doc = $doc:literal])+

@@ -1,4 +1,5 @@
-//! Configurations and datasets that cannot be trained: one message each, exit code 2, no files left.
+//! Configurations and datasets that cannot be trained: one message each, exit code 2, no files
+//! left behind.
 
 use ignn::config::Config;
 
