@@ -83,10 +83,16 @@ pub fn matrix(seed: u64, rows: usize, cols: usize, size: f32) -> Matrix {
     })
 }
 
-/// A square weight whose rows sum to less than 1 in absolute value: every equilibrium of a
-/// renormalised graph with it is unique.
+/// A square weight whose rows have an L1 norm of 0.9: with a renormalised graph there is exactly one
+/// equilibrium.
 pub fn weight(seed: u64, width: usize) -> Matrix {
-    matrix(seed, width, width, 1.8 / width as f32)
+    let mut weight = matrix(seed, width, width, 1.0);
+    for row in 0..width {
+        let row = weight.row_mut(row);
+        let norm: f32 = row.iter().map(|w| w.abs()).sum();
+        row.iter_mut().for_each(|w| *w *= 0.9 / norm);
+    }
+    weight
 }
 
 /// # Panics

@@ -36,9 +36,9 @@ const METHODS: [(&str, Method); 5] = [
 /// right-hand side of random signs), all to the same tolerance. Reports sweeps, rows computed, best
 /// time, memory beyond the state, and the certified error.
 ///
-/// Methods take turns, so that a disturbance of the machine affects all of them. Every result must
-/// agree with that of plain sweeps within the certified errors of both; otherwise the exit code is
-/// 1. "ordered" differs from "plain" only on graphs in which no cycle passes through more than one
+/// Methods take turns, so that a disturbance of the machine affects all of them. The exit code is 1
+/// if a result differs from that of plain sweeps by more than the certified errors of both allow.
+/// "ordered" differs from "plain" only on graphs in which no cycle passes through more than one
 /// node.
 #[derive(Debug, Args)]
 #[command(after_help = "\
