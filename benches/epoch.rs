@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use divan::Bencher;
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::dense::Matrix;
 use ignn::graph::Graph;
 use ignn::train::{Task, Trainer};
@@ -23,7 +23,7 @@ fn sbm(bencher: Bencher<'_, '_>) {
     let path = directory.path().join("sbm.ignn");
     inputs::write_sbm(&path);
     let sets = ["model.state=64", "model.dropout=0", "optim.clip=none", "train.epochs=1000000"];
-    let config = IgnnConfig::resolve(None, None, &sets.map(String::from)).expect("settings");
+    let config = Config::resolve(None, None, &sets.map(String::from)).expect("settings");
     let task = Task::open(Graph::open(&path).expect("a dataset just made"), &config);
     let task = Arc::new(task.expect("a dataset with labels and a split"));
     verify(&task, &config);
@@ -32,7 +32,7 @@ fn sbm(bencher: Bencher<'_, '_>) {
 }
 
 /// (L(p + h g / |g|) - L(p - h g / |g|)) / 2 h = |g| for the gradient g of all parameters p.
-fn verify(task: &Arc<Task>, config: &IgnnConfig) {
+fn verify(task: &Arc<Task>, config: &Config) {
     let mut config = config.clone();
     (config.solver.tolerance, config.solver.adjoint_tolerance) = (1e-7, 1e-7);
     // The loss of the first epoch from values moved along a direction, and the gradients there.

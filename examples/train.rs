@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::graph::Graph;
 use ignn::train::{EpochRecord, Observer, Trainer};
 
@@ -26,7 +26,7 @@ impl Observer for Printer {
 
 /// Trains on a dataset and returns the share of its test nodes that are told right.
 fn train(path: &str) -> Result<f64, Box<dyn Error>> {
-    let mut config = IgnnConfig::default();
+    let mut config = Config::default();
     (config.model.state, config.train.epochs) = (vec![16], 50);
     let mut trainer = Trainer::new(Graph::open(path)?, config)?;
     let stop = AtomicBool::new(false);

@@ -27,12 +27,12 @@
 //! # A tour
 //!
 //! A dataset directory is opened and mapped ([`graph::Graph`]); a configuration is resolved from
-//! a preset, a file and settings ([`config::IgnnConfig`]); a [`train::Task`] joins the two, and a
+//! a preset, a file and settings ([`config::Config`]); a [`train::Task`] joins the two, and a
 //! [`train::Trainer`] runs epochs and tells an [`train::Observer`] of each. What comes out is a
 //! [`models::Model`], apart from any graph, that predicts on the same dataset or another.
 //!
 //! ```no_run
-//! use ignn::{config::IgnnConfig, graph::Graph, train::{EpochRecord, Observer, Trainer}};
+//! use ignn::{config::Config, graph::Graph, train::{EpochRecord, Observer, Trainer}};
 //!
 //! struct Printer;
 //! impl Observer for Printer {
@@ -42,7 +42,7 @@
 //!     }
 //! }
 //!
-//! let config = IgnnConfig::resolve(Some("cora"), None, &["model.state=32".into()])?;
+//! let config = Config::resolve(Some("cora"), None, &["model.state=32".into()])?;
 //! let mut trainer = Trainer::new(Graph::open("cora.ignn")?, config)?;
 //! trainer.run(&mut Printer, &std::sync::atomic::AtomicBool::new(false), |_| Ok(()))?;
 //! let predicted = trainer.finished().predict(trainer.task().dataset())?;

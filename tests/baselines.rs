@@ -6,11 +6,12 @@ mod nilpotent;
 
 use std::collections::BTreeMap;
 
-use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind};
+use ignn::config::{Config, ModelConfig, ModelKind};
 use ignn::dense::Matrix;
+use ignn::kernels::Activation;
 use ignn::models::{Facts, Mode, Network, OnGraph};
 use ignn::nn::random::Stream;
-use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
+use ignn::nn::{Backward, Dropout, Features, InputMap, Loss, LossKind, Operators, Targets};
 use ignn::solver::{SolveParams, Stopped};
 use ignn_format::features::SparseRows;
 
@@ -50,10 +51,10 @@ fn config(kind: ModelKind, depth: usize) -> ModelConfig {
         depth,
         state: vec![6],
         heads: 2,
-        activation: vec![ActivationName::Tanh],
+        activation: vec![Activation::Tanh],
         dropout: 0.0,
         sse_damping: 0.4,
-        ..IgnnConfig::default().model
+        ..Config::default().model
     }
 }
 
@@ -213,7 +214,7 @@ impl Case {
 
     fn activated(&self, x: &Mat) -> Mat {
         Mat::new(x.rows, x.cols, |i, k| match self.config.activation[0] {
-            ActivationName::Relu => x.at(i, k).max(0.0),
+            Activation::Relu => x.at(i, k).max(0.0),
             _ => x.at(i, k).tanh(),
         })
     }
@@ -420,8 +421,7 @@ fn gradients_of_any_depth_and_of_several_relations_are_differences() {
         for (depth, relations) in [(1, 1), (3, 2), (4, 1)] {
             // One step from zero has no use for W2.
             let depth = if kind == ModelKind::Sse { depth + 1 } else { depth };
-            let activation =
-                if relations == 2 { ActivationName::Relu } else { ActivationName::Tanh };
+            let activation = if relations == 2 { Activation::Relu } else { Activation::Tanh };
             let config = ModelConfig { activation: vec![activation], ..config(kind, depth) };
             let what = format!("{kind:?} depth {depth}, {relations} relations");
             Case::random(200 + at as u64, config, Given::Dense, relations).check(1, &what);
@@ -432,12 +432,8 @@ fn gradients_of_any_depth_and_of_several_relations_are_differences() {
 #[test]
 fn skips_go_around_computed_layers() {
     for (kind, given) in [(ModelKind::Gcn, Given::Dense), (ModelKind::Gat, Given::Sparse)] {
-        let config = ModelConfig {
-            skip: true,
-            between: ActivationName::Tanh,
-            dropout: 0.25,
-            ..config(kind, 3)
-        };
+        let config =
+            ModelConfig { skip: true, between: Activation::Tanh, dropout: 0.25, ..config(kind, 3) };
         Case::random(300, config, given, 1).check(1, &format!("{kind:?} with skips"));
     }
 }
@@ -515,7 +511,7 @@ fn the_input_map_of_baselines_does_not_follow_the_equilibriums() {
 #[test]
 fn a_state_of_sse_that_outgrows_all_bounds_is_given_up_and_told() {
     let mut config = config(ModelKind::Sse, 2);
-    config.activation = vec![ActivationName::Identity];
+    config.activation = vec![Activation::Identity];
     let mut case = Case::random(502, config, Given::Dense, 1);
     for name in ["layer0.W1", "layer0.W2"] {
         let large = scaled(&case.values[name], 100.0);

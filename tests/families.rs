@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use ignn::config::{ActivationName, InputMap, ModelConfig, Readout};
+use ignn::config::{ModelConfig, ReadoutKind};
 use ignn::dense::Matrix;
-use ignn::kernels::AdjacencyRef;
+use ignn::kernels::{Activation, AdjacencyRef};
 use ignn::models::{Facts, Mode, Network, OnGraph};
-use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
+use ignn::nn::{Backward, Features, InputMap, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
 use ignn_format::features::SparseRows;
 
@@ -24,14 +24,14 @@ fn double(matrix: &Matrix) -> Mat {
     Mat::new(matrix.rows(), matrix.cols(), |i, k| f64::from(matrix.row(i)[k]))
 }
 
-fn name(phi: Phi) -> ActivationName {
+fn name(phi: Phi) -> Activation {
     match phi {
-        Phi::Identity => ActivationName::Identity,
-        Phi::Relu => ActivationName::Relu,
-        Phi::LeakyRelu(slope) => ActivationName::LeakyRelu(slope as f32),
-        Phi::Tanh => ActivationName::Tanh,
-        Phi::Sigmoid => ActivationName::Sigmoid,
-        Phi::Elu => ActivationName::Elu,
+        Phi::Identity => Activation::Identity,
+        Phi::Relu => Activation::Relu,
+        Phi::LeakyRelu(slope) => Activation::LeakyRelu(slope as f32),
+        Phi::Tanh => Activation::Tanh,
+        Phi::Sigmoid => Activation::Sigmoid,
+        Phi::Elu => Activation::Elu,
     }
 }
 
@@ -88,9 +88,9 @@ fn config_of(model: &Model) -> ModelConfig {
         activation: model.layers.iter().map(|layer| name(layer.activation)).collect(),
         bias: first.bias.is_some(),
         skip: first.skip.is_some(),
-        between: ActivationName::Elu,
-        readout: if model.theta.is_some() { Readout::Linear } else { Readout::None },
-        ..plain(1, ActivationName::Identity, input)
+        between: Activation::Elu,
+        readout: if model.theta.is_some() { ReadoutKind::Linear } else { ReadoutKind::None },
+        ..plain(1, Activation::Identity, input)
     }
 }
 
@@ -265,7 +265,7 @@ fn a_stack_is_one_wide_layer_with_a_block_triangular_weight() {
             outputs: 3,
             pools: false,
         };
-        let config = ModelConfig { state, ..plain(1, ActivationName::Tanh, InputMap::Gathered) };
+        let config = ModelConfig { state, ..plain(1, Activation::Tanh, InputMap::Gathered) };
         let mut model = Network::new(&config, &facts, 1, false).unwrap();
         for parameter in
             model.parameters.iter_mut().filter(|parameter| parameter.name.starts_with("layer"))

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ignn::config::{ActivationName, InputMap, ModelConfig};
-use ignn::nn::Backward;
+use ignn::config::ModelConfig;
+use ignn::kernels::Activation;
+use ignn::nn::{Backward, InputMap};
 use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use serde_json::Value;
 
@@ -224,11 +225,11 @@ fn whole(case: &Value, given: Given) -> Case {
     let nodes = case["nodes"].as_u64().unwrap() as usize;
     let parameters = &case["parameters"];
     let activation = match case["activation"].as_str().unwrap() {
-        "identity" => ActivationName::Identity,
-        "relu" => ActivationName::Relu,
-        "leaky_relu" => ActivationName::LeakyRelu(LEAKY),
-        "tanh" => ActivationName::Tanh,
-        "sigmoid" => ActivationName::Sigmoid,
+        "identity" => Activation::Identity,
+        "relu" => Activation::Relu,
+        "leaky_relu" => Activation::LeakyRelu(LEAKY),
+        "tanh" => Activation::Tanh,
+        "sigmoid" => Activation::Sigmoid,
         other => panic!("activation {other}"),
     };
     let input = match case["input_map"].as_str() {

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use ignn::config::{ActivationName, IgnnConfig, InitName, InputMap, ModelConfig, Readout};
+use ignn::config::{Config, Init, ModelConfig, ReadoutKind};
 use ignn::dense::Matrix;
+use ignn::kernels::Activation;
 use ignn::models::{Facts, Mode, Network, OnGraph};
-use ignn::nn::{Backward, Dropout, Features, Loss, LossKind, Operators, Targets};
+use ignn::nn::{Backward, Dropout, Features, InputMap, Loss, LossKind, Operators, Targets};
 use ignn::solver::{SolveInfo, SolveParams};
 use ignn_format::features::SparseRows;
 
@@ -47,7 +48,7 @@ pub struct Found {
     pub adjoint: SolveInfo,
 }
 
-pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> ModelConfig {
+pub fn plain(state: usize, activation: Activation, input: InputMap) -> ModelConfig {
     ModelConfig {
         state: vec![state],
         activation: vec![activation],
@@ -55,11 +56,11 @@ pub fn plain(state: usize, activation: ActivationName, input: InputMap) -> Model
         input,
         bias: false,
         kappa: vec![0.6],
-        init: InitName::Uniform,
+        init: Init::Uniform,
         dropout: 0.0,
         hidden: vec![5, 4],
         head_bias: false,
-        ..IgnnConfig::default().model
+        ..Config::default().model
     }
 }
 
@@ -188,7 +189,8 @@ impl Case {
         let mut h = Mat::new(state.rows, state.cols, |i, k| {
             state.at(i, k) * scale(i) * f64::from(mask.row(i)[k])
         });
-        let hidden = if self.config.readout == Readout::Mlp { self.config.hidden.len() } else { 0 };
+        let hidden =
+            if self.config.readout == ReadoutKind::Mlp { self.config.hidden.len() } else { 0 };
         for at in 0..=hidden {
             let name = if at < hidden { format!("head.hidden{at}") } else { "head".to_string() };
             let bias = values.get(&format!("{name}.bias"));
@@ -246,7 +248,8 @@ impl Case {
         if config.bias {
             shapes.push(("layer0.bias".into(), 1, m));
         }
-        let hidden: &[usize] = if config.readout == Readout::Mlp { &config.hidden } else { &[] };
+        let hidden: &[usize] =
+            if config.readout == ReadoutKind::Mlp { &config.hidden } else { &[] };
         let mut width = m;
         for (at, &next) in hidden.iter().chain([&outputs]).enumerate() {
             let name =
@@ -290,14 +293,14 @@ fn identity(size: usize) -> Mat {
     Mat::new(size, size, |i, k| f64::from(u8::from(i == k)))
 }
 
-fn phi(name: ActivationName) -> Phi {
+fn phi(name: Activation) -> Phi {
     match name {
-        ActivationName::Identity => Phi::Identity,
-        ActivationName::Relu => Phi::Relu,
-        ActivationName::LeakyRelu(slope) => Phi::LeakyRelu(f64::from(slope)),
-        ActivationName::Tanh => Phi::Tanh,
-        ActivationName::Sigmoid => Phi::Sigmoid,
-        ActivationName::Elu => Phi::Elu,
+        Activation::Identity => Phi::Identity,
+        Activation::Relu => Phi::Relu,
+        Activation::LeakyRelu(slope) => Phi::LeakyRelu(f64::from(slope)),
+        Activation::Tanh => Phi::Tanh,
+        Activation::Sigmoid => Phi::Sigmoid,
+        Activation::Elu => Phi::Elu,
     }
 }
 
@@ -311,7 +314,7 @@ fn gradients_of_every_input_map_are_differences_of_the_loss() {
             }
             for (bias, feature_dropout) in [(false, 0.0), (true, 0.0), (false, 0.4)] {
                 let config =
-                    ModelConfig { bias, feature_dropout, ..plain(3, ActivationName::Tanh, input) };
+                    ModelConfig { bias, feature_dropout, ..plain(3, Activation::Tanh, input) };
                 let what = format!("{input:?} {given:?} bias {bias} dropout {feature_dropout}");
                 Case::random(10 + seed as u64, config, given, false).check(&what);
             }
@@ -322,12 +325,12 @@ fn gradients_of_every_input_map_are_differences_of_the_loss() {
 #[test]
 fn gradients_of_every_activation_are_differences_of_the_loss() {
     let names = [
-        ActivationName::Identity,
-        ActivationName::Relu,
-        ActivationName::LeakyRelu(0.01),
-        ActivationName::Tanh,
-        ActivationName::Sigmoid,
-        ActivationName::Elu,
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu(0.01),
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Elu,
     ];
     for (seed, activation) in names.into_iter().enumerate() {
         let config = plain(18, activation, InputMap::Gathered);
@@ -342,11 +345,11 @@ fn gradients_of_every_read_out_are_differences_of_the_loss() {
         let on = |bit: u32| bits >> bit & 1 == 1;
         let config = ModelConfig {
             normalise_state: on(0),
-            readout: if on(1) { Readout::Mlp } else { Readout::Linear },
+            readout: if on(1) { ReadoutKind::Mlp } else { ReadoutKind::Linear },
             head_bias: on(2),
             dropout: if on(3) { 0.25 } else { 0.0 },
             bias: true,
-            ..plain(6, ActivationName::Tanh, InputMap::Both)
+            ..plain(6, Activation::Tanh, InputMap::Both)
         };
         for binary in [false, true] {
             let what = format!(
@@ -363,7 +366,7 @@ fn gradients_of_every_read_out_are_differences_of_the_loss() {
 
 #[test]
 fn truncated_gradients_go_to_the_exact_one() {
-    let config = ModelConfig { bias: true, ..plain(3, ActivationName::Tanh, InputMap::Gathered) };
+    let config = ModelConfig { bias: true, ..plain(3, Activation::Tanh, InputMap::Gathered) };
     let case = Case::random(90, config, Given::Learned, false);
     let exact = case.run(Backward::Exact);
     let distance = |found: &Found| {
@@ -390,7 +393,7 @@ fn truncated_gradients_go_to_the_exact_one() {
 fn one_undamped_step_is_the_derivative_times_the_right_side() {
     // Learned features as they are: dL/dE = G, and D * R is the gradient that a state without
     // recurrence would have.
-    let config = plain(3, ActivationName::Tanh, InputMap::Own);
+    let config = plain(3, Activation::Tanh, InputMap::Own);
     let case = Case::random(91, config, Given::Learned, false);
     let found = case.run(Backward::Truncated { steps: 1, damping: 1.0 });
     let logits = found.state.times(&case.values["head.Theta"].t());

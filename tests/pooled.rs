@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use ignn::config::{ActivationName, InputMap, ModelConfig, PoolingName, Readout};
+use ignn::config::{ModelConfig, ReadoutKind};
 use ignn::dense::Matrix;
+use ignn::kernels::Activation;
 use ignn::models::{Facts, Mode, Network, OnGraph};
-use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
+use ignn::nn::{Backward, Features, InputMap, Loss, LossKind, Operators, PoolingChoice, Targets};
 use ignn::solver::SolveParams;
 
 use crate::engine::Rows;
@@ -23,14 +24,14 @@ struct Case {
     /// A of all graphs side by side.
     a: Mat,
     u: Mat,
-    pooling: PoolingName,
+    pooling: PoolingChoice,
     layers: usize,
     skip: bool,
     norm: bool,
 }
 
 impl Case {
-    fn new(seed: u64, pooling: PoolingName, layers: usize, skip: bool, norm: bool) -> Self {
+    fn new(seed: u64, pooling: PoolingChoice, layers: usize, skip: bool, norm: bool) -> Self {
         let random = &mut Random::new(seed);
         let graph = |node: usize| GRAPHS.iter().filter(|&&first| first <= node as u64).count();
         let f32s = |x: f64| f64::from(x as f32);
@@ -45,16 +46,16 @@ impl Case {
     fn config(&self) -> ModelConfig {
         ModelConfig {
             state: [5, 4, 6][..self.layers].to_vec(),
-            activation: vec![ActivationName::Tanh],
+            activation: vec![Activation::Tanh],
             bias: true,
             skip: self.skip,
-            between: ActivationName::Elu,
+            between: Activation::Elu,
             batch_norm: self.norm,
             pooling: self.pooling,
-            readout: Readout::Mlp,
+            readout: ReadoutKind::Mlp,
             hidden: vec![4],
             head_bias: true,
-            ..plain(1, ActivationName::Tanh, InputMap::Gathered)
+            ..plain(1, Activation::Tanh, InputMap::Gathered)
         }
     }
 
@@ -106,8 +107,8 @@ impl Case {
         let pooled = Mat::new(4, x.cols, |graph, k| {
             let column = (GRAPHS[graph]..GRAPHS[graph + 1]).map(|i| x.at(i as usize, k));
             match self.pooling {
-                PoolingName::Sum => column.sum(),
-                PoolingName::Mean => {
+                PoolingChoice::Sum => column.sum(),
+                PoolingChoice::Mean => {
                     column.sum::<f64>() / (GRAPHS[graph + 1] - GRAPHS[graph]) as f64
                 }
                 _ => column.fold(f64::NEG_INFINITY, f64::max),
@@ -216,7 +217,7 @@ fn check(case: &Case, what: &str) {
 #[test]
 fn pooled_and_normalised_stacks_have_the_gradients_of_the_formula() {
     let mut seed = 40;
-    for pooling in [PoolingName::Sum, PoolingName::Mean, PoolingName::Max] {
+    for pooling in [PoolingChoice::Sum, PoolingChoice::Mean, PoolingChoice::Max] {
         for (layers, skip, norm) in
             [(1, false, false), (1, false, true), (2, true, true), (3, false, true)]
         {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::graph::Graph;
 use ignn::train::{Task, Trainer};
 use serde_json::Value;
@@ -128,7 +128,7 @@ fn a_resumed_run_follows_the_same_curve() {
     for kind in ["gat", "sse", "gcnii"] {
         let set = |line: &str| line.to_string();
         let sets = [format!("model.kind={kind}"), set("model.state=16"), set("train.epochs=9")];
-        let config = IgnnConfig::resolve(None, None, &sets).unwrap();
+        let config = Config::resolve(None, None, &sets).unwrap();
         let task = Arc::new(Task::open(dataset(), &config).unwrap());
         let trainer = || Trainer::with_task(Arc::clone(&task), config.clone()).unwrap();
         let (mut whole, mut first) = (trainer(), trainer());
@@ -172,7 +172,7 @@ fn every_kind_classifies_graphs_by_pooling() {
     for kind in ["gcn", "sgc", "gat", "gcnii", "structural"] {
         let sets =
             [format!("model.kind={kind}"), "model.state=16".into(), "model.dropout=0".into()];
-        let config = IgnnConfig::resolve(None, None, &sets).unwrap();
+        let config = Config::resolve(None, None, &sets).unwrap();
         let parts = ignn::train::Parts {
             train: (0..20).collect(),
             validation: (20..25).collect(),

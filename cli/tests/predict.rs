@@ -9,7 +9,7 @@ use std::process::Command;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int64Type};
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::dense::Matrix;
 use ignn::graph::Graph;
 use ignn::models::Model;
@@ -77,7 +77,7 @@ fn value(name: &str, value: Matrix) -> (Slot, Matrix) {
 
 /// Classes red and blue from two states.
 fn model(labels: LabelKind) -> Model {
-    let mut config = IgnnConfig::default();
+    let mut config = Config::default();
     config.model.state = vec![2];
     let values = vec![
         value("layer0.W", matrix(&W)),

@@ -52,15 +52,6 @@ use crate::solver::SolveParams;
 pub use crate::solver::SolverConfig;
 use layers::{Layers, Source};
 
-// Former names, until the modules above have taken the new ones.
-pub use crate::kernels::Activation as ActivationName;
-pub use crate::metrics::Monitor;
-pub use crate::nn::{ClassWeights, InputMap, LossChoice as LossName, PoolingChoice as PoolingName};
-pub use crate::solver::{GradientKind, OnFailure};
-pub use Config as IgnnConfig;
-pub use Init as InitName;
-pub use ReadoutKind as Readout;
-
 /// A whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

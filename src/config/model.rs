@@ -165,11 +165,6 @@ words! {
 }
 
 impl ModelConfig {
-    /// The activation with its slope.
-    pub fn phi(&self, activation: Activation) -> Activation {
-        activation.with_slope(self.slope)
-    }
-
     /// Gives `leaky-relu` the slope of `model.slope`, which its word does not carry.
     pub(super) fn set_slope(&mut self) {
         for activation in self.activation.iter_mut().chain([&mut self.between]) {

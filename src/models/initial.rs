@@ -1,7 +1,7 @@
 //! First values of the weights, by `model.init`.
 //! Numbers drawn by a seed; which parameter gets them is for `network`.
 
-use crate::config::InitName;
+use crate::config::Init;
 use crate::dense::Matrix;
 use crate::nn::{InputShape, Mapped, Slot, random};
 use crate::solver::posedness::infinity_norm;
@@ -22,7 +22,7 @@ pub(super) fn glorot(input: &InputShape) -> f64 {
 
 /// The first W of a layer; `bank`: columns of a bank of the cascade.
 pub(super) fn initial_weight(
-    init: InitName,
+    init: Init,
     slot: &Slot,
     radius: f64,
     bank: usize,
@@ -31,11 +31,9 @@ pub(super) fn initial_weight(
     let m = slot.shape.0;
     let uniform = || random::uniform(seed, &slot.name, m, m, 1.0 / (m as f64).sqrt());
     match init {
-        InitName::Uniform => uniform(),
-        InitName::Identity => {
-            Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 })
-        }
-        InitName::Cascade => Matrix::from_fn(m, m, |k, l| {
+        Init::Uniform => uniform(),
+        Init::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
+        Init::Cascade => Matrix::from_fn(m, m, |k, l| {
             // Columns that make no whole bank hear nothing: some classes would have more columns
             // than others.
             let is_fed = k >= bank && k < m / bank.max(1) * bank;
@@ -43,7 +41,7 @@ pub(super) fn initial_weight(
             let share = if k == l { 1.0 - heard } else { heard };
             if k == l || (is_fed && k == l + bank) { (radius * share) as f32 } else { 0.0 }
         }),
-        InitName::Scaled => {
+        Init::Scaled => {
             let drawn = uniform();
             let factor = radius / infinity_norm(drawn.view()).max(f64::MIN_POSITIVE);
             Matrix::from_fn(m, m, |k, l| (f64::from(drawn.row(k)[l]) * factor) as f32)

@@ -10,7 +10,7 @@ use ignn_format::labels::LabelKind;
 use super::file::{self, ModelFile, Tensor, Texts, text};
 use super::network::Network;
 use super::{Facts, ModelError};
-use crate::config::{ConfigError, IgnnConfig};
+use crate::config::{Config, ConfigError};
 use crate::dense::Matrix;
 use crate::nn::Slot;
 
@@ -35,7 +35,7 @@ pub enum SavedError {
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The configuration it was trained with.
-    pub config: IgnnConfig,
+    pub config: Config,
     /// Names of the outputs.
     pub classes: Vec<String>,
     /// Whether a node has one of them or a set.
@@ -63,7 +63,7 @@ impl Model {
     /// Reads a file that [`Model::write`] wrote, or another program with the same names and texts.
     pub fn read(path: &Path) -> Result<Self, SavedError> {
         let file = ModelFile::open(path)?;
-        let config = IgnnConfig::from_toml(file.text(text::CONFIG)?, path)?;
+        let config = Config::from_toml(file.text(text::CONFIG)?, path)?;
         let invalid = |what: &str, found: &str, expected: &str| {
             FormatError::invalid(path, format!("text {what}"), found, expected)
         };

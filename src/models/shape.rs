@@ -217,7 +217,7 @@ fn layer(
     });
     let between = (!skip.is_empty()).then(|| match is_last {
         true => Activation::Identity,
-        false => config.phi(config.between),
+        false => config.between,
     });
     let is_logits = is_last && request.ends_in_logits;
     let norm = (config.batch_norm && !is_logits).then(|| BatchNorm::new(width));

@@ -13,14 +13,13 @@ use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 
 use super::error::PredictError;
-use crate::config::PoolingName;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Graph;
 use crate::kernels::AdjacencyError;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
-use crate::nn::{Features, GraphBatch, Input, Operators, Slot};
+use crate::nn::{Features, GraphBatch, Input, Operators, PoolingChoice, Slot};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Nodes or graphs that are read out at once, at most.
@@ -44,8 +43,8 @@ impl Item {
     pub fn of(model: &Model) -> Self {
         match model.config.model.pooling {
             // A model that was trained on graphs says which pooling it has.
-            PoolingName::Auto | PoolingName::None => Self::Node,
-            PoolingName::Sum | PoolingName::Mean | PoolingName::Max => Self::Graph,
+            PoolingChoice::Auto | PoolingChoice::None => Self::Node,
+            PoolingChoice::Sum | PoolingChoice::Mean | PoolingChoice::Max => Self::Graph,
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use super::TrainError;
 use super::record::{EpochRecord, LayerRecord, Observer};
-use crate::config::{Config, GradientKind, OnFailure};
-use crate::solver::SolveInfo;
+use crate::config::Config;
+use crate::solver::{GradientKind, OnFailure, SolveInfo};
 
 /// Reports the solves of an epoch that did not converge.
 pub(super) fn report(

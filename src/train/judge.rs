@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::Task;
 use super::record::PartRecord;
-use crate::config::{ClassWeights, IgnnConfig};
+use crate::config::Config;
 use crate::dense::MatrixRef;
 use crate::metrics::Metric;
 use crate::models::Pass;
-use crate::nn::{Loss, balanced_weights};
+use crate::nn::{ClassWeights, Loss, balanced_weights};
 
 /// The task's labels with the loss by which they are learned.
 pub(super) struct Judge {
@@ -18,7 +18,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub fn new(task: &Arc<Task>, config: &IgnnConfig) -> Self {
+    pub fn new(task: &Arc<Task>, config: &Config) -> Self {
         let classes = task.labels().classes().len();
         let class_weights = match config.train.class_weights {
             ClassWeights::None => None,

@@ -3,7 +3,7 @@
 //! columns. Training continues from there.
 
 use super::{Task, TrainError};
-use crate::config::{Config, FeatureStart, InitName, Readout};
+use crate::config::{Config, FeatureStart, Init, ReadoutKind};
 use crate::models::Network;
 
 /// The read-out's weight of a class's own columns. On rows of length 1, with the bias, a node that
@@ -52,7 +52,7 @@ fn check(task: &Task, config: &Config, model: &Network) -> Result<usize, TrainEr
             "use model.features=learned or model.init_features=random",
         )
     })?;
-    if !matches!(config.model.init, InitName::Identity | InitName::Cascade) {
+    if !matches!(config.model.init, Init::Identity | Init::Cascade) {
         let found = config.model.init.to_string();
         return Err(refused(
             "a W that keeps columns apart",
@@ -60,7 +60,7 @@ fn check(task: &Task, config: &Config, model: &Network) -> Result<usize, TrainEr
             "use model.init=cascade or model.init=identity",
         ));
     }
-    if config.model.readout != Readout::Linear {
+    if config.model.readout != ReadoutKind::Linear {
         let found = config.model.readout.to_string();
         return Err(refused("a linear read-out", found, "use model.readout=linear"));
     }

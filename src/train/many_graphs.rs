@@ -10,7 +10,7 @@ use ignn_format::graphs::Graphs;
 use super::judge::Judge;
 use super::record::PartRecord;
 use super::{Parts, Task, TrainError};
-use crate::config::IgnnConfig;
+use crate::config::Config;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
@@ -89,7 +89,7 @@ impl ManyGraphs {
     }
 
     /// The training graphs in the batches of an epoch, drawn by the seed.
-    pub fn batches(&self, config: &IgnnConfig, epoch: u64) -> Vec<Vec<u32>> {
+    pub fn batches(&self, config: &Config, epoch: u64) -> Vec<Vec<u32>> {
         let stream = random::Stream::new(config.train.seed, "batches").narrowed(epoch);
         let mut graphs = self.parts().train.clone();
         graphs.sort_by_key(|&graph| (stream.row(u64::from(graph)).bits(0), graph));
@@ -107,7 +107,7 @@ impl ManyGraphs {
         judge: &Judge,
         batch: &[u32],
         epoch: u64,
-        config: &IgnnConfig,
+        config: &Config,
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
         self.on(model, batch, true, |model, on, mut pass| {
@@ -136,7 +136,7 @@ impl ManyGraphs {
         &self,
         model: &mut Network,
         graphs: &[u32],
-        config: &IgnnConfig,
+        config: &Config,
     ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
         let (mut all, mut solves) = (Collected::default(), Vec::new());
         for chunk in self.chunks(graphs) {
@@ -155,7 +155,7 @@ impl ManyGraphs {
     pub fn rows(
         &self,
         model: &mut Network,
-        config: &IgnnConfig,
+        config: &Config,
     ) -> Result<(Matrix, Vec<u32>), BatchError> {
         let all: Vec<u32> = (0..self.graphs().len() as u32).collect();
         let (mut rows, mut width) = (Collected::default(), 0);
@@ -175,7 +175,7 @@ impl ManyGraphs {
     pub fn add_rows(
         &self,
         model: &mut Network,
-        config: &IgnnConfig,
+        config: &Config,
         ridge: &mut Ridge,
     ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
         let chunk = |chunk: Vec<u32>| {
@@ -196,7 +196,7 @@ impl ManyGraphs {
         &self,
         model: &mut Network,
         judge: &Judge,
-        config: &IgnnConfig,
+        config: &Config,
         with_train: bool,
     ) -> Result<(Vec<(&'static str, PartRecord)>, Vec<Vec<SolveInfo>>), BatchError> {
         let (mut parts, mut all) = (Vec::new(), Vec::new());

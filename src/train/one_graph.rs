@@ -8,7 +8,7 @@
 use super::judge::Judge;
 use super::record::PartRecord;
 use super::{Task, TrainError, hidden};
-use crate::config::IgnnConfig;
+use crate::config::Config;
 use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Operators, clear_rows};
@@ -37,7 +37,7 @@ impl OneGraph {
     pub fn solve(
         &mut self,
         model: &mut Network,
-        config: &IgnnConfig,
+        config: &Config,
         mode: Mode,
     ) -> Result<Vec<SolveInfo>, LayerError> {
         if !config.solver.warm_start {
@@ -51,7 +51,7 @@ impl OneGraph {
     pub fn solve_for_step(
         &mut self,
         model: &mut Network,
-        config: &IgnnConfig,
+        config: &Config,
         epoch: u64,
     ) -> Result<Vec<SolveInfo>, LayerError> {
         let Some(table) = model.table().filter(|_| config.train.hide > 0.0) else {
@@ -88,7 +88,7 @@ impl OneGraph {
         judge: &Judge,
         epoch: u64,
         backward: Option<Backward>,
-        config: &IgnnConfig,
+        config: &Config,
     ) -> Result<(f64, Vec<SolveInfo>), LayerError> {
         let mut hidden = self.hidden.take();
         let pass = hidden.as_mut().unwrap_or(&mut self.train);

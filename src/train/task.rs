@@ -9,15 +9,13 @@ use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
 
 use super::TrainError;
-use crate::config::{
-    FeatureSource, IgnnConfig, LossName, ModelConfig, PoolingName, TrainConfig, find_part,
-};
+use crate::config::{Config, FeatureSource, ModelConfig, TrainConfig, find_part};
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Graph;
 use crate::metrics::Scores;
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
-use crate::nn::{Features, LossKind, Operators, Targets};
+use crate::nn::{Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
 
 /// Kinds of labels in words.
 pub(super) const CLASSES: &str = "one class a node";
@@ -84,23 +82,23 @@ pub struct Task {
 
 impl Task {
     /// Opens relations, labels and split as the configuration asks for them.
-    pub fn open(dataset: Graph, config: &IgnnConfig) -> Result<Self, TrainError> {
+    pub fn open(dataset: Graph, config: &Config) -> Result<Self, TrainError> {
         Self::with_graphs(dataset, config, None)
     }
 
     /// The same with the graphs of each part chosen by the caller instead of a split.
     pub fn with_graphs(
         dataset: Graph,
-        config: &IgnnConfig,
+        config: &Config,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
         // Mapped here, so that a damaged relation is the first thing reported.
         dataset.relations()?;
         let graphs = dataset.directory().graphs()?;
         let pools = match (&graphs, config.model.pooling) {
-            (_, PoolingName::None) => false,
+            (_, PoolingChoice::None) => false,
             (Some(graphs), _) if !graphs.labels.is_empty() => true,
-            (_, PoolingName::Auto) => false,
+            (_, PoolingChoice::Auto) => false,
             (_, wanted) => {
                 return Err(TrainError::Pooling {
                     path: dataset.directory().path().into(),
@@ -200,7 +198,7 @@ impl Task {
     }
 
     /// Nodes that are solved at once.
-    pub fn nodes_at_once(&self, config: &IgnnConfig) -> u64 {
+    pub fn nodes_at_once(&self, config: &Config) -> u64 {
         let Some((graphs, parts)) = &self.graphs else { return self.dataset.manifest().nodes };
         let nodes = |graph: &u32| {
             graphs.first_node[*graph as usize + 1] - graphs.first_node[*graph as usize]
@@ -305,19 +303,19 @@ impl Task {
     }
 }
 
-fn loss(labels: &Labels, wanted: LossName) -> Result<LossKind, TrainError> {
+fn loss(labels: &Labels, wanted: LossChoice) -> Result<LossKind, TrainError> {
     match (wanted, labels) {
-        (LossName::Auto | LossName::CrossEntropy, Labels::Single { .. }) => {
+        (LossChoice::Auto | LossChoice::CrossEntropy, Labels::Single { .. }) => {
             Ok(LossKind::CrossEntropy)
         }
-        (LossName::Auto | LossName::BinaryCrossEntropy, Labels::Multi { .. }) => {
+        (LossChoice::Auto | LossChoice::BinaryCrossEntropy, Labels::Multi { .. }) => {
             Ok(LossKind::BinaryCrossEntropy)
         }
-        (LossName::CrossEntropy, Labels::Multi { .. }) => {
+        (LossChoice::CrossEntropy, Labels::Multi { .. }) => {
             let (found, fits) = ("cross-entropy", "binary-cross-entropy");
             Err(TrainError::Loss { found, labels: SETS, expected: CLASSES, fits })
         }
-        (LossName::BinaryCrossEntropy, Labels::Single { .. }) => {
+        (LossChoice::BinaryCrossEntropy, Labels::Single { .. }) => {
             let (found, fits) = ("binary-cross-entropy", "cross-entropy");
             Err(TrainError::Loss { found, labels: CLASSES, expected: SETS, fits })
         }
@@ -359,7 +357,7 @@ fn no_train_items(dataset: &Graph, config: &TrainConfig, pools: bool) -> TrainEr
 fn graph_parts(
     dataset: &Graph,
     graphs: &Graphs,
-    config: &IgnnConfig,
+    config: &Config,
     chosen: Option<Parts>,
     pools: bool,
 ) -> Result<Option<Parts>, TrainError> {

@@ -30,16 +30,16 @@ use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
-use crate::config::{FeatureStart, GradientKind, IgnnConfig, Learn, PoolingName};
+use crate::config::{Config, FeatureStart, Learn};
 use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Kind, Mode, Model, Network};
-use crate::nn::{Backward, Slot};
+use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
-use crate::solver::{Posedness, SolveInfo};
+use crate::solver::{GradientKind, Posedness, SolveInfo};
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub enum Ended {
 
 /// A run in memory.
 pub struct Trainer {
-    pub(super) config: IgnnConfig,
+    pub(super) config: Config,
     pub(super) task: Arc<Task>,
     pub(super) model: Network,
     pub(super) graphs: GraphSet,
@@ -90,13 +90,13 @@ pub(super) struct Steps {
 
 impl Trainer {
     /// A run before its first epoch.
-    pub fn new(dataset: Graph, config: IgnnConfig) -> Result<Self, TrainError> {
+    pub fn new(dataset: Graph, config: Config) -> Result<Self, TrainError> {
         let task = Task::open(dataset, &config)?;
         Self::with_task(Arc::new(task), config)
     }
 
     /// The same on a task that is open, which several runs may share.
-    pub fn with_task(task: Arc<Task>, mut config: IgnnConfig) -> Result<Self, TrainError> {
+    pub fn with_task(task: Arc<Task>, mut config: Config) -> Result<Self, TrainError> {
         let operators = task.operators()?;
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;
@@ -158,7 +158,7 @@ impl Trainer {
     }
 
     /// The configuration.
-    pub fn config(&self) -> &IgnnConfig {
+    pub fn config(&self) -> &Config {
         &self.config
     }
 
@@ -481,9 +481,9 @@ impl Trainer {
             Labels::Multi { .. } => LabelKind::Multi,
         };
         let mut config = self.config.clone();
-        if config.model.pooling == PoolingName::Auto && self.model.pooling.is_some() {
+        if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
             // The file tells what is predicted, whatever it is used on.
-            config.model.pooling = PoolingName::Sum;
+            config.model.pooling = PoolingChoice::Sum;
         }
         Model {
             config,
@@ -502,7 +502,7 @@ impl Steps {
 }
 
 /// The paces that the configuration gives to parameters.
-fn set_paces(model: &mut Network, config: &IgnnConfig) {
+fn set_paces(model: &mut Network, config: &Config) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
@@ -512,7 +512,7 @@ fn set_paces(model: &mut Network, config: &IgnnConfig) {
 }
 
 /// Position of the first parameter that learns: all do, or the read-out's alone.
-fn first_learned(model: &Network, config: &IgnnConfig) -> usize {
+fn first_learned(model: &Network, config: &Config) -> usize {
     let head = model.head();
     let below = model.parameters[..head].iter().any(|parameter| parameter.pace > 0.0);
     if config.train.learn == Learn::All && below { 0 } else { head }

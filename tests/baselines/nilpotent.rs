@@ -1,10 +1,11 @@
 //! GCN as an equilibrium whose W is strictly block triangular: lambda(|W|) is 0, and as many sweeps
 //! as layers are exact.
 
-use ignn::config::{ActivationName, IgnnConfig, InputMap, ModelConfig, ModelKind};
+use ignn::config::{Config, ModelConfig, ModelKind};
 use ignn::dense::Matrix;
+use ignn::kernels::Activation;
 use ignn::models::{Facts, Mode, Network, OnGraph};
-use ignn::nn::{Features, Operators};
+use ignn::nn::{Features, InputMap, Operators};
 use ignn::solver::{Method, SolveParams, Stopped};
 
 use crate::engine::Rows;
@@ -58,7 +59,7 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
             outputs: CLASSES,
             pools: false,
         };
-        let plain = ModelConfig { dropout: 0.0, ..IgnnConfig::default().model };
+        let plain = ModelConfig { dropout: 0.0, ..Config::default().model };
         let config =
             ModelConfig { kind: ModelKind::Gcn, depth, state: vec![WIDTH], ..plain.clone() };
         let mut gcn = Network::new(&config, &facts, 1, false).unwrap();
@@ -73,7 +74,7 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
         let m = hidden + 2 * CLASSES;
         let config = ModelConfig {
             state: vec![m],
-            activation: vec![ActivationName::Relu],
+            activation: vec![Activation::Relu],
             input: InputMap::Gathered,
             bias: true,
             head_bias: false,

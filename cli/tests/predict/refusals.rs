@@ -1,7 +1,8 @@
 //! What `ignn predict` and `ignn eval` refuse, and what they only warn about.
 
-use ignn::config::{ActivationName, FeatureSource};
+use ignn::config::FeatureSource;
 use ignn::dense::Matrix;
+use ignn::kernels::Activation;
 use ignn::models::Model;
 use ignn_format::labels::LabelKind;
 
@@ -13,7 +14,7 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
     let mut steep = model(LabelKind::Single);
-    steep.config.model.activation = vec![ActivationName::Tanh];
+    steep.config.model.activation = vec![Activation::Tanh];
     steep.values[0].1 = matrix(&[[1.5, 0.0], [0.25, 1.25]]);
     steep.dataset = "another".into();
     steep.write(&sandbox.path("m.safetensors")).unwrap();

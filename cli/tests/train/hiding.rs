@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ignn::config::IgnnConfig;
+use ignn::config::Config;
 use ignn::graph::Graph;
 use ignn::train::Trainer;
 
@@ -14,7 +14,7 @@ const LABELS: &str = "--set model.features=learned --set model.init_features=lab
 fn trainer_of<T>(path: &Path, sets: &str, with: impl FnOnce(Trainer) -> T) -> T {
     let sets: Vec<String> =
         words(sets).into_iter().filter(|word| *word != "--set").map(String::from).collect();
-    let config = IgnnConfig::resolve(None, None, &sets).unwrap();
+    let config = Config::resolve(None, None, &sets).unwrap();
     with(Trainer::new(Graph::open(path).unwrap(), config).unwrap())
 }
 

@@ -251,8 +251,8 @@ impl Layer<'_> {
 /// The activation of a layer: one for all layers, or one per layer.
 fn activation(config: &ModelConfig, layer: usize, layers: usize) -> Result<Activation, ModelError> {
     match &config.activation[..] {
-        [one] => Ok(config.phi(*one)),
-        each if each.len() == layers => Ok(config.phi(each[layer])),
+        [one] => Ok(*one),
+        each if each.len() == layers => Ok(each[layer]),
         each => Err(ModelError::Activations { found: each.len(), layers }),
     }
 }
