@@ -12,7 +12,7 @@ use crate::inputs::{self, WIDTHS, assert_close};
 
 /// Rows of the left factor.
 const ROWS: usize = 16_384;
-/// Every so many rows one is verified.
+/// One row in this many is verified.
 const SAMPLED: usize = 61;
 
 /// Items are multiply-adds.

@@ -10,7 +10,7 @@ use ignn::parallel::RowBlocks;
 
 use crate::inputs::{self, WIDTHS, assert_close};
 
-/// Every so many rows one is verified.
+/// One row in this many is verified.
 const SAMPLED: usize = 131;
 
 #[divan::bench(args = WIDTHS, max_time = 1)]

@@ -16,7 +16,8 @@ const AHEAD: usize = 32;
 /// Sums that a read adds to in turn, so that none waits for the one before.
 const SUMS: usize = 8;
 
-/// Operations of so many rounds of fused multiply-adds on registers alone, and a sum of them.
+/// Makes `rounds` rounds of fused multiply-adds on registers alone; the number of operations, and a
+/// sum of the results.
 pub fn multiply_adds(rounds: usize) -> (f64, f32) {
     Isa::chosen().dispatch(MultiplyAdds { rounds })
 }
@@ -60,8 +61,8 @@ impl Default for Operands {
 }
 
 impl Operands {
-    /// Operations of so many products of a tile of rows with some columns of the weights, all in
-    /// the first cache, and a sum of them.
+    /// Multiplies a tile of rows by some columns of the weights `rounds` times, all in the first
+    /// cache; the number of operations, and a sum of the results.
     pub fn multiply(&self, rounds: usize) -> (f64, f32) {
         Isa::chosen().dispatch(Products { operands: self, rounds })
     }
@@ -167,8 +168,8 @@ impl Kernel for Add<'_> {
     }
 }
 
-/// Reads so many rows of some lines each at random places, many of them in flight, and sums them.
-/// The same seed gives the same places.
+/// Reads `count` rows of `lines_per_row` lines each at random places, many of them in flight, and
+/// sums them. The same seed gives the same places.
 ///
 /// # Panics
 /// Where there is no row.

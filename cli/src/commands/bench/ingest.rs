@@ -48,7 +48,12 @@ pub struct Ingest {
     edges: u64,
 
     /// Runs; the fastest counts
-    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = REPEAT,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     repeat: u32,
 
     /// Where to put the temporary files: the disk that is measured

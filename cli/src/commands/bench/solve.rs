@@ -51,11 +51,21 @@ pub struct Solve {
     model: ModelArgs,
 
     /// Timed solves of each kind; the best time is reported
-    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = REPEAT,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     repeat: u32,
 
     /// Only these methods, besides plain sweeps
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = METHODS.map(|method| method.0))]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = METHODS.map(|method| method.0)
+    )]
     methods: Vec<String>,
 }
 

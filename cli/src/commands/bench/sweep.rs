@@ -72,7 +72,12 @@ pub struct Sweep {
     dataset: PathBuf,
 
     /// Width of the state
-    #[arg(long, value_name = "M", default_value_t = STATE, value_parser = clap::value_parser!(u16).range(1..=2048))]
+    #[arg(
+        long,
+        value_name = "M",
+        default_value_t = STATE,
+        value_parser = clap::value_parser!(u16).range(1..=2048)
+    )]
     state: u16,
 
     /// The activation
@@ -80,7 +85,12 @@ pub struct Sweep {
     activation: Phi,
 
     /// Sweeps of each kind and number of threads at most; best and median are reported
-    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = REPEAT,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     repeat: u32,
 
     /// Seconds of measurements, about; one sweep of each kind is timed in any case

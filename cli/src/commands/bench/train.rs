@@ -58,7 +58,12 @@ pub struct Train {
     settings: Settings,
 
     /// Timed epochs at most; medians are reported
-    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = REPEAT,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     repeat: u32,
 
     /// Epochs before the timed ones
@@ -230,7 +235,7 @@ impl Traffic {
         })
     }
 
-    /// Bytes of the sweeps of all layers: so many per row that is computed, and the graph once per
+    /// Bytes of the sweeps of all layers: `row` of each row that is computed, and the graph once per
     /// sweep over all rows.
     fn sweeps(
         &self,
