@@ -34,7 +34,7 @@ const VARIANTS: [&[&str]; 6] = [
 
 fn config(kind: &Kind, sets: &[&str]) -> Config {
     let plain = ["model.state=6", "model.activation=tanh", "model.dropout=0", "model.heads=2"];
-    let kind = format!("model.kind={}", kind.name);
+    let kind = format!("model.kind={}", kind.name());
     let sets: Vec<String> =
         [kind].into_iter().chain(plain.iter().chain(sets).map(ToString::to_string)).collect();
     Config::resolve(None, None, &sets).unwrap()
@@ -183,7 +183,7 @@ fn each_case(mut check: impl FnMut(&Case<'_>, &str)) {
                     Case { kind, config: &config, operators: &operators, learns_features, pools };
                 let what = format!(
                     "{} {sets:?}, {count} relations, learned {learns_features}, pools {pools}",
-                    kind.name
+                    kind.name()
                 );
                 check(&case, &what);
             }
@@ -241,6 +241,6 @@ fn the_shape_of_a_network_has_its_parameters_and_a_size() {
 #[test]
 fn every_kind_is_a_word_of_the_setting() {
     for kind in KINDS {
-        assert_eq!(config(kind, &[]).model.kind.to_string(), kind.name);
+        assert_eq!(config(kind, &[]).model.kind.to_string(), kind.name());
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ignn_format::FormatError;
 
+use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, ModelError};
 use crate::optim::{GradientError, RestoreError};
@@ -19,6 +20,9 @@ pub enum TrainError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A configuration that a program has made.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] SettingError),

@@ -33,7 +33,7 @@ pub fn learnable(config: &Config) -> Result<(), TrainError> {
     let (learn, readout, kind) = (config.train.learn, config.model.readout, config.model.kind);
     if learn != Learn::All && Kind::of(kind).output != Output::Readout {
         let fits = KINDS.iter().filter(|kind| kind.output == Output::Readout);
-        let fits: Vec<&str> = fits.map(|kind| kind.name).collect();
+        let fits: Vec<&str> = fits.map(|kind| kind.name()).collect();
         let expected = match &fits[..] {
             [before @ .., last] => format!("{} or {last}", before.join(", ")),
             [] => String::new(),

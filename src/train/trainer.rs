@@ -97,6 +97,7 @@ impl Trainer {
 
     /// The same on a task that is open, which several runs may share.
     pub fn with_task(task: Arc<Task>, mut config: Config) -> Result<Self, TrainError> {
+        config.check()?;
         let operators = task.operators()?;
         let monitor = monitor(task.labels(), config.train.monitor)?;
         learnable(&config)?;

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{Kind, LayerPlan, Request};
+use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, AdjacencyRef, gradient};
 use crate::models::ModelError;
@@ -45,12 +46,7 @@ const SLOPE: f32 = 0.2;
 /// Rows per piece of work that visits no edges.
 const ROWS: usize = 64;
 
-pub(super) const KIND: Kind = Kind {
-    name: "gat",
-    doc: "Graph attention (Velickovic et al. 2018): `depth` layers over incoming edges, whose \
-          weights are ignored. Uses `depth`, `heads`, `state` and `activation`.",
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind = Kind::new(ModelKind::Gat, layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     let config = request.config;

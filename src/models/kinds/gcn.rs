@@ -5,15 +5,11 @@
 use std::sync::Arc;
 
 use super::{Kind, LayerPlan, Request};
+use crate::config::ModelKind;
 use crate::models::ModelError;
 use crate::nn::{Convolution, DropEdge};
 
-pub(super) const KIND: Kind = Kind {
-    name: "gcn",
-    doc: "Graph convolutions (Kipf, Welling 2017): `depth` layers A^T x Omega^T + bias. Uses \
-          `depth`, `state`, `activation` and `drop_edge`.",
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind = Kind::new(ModelKind::Gcn, layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

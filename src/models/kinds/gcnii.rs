@@ -22,6 +22,7 @@
 use std::sync::Arc;
 
 use super::{Kind, LayerPlan, Output, Request};
+use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
 use crate::models::ModelError;
@@ -29,13 +30,8 @@ use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{Dropout, Operators, Slot, elementwise, linear, propagate};
 use crate::solver::SolveInfo;
 
-pub(super) const KIND: Kind = Kind {
-    name: "gcnii",
-    doc: "Deep convolutions that keep a share of their initial state (Chen et al. 2020). Uses \
-          `depth`, `state`, `activation`, `gcnii_alpha` and `gcnii_lambda`.",
-    output: Output::Readout,
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind =
+    Kind { output: Output::Readout, ..Kind::new(ModelKind::Gcnii, layers) };
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     let config = request.config;

@@ -7,17 +7,14 @@
 //! W. Each relation r has a W of its own.
 
 use super::{Kind, LayerPlan, Output, Request, activation};
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, ModelKind};
 use crate::models::{BodyShape, ModelError};
 use crate::nn::InputMap;
 
 pub(super) const KIND: Kind = Kind {
-    name: "ignn",
-    doc: "Implicit graph neural network: one equilibrium layer per width in `state`. Uses `state`, \
-          `activation`, `input`, `bias`, `kappa`, `init` and `[solver]`.",
     output: Output::Readout,
     carries_learned_features: true,
-    ..Kind::new(layers)
+    ..Kind::new(ModelKind::Ignn, layers)
 };
 
 pub(super) fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {

@@ -4,19 +4,16 @@
 //! run.
 
 use super::{FeatureRule, Kind, ignn};
-use crate::config::{Init, ModelConfig, ReadoutKind};
+use crate::config::{Init, ModelConfig, ModelKind, ReadoutKind};
 use crate::kernels::Activation;
 use crate::models::Facts;
 use crate::nn::{InputMap, PoolingChoice};
 
 pub(super) const KIND: Kind = Kind {
-    name: "label-propagation",
-    doc: "Label propagation (Zhou et al. 2004): X = kappa / rho A^T X + labels of the training \
-          nodes. Nothing is learned. Uses `kappa` and `[solver]`.",
     features: FeatureRule::Labels,
     learns: false,
     fixed: Some(fixed),
-    ..Kind::new(ignn::layers)
+    ..Kind::new(ModelKind::LabelPropagation, ignn::layers)
 };
 
 /// An equilibrium with W = kappa / rho I and no read-out.

@@ -4,15 +4,11 @@
 use std::sync::Arc;
 
 use super::{Kind, LayerPlan, Request};
+use crate::config::ModelKind;
 use crate::models::ModelError;
 use crate::nn::Convolution;
 
-pub(super) const KIND: Kind = Kind {
-    name: "mlp",
-    doc: "Perceptron on the features of each node: `depth` linear maps, no edges. Uses `depth`, \
-          `state` and `activation`.",
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind = Kind::new(ModelKind::Mlp, layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

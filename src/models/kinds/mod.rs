@@ -1,8 +1,8 @@
 //! The kinds of models: one file each, and one row each in [`KINDS`].
 //!
-//! A row is all that the rest of the engine knows of a kind. It gives the word of `model.kind` and
-//! its documentation, where features come from, how many layers there are and what each of them
-//! computes. Everything around a layer (input map, skip connection, normalisation, dropout, places
+//! A row is all that the rest of the engine knows of a kind: where features come from, how many
+//! layers there are and what each of them computes. Word and documentation of a kind are a variant
+//! of [`ModelKind`]. Everything around a layer (input map, skip connection, normalisation, dropout, places
 //! of the parameters) is added by [`NetworkShape::new`](super::NetworkShape::new) in the same way
 //! for all kinds.
 //!
@@ -48,10 +48,8 @@ pub const KINDS: &[Kind] = &[
 /// A kind of model: a row of [`KINDS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The word of `model.kind`.
-    pub name: &'static str,
-    /// What it computes and which settings it uses, for the documentation.
-    pub doc: &'static str,
+    /// Its value of `model.kind`.
+    pub kind: ModelKind,
     /// Where its features come from.
     pub features: FeatureRule,
     /// What follows the last layer.
@@ -141,11 +139,13 @@ pub struct Layer<'a> {
 
 impl Kind {
     /// A row with these layers and the most common properties: a baseline whose last layer gives
-    /// the logits. Name and documentation are left to fill in.
-    const fn new(layers: fn(&Request<'_>) -> Result<Vec<LayerPlan>, ModelError>) -> Self {
+    /// the logits.
+    const fn new(
+        kind: ModelKind,
+        layers: fn(&Request<'_>) -> Result<Vec<LayerPlan>, ModelError>,
+    ) -> Self {
         Self {
-            name: "",
-            doc: "",
+            kind,
             features: FeatureRule::Configured,
             output: Output::Logits,
             learns: true,
@@ -160,19 +160,12 @@ impl Kind {
     /// # Panics
     /// If the table has no row for it, which a test excludes.
     pub fn of(kind: ModelKind) -> &'static Self {
-        Self::find(kind.word()).expect("every word of model.kind has a row")
+        KINDS.iter().find(|row| row.kind == kind).expect("every word of model.kind has a row")
     }
 
-    /// The row with this name.
-    ///
-    /// ```
-    /// use ignn::models::Kind;
-    ///
-    /// assert!(Kind::find("gcn").unwrap().doc.contains("convolutions"));
-    /// assert!(Kind::find("gnc").is_none());
-    /// ```
-    pub fn find(name: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|kind| kind.name == name)
+    /// The word of `model.kind`.
+    pub fn name(&self) -> &'static str {
+        self.kind.word()
     }
 
     /// The settings with those that the kind fixes.
@@ -262,13 +255,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_the_setting_has_a_row_and_every_row_a_sentence() {
-        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        let words: Vec<&str> = ModelKind::ALL.iter().map(|kind| kind.word()).collect();
-        assert_eq!(names, words);
-        for kind in KINDS {
-            assert!(kind.doc.ends_with('.') && kind.doc.contains("Uses `"), "{}", kind.name);
-            assert!(!kind.doc.contains("  "), "{}", kind.name);
-        }
+    fn every_word_of_the_setting_has_a_row() {
+        let kinds: Vec<ModelKind> = KINDS.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, ModelKind::ALL);
     }
 }

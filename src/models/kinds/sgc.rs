@@ -4,16 +4,12 @@
 use std::sync::Arc;
 
 use super::{Kind, LayerPlan, Request};
+use crate::config::ModelKind;
 use crate::kernels::Activation;
 use crate::models::ModelError;
 use crate::nn::{Convolution, DropEdge};
 
-pub(super) const KIND: Kind = Kind {
-    name: "sgc",
-    doc: "Simple graph convolution (Wu et al. 2019): x Omega^T gathered `depth` times. Uses \
-          `depth` and `drop_edge`.",
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind = Kind::new(ModelKind::Sgc, layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(1, |layer| {

@@ -31,6 +31,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::{Kind, LayerPlan, Output, Request};
+use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{Activation, gradient};
 use crate::models::ModelError;
@@ -45,15 +46,7 @@ const CHUNK: usize = 1 << 14;
 /// A state with a larger entry counts as diverged.
 const MOST: f32 = 1e12;
 
-pub(super) const KIND: Kind = Kind {
-    name: "sse",
-    doc: "Stochastic steady-state embeddings (Dai et al. 2018): `depth` damped steps per epoch \
-          towards a steady state, starting from the previous epoch; predictions iterate until it \
-          converges. Uses `depth`, `state`, `activation`, `sse_damping` and, of `[solver]`, \
-          `tolerance`, `max_sweeps` and `warm_start`.",
-    output: Output::Readout,
-    ..Kind::new(layers)
-};
+pub(super) const KIND: Kind = Kind { output: Output::Readout, ..Kind::new(ModelKind::Sse, layers) };
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     let config = request.config;

@@ -11,6 +11,7 @@
 use rayon::prelude::*;
 
 use super::{ComputedFeatures, FeatureRule, Kind, mlp};
+use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::AdjacencyRef;
 use crate::nn::Operators;
@@ -20,9 +21,7 @@ use crate::parallel::RowBlocks;
 const CLASSES: usize = 16;
 
 pub(super) const KIND: Kind = Kind {
-    name: "structural",
-    doc: "Perceptron on the degrees up to `hops` steps around each node, for graphs without \
-          features. Uses `depth`, `hops`, `state` and `activation`.",
+    kind: ModelKind::Structural,
     features: FeatureRule::Computed(ComputedFeatures {
         columns: |config, sides| columns(sides, config.hops),
         compute: |config, operators| features(operators, config.hops),
