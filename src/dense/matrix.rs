@@ -1,5 +1,5 @@
-//! The owned, the borrowed and the mutably borrowed matrix. Shapes are checked by assertions: a wrong
-//! one is a bug in the program, never a fault of its input.
+//! The owned, the borrowed and the mutably borrowed matrix. Shapes are checked by assertions: a
+//! wrong one is a bug in the program, never a fault of its input.
 
 use std::marker::PhantomData;
 

@@ -1,10 +1,11 @@
 //! Blocks of consecutive rows with about the same work, computed in parallel and merged in a fixed
-//! order. The caller says what a row costs and what to do with it; this module splits and schedules.
+//! order. The caller says what a row costs and what to do with it; this module splits and
+//! schedules.
 //!
 //! Blocks depend on the work alone, never on the number of threads, and results are merged along a
 //! tree over the block numbers. Any reduction, including sums of floats, therefore gives the same
-//! bits on 1 and on 64 threads. There are many more blocks than threads, and idle threads steal from
-//! the far end, so that each thread works on mostly consecutive rows.
+//! bits on 1 and on 64 threads. There are many more blocks than threads, and idle threads steal
+//! from the far end, so that each thread works on mostly consecutive rows.
 
 use std::ops::Range;
 

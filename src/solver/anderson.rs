@@ -1,20 +1,21 @@
-//! Anderson mixing: from the last few sweeps of a slow solve, where they are heading. It proposes a
-//! state to go on from; what that is worth is told by the next sweep, which the caller watches.
+//! Anderson mixing: extrapolates a slow solve from its last few sweeps. It proposes a state to
+//! continue from; the caller judges the proposal by the next sweep (`acceleration`).
 //!
-//! A sweep takes x_j to g_j and moves it by f_j = g_j - x_j. With c the least-squares solution of
-//! `f_n ~ sum_j c_j (f_{j+1} - f_j)` over the last sweeps, the proposal is `g_n - sum_j c_j
-//! (g_{j+1} - g_j)`: the secant method in as many directions as sweeps are kept (`depth` of them).
-//! For a linear equation with no more directions than that it is exact.
+//! Sweep j takes the state x_j to g_j and moves it by f_j = g_j - x_j. Let c minimise
+//! `| f_n - sum_j c_j (f_{j+1} - f_j) |` over the last sweeps. The proposal is
+//! `g_n - sum_j c_j (g_{j+1} - g_j)`: the secant method in as many directions as sweeps are kept
+//! (`depth` of them). For a linear equation with no more directions than that it is exact.
 //!
-//! Only moves are kept, in 16 bits: where x_{j+1} is g_j, g_{j+1} - g_j is f_{j+1}, and where it is
-//! a proposal, the jump from g_j to it comes on top. So a solve has two states of 32 bits, as a
-//! plain one, and what rounding a move to 11 bits loses is a part of that move: it fades with them.
+//! Only moves are kept, as 16-bit floats. If x_{j+1} is g_j, then g_{j+1} - g_j is f_{j+1}; if
+//! x_{j+1} is a proposal, the jump from g_j to it is added. A solve therefore has two states in
+//! f32, as without mixing. Rounding a move to 11 bits loses a fraction of that move, which vanishes
+//! with it.
 //!
-//! Proposals are made every `PERIOD` sweeps, and the sweeps between them are plain, which cuts the
-//! bytes moved to a third, for about a tenth more sweeps.
+//! Proposals are made every `PERIOD` sweeps, with plain sweeps in between. That cuts the memory
+//! traffic to a third for about a tenth more sweeps.
 //!
-//! The small system is solved in f64 by Cholesky, scaled to a unit diagonal with a ridge;
-//! directions that those before them nearly span, newest first, are left out. Products are summed
+//! The small system is scaled to a unit diagonal with a ridge and solved in f64 by Cholesky, newest
+//! directions first; a direction that the earlier ones nearly span is left out. Products are summed
 //! in a fixed order: the same bits on any number of threads.
 
 use half::f16;
@@ -22,7 +23,7 @@ use half::f16;
 use crate::dense::Matrix;
 use crate::kernels::mixing::{self, Mixing, Products, STEPS, Scaled};
 
-/// Default of [`super::SolveParams::depth`]: sweeps that are looked back on.
+/// Default of [`super::SolveParams::depth`].
 pub const DEPTH: usize = 5;
 /// Largest depth.
 pub const MAX_DEPTH: usize = STEPS - 1;
@@ -30,18 +31,18 @@ pub const MAX_DEPTH: usize = STEPS - 1;
 pub(super) const PERIOD: usize = 3;
 /// Added to the unit diagonal of the small system.
 const RIDGE: f64 = 1e-9;
-/// A direction of which less than this is new, squared, is left out.
+/// A direction is left out if the square of its new part is below this.
 const LEAST_PIVOT: f64 = 1e-7;
-/// Factors of a proposal larger than this together would turn rounding into noise.
+/// Largest sum of the factors of a proposal: larger ones would amplify rounding.
 const LARGEST_FACTORS: f64 = 1e4;
 
-/// Moves and jumps that mixing of a depth keeps, in 16 bits.
+/// Number of 16-bit buffers, for moves and jumps, that mixing of a depth needs.
 pub(super) fn buffers(depth: usize) -> usize {
     if depth == 0 { 0 } else { depth + 1 + (depth + 1).div_ceil(PERIOD) }
 }
 
-/// A sweep: what it moved, and how far the next one began from where it ended; places among short
-/// matrices, with their units.
+/// A sweep: its move, and the jump from its result to where the next one started. Both are 16-bit
+/// buffers of the workspace, each with its unit.
 #[derive(Debug)]
 struct Step {
     moved: (usize, f32),
@@ -62,49 +63,49 @@ impl History {
         Self { depth, steps: Vec::with_capacity(depth + 1), since: 0 }
     }
 
-    /// Whether a short matrix is still needed.
-    pub fn uses(&self, short: usize) -> bool {
+    /// Whether a buffer is still needed.
+    pub fn uses(&self, buffer: usize) -> bool {
         self.steps
             .iter()
-            .any(|step| step.moved.0 == short || step.jump.is_some_and(|jump| jump.0 == short))
+            .any(|step| step.moved.0 == buffer || step.jump.is_some_and(|jump| jump.0 == buffer))
     }
 
-    /// Forgets the oldest sweep where the next one would be too many.
+    /// Drops the oldest sweep if the next one would exceed the depth.
     pub fn make_room(&mut self) {
         if self.steps.len() > self.depth {
             self.steps.remove(0);
         }
     }
 
-    /// Notes a sweep by what it moved.
-    pub fn note(&mut self, short: usize, unit: f32) {
-        self.steps.push(Step { moved: (short, unit), jump: None });
+    /// Adds a sweep, given the buffer of its move.
+    pub fn note(&mut self, buffer: usize, unit: f32) {
+        self.steps.push(Step { moved: (buffer, unit), jump: None });
         self.since += 1;
     }
 
-    /// Forgets all.
+    /// Drops all sweeps.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.since = 0;
     }
 
-    /// Whether it is time for a proposal.
+    /// Whether a proposal is due.
     pub fn is_due(&self) -> bool {
         self.since >= PERIOD && self.steps.len() > 1
     }
 
-    /// Writes a proposal, from the state that the last sweep wrote, both with their units; `false`
-    /// where the small system gives none. Last a short matrix that is free, and its place.
+    /// Writes a proposal to `to`, from the state that the last sweep wrote, and its jump to a free
+    /// buffer, given with its number. Returns `false` if the small system has no usable solution.
     pub fn propose(
         &mut self,
         mixing: &Mixing,
         from: &Matrix,
         to: &mut Matrix,
-        shorts: &[Matrix<f16>],
+        kept_moves: &[Matrix<f16>],
         (jump, jumped): (usize, &mut Matrix<f16>),
     ) -> bool {
         self.since = 0;
-        let of = |place: (usize, f32)| Scaled { matrix: &shorts[place.0], unit: place.1 };
+        let of = |place: (usize, f32)| Scaled { matrix: &kept_moves[place.0], unit: place.1 };
         let moves: Vec<Scaled<'_>> = self.steps.iter().map(|step| of(step.moved)).collect();
         let Some(factors) = factors(&mixing.products(&moves), moves.len()) else { return false };
         // -c_j (f_{j+1} + jump_j)
@@ -117,7 +118,7 @@ impl History {
         let unit = mixing::unit(size as f32);
         let parts: Vec<(&Matrix<f16>, f32)> = parts
             .iter()
-            .map(|(place, factor)| (&shorts[place.0], (f64::from(place.1) * factor) as f32))
+            .map(|(place, factor)| (&kept_moves[place.0], (f64::from(place.1) * factor) as f32))
             .collect();
         mixing.mix(from, &parts, to, (jumped, unit));
         if let Some(last) = self.steps.last_mut() {
@@ -130,7 +131,7 @@ impl History {
 /// c_0, ..., c_{n-1}: the factors of the differences of moves.
 fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
     let last = steps - 1;
-    // Newest directions first: `LEAST_PIVOT` leaves out the old.
+    // Newest directions first, so that `LEAST_PIVOT` leaves out old ones.
     let direction = |at: usize| last - 1 - at;
     let scale: Vec<f64> =
         (0..last).map(|at| products.at(direction(at), direction(at)).sqrt()).collect();
@@ -168,7 +169,7 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
     for (&at, solution) in kept.iter().zip(solution) {
         factors[direction(at)] = solution / scale[at];
     }
-    // What the states g_0, ..., g_n are multiplied by.
+    // The factors of the states g_0, ..., g_n.
     let of_state = |j: usize| {
         let before = if j == 0 { 0.0 } else { factors[j - 1] };
         let after = if j == last { 1.0 } else { factors[j] };
@@ -183,14 +184,14 @@ mod tests {
     use super::*;
     use crate::kernels::naive::shortened;
 
-    /// x' = M x + b for a diagonal M: as many directions as there are different entries solve it,
-    /// by a proposal after some sweeps and then again, over its jump.
+    /// x' = M x + b for a diagonal M is solved by as many directions as M has different entries.
+    /// The second proposal looks back across the jump of the first.
     #[test]
     fn a_linear_equation_of_few_directions_is_solved() {
         let diagonal = [0.9f32, 0.5, -0.3, 0.9];
         let sweep = |x: &Matrix| Matrix::from_fn(4, 1, |i, _| diagonal[i] * x.row(i)[0] + 1.0);
         let mut state = Matrix::zeros(4, 1);
-        let mut shorts: Vec<Matrix<f16>> = Vec::new();
+        let mut kept_moves: Vec<Matrix<f16>> = Vec::new();
         let mut history = History::new(5);
         let mixing = Mixing::new(4, 1);
         let off = |state: &Matrix| {
@@ -203,23 +204,23 @@ mod tests {
                 let moved = Matrix::from_fn(4, 1, |i, _| next.row(i)[0] - state.row(i)[0]);
                 let unit = mixing::unit(moved.row(0)[0].abs());
                 history.make_room();
-                history.note(shorts.len(), unit);
-                shorts.push(shortened(&moved, unit));
+                history.note(kept_moves.len(), unit);
+                kept_moves.push(shortened(&moved, unit));
                 state = next;
             }
             let mut to = Matrix::zeros(4, 1);
             let mut jump = Matrix::blank(4, 1);
-            let place = (shorts.len(), &mut jump);
+            let place = (kept_moves.len(), &mut jump);
             assert!(history.is_due());
-            assert!(history.propose(&mixing, &state, &mut to, &shorts, place));
-            shorts.push(jump);
+            assert!(history.propose(&mixing, &state, &mut to, &kept_moves, place));
+            kept_moves.push(jump);
             state = to;
             assert!(off(&state) < least, "{} {least}", off(&state));
         }
     }
 
     #[test]
-    fn systems_without_a_solution_give_nothing_or_the_last_state() {
+    fn singular_systems_give_no_proposal_or_use_fewer_directions() {
         let still = Matrix::blank(3, 2);
         let mixing = Mixing::new(3, 2);
         let moves = [Scaled { matrix: &still, unit: 1.0 }; 2];
@@ -228,16 +229,17 @@ mod tests {
         let states = [0.0f32, 1.0, 1.5, 1.75, 1.875];
         let moves: Vec<_> =
             states.windows(2).map(|pair| Matrix::from_fn(3, 2, |_, _| pair[1] - pair[0])).collect();
-        let mut shorts: Vec<_> = moves.iter().map(|moved| shortened(moved, 1.0)).collect();
-        let found = |shorts: &[Matrix<f16>]| {
-            let moves: Vec<_> = shorts.iter().map(|matrix| Scaled { matrix, unit: 1.0 }).collect();
+        let mut kept_moves: Vec<_> = moves.iter().map(|moved| shortened(moved, 1.0)).collect();
+        let found = |kept_moves: &[Matrix<f16>]| {
+            let moves: Vec<_> =
+                kept_moves.iter().map(|matrix| Scaled { matrix, unit: 1.0 }).collect();
             factors(&mixing.products(&moves), 4)
         };
-        let c = found(&shorts).unwrap();
+        let c = found(&kept_moves).unwrap();
         let limit: f64 = 1.875 - c.iter().zip([0.5, 0.25, 0.125]).map(|(c, f)| c * f).sum::<f64>();
         assert!((limit - 2.0).abs() < 1e-6, "{c:?}");
-        // Not a number anywhere: nothing.
-        shorts[3].row_mut(1)[0] = f16::from_f32(f32::NAN);
-        assert_eq!(found(&shorts), None);
+        // NaN gives no proposal.
+        kept_moves[3].row_mut(1)[0] = f16::from_f32(f32::NAN);
+        assert_eq!(found(&kept_moves), None);
     }
 }

@@ -1,10 +1,10 @@
-//! What can go wrong in a solve: numbers that are none, by their origin.
-//! It looks for the origin once something went wrong; when that is, is for the solves.
+//! Errors of a solve: NaN or infinity, by origin. The search for the origin runs only after a sweep
+//! has found a value that is not finite.
 
 use crate::dense::MatrixRef;
 use crate::kernels::sweep::Sweep;
 
-/// A number that is none, by its origin; or a solve that cannot be trusted to end where it should.
+/// A value that is not finite, by its origin.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {
     /// In the input term.
@@ -51,7 +51,7 @@ pub enum SolveError {
         /// The entry.
         found: f32,
     },
-    /// In a layer that is computed, not solved.
+    /// In the state of a layer without an equilibrium.
     #[error(
         "row {row} of the state is not finite (found {found}): a smaller optim.learning_rate may help"
     )]
@@ -61,7 +61,7 @@ pub enum SolveError {
         /// The entry.
         found: f32,
     },
-    /// Grown beyond all bounds, sweep by sweep.
+    /// The state grew from sweep to sweep until it overflowed.
     #[error(
         "{direction} solve: the state overflowed in sweep {sweep}: the equation is not well-posed"
     )]
@@ -73,21 +73,21 @@ pub enum SolveError {
     },
 }
 
-/// The first number of a matrix that is none.
-fn wrong(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
+/// The first entry of a matrix that is not finite, and its row.
+fn first_not_finite(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
     let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
     (0..matrix.rows()).find_map(row)
 }
 
-/// Where the first number that is none came from in this sweep; `start` is what the first sweep
-/// read, where it is still there.
-pub(super) fn blame(
+/// Where the value that is not finite came from in this sweep; `read` is the state that the sweep
+/// read.
+pub(super) fn find_origin(
     sweep: &Sweep<'_>,
     direction: &'static str,
     sweeps: usize,
-    start: Option<MatrixRef<'_>>,
+    read: Option<MatrixRef<'_>>,
 ) -> SolveError {
-    if let Some((row, found)) = wrong(sweep.input) {
+    if let Some((row, found)) = first_not_finite(sweep.input) {
         return SolveError::Input { direction, row, found };
     }
     for (relation, term) in sweep.terms.iter().enumerate() {
@@ -104,7 +104,7 @@ pub(super) fn blame(
             return SolveError::Edge { direction, relation, row, found };
         }
     }
-    match start.filter(|_| sweeps == 1).and_then(wrong) {
+    match read.filter(|_| sweeps == 1).and_then(first_not_finite) {
         Some((row, found)) => SolveError::Start { direction, row, found },
         None => SolveError::Overflow { direction, sweep: sweeps },
     }

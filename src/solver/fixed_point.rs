@@ -1,26 +1,21 @@
-//! Sweeps repeated until the state stays: the forward equilibrium and the adjoint, one loop for
-//! both. It knows when to stop and what to say about the result; how a sweep is computed is for
-//! `kernels`.
+//! The solve: sweeps repeated until the state stops changing, one loop for the forward equilibrium
+//! and the adjoint. How a sweep is computed is for `kernels`.
 //!
-//! Stopping: the relative residual of a sweep ([`Measure`]) at or below the tolerance; or the
-//! sweeps are used up; or the residual (in the certificate's norm, where there is one) has not
-//! fallen for [`SolveParams::patience`] sweeps. In every case the state is the best there is, and
-//! [`SolveInfo`] tells which case it was. NaN and infinity are errors that name their origin. The
-//! same bits for any number of threads.
+//! After every sweep three policies decide how to go on, each a type of its own:
 //!
-//! Acceleration ([`super::anderson`]): a solve that has many sweeps to go at the rate of its first
-//! ones goes on from states proposed by what its sweeps did. A sweep that moves a proposal much
-//! more than the best before it drops what led there, and after some of these sweeps go on alone.
-//! The result is always what a sweep wrote, and residual and certificate are that sweep's.
+//! | policy | decides |
+//! | --- | --- |
+//! | `Stopping` | whether the solve has converged, stagnates or has used up its sweeps |
+//! | `ActiveRows` | which rows the next sweep computes |
+//! | `Acceleration` | whether the next sweep starts from a state that Anderson mixing proposes |
 //!
-//! Active rows ([`crate::kernels::sweep::Activity`]): where a certificate holds, rows that gather
-//! from none that moved by more than a part of the tolerance are passed over, and the last sweep
-//! computes all rows: residual and certificate are that sweep's, and where it finds more than the
-//! tolerance the solve goes on, more carefully.
+//! The result is always a state that a sweep over all rows has written or, if the solve did not
+//! converge and nothing is certified, the state that a sweep moved least. Residual and certified
+//! error are those of that sweep. NaN and infinity are errors that name their origin. Results have
+//! the same bits on any number of threads.
 //!
-//! Best iterate: where a certificate holds, sweeps contract and the newest state is the best.
-//! Elsewhere the state that a sweep moved least is kept. States are buffers by their place: none is
-//! ever copied. Memory: the state and its [`Workspace`].
+//! States are buffers of the [`Workspace`] and are never copied. Memory: the state and its
+//! workspace.
 
 use std::time::Instant;
 
@@ -30,7 +25,7 @@ use super::acceleration::Acceleration;
 use super::active_rows::{ActiveRows, NextSweep};
 use super::anderson::{self, DEPTH};
 use super::certificate::{Certificate, ErrorBound};
-use super::error::{SolveError, blame};
+use super::error::{SolveError, find_origin};
 use super::method::{Choice, Method, Used, Why};
 use super::stopping::{Progress, Stopping};
 use super::workspace::Workspace;
@@ -46,38 +41,38 @@ pub const MAX_SWEEPS: usize = 300;
 /// Default of [`SolveParams::patience`].
 pub const PATIENCE: usize = 20;
 
-/// No residual above this is good enough.
+/// Largest tolerance that [`SolveParams::follow`] may lead to.
 pub const LOOSEST: f64 = 1e-2;
 
 /// A solve with more sweeps left than this, at the rate of its last two, is accelerated.
 const FEW_SWEEPS: f64 = 8.0;
 
-/// States smaller than this are taken for zero: a residual relative to them would mean nothing.
+/// States below this count as zero: a residual relative to them would mean nothing.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-/// Rows below this part of the state's largest entry have faded away: no residual is relative to
+/// Rows below this fraction of the state's largest entry have faded: no residual is relative to
 /// them.
 pub(super) const FADED: f32 = 1e-12;
 
-/// When to stop.
+/// How a solve runs, and when it stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolveParams {
     /// Relative residual to reach.
     pub tolerance: f64,
-    /// Sweeps at most.
+    /// Largest number of sweeps.
     pub max_sweeps: usize,
-    /// Sweeps without a smaller residual before the solve gives up: rounding, or no convergence at
-    /// all.
+    /// Sweeps without a smaller move before the solve gives up: rounding has stopped it, or it does
+    /// not converge at all.
     pub patience: usize,
     /// What the residual is relative to.
     pub measure: Measure,
-    /// How it is solved.
+    /// The method.
     pub method: Method,
-    /// Sweeps that acceleration looks back on, at most [`super::anderson::MAX_DEPTH`].
+    /// Earlier sweeps that Anderson mixing combines, at most [`super::anderson::MAX_DEPTH`].
     pub depth: usize,
-    /// Part of the first sweep's residual that is good enough, where that is more than the
-    /// tolerance; 0 for none. From a warm start the first residual tells how far the solution has
-    /// moved: what is left of it need not be smaller than what the next move will be.
+    /// Fraction of the first residual at which the solve may stop, where that is above the
+    /// tolerance; 0 turns it off. From a warm start the first residual shows how far the last
+    /// training step moved the solution, and a smaller error than the next step's is of no use.
     pub follow: f64,
 }
 
@@ -88,11 +83,10 @@ pub enum Measure {
     /// The largest entry of the state: max |Delta| / max |X|.
     #[default]
     State,
-    /// Each row for itself, the worst of those that have not faded (below 1e-12 of the largest
-    /// entry): max_i (max_k |Delta_ik| / max_k |X_ik|). For states that fade along long paths and
-    /// are read row by row, where nodes far from any input would otherwise be left at zero.
-    /// Patience does not apply: a wave that travels moves its front by as much as it is, sweep
-    /// after sweep.
+    /// The largest entry of each row: max_i (max_k |Delta_ik| / max_k |X_ik|), over the rows that
+    /// have not faded below 1e-12 of the largest entry. For states that fade along long paths and
+    /// are read row by row: nodes far from any input would otherwise stay at zero. Patience does
+    /// not apply, as the front of a travelling wave moves by its own size in every sweep.
     Row,
 }
 
@@ -131,37 +125,37 @@ impl SolveParams {
 pub enum Stopped {
     /// The residual is at or below the tolerance.
     Converged,
-    /// The sweeps were used up.
+    /// The largest number of sweeps was reached.
     MaxSweeps,
-    /// The residual does not fall any more.
+    /// Moves have not become smaller for [`SolveParams::patience`] sweeps.
     Stagnated,
-    /// A set number of sweeps was asked for: see [`super::truncated`].
+    /// A fixed number of sweeps was asked for: see [`super::truncated`].
     Truncated,
 }
 
-/// What a solve did.
+/// The record of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SolveInfo {
-    /// Sweeps made.
+    /// Number of sweeps.
     pub sweeps: usize,
-    /// Rows that were computed.
+    /// Number of rows computed, over all sweeps.
     pub row_updates: u64,
-    /// By the measure asked for, of the sweep that gave the state, or, of a best state that was
-    /// kept, of the one that read it.
+    /// Relative residual, by the [`Measure`] asked for, of the sweep that wrote the state. For the
+    /// best state of a solve without certificate, that of the sweep that read it.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub relative_residual: f64,
-    /// The contraction bound, where it is below 1.
+    /// The contraction bound q, if it is below 1.
     pub contraction: Option<f64>,
-    /// How far the state is from the equilibrium at most, where that is certified.
+    /// Upper bound of the distance from the equilibrium, if one is certified.
     pub certified_error: Option<ErrorBound>,
-    /// The residual that was to be reached.
+    /// The residual to reach.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub tolerance: f64,
-    /// Whether it was.
+    /// Whether it was reached.
     pub converged: bool,
     /// Why it stopped.
     pub stopped: Stopped,
-    /// How it was solved, and why so.
+    /// Which method was used, and why.
     #[serde(flatten)]
     pub choice: Choice,
     /// Wall time.
@@ -170,13 +164,14 @@ pub struct SolveInfo {
 }
 
 impl SolveInfo {
-    /// Whether it did what was asked for: the tolerance was reached, or a set number of sweeps was
-    /// made.
+    /// Whether the solve did what was asked for: it reached the tolerance, or made a fixed number
+    /// of sweeps.
     pub fn is_done(&self) -> bool {
         self.converged || self.stopped == Stopped::Truncated
     }
 
-    /// Several solves as one: sweeps and seconds summed, the worst of the rest; none of none.
+    /// Several solves as one: sweeps and seconds are summed, the rest is that of the worst solve.
+    /// `None` for no solves.
     pub fn together(solves: &[Self]) -> Option<Self> {
         let (first, rest) = solves.split_first()?;
         Some(rest.iter().fold(*first, |sum, next| {
@@ -201,11 +196,11 @@ impl SolveInfo {
     }
 }
 
-/// Solves `X = phi(sum_r A_r^T X W_r^T + B)`, or `G = D * (sum_r A_r G W_r + R)`, from the state
-/// given (zero, or that of an earlier solve).
+/// Solves `X = phi(sum_r A_r^T X W_r^T + B)` or `G = D * (sum_r A_r G W_r + R)`, starting from
+/// `state`: zero, or the result of an earlier solve.
 ///
 /// # Panics
-/// Where shapes do not fit, or `workspace` keeps no best state and no certificate holds.
+/// If shapes do not match, or if no certificate holds and `workspace` cannot keep a best state.
 pub fn solve(
     sweep: &Sweep<'_>,
     direction: Direction<'_>,
@@ -367,7 +362,7 @@ impl<'a> Solver<'a> {
         if !change.finite {
             let read = workspace.states[self.at].view();
             let sweeps = self.stopping.sweeps + 1;
-            return Err(blame(self.sweep, self.direction.name(), sweeps, Some(read)));
+            return Err(find_origin(self.sweep, self.direction.name(), sweeps, Some(read)));
         }
         let rows = workspace.shape().0;
         let computed_all = change.rows == rows as u64;
@@ -476,7 +471,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// The change of a sweep by a measure.
+/// The relative residual of a sweep by a measure.
 pub(super) fn relative_residual(change: &Change, measure: Measure) -> f64 {
     match measure {
         Measure::State => f64::from(change.largest) / f64::from(change.state).max(TINY),

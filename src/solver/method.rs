@@ -1,5 +1,5 @@
-//! How a solve finds its equilibrium: what is asked for, what was taken, and why.
-//! Words and numbers; the methods themselves are in `walk`, `anderson` and `ordered`.
+//! Which method a solve was asked for, which one it used, and why. The methods themselves are in
+//! `fixed_point`, its policies, and `ordered`.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,68 +26,68 @@ words! {
 }
 
 impl Method {
-    /// Whether the order of a graph without cycles is used.
+    /// Whether rows may be solved in topological order.
     pub fn takes_order(self) -> bool {
         matches!(self, Self::Auto | Self::Ordered)
     }
 }
 
-/// What was taken.
+/// The method that was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Used {
-    /// Sweeps alone.
+    /// Sweeps over all rows.
     Plain,
-    /// Sweeps, some of them over the rows alone whose inputs moved.
+    /// Sweeps, some of which skipped rows whose inputs had stopped moving.
     Active,
-    /// Sweeps, and proposals from what they did.
+    /// Sweeps with Anderson mixing.
     Anderson,
-    /// Row after row, each settled before those that gather from it; then sweeps.
+    /// Rows in topological order, then a sweep that verifies them.
     Ordered,
-    /// A set number of damped sweeps.
+    /// A fixed number of damped sweeps.
     Truncated,
 }
 
-/// Why.
+/// Why a method was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// It was asked for.
     Asked,
-    /// At the rate of its sweeps it had few to go.
+    /// At its rate of convergence few sweeps were left.
     Fast,
-    /// At the rate of its sweeps it had many to go.
+    /// At its rate of convergence many sweeps were left.
     Slow,
-    /// At the rate of its sweeps it had many to go, for few rows.
+    /// Many sweeps were left, but few rows still moved.
     Quiet,
     /// No cycle passes through more than one node.
     Acyclic,
-    /// Proposals did not help, or the small system gave none: sweeps alone went on.
+    /// Anderson mixing did not help; plain sweeps took over.
     FellBack,
 }
 
-/// A method, why it was taken, and what it did.
+/// The method that was used, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The method.
     pub method: Used,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Residual of a sweep over that of the one before, when the choice was made; 0 where none was
-    /// measured.
+    /// Ratio of the last two residuals when the choice was made; 0 if it was not measured.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub rate: f64,
-    /// States that were proposed.
+    /// Number of states that Anderson mixing proposed.
     pub proposals: usize,
 }
 
 impl Choice {
-    /// One that was asked for.
+    /// A method that was asked for.
     pub fn asked(method: Used) -> Self {
         Self { method, why: Why::Asked, rate: 0.0, proposals: 0 }
     }
 
-    /// Of two solves: the one that did more than sweep, proposals of both.
+    /// The choice of two solves as one: that of the solve which did more than sweep, with the
+    /// proposals of both.
     pub fn together(self, other: Self) -> Self {
         let first = if self.method == Used::Plain { other } else { self };
         Self {

@@ -1,24 +1,80 @@
-//! Fixed points X = phi(A^T X W^T + B): bounds, certificates, and the iteration that finds them.
-//! It knows neither losses nor training; its arithmetic over the graph is that of `kernels`.
+//! Fixed points `X = phi(sum_r A_r^T X W_r^T + B)` and their adjoints: when there is one, how it is
+//! found, and how far an answer can be from it. This module knows neither losses nor training; its
+//! arithmetic over the graph is that of [`kernels`](crate::kernels).
 //!
-//! | file | what |
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | A_r | n x n | adjacency of relation r, non-negative: `A[j, i]` weights the edge j -> i |
+//! | W_r | m x m | weight: output row, input column |
+//! | X, B | n x m | state and input term: one row per node |
+//! | G, R | n x m | adjoint state, and gradient of the loss with respect to X |
+//! | phi, D | n x m | activation, and its derivative at X |
+//! | rho | | upper bound of the spectral radius of A |
+//! | u, v | n, m | positive vectors that weight the norm of a certificate |
+//! | q | | contraction of a sweep in that norm |
+//!
+//! **Method.** A sweep evaluates the right-hand side once. A solve repeats sweeps; it may skip rows
+//! whose inputs have stopped moving, extrapolate by Anderson mixing, or compute rows in topological
+//! order ([`Method`]). **Stopping.** A solve has converged when a sweep over all rows moves the
+//! state by `Delta` with `max |Delta| <= tolerance * max |X|` ([`Measure`]). **Bound.** If q < 1,
+//! there is exactly one solution X*, and in the norm `max_ik |E_ik| / (u_i v_k)`
+//!
+//! ```text
+//! |X* - X| <= (q |Delta| + rounding of the sweep) / (1 - q)
+//! ```
+//!
+//! whatever method led there. Every solve reports this bound as [`SolveInfo::certified_error`].
+//!
+//! | module | contents |
 //! | --- | --- |
 //! | [`spectral`] | a rigorous upper bound of the spectral radius of a non-negative adjacency |
-//! | [`projection`] | rows of W on L1 balls: the training constraint |
-//! | [`posedness`] | which condition for one equilibrium holds, and by how much; rescaling |
+//! | [`projection`] | projection of the rows of W onto L1 balls: the training constraint |
+//! | [`posedness`] | which condition for a unique solution holds, and by what margin; rescaling |
+//! | [`certificate`] | the contraction bound q and the error bound that follows from it |
+//! | [`tightening`] | the search for the vectors u and v |
+//! | [`fixed_point`] | the solve, forward and adjoint |
+//! | `stopping`, `active_rows`, `acceleration` | the policies of a solve |
+//! | [`anderson`] | Anderson mixing |
+//! | [`ordered`] | rows in topological order |
+//! | [`truncated`] | a fixed number of damped adjoint sweeps, for cheaper gradients |
+//! | [`method`] | which method was asked for, which was used, and why |
+//! | [`workspace`] | the memory of a solve |
 //! | `config` | the settings of a solve |
-//! | [`certificate`] | contraction bound and norm: how far a state is from the equilibrium at most |
-//! | [`tightening`] | the vectors of that norm |
-//! | [`fixed_point`] | the solves, forward and adjoint |
-//! | `stopping` | when a solve stops, and how many sweeps it still needs |
-//! | `active_rows` | which rows a sweep computes |
-//! | `acceleration` | when Anderson mixing proposes a state, and when it has failed |
-//! | `error` | what can go wrong |
-//! | [`anderson`] | fewer sweeps: where the last few are heading |
-//! | [`ordered`] | row after row, where no cycle passes through more than one |
-//! | [`method`] | what is asked for, what was taken, and why |
-//! | [`truncated`] | a set number of damped adjoint sweeps, for cheaper gradients |
-//! | [`workspace`] | their memory |
+//!
+//! # Example
+//!
+//! The equilibrium on a cycle of three nodes, with an input at the first one:
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::kernels::sweep::{self, Direction, Sweep, SweepScratch};
+//! use ignn::kernels::{Activation, Adjacency, PackedWeights};
+//! use ignn::solver::{Certificate, SolveParams, Workspace, fixed_point};
+//!
+//! // Edges 0 -> 1 -> 2 -> 0: node 0 gathers from node 2, node 1 from 0, node 2 from 1.
+//! let graph = Adjacency::from_csr(3, vec![0, 1, 2, 3], vec![2, 0, 1])?;
+//! let weights = [PackedWeights::forward(Matrix::from_fn(1, 1, |_, _| 0.5).view())];
+//! let b = Matrix::from_fn(3, 1, |node, _| if node == 0 { 1.0 } else { 0.0 });
+//!
+//! let terms = sweep::terms(&[graph.view()], &weights);
+//! let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
+//! let sweep = Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
+//! let certificate = Certificate::of(&terms, 1.0, None);
+//! assert!(certificate.holds());
+//!
+//! let (mut x, mut workspace) = (Matrix::zeros(3, 1), Workspace::new(3, 1, false));
+//! let (direction, params) = (Direction::Forward(Activation::Identity), SolveParams::default());
+//! let certified = Some(&certificate);
+//! let info = fixed_point::solve(&sweep, direction, certified, &params, &mut x, &mut workspace)?;
+//!
+//! // x_0 = 1 + x_2 / 2, x_1 = x_0 / 2, x_2 = x_1 / 2
+//! let error = info.certified_error.unwrap().largest;
+//! assert!(info.converged && error < 1e-4);
+//! for (node, exact) in [8.0 / 7.0, 4.0 / 7.0, 2.0 / 7.0].into_iter().enumerate() {
+//!     assert!((f64::from(x.row(node)[0]) - exact).abs() <= error);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod acceleration;
 mod active_rows;

@@ -1,11 +1,11 @@
-//! Rows that can be settled before any sweep: all, where no cycle passes through more than one
-//! node, in an order in which each comes after those that it gathers from; elsewhere those that
-//! gather from nothing but themselves. It finds the rows and their state; sweeps then verify it or
-//! do the rest, and residual and certificate are theirs.
+//! Rows that can be solved before any sweep. If no cycle passes through more than one node, these
+//! are all rows, in topological order. Otherwise they are the rows that gather from nothing but
+//! themselves. Sweeps then verify the result or do the rest; residual and certificate are theirs.
 //!
-//! A wave along a chain of l nodes takes plain sweeps l passes over all rows; here it is one. Only
-//! a node's own loop is iterated, in cache. One thread there, as a row waits for those before it;
-//! rows that wait for none are shared out. The same bits on any number of threads.
+//! A wave along a chain of l nodes takes l plain sweeps over all rows; in order it takes one pass.
+//! Only a node's own loop is iterated, in cache. A topological order is followed by one thread,
+//! because each row waits for the rows before it; rows that wait for no other are computed in
+//! parallel. Results have the same bits on any number of threads.
 
 use std::time::Instant;
 
@@ -18,25 +18,39 @@ use crate::dense::Matrix;
 use crate::kernels::AdjacencyRef;
 use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
 
-/// Rows are settled to this part of the tolerance: what is left of a row's error goes into all that
-/// follow.
+/// Rows are solved to this fraction of the tolerance, because the error of a row is passed on to
+/// all rows after it.
 const SHARE: f64 = 1.0 / 16.0;
-/// Repetitions of a row's own loop at most; sweeps do the rest.
+/// Largest number of iterations of a row's own loop; sweeps do the rest.
 const REPEATS: usize = 300;
 
-/// Rows that need no sweep.
+/// Rows that can be solved without sweeps.
+///
+/// ```
+/// use ignn::kernels::Adjacency;
+/// use ignn::solver::ordered::Order;
+///
+/// // Edges 2 -> 1 -> 0, and a loop at node 0. A row lists the nodes that it gathers from.
+/// let chain = Adjacency::from_csr(3, vec![0, 2, 3, 3], vec![0, 1, 2])?;
+/// assert_eq!(Order::of(&[chain.view()]), Some(Order::All(vec![2, 1, 0])));
+///
+/// // A cycle of two nodes: every row waits for another.
+/// let cycle = Adjacency::from_csr(2, vec![0, 1, 2], vec![1, 0])?;
+/// assert_eq!(Order::of(&[cycle.view()]), None);
+/// # Ok::<(), ignn::kernels::AdjacencyError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// All rows, after those that they gather from.
+    /// All rows, each after those that it gathers from.
     All(Vec<u32>),
-    /// Rising: those that gather from themselves alone. Rows that gather nothing are settled by any
-    /// sweep.
+    /// The rows that gather from themselves alone, ascending. Rows that gather from nothing need no
+    /// iteration: any sweep gives their final values.
     Alone(Vec<u32>),
 }
 
 impl Order {
-    /// Of the rows that gather by these relations; none where every row waits for others. O(nodes +
-    /// non-zeros).
+    /// The rows of these relations that need no sweeps, or `None` if every row waits for another.
+    /// Takes O(nodes + non-zeros).
     pub fn of(relations: &[AdjacencyRef<'_>]) -> Option<Self> {
         if let Some(order) = acyclic(relations) {
             return Some(Self::All(order));
@@ -62,10 +76,8 @@ impl Order {
     }
 }
 
-/// Rows after all others that they gather from, over all relations; none where a cycle passes
-/// through several.
-///
-/// Of a graph with an edge in both directions it ends there.
+/// A topological order over all relations, or `None` if a cycle passes through several nodes. The
+/// search ends at the first such cycle, which is early in graphs with edges in both directions.
 fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     const NEW: u8 = 0;
     const OPEN: u8 = 1;
@@ -73,7 +85,7 @@ fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     let rows = relations.first().map_or(0, AdjacencyRef::rows);
     let mut marks = vec![NEW; rows];
     let mut order = Vec::new();
-    // A row, the relation and the place of its next entry there.
+    // A row, a relation, and the position of the next entry there.
     let mut path: Vec<(usize, usize, usize)> = Vec::new();
     for root in 0..rows {
         if marks[root] != NEW {
@@ -108,10 +120,10 @@ fn acyclic(relations: &[AdjacencyRef<'_>]) -> Option<Vec<u32>> {
     Some(order)
 }
 
-/// [`fixed_point::solve`], rows in this order first.
+/// Solves the rows of an order, then calls [`fixed_point::solve`].
 ///
 /// # Panics
-/// As there.
+/// As [`fixed_point::solve`] does.
 pub fn solve(
     sweep: &Sweep<'_>,
     direction: Direction<'_>,
@@ -122,18 +134,19 @@ pub fn solve(
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
-    let settled = sweep.settle(direction, order.rows(), until(params), state.view_mut());
+    let settled = sweep.settle(direction, order.rows(), row_limits(params), state.view_mut());
     let params = prepare(order, settled, params, state);
     let info = fixed_point::solve(sweep, direction, certificate, &params, state, workspace)?;
-    Ok(told(order, info, settled, start))
+    Ok(record(order, info, settled, start))
 }
 
-/// When a row is settled.
-fn until(params: &SolveParams) -> (f32, usize) {
+/// Tolerance and largest number of iterations of a row.
+fn row_limits(params: &SolveParams) -> (f32, usize) {
     ((params.tolerance * SHARE) as f32, REPEATS.min(params.max_sweeps))
 }
 
-/// What is left for sweeps; where rows went beyond all numbers they begin anew, and say where from.
+/// The parameters of the sweeps that follow. If a row overflowed, they start from zero, so that
+/// their error names the origin.
 fn prepare(
     order: &Order,
     settled: Settled,
@@ -151,7 +164,7 @@ fn prepare(
     }
 }
 
-fn told(order: &Order, info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
+fn record(order: &Order, info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
     let choice = match order {
         Order::All(_) => Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) },
         Order::Alone(_) => info.choice,

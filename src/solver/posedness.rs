@@ -1,6 +1,5 @@
-//! Whether the equation has exactly one solution: which condition says so, and with how much to
-//! spare. It judges a W on a graph and can rescale it; it never projects, which is for the training
-//! step.
+//! Whether the equation has exactly one solution: which condition shows it, and by what margin. A
+//! weight can be rescaled here; projecting it is part of a training step ([`super::projection`]).
 //!
 //! | condition | needs |
 //! | --- | --- |
@@ -9,12 +8,12 @@
 //! | eigenvalue | `slope * rho * lambda(|W|) < 1` (Perron-Frobenius) |
 //! | norms of relations | `slope * sum_i ||A_i||_1 ||W_i||_inf < 1` |
 //!
-//! All numbers are upper bounds, so a condition that is reported holds. One that is not reported
-//! may still hold.
+//! All numbers are upper bounds, so a reported condition holds. One that is not reported may still
+//! hold.
 //!
-//! **Rescaling.** For positively homogeneous phi, `X S` solves the equation with `S W S^-1`, `B S`
-//! where X solves it with W, B, and `Theta S^-1` reads the same output: S = diag(1/v) with |W| v <=
-//! t v brings the norm down to t.
+//! **Rescaling.** Let phi be positively homogeneous and X the solution for W and B. Then `X S` is
+//! the solution for `S W S^-1` and `B S`, and the read-out `Theta S^-1` gives the same output. The
+//! scaling S = diag(1/v) with |W| v <= t v brings the norm down to t.
 
 use serde::Serialize;
 
@@ -33,33 +32,47 @@ pub enum Condition {
     Norm,
     /// The spectral radius of |W| is, though its norm is not.
     Eigenvalue,
-    /// None is certain.
+    /// No condition is certain to hold.
     NotCertified,
 }
 
-/// The report on a weight.
+/// The conditions of a weight on a graph.
+///
+/// ```
+/// use ignn::dense::Matrix;
+/// use ignn::kernels::Activation;
+/// use ignn::solver::{Condition, Posedness};
+///
+/// // |W| has norm 1.5, but spectral radius 0.5.
+/// let w = Matrix::from_fn(2, 2, |k, l| [[0.5, 1.0], [0.0, 0.5]][k][l]);
+/// let posedness = Posedness::of(1.0, w.view(), Activation::Relu);
+/// assert_eq!(posedness.condition, Condition::Eigenvalue);
+/// // Any W is well-posed on a graph without cycles.
+/// let acyclic = Posedness::of(0.0, w.view(), Activation::Relu);
+/// assert_eq!(acyclic.condition, Condition::Acyclic);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Posedness {
-    /// What holds.
+    /// The strongest condition that holds.
     pub condition: Condition,
-    /// Bound of the spectral radius of A, or of its 1-norm where there are several relations.
+    /// Bound of the spectral radius of A; of its 1-norm for several relations.
     pub rho: f64,
     /// ||W||_inf.
     pub norm: f64,
     /// Bound of the spectral radius of |W|.
     pub omega: f64,
-    /// `slope * rho * norm`, summed over relations: below 1 by the norm's condition.
+    /// `slope * rho * norm`, summed over relations; the norm condition is that it is below 1.
     pub by_norm: f64,
-    /// `slope * rho * omega`: below 1 by the eigenvalue's.
+    /// `slope * rho * omega`; the eigenvalue condition is that it is below 1.
     pub by_eigenvalue: f64,
 }
 
 impl Posedness {
-    /// Of one relation whose spectral radius is at most `rho`.
+    /// The conditions for one relation whose spectral radius is at most `rho`.
     pub fn of(rho: f64, w: MatrixRef<'_>, activation: Activation) -> Self {
         let slope = lipschitz(activation);
         let (norm, omega) = (infinity_norm(w), weight_radius(&PackedWeights::forward(w)));
-        // 0 times infinity (a DAG and a weight that is not finite) is nothing certain.
+        // 0 times infinity (a DAG, and a weight that is not finite) certifies nothing.
         let product = |weight: f64| {
             let product = (slope * rho * weight).next_up();
             if product.is_nan() { f64::INFINITY } else { product }
@@ -87,7 +100,7 @@ impl Posedness {
         Self { condition, rho, norm, omega: norm, by_norm, by_eigenvalue: by_norm }
     }
 
-    /// What is left until 1 by the condition that holds; nothing where none does.
+    /// The margin to 1 of the condition that holds; 0 if none does.
     pub fn margin(&self) -> f64 {
         match self.condition {
             Condition::Acyclic => 1.0,
@@ -98,7 +111,7 @@ impl Posedness {
     }
 }
 
-/// The largest sum of |entries| of a row, rounded up; infinite where one is not finite.
+/// The largest sum of |entries| of a row, rounded up; infinite if an entry is not finite.
 pub fn infinity_norm(w: MatrixRef<'_>) -> f64 {
     let sum = |row: usize| -> f64 { w.row(row).iter().map(|&x| f64::from(x).abs()).sum() };
     let norm = (0..w.rows())
@@ -124,7 +137,7 @@ pub enum RescalingError {
         /// The activation.
         found: Activation,
     },
-    /// Even lambda(|W|) is too large.
+    /// lambda(|W|) itself is too large.
     #[error(
         "rescaling cannot bring the norm of the weight to {limit} (spectral radius of |W| found {omega})"
     )]
@@ -137,7 +150,7 @@ pub enum RescalingError {
 }
 
 impl Rescaling {
-    /// A scaling after which `||W||_inf <= limit`, where lambda(|W|) is below the limit.
+    /// A scaling after which `||W||_inf <= limit`, if lambda(|W|) is below the limit.
     pub fn of(
         w: MatrixRef<'_>,
         limit: f64,
@@ -153,7 +166,8 @@ impl Rescaling {
             return Ok(plain);
         }
         if omega < limit {
-            // Between the radius and the limit; missed by less than what is left to the limit.
+            // A target between the radius and the limit, missed by less than its distance to the
+            // limit.
             let target = (limit * (1.0 - 1e-3)).max((limit + omega) / 2.0);
             let v = tight_columns(&[(&weights, 1.0)], target, (limit / target - 1.0) / 4.0);
             let scaling = Self { v: v.unwrap_or(plain.v) };

@@ -1,6 +1,5 @@
-//! The rows of a matrix projected on the L1 ball: the training constraint ||W||_inf <= radius. It
-//! changes W where it must and nothing else; which radius is right is [`super::spectral`]'s
-//! business.
+//! Projection of the rows of a matrix onto the L1 ball: the training constraint
+//! ||W||_inf <= radius. The radius comes from [`super::spectral`].
 //!
 //! The nearest point of the ball `sum |x_k| <= r` to a row outside of it is `sign(x_k) max(|x_k| -
 //! t, 0)` with the t that makes the sum r (Duchi et al. 2008). With M = max |x_k| and y_k = |x_k| -
@@ -9,12 +8,12 @@
 //! (rows of 1e30).
 //!
 //! The result is rounded towards zero, so its norm, summed in f64, never exceeds the radius. Rows
-//! are independent: the same bits for any number of threads. Cost O(m log m) a row at worst, O(m)
-//! where the row is inside.
+//! are independent: the same bits on any number of threads. A row costs O(m log m) at worst, O(m)
+//! if it is inside the ball.
 
 use rayon::prelude::*;
 
-/// Why a projection is refused.
+/// Why a matrix cannot be projected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ProjectionError {
     /// A row holds NaN or an infinity.
@@ -33,10 +32,18 @@ pub enum ProjectionError {
     },
 }
 
-/// Projects every row of `width` floats of a matrix with `stride` floats between rows; returns how
-/// many rows moved.
+/// Projects every row of a matrix with rows of `width` floats that start `stride` floats apart.
+/// Returns the number of rows that changed. The floats between `width` and `stride` are left alone.
 ///
-/// What lies between `width` and `stride` is left alone.
+/// ```
+/// use ignn::solver::projection::project_rows;
+///
+/// // The first row has norm 4 and moves to the nearest point of norm 2; the second is inside.
+/// let mut w = [-3.0, 1.0, 0.5, -0.5];
+/// assert_eq!(project_rows(&mut w, 2, 2, 2.0)?, 1);
+/// assert_eq!(w, [-2.0, 0.0, 0.5, -0.5]);
+/// # Ok::<(), ignn::solver::projection::ProjectionError>(())
+/// ```
 pub fn project_rows(
     data: &mut [f32],
     width: usize,
@@ -63,13 +70,14 @@ pub fn project_rows(
     Ok(moved.sum())
 }
 
-/// Projects one finite row; tells whether it moved. `near` is scratch.
+/// Projects one finite row; returns whether it changed. `near` is scratch memory.
 fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
     let Some((largest, s)) = threshold(&row.iter().map(|&x| f64::from(x)), radius, near) else {
         return false;
     };
     let shrunk = |x: f32, s: f64| towards_zero(shrink(f64::from(x), (largest, s)));
-    // The sums that gave the threshold are rounded: where that shows in the norm, up by as much.
+    // The threshold comes from rounded sums. If the norm is too large for it, raise it by the
+    // rounding error.
     let norm: f64 = row.iter().map(|&x| f64::from(shrunk(x, s)).abs()).sum();
     let slack = if norm > radius { (near.len() + 2) as f64 * f64::EPSILON * radius } else { 0.0 };
     for x in row {
@@ -78,7 +86,7 @@ fn project(row: &mut [f32], radius: f64, near: &mut Vec<f64>) -> bool {
     true
 }
 
-/// The largest |entry| and s, where the row lies outside the ball.
+/// The largest |entry| and s, if the row lies outside the ball.
 fn threshold(
     row: &(impl Iterator<Item = f64> + Clone),
     radius: f64,

@@ -1,18 +1,18 @@
-//! Gradients that are cheaper than the adjoint equilibrium: a set number of damped adjoint sweeps
-//! from zero. They approximate, and their record says so: nothing is certified of them.
+//! Gradients that are cheaper than the adjoint equilibrium: a fixed number of damped adjoint sweeps
+//! from zero. They are approximations without a certificate, and their record says so.
 //!
 //! ```text
 //! G_0 = 0,   G_{t+1} = (1 - damping) G_t + damping * D * (A G_t W + R),   t < steps
 //! ```
 //!
 //! One undamped step is the Jacobian-free gradient G = D * R; several damped ones are the phantom
-//! gradient. With many steps both go to the exact one, wherever it exists.
+//! gradient. With many steps both converge to the exact gradient, if there is one.
 
 use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::error::{SolveError, blame};
+use super::error::{SolveError, find_origin};
 use super::fixed_point::{Measure, SolveInfo, Stopped, relative_residual};
 use super::method::{Choice, Used};
 use super::workspace::Workspace;
@@ -20,13 +20,13 @@ use crate::dense::Matrix;
 use crate::kernels::sweep::Sweep;
 use crate::kernels::{Change, Derivative, Norm};
 
-/// Floats of a piece of elementwise work.
+/// Floats per task of elementwise work.
 const CHUNK: usize = 1 << 14;
 
 /// Makes `steps` adjoint sweeps from zero; `state` is overwritten.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn adjoint(
     sweep: &Sweep<'_>,
     derivative: Derivative<'_>,
@@ -42,7 +42,7 @@ pub fn adjoint(
         change =
             sweep.adjoint(derivative, Norm::default(), state.view(), workspace.spare().view_mut());
         if !change.finite {
-            return Err(blame(sweep, "adjoint", step, Some(state.view())));
+            return Err(find_origin(sweep, "adjoint", step, Some(state.view())));
         }
         if damping == 1.0 {
             std::mem::swap(state, workspace.spare());
