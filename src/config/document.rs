@@ -68,7 +68,7 @@ pub fn listing(config: &Config) -> String {
     let mut text = String::new();
     for section in SECTIONS {
         let gap = if text.is_empty() { "" } else { "\n" };
-        let _ = write!(text, "{gap}{}[{}]\n", comment(section.doc), section.name);
+        let _ = writeln!(text, "{gap}{}[{}]", comment(section.doc), section.name);
         for field in section.fields {
             let _ = write!(text, "\n{}", comment(field.doc));
             for word in words(field) {

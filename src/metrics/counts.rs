@@ -50,7 +50,7 @@ impl ClassCounts {
     /// Both together.
     pub fn merge(mut self, other: Self) -> Self {
         let add = |to: &mut [u64], from: Vec<u64>| {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from)
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         };
         add(&mut self.true_positives, other.true_positives);
         add(&mut self.false_positives, other.false_positives);

@@ -59,7 +59,7 @@ pub fn label_counts(
             let scores = scores.row(row);
             match rule {
                 Rule::Threshold => {
-                    (0..classes).filter(|&class| scores[class] >= 0.0).for_each(predict)
+                    (0..classes).filter(|&class| scores[class] >= 0.0).for_each(predict);
                 }
                 Rule::TopK => {
                     let top = top_classes(scores, truth.len(), &mut order);

@@ -215,10 +215,8 @@ fn layer(
         ],
         _ => Vec::new(),
     });
-    let between = (!skip.is_empty()).then(|| match is_last {
-        true => Activation::Identity,
-        false => config.between,
-    });
+    let after_skip = if is_last { Activation::Identity } else { config.between };
+    let between = (!skip.is_empty()).then_some(after_skip);
     let is_logits = is_last && request.ends_in_logits;
     let norm = (config.batch_norm && !is_logits).then(|| BatchNorm::new(width));
     let norm_place = place(norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{number}"))));

@@ -55,7 +55,7 @@ mod tests {
         let base = OptimConfig { learning_rate: 0.5, ..OptimConfig::default() };
         assert_eq!(rates(&base, 3), [0.5; 3]);
         let (schedule, step_epochs, warmup_epochs) = (Schedule::Step, 2, 1);
-        let steps = OptimConfig { schedule, step_epochs, warmup_epochs, ..base.clone() };
+        let steps = OptimConfig { schedule, step_epochs, warmup_epochs, ..base };
         assert_eq!(rates(&steps, 6), [0.25, 0.5, 0.5, 0.25, 0.25, 0.125]);
         let cosine = OptimConfig { schedule: Schedule::Cosine, schedule_floor: 0.2, ..base };
         let found = rates(&cosine, 4);
