@@ -3,16 +3,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignn::config::Config;
 use ignn::graph::Graph;
-use ignn::run::{FinishedRun, Run, RunDir, RunError, SavedRun};
+use ignn::run::{
+    Crossval, CrossvalDir, CrossvalSetup, FinishedRun, FoldObserver, FoldReadout, Run, RunDir,
+    RunError, SavedRun,
+};
+use ignn::train::crossval::FoldRecord;
 use ignn::train::{Ended, EpochRecord, Observer};
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::Context;
 use ignn_ingest::command::generate::{Generate, Kind};
+use ignn_ingest::command::tu::IngestTu;
 use ignn_ingest::context::Recorder;
+use ignn_ingest::edges::options::RelationOptions;
 use ignn_ingest::synthetic::sbm::SbmOptions;
 
 /// Three communities of 300 nodes in all.
@@ -100,6 +106,96 @@ fn a_run_that_is_stopped_and_resumed_leaves_the_same_bytes() {
         let expected = SavedRun::read(whole.directory()).unwrap();
         let chosen = |run: &SavedRun| run.figures().unwrap().chosen_on_validation.clone();
         assert_eq!(chosen(&saved), chosen(&expected));
+    }
+}
+
+/// Raw TU files of rings and stars of 4 to 8 nodes, ingested.
+fn rings_and_stars(directory: &Path, graphs: usize) -> Graph {
+    let (mut indicator, mut edges, mut labels) = (String::new(), String::new(), String::new());
+    let mut first = 1;
+    for graph in 0..graphs {
+        let nodes = 4 + graph * 7 % 5;
+        indicator += &format!("{}\n", graph + 1).repeat(nodes);
+        let mut edge = |u: usize, v: usize| {
+            let (u, v) = (first + u, first + v);
+            edges += &format!("{u}, {v}\n{v}, {u}\n");
+        };
+        match graph % 2 {
+            0 => (0..nodes).for_each(|node| edge(node, (node + 1) % nodes)),
+            _ => (1..nodes).for_each(|node| edge(0, node)),
+        }
+        labels += &format!("{}\n", graph % 2);
+        first += nodes;
+    }
+    let (raw, out) = (directory.join("raw"), directory.join("g.ignn"));
+    fs::create_dir(&raw).unwrap();
+    for (name, text) in [("graph_indicator", indicator), ("A", edges), ("graph_labels", labels)] {
+        fs::write(raw.join(format!("raw_{name}.txt")), text).unwrap();
+    }
+    let ingest = IngestTu {
+        directory: raw,
+        out: out.clone(),
+        force: false,
+        degree_features: false,
+        relation: RelationOptions::default(),
+    };
+    let observer = Recorder::default();
+    ingest
+        .run(&Context { threads: 1, memory: 1 << 28, seed: 0, observer: &observer })
+        .expect("a dataset");
+    Graph::open(out).expect("a dataset")
+}
+
+/// Counts finished folds, and asks to stop once there is one.
+struct StopAfterOne<'a>(&'a AtomicBool, AtomicUsize);
+
+impl FoldObserver for StopAfterOne<'_> {
+    fn epoch(&self, _fold: usize, _record: &EpochRecord) {}
+
+    fn note(&self, _fold: usize, _text: &str) {}
+
+    fn finished(&self, _record: &FoldRecord) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_cross_validation_that_is_stopped_trains_only_the_other_folds_when_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = rings_and_stars(dir.path(), 24);
+    let sets = ["model.state=8".to_string(), "train.epochs=6".into()];
+    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
+    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model };
+    let crossval = |name: &str| {
+        let crossval = Crossval::new(dataset.clone(), config.clone(), setup);
+        crossval.in_directory(dir.path().join(name), false).unwrap()
+    };
+    let never = AtomicBool::new(false);
+    let flag = AtomicBool::new(false);
+    let (whole, _) =
+        crossval("whole").train(&StopAfterOne(&flag, AtomicUsize::new(0)), &never).unwrap();
+    assert_eq!(whole.summary.as_ref().unwrap().folds, 3);
+
+    // One thread: the second fold is not started after the first one asked to stop.
+    let stop = AtomicBool::new(false);
+    let observer = StopAfterOne(&stop, AtomicUsize::new(0));
+    let stopped = ignn::parallel::with_threads(1, || crossval("stopped").train(&observer, &stop));
+    assert_eq!(stopped.unwrap().1.len(), 1);
+    let resumed = Crossval::resume(dir.path().join("stopped")).unwrap();
+    assert_eq!(resumed.open_folds(), [1, 2]);
+    let observer = StopAfterOne(&flag, AtomicUsize::new(0));
+    let (summary, records) = resumed.train(&observer, &never).unwrap();
+    assert_eq!((observer.1.into_inner(), records.len()), (2, 3));
+    assert_eq!(summary.summary, whole.summary);
+    let directory = CrossvalDir::new(dir.path().join("stopped"));
+    assert_eq!(directory.summary().unwrap(), Some(summary));
+    for fold in 0..3 {
+        let model = |name: &str| {
+            let crossval = CrossvalDir::new(dir.path().join(name));
+            fs::read(RunDir::new(crossval.fold(fold)).model_file()).unwrap()
+        };
+        assert!(model("whole") == model("stopped"), "fold {fold}: another model");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `ignn crossval`: folds of small graphs whose class can be seen, figures, files, going on,
+//! `ignn crossval`: folds of small graphs that are easy to classify, figures, files, resuming,
 //! refusals.
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn ingest(sandbox: &Sandbox, graphs: usize) {
     sandbox.ignn(&words("ingest tu raw --out d -q")).exits(0);
 }
 
-/// A stack with batch normalisation, judged by accuracy, whatever the preset has.
+/// Two layers with batch normalisation, monitored by accuracy whatever the preset has.
 const SMALL: &str = "--preset graphs --set model.state=8,8 --set model.batch_norm=true --set \
                      model.hidden=8 \
      --set optim.learning_rate=0.01 --set train.batch=8 --set train.monitor=accuracy --epochs 60 \
@@ -68,7 +68,7 @@ fn fold_json(sandbox: &Sandbox, out: &str, fold: usize) -> Value {
 }
 
 #[test]
-fn folds_are_judged_and_the_directory_tells_all() {
+fn folds_are_tested_and_the_directory_is_complete() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, 40);
     let run = sandbox.ignn(&words(&format!("crossval d {SMALL} --out run -q"))).exits(0);
@@ -152,7 +152,7 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
 }
 
 #[test]
-fn support_vector_machines_read_trained_and_random_embeddings() {
+fn support_vector_machines_use_trained_and_random_embeddings() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, 40);
     for (more, least) in [("--readout svm", 0.9), ("--readout svm-linear --epochs 0", 0.8)] {

@@ -41,19 +41,22 @@ fn one_run_is_one_file_with_every_section() {
     {
         assert!(html.contains(word), "no {word}");
     }
-    assert!(!html.contains("<script") && !html.contains("http"), "asks nobody for anything");
+    assert!(!html.contains("<script") && !html.contains("http"), "needs no network");
 }
 
 #[test]
-fn several_runs_are_compared_and_seeds_are_one() {
+fn several_runs_are_compared_and_seeds_are_one_group() {
     let sandbox = runs();
     let run = sandbox
         .ignn(&["report", "run", "seeds", "--out", "r.html", "--title", "A & B", "--json"])
         .exits(0);
-    let told = run.json();
-    assert_eq!((&told["runs"], &told["groups"]), (&3.into(), &serde_json::json!(["run", "seeds"])));
+    let printed = run.json();
+    assert_eq!(
+        (&printed["runs"], &printed["groups"]),
+        (&3.into(), &serde_json::json!(["run", "seeds"]))
+    );
     let html = sandbox.read("r.html");
-    assert_eq!(html.matches("<figure ").count(), told["charts"].as_u64().unwrap() as usize);
+    assert_eq!(html.matches("<figure ").count(), printed["charts"].as_u64().unwrap() as usize);
     for word in [
         "<h1>A &amp; B</h1>",
         "<td class=\"n\">2</td>",
@@ -66,7 +69,7 @@ fn several_runs_are_compared_and_seeds_are_one() {
 }
 
 #[test]
-fn classes_are_left_out_where_the_dataset_is_gone_or_nobody_asks() {
+fn classes_are_left_out_if_the_dataset_is_gone_or_on_request() {
     let sandbox = runs();
     sandbox.ignn(&["report", "run", "--out", "a.html", "--no-classes"]).exits(0);
     assert!(!sandbox.read("a.html").contains("<section id=\"classes\">"));
@@ -77,7 +80,7 @@ fn classes_are_left_out_where_the_dataset_is_gone_or_nobody_asks() {
 }
 
 #[test]
-fn what_is_no_run_and_what_is_in_the_way_are_told() {
+fn what_is_not_a_run_and_existing_files_are_refused() {
     let sandbox = runs();
     let expected = "expected config.toml in it, as `ignn train` writes it";
     sandbox

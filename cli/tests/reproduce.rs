@@ -114,7 +114,7 @@ fn chains_in_miniature_and_again_without_work() {
 }
 
 #[test]
-fn what_stands_in_is_told() {
+fn replacements_are_noted() {
     let sandbox = Sandbox::new();
     let words =
         ["reproduce", "amazon", "--quick", "--data", "none", "--out", "out", "--only", "6 %,IGNN"];
@@ -130,7 +130,7 @@ fn what_stands_in_is_told() {
 }
 
 #[test]
-fn graphs_that_training_has_not_seen_are_generated() {
+fn missing_ppi_graphs_are_generated() {
     let sandbox = Sandbox::new();
     let line = "reproduce ppi --quick --data none --out out --only MLP --seeds 0 --set \
                 train.epochs=1 --set model.state=8 -q";
@@ -168,7 +168,7 @@ fn a_method_that_fails_does_not_hide_the_others() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_run() {
+fn mistakes_are_reported_before_anything_is_run() {
     let sandbox = Sandbox::new();
     let run = sandbox.ignn(&["reproduce", "ppi", "--out", "out", "--only", "GNC", "-q"]).exits(2);
     assert_eq!(
@@ -210,7 +210,7 @@ fn a_stopped_experiment_goes_on() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("note: stopped: the same command goes on from here"), "{said}");
+    assert!(said.contains("note: stopped: the same command continues from here"), "{said}");
     let done = epochs();
     assert!(done < 401, "{done}");
     let board = sandbox.path("out/runs/length/10/ignn/seed-0/tensorboard");
@@ -219,7 +219,7 @@ fn a_stopped_experiment_goes_on() {
     assert_eq!(
         fs::read_dir(board).unwrap().count(),
         2,
-        "an event file a session: the run was resumed"
+        "one event file per session: the run was resumed"
     );
 }
 
@@ -271,7 +271,7 @@ fn graphs_are_cross_validated() {
 }
 
 #[test]
-fn baselines_gather_by_the_mean_of_relations_and_slow_ones_are_not_quick() {
+fn baselines_use_the_mean_of_relations_and_slow_ones_are_not_in_the_quick_form() {
     let sandbox = Sandbox::new();
     // Neighbours on a path, and every second one: two relations over twelve nodes of two kinds.
     let matrix = |kind: &str, columns: usize, entries: &[(usize, usize)]| {

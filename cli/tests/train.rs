@@ -1,4 +1,4 @@
-//! `ignn train`: what a run leaves, the same bits for any number of threads, seeds, first values.
+//! `ignn train`: the run directory, the same bits for any number of threads, seeds, initial values.
 
 mod hiding;
 mod refusals;
@@ -39,7 +39,7 @@ fn names(sandbox: &Sandbox, directory: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The records of a run, less all that is measured by the clock.
+/// The records of a run without measured times.
 fn metrics(sandbox: &Sandbox, run: &str) -> Vec<Value> {
     fn timeless(value: &mut Value) {
         if let Value::Object(fields) = value {
@@ -168,7 +168,7 @@ fn the_same_bits_for_any_number_of_threads() {
 }
 
 #[test]
-fn chains_are_learned_to_their_end() {
+fn chains_are_classified_to_their_end() {
     let sandbox = Sandbox::new();
     sandbox.ignn(&words("generate chains --length 10 --out c -q")).exits(0);
     let run =
@@ -177,7 +177,7 @@ fn chains_are_learned_to_their_end() {
 }
 
 #[test]
-fn an_initialised_model_is_where_another_run_starts() {
+fn a_run_starts_from_another_model() {
     let sandbox = communities();
     let train =
         |line: &str| sandbox.ignn(&words(&format!("train s {line} --set model.state=8 -q")));
@@ -222,7 +222,7 @@ fn an_initialised_model_is_where_another_run_starts() {
 }
 
 #[test]
-fn weights_of_another_graph_are_brought_within_this_ones_bound() {
+fn weights_of_another_graph_are_projected_to_this_ones_bound() {
     let sandbox = communities();
     // Without normalisation the spectral bound is that of the degrees, and W must be smaller.
     sandbox
@@ -239,7 +239,7 @@ fn weights_of_another_graph_are_brought_within_this_ones_bound() {
 }
 
 #[test]
-fn seeds_are_runs_of_their_own_with_a_mean() {
+fn each_seed_is_a_run_and_the_mean_is_printed() {
     let sandbox = communities();
     let line = format!("train s --out runs --seeds 0..2 {SMALL}");
     let run = sandbox.ignn(&words(&line)).exits(0).says("mean  deviation");
@@ -251,7 +251,7 @@ fn seeds_are_runs_of_their_own_with_a_mean() {
     sandbox.ignn(&words(&format!("train s --out two --seed 2 {SMALL}"))).exits(0);
     let model = |run: &str| bytes(&sandbox, &format!("{run}/model.safetensors"));
     assert!(model("two") == model("runs/seed-2") && model("two") != model("runs/seed-1"));
-    // They are replaced as one, too, and told as one.
+    // They are replaced and printed together, too.
     let again = format!("train s --out runs --seeds 3,5 --force --json {SMALL}");
     let all = sandbox.ignn(&words(&again)).exits(0).json();
     assert_eq!(names(&sandbox, "runs"), ["seed-3", "seed-5"]);
@@ -310,7 +310,7 @@ fn seeds_leave_the_same_bytes_however_many_train_at_a_time() {
 }
 
 #[test]
-fn sets_of_labels_are_learned_and_scored() {
+fn multi_label_models_are_trained_and_scored() {
     let sandbox = Sandbox::new();
     sandbox.ignn(&words("generate ppi --scale 0.075 --out p -q")).exits(0);
     let line = format!("train p --out run --json {SMALL}");
@@ -327,7 +327,7 @@ fn sets_of_labels_are_learned_and_scored() {
 }
 
 #[test]
-fn every_choice_of_settings_learns() {
+fn every_combination_of_settings_learns() {
     let sandbox = communities();
     let lines = [
         "solver.gradient=jacobian-free",
@@ -357,7 +357,7 @@ fn every_choice_of_settings_learns() {
 }
 
 #[test]
-fn patience_ends_a_run_and_ends_it_again() {
+fn early_stopping_ends_a_run_and_ends_it_again() {
     let sandbox = communities();
     let line = "train s --out run --epochs 500 --set train.stop_after=4 --set model.state=8 -q";
     sandbox.ignn(&words(line)).exits(0).says("no better validation for train.stop_after epochs");

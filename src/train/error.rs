@@ -1,4 +1,4 @@
-//! What can go wrong in training: one enum, every message with its place and what to do.
+//! What can go wrong in training: one enum, each message with its place and what to do.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::optim::{GradientError, RestoreError};
 use crate::settings::SettingError;
 use crate::solver::projection::ProjectionError;
 
-/// Why a run cannot start or go on.
+/// Why a training cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// A file.
@@ -26,7 +26,7 @@ pub enum TrainError {
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] SettingError),
-    /// A checkpoint of other parameters.
+    /// A checkpoint with other parameters.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// The dataset's graph.
@@ -37,7 +37,7 @@ pub enum TrainError {
         /// What is wrong.
         source: AdjacencyError,
     },
-    /// A loss for other labels.
+    /// A loss that does not suit the labels.
     #[error(
         "train.loss: {found} does not fit the dataset's labels (found {labels}, expected \
          {expected}): use train.loss={fits} or auto"
@@ -47,7 +47,7 @@ pub enum TrainError {
         found: &'static str,
         /// The labels.
         labels: &'static str,
-        /// The labels that it takes.
+        /// The labels that it needs.
         expected: &'static str,
         /// The loss that fits.
         fits: &'static str,
@@ -60,10 +60,10 @@ pub enum TrainError {
         path: PathBuf,
         /// The name asked for.
         wanted: String,
-        /// The names there are.
+        /// The names that exist.
         found: String,
     },
-    /// Nothing to learn from.
+    /// No training items.
     #[error("{}: split {split} has no labelled {item} in its part {part} (found parts {found}): \
              use --set train.train_part=NAME, or make the dataset with a split", path.display())]
     NoTrainItems {
@@ -75,7 +75,7 @@ pub enum TrainError {
         item: &'static str,
         /// The part asked for.
         part: String,
-        /// The parts there are.
+        /// The parts that exist.
         found: String,
     },
     /// Pooling where nodes have the labels.
@@ -99,12 +99,12 @@ pub enum TrainError {
          split over graphs): use another kind, such as gcn"
     )]
     NothingToSpread,
-    /// Labels as first values of features, in a model that cannot start so.
+    /// Labels as initial features, in a model that cannot start from them.
     #[error("model.init_features: labels as features need {what} (found {found}): {hint}")]
     LabelStart {
-        /// What they need.
+        /// What is needed.
         what: String,
-        /// What there is.
+        /// What was found.
         found: String,
         /// What to do.
         hint: &'static str,
@@ -115,7 +115,7 @@ pub enum TrainError {
          dataset): use train.hide=0 or model.features=learned"
     )]
     Hide {
-        /// The share.
+        /// The fraction.
         found: f64,
     },
     /// A metric that the labels do not have.
@@ -141,7 +141,7 @@ pub enum TrainError {
         learn: String,
         /// The read-out.
         found: String,
-        /// What would do.
+        /// What would work.
         expected: &'static str,
     },
     /// A model whose last layer is the read-out.
@@ -157,7 +157,7 @@ pub enum TrainError {
         /// Kinds that have one.
         expected: String,
     },
-    /// A solve that gave something that is no number.
+    /// A solve that gave NaN or infinity.
     #[error("epoch {epoch}: {source}")]
     Solve {
         /// The epoch.
@@ -165,7 +165,7 @@ pub enum TrainError {
         /// What and where.
         source: LayerError,
     },
-    /// A gradient that is none.
+    /// A gradient that is not finite.
     #[error("epoch {epoch}: {source}")]
     Gradient {
         /// The epoch.
@@ -173,7 +173,7 @@ pub enum TrainError {
         /// Which.
         source: GradientError,
     },
-    /// A weight that is none.
+    /// A weight that is not finite.
     #[error("W, epoch {epoch}: {source}")]
     Projection {
         /// The epoch.
@@ -181,7 +181,7 @@ pub enum TrainError {
         /// Which.
         source: ProjectionError,
     },
-    /// A solve without convergence, where that stops the run.
+    /// A solve that did not converge, where the configuration makes that an error.
     #[error(
         "epoch {epoch}{layer}: the {direction} solve did not converge (residual {residual:.1e} \
          after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use \
@@ -190,7 +190,7 @@ pub enum TrainError {
     NotConverged {
         /// The epoch.
         epoch: u64,
-        /// Which layer, where there are several: `, layer 2`.
+        /// The layer, if there are several: `, layer 2`.
         layer: String,
         /// "forward" or "adjoint".
         direction: &'static str,

@@ -1,13 +1,13 @@
-//! Training on many graphs: each step takes some of them, others are only evaluated. A batch is a
-//! view of the dataset's arrays with compact states of its own, made for the step and dropped after
-//! it; solves start from zero, so that a run does not depend on what was solved before.
+//! Training on many graphs: a step takes a batch of them. A batch is a view of the dataset's arrays
+//! with compact states that live for one step; solves start from zero, so that results do not
+//! depend on earlier solves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ignn_format::graphs::Graphs;
 
-use super::judge::Judge;
+use super::evaluator::Evaluator;
 use super::record::PartRecord;
 use super::{Parts, Task, TrainError};
 use crate::config::Config;
@@ -18,27 +18,27 @@ use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
 use crate::solver::SolveInfo;
 
-/// Nodes of graphs that are evaluated together, about.
+/// Approximate number of nodes that are evaluated together.
 const EVALUATED_NODES: u64 = 1 << 15;
 
-/// The graphs with what is prepared of them.
+/// The graphs with their prepared input.
 pub(super) struct ManyGraphs {
     task: Arc<Task>,
     operators: Operators,
     input: Input,
-    /// Bounds by relation and graph.
+    /// Bounds of the spectral radius, by relation and graph.
     radii: Vec<Vec<f64>>,
 }
 
-/// Why a batch came to nothing.
+/// Why a batch failed.
 pub(super) enum BatchError {
     Graph(AdjacencyError),
     Solve(LayerError),
 }
 
 impl BatchError {
-    /// In the words of a run.
-    pub fn told(self, epoch: u64, path: PathBuf) -> TrainError {
+    /// As an error of the training.
+    pub fn at_epoch(self, epoch: u64, path: PathBuf) -> TrainError {
         match self {
             Self::Graph(source) => TrainError::Graph { path, source },
             Self::Solve(source) => TrainError::Solve { epoch, source },
@@ -52,7 +52,7 @@ impl From<LayerError> for BatchError {
     }
 }
 
-/// What one batch gave.
+/// The result of one batch.
 pub(super) struct Step {
     pub loss: f64,
     pub logits: Matrix,
@@ -88,7 +88,7 @@ impl ManyGraphs {
         self.task.graphs().expect("checked when it was made").1
     }
 
-    /// The training graphs in the batches of an epoch, drawn by the seed.
+    /// The training graphs in the shuffled batches of an epoch.
     pub fn batches(&self, config: &Config, epoch: u64) -> Vec<Vec<u32>> {
         let stream = random::Stream::new(config.train.seed, "batches").narrowed(epoch);
         let mut graphs = self.parts().train.clone();
@@ -100,20 +100,20 @@ impl ManyGraphs {
         graphs.chunks(size).map(<[u32]>::to_vec).collect()
     }
 
-    /// Forward, loss and gradients on some graphs.
+    /// Forward pass, loss and gradients on a batch.
     pub fn differentiate(
         &self,
         model: &mut Network,
-        judge: &Judge,
+        evaluator: &Evaluator,
         batch: &[u32],
         epoch: u64,
         config: &Config,
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
-        self.on(model, batch, true, |model, on, mut pass| {
+        self.with_batch(model, batch, true, |model, on, mut pass| {
             let forward = on.forward(model, &config.step(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
-            let loss = judge.differentiate(&mut pass);
+            let loss = evaluator.differentiate(&mut pass);
             let adjoint = match backward {
                 Some(backward) => {
                     on.backward(model, &mut pass, epoch, backward, &config.adjoint())?
@@ -129,9 +129,8 @@ impl ManyGraphs {
         })
     }
 
-    /// Logits of every labelled item of some graphs, without dropout; and how each layer was
-    /// solved.
-    #[allow(clippy::type_complexity)] // Logits, items and solves, each what it says.
+    /// Logits of every labelled item of some graphs, without dropout; and the solves of each layer.
+    #[allow(clippy::type_complexity)] // Logits, items and solves: no type would be clearer.
     pub fn logits(
         &self,
         model: &mut Network,
@@ -140,7 +139,7 @@ impl ManyGraphs {
     ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
         let (mut all, mut solves) = (Collected::default(), Vec::new());
         for chunk in self.chunks(graphs) {
-            solves.push(self.on(model, &chunk, false, |model, on, mut pass| {
+            solves.push(self.with_batch(model, &chunk, false, |model, on, mut pass| {
                 let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 all.add(pass.logits.view(), pass.ids());
@@ -151,7 +150,7 @@ impl ManyGraphs {
         Ok((logits, ids, solves))
     }
 
-    /// What the read-out sees of all labelled graphs, or nodes, of the dataset; and which they are.
+    /// The read-out's input rows of all labelled graphs or nodes of the dataset, and their ids.
     pub fn rows(
         &self,
         model: &mut Network,
@@ -160,7 +159,7 @@ impl ManyGraphs {
         let all: Vec<u32> = (0..self.graphs().len() as u32).collect();
         let (mut rows, mut width) = (Collected::default(), 0);
         for chunk in self.chunks(&all) {
-            self.on(model, &chunk, false, |model, on, mut pass| {
+            self.with_batch(model, &chunk, false, |model, on, mut pass| {
                 on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 width = pass.rows().cols();
@@ -171,7 +170,7 @@ impl ManyGraphs {
         Ok(rows.finish(width))
     }
 
-    /// Adds the rows of the training items, without dropout; how each layer was solved.
+    /// Adds the training items' rows to the regression, without dropout; returns the solves.
     pub fn add_rows(
         &self,
         model: &mut Network,
@@ -179,7 +178,7 @@ impl ManyGraphs {
         ridge: &mut Ridge,
     ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
         let chunk = |chunk: Vec<u32>| {
-            self.on(model, &chunk, false, |model, on, mut pass| {
+            self.with_batch(model, &chunk, false, |model, on, mut pass| {
                 let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 ridge.add(pass.rows(), pass.ids(), self.task.targets());
@@ -189,13 +188,12 @@ impl ManyGraphs {
         self.chunks(&self.parts().train).into_iter().map(chunk).collect()
     }
 
-    /// Loss and scores of the parts that steps do not see, and of the training part where that is
-    /// asked for.
-    #[allow(clippy::type_complexity)] // Parts and solves, each what it says.
+    /// Loss and scores of the validation and test part, and of the training part if asked for.
+    #[allow(clippy::type_complexity)] // Parts and solves: no type would be clearer.
     pub fn evaluate(
         &self,
         model: &mut Network,
-        judge: &Judge,
+        evaluator: &Evaluator,
         config: &Config,
         with_train: bool,
     ) -> Result<(Vec<(&'static str, PartRecord)>, Vec<Vec<SolveInfo>>), BatchError> {
@@ -207,13 +205,13 @@ impl ManyGraphs {
             let (logits, ids, solves) = self.logits(model, graphs, config)?;
             all.extend(solves);
             if !ids.is_empty() {
-                parts.push((name, judge.judge(logits.view(), &ids)));
+                parts.push((name, evaluator.evaluate(logits.view(), &ids)));
             }
         }
         Ok((parts, all))
     }
 
-    /// Graphs in their order, cut where the nodes become many.
+    /// The graphs in order, in chunks of about [`EVALUATED_NODES`] nodes.
     fn chunks(&self, graphs: &[u32]) -> Vec<Vec<u32>> {
         let (mut chunks, mut nodes) = (vec![Vec::new()], 0);
         for &graph in graphs {
@@ -230,7 +228,7 @@ impl ManyGraphs {
     }
 
     /// Calls `work` with the model on some graphs, and a pass over all of their labelled items.
-    fn on<R>(
+    fn with_batch<R>(
         &self,
         model: &mut Network,
         graphs: &[u32],
@@ -256,7 +254,7 @@ impl ManyGraphs {
     }
 }
 
-/// Logits that come some at a time.
+/// Rows of logits, collected batch by batch.
 #[derive(Default)]
 pub(super) struct Collected {
     values: Vec<f32>,

@@ -1,5 +1,5 @@
-//! What a run will take in memory, before it takes it; and the widest state that would fit.
-//! An estimate from counts: the graph itself is mapped and not counted.
+//! Estimated memory of a training before it starts, and the widest state that would fit. The graph
+//! itself is mapped and not counted.
 
 use super::{Task, TrainError};
 use crate::config::{Config, ModelConfig};
@@ -8,15 +8,15 @@ use crate::models::{LayerShape, NetworkShape};
 use crate::nn::{Features, Mapped};
 use crate::optim::Method;
 
-/// Bytes of a run: states, parameters with gradients, moments and the best copy, features, read-out
-/// rows.
+/// Bytes of a training: states; parameters with gradients, moments and the best copy; features;
+/// read-out rows.
 pub fn estimate(task: &Task, config: &Config) -> u64 {
     let widths: Vec<u64> = config.model.state.iter().map(|&width| width as u64).collect();
     // Settings that do not make a model are refused when one is made.
     bytes(task, config, &widths).unwrap_or(0)
 }
 
-/// Refuses a run that needs more than `allowed`, and says what would fit.
+/// Refuses a training that needs more than `allowed` bytes, and says what would fit.
 pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainError> {
     let needed = estimate(task, config);
     if needed <= allowed {
@@ -91,7 +91,7 @@ fn passes(task: &Task, width: u64) -> u64 {
     read_rows(task).saturating_mul(3 * row(width) + 2 * row(classes))
 }
 
-/// Rows of all parts, those of training twice.
+/// Rows of all parts, training rows counted twice.
 fn read_rows(task: &Task) -> u64 {
     let parts = task.parts();
     (2 * parts.train.len() + parts.validation.len() + parts.test.len()) as u64

@@ -1,11 +1,11 @@
-//! Training on one graph: all nodes are solved together, and some of them are learned from. One
-//! forward solve serves both the evaluation and the step that follows, unless a normalisation or
-//! hidden nodes tell them apart.
+//! Training on one graph: all nodes are solved together. One forward solve serves both the
+//! evaluation and the step that follows, unless batch normalisation, dropout or hidden nodes make
+//! them differ.
 //!
-//! Nodes are hidden by rows of zeros in the table of learned features: while a step's equilibrium
-//! is solved, and in the gradient. The values come back before anything else can see them.
+//! A node is hidden by a row of zeros in the table of learned features while the step's equilibrium
+//! is solved, and in the gradient. The values are restored before anything else reads them.
 
-use super::judge::Judge;
+use super::evaluator::Evaluator;
 use super::record::PartRecord;
 use super::{Task, TrainError, hidden};
 use crate::config::Config;
@@ -18,9 +18,9 @@ use crate::solver::SolveInfo;
 pub(super) struct OneGraph {
     pub on: OnGraph,
     train: Pass,
-    /// The nodes that the step at hand hides, in place of all training nodes.
+    /// The nodes that the current step hides; it learns from these instead of all training nodes.
     hidden: Option<Pass>,
-    /// The parts that are evaluated, by name; none is empty.
+    /// The parts that are evaluated, by name, without empty ones.
     evaluated: Vec<(&'static str, Pass)>,
 }
 
@@ -33,7 +33,7 @@ impl OneGraph {
         Ok(Self { train: pass(&task.parts().train), hidden: None, evaluated, on })
     }
 
-    /// Solves all layers; from zero where that is asked for.
+    /// Solves all layers, from zero if warm starts are off.
     pub fn solve(
         &mut self,
         model: &mut Network,
@@ -47,7 +47,8 @@ impl OneGraph {
         self.on.forward(model, &params, mode)
     }
 
-    /// Solves for the step of an epoch, some training nodes hidden where that is asked for.
+    /// Solves for the step of an epoch, with some training nodes hidden if the configuration asks
+    /// for it.
     pub fn solve_for_step(
         &mut self,
         model: &mut Network,
@@ -66,11 +67,15 @@ impl OneGraph {
     }
 
     /// Loss and scores of every part, without dropout.
-    pub fn evaluate(&mut self, model: &Network, judge: &Judge) -> Vec<(&'static str, PartRecord)> {
+    pub fn evaluate(
+        &mut self,
+        model: &Network,
+        evaluator: &Evaluator,
+    ) -> Vec<(&'static str, PartRecord)> {
         let on = &self.on;
         let part = |(name, pass): &mut (&'static str, Pass)| {
             on.read_out(model, pass, None);
-            (*name, judge.judge(pass.logits.view(), pass.ids()))
+            (*name, evaluator.evaluate(pass.logits.view(), pass.ids()))
         };
         self.evaluated.iter_mut().map(part).collect()
     }
@@ -81,11 +86,11 @@ impl OneGraph {
         ridge.add(self.train.rows(), self.train.ids(), task.targets());
     }
 
-    /// The training loss and the gradients of all parameters, or of the read-out's alone.
+    /// The training loss, and the gradients of all parameters or of the read-out alone.
     pub fn differentiate(
         &mut self,
         model: &mut Network,
-        judge: &Judge,
+        evaluator: &Evaluator,
         epoch: u64,
         backward: Option<Backward>,
         config: &Config,
@@ -93,7 +98,7 @@ impl OneGraph {
         let mut hidden = self.hidden.take();
         let pass = hidden.as_mut().unwrap_or(&mut self.train);
         self.on.read_out(model, pass, Some(epoch));
-        let loss = judge.differentiate(pass);
+        let loss = evaluator.differentiate(pass);
         let Some(backward) = backward else {
             self.on.backward_head(model, pass);
             return Ok((loss, Vec::new()));
@@ -101,7 +106,7 @@ impl OneGraph {
         let solves = self.on.backward(model, pass, epoch, backward, &config.adjoint())?;
         if let (Some(pass), Some(table)) = (&mut hidden, model.table()) {
             clear_rows(pass.ids(), model.parameters[table].gradient.view_mut());
-            // The next step hides others.
+            // The next step hides other nodes.
             self.on.clear(pass);
         }
         Ok((loss, solves))

@@ -25,7 +25,7 @@ impl Trainer {
             GraphSet::One(one) => one.add_rows(model, task, &mut ridge),
             GraphSet::Many(many) => {
                 let solved = many.add_rows(model, config, &mut ridge);
-                solves.evaluation.extend(solved.map_err(|error| error.told(epoch, place))?);
+                solves.evaluation.extend(solved.map_err(|error| error.at_epoch(epoch, place))?);
             }
         }
         let penalty = (config.train.ridge > 0.0).then_some(config.train.ridge);

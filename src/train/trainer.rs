@@ -22,8 +22,8 @@ use ignn_format::labels::{LabelKind, Labels};
 use serde::{Deserialize, Serialize};
 
 use super::best::{self, Best, EpochScore};
+use super::evaluator::Evaluator;
 use super::failures;
-use super::judge::Judge;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
@@ -65,7 +65,7 @@ pub struct Trainer {
     pub(super) epoch: u64,
     /// Solves without convergence.
     pub(super) failures: u64,
-    judge: Judge,
+    evaluator: Evaluator,
     monitor: Metric,
 }
 
@@ -140,7 +140,7 @@ impl Trainer {
         let first = first_learned(&model, &config);
         let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
         Ok(Self {
-            judge: Judge::new(&task, &config),
+            evaluator: Evaluator::new(&task, &config),
             config,
             task,
             model,
@@ -299,7 +299,7 @@ impl Trainer {
     ) -> Result<Vec<(&'static str, PartRecord)>, TrainError> {
         let (clock, epoch, place) = (Instant::now(), self.epoch, self.place());
         let steps_apart = self.steps_apart();
-        let Self { model, graphs, judge, config, .. } = self;
+        let Self { model, graphs, evaluator, config, .. } = self;
         let (parts, forward) = match graphs {
             GraphSet::One(_) if !is_evaluated && steps_apart => (Vec::new(), 0.0),
             GraphSet::One(one) => {
@@ -313,13 +313,13 @@ impl Trainer {
                     solves.step(solved, operators.nodes(), operators.nonzeros());
                 }
                 (
-                    if is_evaluated { one.evaluate(model, judge) } else { Vec::new() },
+                    if is_evaluated { one.evaluate(model, evaluator) } else { Vec::new() },
                     seconds.forward,
                 )
             }
             GraphSet::Many(many) if is_evaluated => {
-                let found = many.evaluate(model, judge, config, is_last);
-                let (parts, solved) = found.map_err(|error| error.told(epoch, place))?;
+                let found = many.evaluate(model, evaluator, config, is_last);
+                let (parts, solved) = found.map_err(|error| error.at_epoch(epoch, place))?;
                 solves.evaluation.extend(solved);
                 (parts, 0.0)
             }
@@ -367,7 +367,7 @@ impl Trainer {
         let epoch = self.epoch;
         let wrong = |source| TrainError::Solve { epoch, source };
         let steps_apart = self.steps_apart();
-        let Self { model, graphs: GraphSet::One(one), judge, config, .. } = self else {
+        let Self { model, graphs: GraphSet::One(one), evaluator, config, .. } = self else {
             unreachable!("a step on one graph")
         };
         if steps_apart {
@@ -378,7 +378,7 @@ impl Trainer {
         }
         let clock = Instant::now();
         let (loss, adjoint) =
-            one.differentiate(model, judge, epoch, backward, config).map_err(wrong)?;
+            one.differentiate(model, evaluator, epoch, backward, config).map_err(wrong)?;
         let spent: f64 = adjoint.iter().map(|solve| solve.seconds).sum();
         seconds.adjoint += spent;
         seconds.gradients += clock.elapsed().as_secs_f64() - spent;
@@ -398,11 +398,11 @@ impl Trainer {
         let (mut steps, mut all, mut weight) = (Steps::default(), Collected::default(), 0.0);
         for batch in batches {
             let clock = Instant::now();
-            let Self { model, graphs: GraphSet::Many(many), judge, config, .. } = self else {
+            let Self { model, graphs: GraphSet::Many(many), evaluator, config, .. } = self else {
                 unreachable!("steps on batches")
             };
-            let made = many.differentiate(model, judge, batch, epoch, config, backward);
-            let step = made.map_err(|error| error.told(epoch, place.clone()))?;
+            let made = many.differentiate(model, evaluator, batch, epoch, config, backward);
+            let step = made.map_err(|error| error.at_epoch(epoch, place.clone()))?;
             let spent =
                 |solves: &[SolveInfo]| solves.iter().map(|solve| solve.seconds).sum::<f64>();
             let (forward, adjoint) = (spent(&step.forward), spent(&step.adjoint));
@@ -420,7 +420,7 @@ impl Trainer {
             (steps.gradient_norm, steps.learning_rate) = self.update(seconds)?;
         }
         let (logits, ids) = all.finish(self.model.outputs());
-        steps.train = Some(self.judge.judge(logits.view(), &ids));
+        steps.train = Some(self.evaluator.evaluate(logits.view(), &ids));
         steps.loss /= weight;
         Ok(steps)
     }
@@ -461,7 +461,7 @@ impl Trainer {
         let Self { model, graphs: GraphSet::Many(many), config, .. } = self else {
             panic!("embeddings of graphs")
         };
-        let (rows, ids) = many.rows(model, config).map_err(|error| error.told(epoch, place))?;
+        let (rows, ids) = many.rows(model, config).map_err(|error| error.at_epoch(epoch, place))?;
         assert!(
             ids.iter().enumerate().all(|(at, &id)| at == id as usize),
             "every graph in its order"

@@ -1,11 +1,11 @@
-//! What an experiment is made of: panels, points, methods, published figures.
-//! The experiments themselves are in `experiments`.
+//! The types of an experiment: panels, points, methods, published figures. `experiments` has the
+//! experiments themselves.
 
 use super::sources::Source;
 
 /// An experiment.
 pub struct Experiment {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     pub title: &'static str,
     pub about: &'static str,
@@ -16,67 +16,67 @@ pub struct Experiment {
 pub struct Panel {
     pub id: &'static str,
     pub title: &'static str,
-    /// What a point is, in a word.
+    /// What a point is, as the title of a column.
     pub points_are: &'static str,
-    /// The axis of the figure with its unit; none for a table.
+    /// The axis of the figure with its unit; `None` for a table.
     pub axis: Option<&'static str>,
     pub scores: &'static [&'static str],
     pub judged: Judged,
     pub points: &'static [Point],
     pub methods: &'static [Method],
-    /// Settings on top in the quick form.
+    /// Additional settings of the quick form.
     pub quick: &'static [&'static str],
 }
 
-/// How a figure is made.
+/// How figures are obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// A run a seed.
+    /// One run per seed.
     BySeeds,
-    /// A cross-validation with so many folds, and so many in the quick form.
+    /// A cross-validation with this number of folds, and this number in the quick form.
     ByFolds(usize, usize),
 }
 
-/// A dataset, or a setting of one, that all methods are tried on.
+/// A dataset, or one setting of it, on which all methods are trained.
 pub struct Point {
     pub name: &'static str,
     pub x: f64,
     pub data: Source,
     pub preset: &'static str,
     pub sets: &'static [&'static str],
-    /// Whether the quick form has it.
+    /// Whether it is part of the quick form.
     pub is_quick: bool,
 }
 
 /// A model.
 pub struct Method {
     pub name: &'static str,
-    /// Settings on top of the point's.
+    /// Settings that override the point's.
     pub sets: &'static [&'static str],
-    /// Whether points make no difference to it: run once, drawn everywhere.
+    /// Whether the points do not matter to it: trained once, shown at every point.
     pub is_constant: bool,
-    /// Whether it takes the point's data renormalised, where these have plain adjacency.
+    /// Whether it needs the point's data renormalised.
     pub is_renormalised: bool,
-    /// What tells classes in a cross-validation.
+    /// What predicts classes in a cross-validation.
     pub readout: Readout,
-    /// Settings on top of the panel's in the quick form; none where it takes too long for that
-    /// form, which leaves it out.
+    /// Settings that override the panel's in the quick form; `None` if it takes too long for the
+    /// quick form, which then leaves it out.
     pub quick: Option<&'static [&'static str]>,
     pub published: &'static [Published],
 }
 
-/// Whose figures a cross-validation is read for.
+/// Which figures of a cross-validation are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readout {
     /// The model's own read-out.
     Model,
-    /// The same, beside a support vector machine that another row tells of.
+    /// The same, trained with a support vector machine that another row shows.
     BesideSvm,
-    /// The support vector machine on the embeddings of this method, of the same runs.
+    /// The support vector machine on the embeddings of this method, from the same folds.
     SvmOf(&'static str),
 }
 
-/// A figure that others report, in per cent.
+/// A published figure, in per cent.
 pub struct Published {
     pub point: &'static str,
     pub score: &'static str,
@@ -85,7 +85,7 @@ pub struct Published {
     pub source: &'static str,
 }
 
-/// Without a deviation.
+/// A published figure without a deviation.
 pub const fn published(
     point: &'static str,
     score: &'static str,
@@ -95,7 +95,7 @@ pub const fn published(
     Published { point, score, value, deviation: None, source }
 }
 
-/// An accuracy with its deviation.
+/// A published accuracy with its deviation.
 pub const fn with_deviation(
     point: &'static str,
     value: f64,
@@ -105,12 +105,12 @@ pub const fn with_deviation(
     Published { point, score: "accuracy", value, deviation: Some(deviation), source }
 }
 
-/// A method of which nothing is published.
+/// A method without published figures.
 pub const fn method(name: &'static str, sets: &'static [&'static str]) -> Method {
     reported(name, sets, &[])
 }
 
-/// A method beside published figures.
+/// A method with published figures.
 pub const fn reported(
     name: &'static str,
     sets: &'static [&'static str],

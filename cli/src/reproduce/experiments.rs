@@ -1,6 +1,5 @@
-//! The experiments of the paper, one table: data, methods, settings, points, and the figures that
-//! others report. Nothing is run here; what its entries mean is in `experiment`, how data are had
-//! in `sources`.
+//! The experiments of the paper as one table: data, methods, settings, points, and published
+//! figures. `experiment` explains the entries, `sources` where the data come from.
 
 use super::experiment::{
     Experiment, Judged, Method, Panel, Point, Published, Readout, method, published, reported,
@@ -8,9 +7,9 @@ use super::experiment::{
 };
 use super::sources::Source;
 
-/// A baseline on communities: the preset is linear, starts from labels and holds still what is
-/// below the read-out, all for the sake of the equilibrium. Here every row of the table is learned,
-/// by large steps: at a tenth of them a GCN has learned nothing after 20 epochs.
+/// A baseline on communities. The preset suits the equilibrium: it is linear, starts from labels and
+/// trains the read-out only. Baselines learn every row of the feature table, with a large learning
+/// rate: at a tenth of it a GCN has learned nothing after 20 epochs.
 macro_rules! community_baseline {
     ($name:literal, $($set:literal),+) => {
         Method {
@@ -36,7 +35,7 @@ const RERUN: &str = "re-run by others";
 const GIN: &str = "GIN's paper";
 
 const fn chain(name: &'static str, length: u64, is_quick: bool) -> Point {
-    // Information has to travel the whole length: as many sweeps as that takes.
+    // Information has to travel the whole length of a chain, which takes many sweeps.
     let sets = &["solver.max_sweeps=1000"];
     Point { name, x: length as f64, data: Source::Chains(length), preset: "chains", sets, is_quick }
 }
@@ -80,7 +79,7 @@ const DEPTHS: &[Point] = &[
     depth("10", 10, &["model.depth=10"], true),
 ];
 
-// Rows of length 1 are a part of the published code of IGNN alone.
+// Only the published code of IGNN normalises rows to length 1.
 const SSE: Method = method("SSE", &["model.kind=sse", "model.normalise_state=false"]);
 const GCN: Method = method("GCN", &["model.kind=gcn", "model.normalise_state=false"]);
 const SGC: Method = method("SGC", &["model.kind=sgc", "model.normalise_state=false"]);
@@ -148,7 +147,7 @@ const fn share(
 
 const AMAZON_PANELS: &[Panel] = &[Panel {
     id: "share",
-    title: "F1 by the top-k rule against the share of training nodes",
+    title: "F1 by the top-k rule against the fraction of training nodes",
     points_are: "train",
     axis: Some("training nodes, % of the labelled ones"),
     scores: &["top_k_micro_f1", "top_k_macro_f1", "micro_f1", "macro_f1"],
@@ -201,7 +200,7 @@ macro_rules! ppi_baseline {
 
 const PPI_PANELS: &[Panel] = &[Panel {
     id: "ppi",
-    title: "Micro-F1, graphs that training has not seen",
+    title: "Micro-F1 on unseen graphs",
     points_are: "data",
     axis: None,
     scores: &["micro_f1"],
@@ -400,7 +399,7 @@ const HETEROGENEOUS_PANELS: &[Panel] = &[Panel {
         ),
         network_baseline!("GCN", "model.kind=gcn"),
         network_baseline!("SGC", "model.kind=sgc"),
-        // Attention over the millions of entries of a dense relation takes minutes.
+        // Attention over the millions of entries of a dense relation takes minutes per run.
         Method {
             quick: None,
             ..network_baseline!(
@@ -423,57 +422,51 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "chains",
         title: "Chains: how far information travels",
-        about: "Directed chains of two classes; the class is told at the first node of a chain \
-                only, and every node has to know it. \
-                Each seed has data of its own: other nodes to train, validate and test on.",
+        about: "Directed chains of two classes. Only the first node of a chain carries its class, \
+                and every node has to predict it. Each seed has its own training, validation and \
+                test nodes.",
         panels: CHAIN_PANELS,
     },
     Experiment {
         name: "oversmoothing",
         title: "Chains: over-smoothing",
-        about: "The chains again, with baselines that are deep: many layers must not make all \
-                nodes alike. \
-                Each seed has data of its own: other nodes to train, validate and test on.",
+        about: "The same chains with deep baselines: many layers should not make all nodes alike. \
+                Each seed has its own training, validation and test nodes.",
         panels: OVERSMOOTHING_PANELS,
     },
     Experiment {
         name: "amazon",
         title: "Communities of a large graph",
-        about: "Nodes without features, with one or several of 58 communities as labels; few of \
-                them are known. \
-                By the top-k rule a node's predicted labels are its k highest scores, k the \
-                number that it truly has. Seeds share the split. Baselines learn a row of \
-                features for every node; in SSE a node sees first of all its own, so that it \
-                learns training \
-                nodes by heart and tells little of others.",
+        about: "Nodes without features, labelled with one or several of 58 communities; few labels \
+                are known. By the top-k rule a node's predicted labels are its k highest scores, \
+                where k is its true number of labels. Seeds share the split. Baselines learn a row \
+                of features for every node; SSE sees a node's own features first, so that it \
+                memorises training nodes and generalises poorly.",
         panels: AMAZON_PANELS,
     },
     Experiment {
         name: "ppi",
-        title: "Proteins: graphs that training has not seen",
-        about: "24 graphs with 121 labels a node; 20 train, 2 validate, 2 test, the same for all \
-                seeds.",
+        title: "Proteins: unseen graphs",
+        about: "24 graphs with 121 labels per node: 20 for training, 2 for validation and 2 for \
+                test, the same for all seeds.",
         panels: PPI_PANELS,
     },
     Experiment {
         name: "graphs",
         title: "Graph classification",
-        about: "Molecules and proteins, each a graph with one label. A fold's epoch is chosen on \
-                the next fold (\"validation\"), or on its own \
-                test part as the published code does (\"best test\"). \"SVM\" is a support vector \
-                machine on the sums of the model's states, as papers on graph \
-                kernels have it, beside the model's read-out. Label propagation has no labels to \
-                spread here and is left out.",
+        about: "Molecules and proteins, one label per graph. A fold's epoch is chosen on the next \
+                fold (\"validation\"), or on its own test part as in the published code (\"best \
+                test\"). \"SVM\" is a support vector machine on the pooled states of the model, as \
+                in papers on graph kernels. Label propagation has no labels to propagate here and \
+                is left out.",
         panels: GRAPH_PANELS,
     },
     Experiment {
         name: "heterogeneous",
         title: "Networks with several relations",
-        about: "Papers, films and authors that are related in several ways; all relations are in \
-                one equation. \
-                Baselines know of one: they gather by the mean of the relations (GAT attends in \
-                each of them and takes the mean). \
-                All seeds have the split of the data.",
+        about: "Papers, films and authors with several relations, all of them in one equation. \
+                Baselines use the mean of the relations (GAT attends in each relation and takes \
+                the mean). All seeds share the dataset's split.",
         panels: HETEROGENEOUS_PANELS,
     },
 ];
@@ -509,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_one_that_the_schema_knows() {
+    fn every_setting_exists() {
         for panel in EXPERIMENTS.iter().flat_map(|experiment| experiment.panels) {
             for (point, method) in panel
                 .points

@@ -1,5 +1,5 @@
-//! `ignn reproduce`: an experiment of the paper by one command. The experiments are a table
-//! (`experiments`); this walks it, has data and runs made, and writes what came out.
+//! `ignn reproduce`: an experiment of the paper with one command. `experiments` is a table of data,
+//! methods and settings; this module runs what is missing and writes the results.
 
 mod experiment;
 mod experiments;
@@ -23,30 +23,30 @@ use plan::{Plan, Trial};
 use runner::{Ended, Ready, Runner};
 use sources::Source;
 
-/// Everything, for other programs.
+/// All results, for other programs.
 const RESULTS: &str = "results.json";
 /// The same figures as tables.
 const TABLES: [&str; 2] = ["results.csv", "results.parquet"];
-/// The page.
+/// The HTML page.
 const PAGE: &str = "report.html";
-/// Seeds where none are asked for, and in the quick form.
+/// Seeds by default, and by default in the quick form.
 const SEEDS: (&str, &str) = ("0..9", "0..1");
 
-/// Redo an experiment of the paper
+/// Reproduce an experiment of the paper
 ///
-/// Makes the data, trains every method with every seed, one after the other, and writes into --out:
-/// report.html (the figure or table, beside the published figures), results.json, results.csv and
-/// results.parquet, and all runs, each as `ignn train` or `ignn crossval` leaves it. Figures are
-/// means and deviations by two protocols: the epoch chosen on the validation part, which is fair,
-/// and the best epoch on the test part, as papers often report it.
+/// Prepares the data, trains every method with every seed, and writes into --out: report.html (the
+/// figure or table beside the published figures), results.json, results.csv, results.parquet, and
+/// all runs, each as `ignn train` or `ignn crossval` leaves it. Figures are means and standard
+/// deviations by two protocols: the epoch chosen on the validation part, which is fair, and the
+/// best epoch on the test part, as papers often report it.
 ///
-/// Data come from --data, which has a folder for each public set (scripts/fetch-datasets makes such
-/// a directory). Where a public set is absent, a generated one of its form stands in, and the
-/// output says so; graph classification and networks of several relations have no stand-in and are
-/// left out.
+/// Data come from --data, a directory with one folder per public dataset (made by
+/// scripts/fetch-datasets). If a public dataset is missing, a generated one of similar shape
+/// replaces it, and the output says so; graph classification and networks of several relations have
+/// no replacement and are left out.
 ///
-/// The same command again goes on where it was stopped: finished runs with the same settings are
-/// kept, an interrupted one goes on from its checkpoint.
+/// The same command continues where it was stopped: finished runs with the same settings are kept,
+/// and an interrupted run continues from its checkpoint.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +59,7 @@ pub struct Command {
     #[arg(value_enum, value_name = "EXPERIMENT")]
     experiment: Name,
 
-    /// A directory with a folder for each public data set; not needed for chains
+    /// A directory with one folder per public dataset; not needed for chains
     #[arg(long, value_name = "DIR", default_value = "data")]
     data: PathBuf,
 
@@ -67,20 +67,20 @@ pub struct Command {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Few points, seeds and epochs: minutes, and figures that say little
+    /// Fewer points, seeds and epochs: takes minutes, with figures that are not comparable
     #[arg(long)]
     quick: bool,
 
-    /// Seeds, such as 0..9 (both ends) or 1,5,7 [default: 0..9, quick: 0..1]; the first one deals
-    /// the folds of cross-validations
+    /// Seeds, such as 0..9 (inclusive) or 1,5,7 [default: 0..9, quick: 0..1]; cross-validations
+    /// draw their folds by the first one
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
-    /// Only these points and methods, by the names in the output, such as IGNN or 100
+    /// Only these points and methods, by their names in the output, such as IGNN or 100
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// A setting on top of all others, such as train.epochs=20; may be repeated
+    /// A setting that overrides all others, such as train.epochs=20; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 }
@@ -88,15 +88,15 @@ pub struct Command {
 /// The experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// Accuracy on chains against their length, and against the depth of the baselines
+    /// Accuracy on chains by their length, and by the depth of the baselines
     Chains,
     /// The same with deep baselines
     Oversmoothing,
-    /// Communities of a large graph, against the share of training nodes
+    /// Communities of a large graph, by the fraction of training nodes
     Amazon,
-    /// Graphs that training has not seen, 121 labels
+    /// Proteins: unseen graphs with 121 labels
     Ppi,
-    /// Classes of whole graphs, by cross-validation
+    /// Graph classification, by cross-validation
     Graphs,
     /// Networks with several relations
     Heterogeneous,
@@ -109,7 +109,7 @@ impl Name {
         EXPERIMENTS
             .iter()
             .find(|experiment| experiment.name == word)
-            .expect("a word for every experiment")
+            .expect("an experiment for every name")
     }
 }
 
@@ -159,7 +159,7 @@ impl Command {
                     }
                     let plan =
                         Plan::new(panel, point, method, &self.settings(panel, method), self.quick);
-                    let trial = runner.run(&plan, &seeds)?;
+                    let trial = runner.train_seeds(&plan, &seeds)?;
                     if let Some(failure) = &trial.failure {
                         has_failed = true;
                         add_note(
@@ -213,7 +213,7 @@ impl Command {
         seeds.map(|Seeds(seeds)| seeds).unwrap_or_default()
     }
 
-    /// Every seed with its data, none of them where the data are absent; nothing after a signal.
+    /// Every seed with its dataset; none if the data are missing. `None` after a signal.
     fn seeds_with_data(
         &self,
         source: Source,
@@ -243,7 +243,7 @@ impl Command {
         quick.chain(self.sets.iter().cloned()).collect()
     }
 
-    /// Whether a name was asked for; all are where none of its kind was.
+    /// Whether a name is selected: by --only, or because --only has none of its kind.
     fn takes(&self, name: &str, mut kind: impl Iterator<Item = &'static str>) -> bool {
         self.names(name) || !kind.any(|name| self.names(name))
     }
@@ -254,12 +254,12 @@ impl Command {
 
     fn takes_point(&self, panel: &Panel, point: &Point) -> bool {
         let names = || panel.points.iter().map(|point| point.name);
-        // A point that is named is there in the quick form too.
+        // A point that is named is part of the quick form too.
         self.names(point.name)
             || (self.takes(point.name, names()) && (point.is_quick || !self.quick))
     }
 
-    /// A name that nothing has is a mistake, not an empty result.
+    /// Refuses unknown names: a typing error should not give an empty result.
     fn check_names(&self, experiment: &Experiment) -> Result<()> {
         let points =
             experiment.panels.iter().flat_map(|panel| panel.points.iter().map(|point| point.name));
@@ -300,23 +300,23 @@ impl Command {
         }
     }
 
-    /// What there is so far is written too.
+    /// Writes and prints the results so far.
     fn stopped(&self, session: &Session, mut study: Study, runner: &Runner) -> Result<Outcome> {
-        add_note(&mut study, "stopped: the same command goes on from here".into());
+        add_note(&mut study, "stopped: the same command continues from here".into());
         self.write(&mut study, runner)?;
         self.print(session, &study)?;
         Ok(Outcome::Stopped)
     }
 }
 
-/// Once each.
+/// Adds a note unless it is there already.
 fn add_note(study: &mut Study, note: String) {
     if !study.notes.contains(&note) {
         study.notes.push(note);
     }
 }
 
-/// A line a score.
+/// One row per score.
 fn rows(panel: &Panel, point: &Point, method: &Method, trial: &Trial) -> Vec<Row> {
     let row = |score: &&str| {
         let published =
@@ -345,7 +345,7 @@ fn rows(panel: &Panel, point: &Point, method: &Method, trial: &Trial) -> Vec<Row
     panel.scores.iter().map(row).collect()
 }
 
-/// A word that is a file's name everywhere.
+/// A name reduced to letters, digits and hyphens, for directories.
 fn slug(name: &str) -> String {
     let words: String = name
         .chars()
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_its_experiment() {
+    fn every_name_has_its_experiment() {
         let words: Vec<&str> =
             Name::value_variants().iter().map(|name| name.experiment().name).collect();
         let table: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();

@@ -1,5 +1,5 @@
-//! One method at one point: its directory, its settings, and the words of the commands that run it.
-//! It reads back what those commands wrote; starting them is for `runner`.
+//! One method at one point: its directory, its settings, and the commands that train it. It reads
+//! back what those commands wrote; `runner` starts them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use super::experiment::{Judged, Method, Panel, Point, Readout};
 use super::runner::Ended;
 use super::slug;
 
-/// What is to be run.
+/// What is to be trained.
 pub struct Plan {
     /// Directory of the runs, below that of all runs.
     pub directory: PathBuf,
@@ -29,7 +29,7 @@ pub struct Plan {
     pub is_quick: bool,
 }
 
-/// What came of it.
+/// The results of a plan.
 #[derive(Debug)]
 pub struct Trial {
     /// By score: chosen on validation, best on test.
@@ -39,19 +39,19 @@ pub struct Trial {
     pub ended: Ended,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum State {
     /// Finished, with the same settings and data.
     Done,
     /// Begun with the same settings and data.
     Begun,
-    /// Something else, or nothing.
+    /// Something else, or not started.
     Other,
 }
 
 impl Plan {
-    /// Settings later in the list win: the point's, the method's, those on top.
+    /// Later settings win: the point's, the method's, then `on_top`.
     pub fn new(
         panel: &Panel,
         point: &Point,
@@ -95,29 +95,29 @@ impl Plan {
         }
     }
 
-    /// The words that run a seed from its beginning.
-    pub fn words(&self, dataset: &Path, out: &Path, seed: u64) -> Vec<String> {
+    /// The arguments that train a seed from the start.
+    pub fn arguments(&self, dataset: &Path, out: &Path, seed: u64) -> Vec<String> {
         let command = if self.folds().is_some() { "crossval" } else { "train" };
-        let mut words = vec![command.to_string(), dataset.display().to_string()];
-        words.extend([
+        let mut arguments = vec![command.to_string(), dataset.display().to_string()];
+        arguments.extend([
             "--out".into(),
             out.display().to_string(),
             "--preset".into(),
             self.preset.into(),
         ]);
         for set in &self.sets {
-            words.extend(["--set".into(), set.clone()]);
+            arguments.extend(["--set".into(), set.clone()]);
         }
-        words.extend(["--set".into(), format!("train.seed={seed}")]);
+        arguments.extend(["--set".into(), format!("train.seed={seed}")]);
         if let Some(folds) = self.folds() {
-            words.extend(["--folds".into(), folds.to_string()]);
+            arguments.extend(["--folds".into(), folds.to_string()]);
             let readout = match self.fold_readout() {
                 FoldReadout::Model => "model".to_string(),
                 FoldReadout::Svm | FoldReadout::SvmLinear => "svm".to_string(),
             };
-            words.extend(["--readout".into(), readout]);
+            arguments.extend(["--readout".into(), readout]);
         }
-        words
+        arguments
     }
 
     fn fold_readout(&self) -> FoldReadout {
@@ -161,8 +161,12 @@ impl Plan {
 
     /// Reads finished runs back.
     pub fn read(&self, directories: &[PathBuf]) -> Result<Trial> {
-        let mut trial =
-            Trial { figures: BTreeMap::new(), seconds: None, failure: None, ended: Ended::Well };
+        let mut trial = Trial {
+            figures: BTreeMap::new(),
+            seconds: None,
+            failure: None,
+            ended: Ended::Finished,
+        };
         if self.folds().is_some() {
             for directory in directories {
                 let crossval = CrossvalDir::new(directory);

@@ -1,6 +1,6 @@
-//! Commands of this program run one after the other, each a process of its own, so that each can be
-//! repeated by hand. What is there already is kept; a signal ends the command at hand in order, and
-//! then this one.
+//! Runs commands of this program one after another, each as a process of its own, so that each can
+//! be repeated by hand. Finished results are kept; a signal is passed on to the current command,
+//! which ends in order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,19 +20,19 @@ use super::text;
 use crate::Session;
 use crate::terminal::messages;
 
-/// How often a running command is looked after.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a running command is polled.
+const POLL: Duration = Duration::from_millis(20);
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It did its work; some solve may not have converged.
-    Well,
+    /// It finished; some solve may not have converged.
+    Finished,
     /// A signal ended it.
     Stopped,
 }
 
-/// A dataset that is ready.
+/// A dataset that exists.
 pub struct Ready {
     pub path: PathBuf,
     pub checksum: String,
@@ -67,19 +67,19 @@ impl Runner {
         })
     }
 
-    /// For files on the way.
+    /// Directory of intermediate files.
     pub fn work(&self) -> PathBuf {
         self.out.join("data")
     }
 
-    /// All that was asked for so far, run or kept.
+    /// All commands so far, also those whose results were kept.
     pub fn commands(&self) -> &[String] {
         &self.commands
     }
 
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         if !self.is_quiet {
-            // If standard error is closed there is nobody left to tell.
+            // Nothing can be done if standard error is closed.
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
@@ -97,7 +97,7 @@ impl Runner {
         }
     }
 
-    /// Makes a dataset, unless the same recipe made it before; none after a signal.
+    /// Makes a dataset unless the same recipe made it before; `None` after a signal.
     pub fn dataset(&mut self, recipe: &Recipe) -> Result<Option<Ready>> {
         let path = self.work().join(format!("{}.ignn", recipe.name));
         let stamp = self.work().join(format!("{}.recipe", recipe.name));
@@ -105,9 +105,9 @@ impl Runner {
         if let Some(last) = commands.last_mut() {
             last.extend(["--out".into(), text(&path)]);
         }
-        let told = commands.iter().map(|words| words.join(" ") + "\n").collect::<String>();
+        let recipe_text = commands.iter().map(|words| words.join(" ") + "\n").collect::<String>();
         commands.iter().for_each(|words| self.note_command(words));
-        let is_there = fs::read_to_string(&stamp).is_ok_and(|found| found == told)
+        let is_there = fs::read_to_string(&stamp).is_ok_and(|found| found == recipe_text)
             && Graph::open(&path).is_ok();
         if !is_there {
             fs::create_dir_all(self.work()).with_context(|| text(&self.work()))?;
@@ -116,13 +116,13 @@ impl Runner {
                 if at + 1 == commands.len() {
                     words.push("--force".into());
                 }
-                self.say(&format!("data: ignn {}", words.join(" ")));
-                match self.command(&words)? {
+                self.print(&format!("data: ignn {}", words.join(" ")));
+                match self.execute(&words)? {
                     (Ended::Stopped, _) => return Ok(None),
-                    (Ended::Well, Some(failure)) => {
+                    (Ended::Finished, Some(failure)) => {
                         bail!("{}: cannot be made: {failure}", text(&path))
                     }
-                    (Ended::Well, None) => {}
+                    (Ended::Finished, None) => {}
                 }
                 if let Some(raw) =
                     words.iter().position(|word| word == "--raw").and_then(|at| words.get(at + 1))
@@ -130,16 +130,14 @@ impl Runner {
                     sources::communities_of_labels(Path::new(raw))?;
                 }
             }
-            fs::write(&stamp, told).with_context(|| text(&stamp))?;
+            fs::write(&stamp, recipe_text).with_context(|| text(&stamp))?;
         }
         let checksum = Graph::open(&path)?.manifest().checksum();
         Ok(Some(Ready { path, checksum }))
     }
 
-    /// Runs a method with every seed, or reads what is there.
-    ///
-    /// Of each seed its data.
-    pub fn run(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
+    /// Trains a method with every seed and its dataset, or reads finished runs.
+    pub fn train_seeds(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
         let failed = |failure: String, ended| Trial {
             figures: BTreeMap::new(),
             seconds: None,
@@ -147,20 +145,20 @@ impl Runner {
             ended,
         };
         let root = self.out.join("runs").join(&plan.directory);
-        // The folds of a cross-validation are what a figure is a mean of.
+        // The figure of a cross-validation is a mean over its folds, not over seeds.
         let seeds = if plan.folds().is_some() { &seeds[..seeds.len().min(1)] } else { seeds };
         let mut directories = Vec::new();
         for (seed, dataset) in seeds {
             let seed = *seed;
             let config = match plan.config(seed) {
                 Ok(config) => config,
-                Err(error) => return Ok(failed(error.to_string(), Ended::Well)),
+                Err(error) => return Ok(failed(error.to_string(), Ended::Finished)),
             };
             let directory = match plan.folds() {
                 Some(_) => root.clone(),
                 None => root.join(format!("seed-{seed}")),
             };
-            let words = plan.words(&dataset.path, &directory, seed);
+            let words = plan.arguments(&dataset.path, &directory, seed);
             self.note_command(&words);
             let state = plan.state(&directory, &config, &dataset.checksum);
             let words = match state {
@@ -171,15 +169,15 @@ impl Runner {
                 State::Begun => vec![words[0].clone(), "--resume".into(), text(&directory)],
                 State::Other => [words, vec!["--force".into()]].concat(),
             };
-            self.say(&format!("{}: seed {seed}", plan.directory.display()));
-            match self.command(&words)? {
+            self.print(&format!("{}: seed {seed}", plan.directory.display()));
+            match self.execute(&words)? {
                 (Ended::Stopped, _) => {
                     let mut trial = self.so_far(plan, &directories)?;
                     trial.ended = Ended::Stopped;
                     return Ok(trial);
                 }
-                (Ended::Well, Some(failure)) => return Ok(failed(failure, Ended::Well)),
-                (Ended::Well, None) => directories.push(directory),
+                (Ended::Finished, Some(failure)) => return Ok(failed(failure, Ended::Finished)),
+                (Ended::Finished, None) => directories.push(directory),
             }
         }
         plan.read(&directories)
@@ -197,8 +195,8 @@ impl Runner {
         }
     }
 
-    /// Runs this program; what it says is its failure, where it fails.
-    fn command(&self, words: &[String]) -> Result<(Ended, Option<String>)> {
+    /// Runs this program with these arguments; returns its message if it fails.
+    fn execute(&self, words: &[String]) -> Result<(Ended, Option<String>)> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok((Ended::Stopped, None));
         }
@@ -206,12 +204,12 @@ impl Runner {
         command.args(words).args(&self.shared).arg("--quiet");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         #[cfg(unix)]
-        // A signal from a terminal goes to this process alone, which hands it on: a second one
-        // would end the command at once.
+        // A signal from a terminal must reach this process alone, which passes it on once: a second
+        // one would end the command at once.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().with_context(|| text(&self.program))?;
         let errors = child.stderr.take();
-        // Read meanwhile: a full pipe would stop the command.
+        // Read while it runs: a full pipe would block the command.
         let reader = thread::spawn(move || {
             let mut said = String::new();
             let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
@@ -220,31 +218,31 @@ impl Runner {
         let status = self.wait(&mut child)?;
         let said = reader.join().unwrap_or_default();
         match status.code() {
-            // A goal missed is a solve without convergence: the run is whole, and its record says
-            // so.
-            Some(0 | 1) => Ok((Ended::Well, None)),
+            // Exit code 1 means a solve that did not converge: the run is complete, and its records
+            // say so.
+            Some(0 | 1) => Ok((Ended::Finished, None)),
             Some(code) if code == i32::from(messages::STOPPED) => Ok((Ended::Stopped, None)),
             _ if self.stop.load(Ordering::Relaxed) => Ok((Ended::Stopped, None)),
             _ => {
                 let line =
                     said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-                Ok((Ended::Well, Some(line.trim_start_matches("error: ").into())))
+                Ok((Ended::Finished, Some(line.trim_start_matches("error: ").into())))
             }
         }
     }
 
-    /// A signal to this process is handed on, once.
+    /// Waits for a command. A signal to this process is passed on once.
     fn wait(&self, child: &mut Child) -> Result<std::process::ExitStatus> {
-        let mut is_told = false;
+        let mut is_passed_on = false;
         loop {
             if let Some(status) = child.try_wait().context("a command of this program")? {
                 return Ok(status);
             }
-            if self.stop.load(Ordering::Relaxed) && !is_told {
-                is_told = true;
+            if self.stop.load(Ordering::Relaxed) && !is_passed_on {
+                is_passed_on = true;
                 terminate(child);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Where the data of an experiment come from: files of a data directory, or a generator where they
-//! are absent. It writes the words of `ignn ingest` and `ignn generate`; running them is for
-//! `runner`.
+//! The data of an experiment: public files in a data directory, or a generator if they are missing.
+//! It composes the commands `ignn ingest` and `ignn generate`; `runner` runs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +9,13 @@ use anyhow::{Context, Result};
 /// The data of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Chains of so many nodes, generated; nodes of the parts are drawn by the seed.
+    /// Generated chains of this length; the parts are drawn by the seed.
     Chains(u64),
-    /// SNAP com-Amazon; com-DBLP, or generated communities, where it is absent.
+    /// SNAP com-Amazon; if it is missing, com-DBLP or generated communities.
     Communities,
-    /// The published PPI set, or one of its shape, normalised in this way.
+    /// The published PPI dataset, or a generated one of its shape, with this normalisation.
     Ppi(&'static str),
-    /// A set of graphs, of the TU collection or in DGCNN's form, normalised in this way.
+    /// Graphs of the TU collection or in DGCNN's format, with this normalisation.
     Collection(&'static str, &'static str),
     /// Several relations, as a specification of `examples/specs` says.
     Relations(&'static str),
@@ -25,9 +24,9 @@ pub enum Source {
 /// How a dataset is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
-    /// Name of the dataset directory, without its ending.
+    /// Name of the dataset directory, without its extension.
     pub name: String,
-    /// Words of the commands in their order; the last one takes `--out` and makes the dataset.
+    /// The commands in order; the last one takes `--out` and makes the dataset.
     pub commands: Vec<Vec<String>>,
     /// What a reader must know.
     pub note: Option<String>,
@@ -40,20 +39,19 @@ const SPECS: [(&str, &str); 3] = [
     ("dblp-authors", include_str!("../../../examples/specs/dblp-authors.toml")),
 ];
 
-/// Communities of com-Amazon with more members than this are labels, as in the paper.
+/// Communities of com-Amazon with more members than this become labels, as in the paper.
 const MEMBERS: &str = "5000";
-/// As many of the largest communities of what stands in.
+/// Number of the largest communities that become labels in a replacement.
 const LARGEST: &str = "58";
-/// Shares of training nodes, in per cent.
+/// Fractions of training nodes, in per cent.
 const SHARES: [u32; 5] = [5, 6, 7, 8, 9];
-/// Share that chooses the epoch.
+/// Fraction of validation nodes.
 const VALIDATION: &str = "0.02";
-/// Share that is judged.
+/// Fraction of test nodes.
 const TEST: &str = "0.10";
-/// Nodes of generated communities, and of the quick form.
+/// Number of nodes of generated communities, and in the quick form.
 const NODES: (u64, u64) = (100_000, 4_000);
-/// Share of the PPI stand-in's nodes and edges in the quick form: the least that its generator
-/// takes.
+/// Scale of generated PPI graphs in the quick form: the smallest that the generator accepts.
 const QUICK_PPI: &str = "0.075";
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -74,8 +72,8 @@ fn find(directory: &Path, names: &[&str]) -> Option<PathBuf> {
 }
 
 impl Source {
-    /// How to make the data of a seed; `work` takes files on the way. None where the data are
-    /// absent and nothing stands in for them.
+    /// How to make the dataset of a seed; `work` takes intermediate files. `None` if the data are
+    /// missing and nothing replaces them.
     pub fn recipe(
         self,
         data: &Path,
@@ -103,7 +101,7 @@ impl Source {
         })
     }
 
-    /// What to look for, for messages.
+    /// The expected files, for messages.
     pub fn wanted(self) -> String {
         match self {
             Self::Collection("PTC", _) => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
@@ -113,7 +111,7 @@ impl Source {
         }
     }
 
-    /// The same, renormalised; those that never come otherwise as they are.
+    /// The same source with renormalisation, which some sources always have.
     pub fn renormalised(self) -> Self {
         match self {
             Self::Ppi(_) => Self::Ppi("renorm"),
@@ -194,8 +192,8 @@ fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
     made
 }
 
-/// Communities, one a line, from the labels of a generated graph: what `ignn ingest edges
-/// --communities` reads.
+/// Writes communities, one per line, from the labels of a generated graph, as `ignn ingest edges
+/// --communities` reads them.
 pub fn communities_of_labels(raw: &Path) -> Result<()> {
     let (labels, members) = (raw.join("labels.csv"), raw.join("communities.txt"));
     let table = fs::read_to_string(&labels).with_context(|| text(&labels))?;
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn public_data_come_before_what_stands_in() {
+    fn public_data_are_preferred_to_generated_ones() {
         let dir = tempfile::tempdir().unwrap();
         let (data, work) = (dir.path(), dir.path().join("work"));
         let recipe = |source: Source| source.recipe(data, &work, true, 0).unwrap();

@@ -1,5 +1,6 @@
-//! Progress on standard error: a bar with rate and time left on a terminal, a line at each phase's
-//! end elsewhere. It hears and prints; with `--quiet` it only remembers, for the summary.
+//! Progress of ingest and prediction on standard error: a bar with rate and time left on a
+//! terminal, one line per finished phase elsewhere. With `--quiet` it only records the phases, for
+//! the summary.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -16,8 +17,8 @@ pub struct Console {
     mode: Mode,
     recorder: Recorder,
     bar: Mutex<Option<ProgressBar>>,
-    /// Phases whose end was told: a job may finish before its caller does.
-    told: AtomicUsize,
+    /// Number of phases that were printed: a job may finish before its caller does.
+    printed: AtomicUsize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,34 +40,33 @@ impl Console {
             mode,
             recorder: Recorder::default(),
             bar: Mutex::new(None),
-            told: AtomicUsize::new(0),
+            printed: AtomicUsize::new(0),
         }
     }
 
-    /// The phases that ended, in order.
+    /// The finished phases, in order.
     pub fn phases(&self) -> Vec<Phase> {
         self.recorder.phases()
     }
 
-    /// What a user should know.
+    /// Notes for the user.
     pub fn notes(&self) -> Vec<String> {
         self.recorder.notes()
     }
 
-    /// Takes the bar away and says how the phases went that ended and were not told: the first
-    /// `ended` ones.
-    fn tell(&self, ended: usize) {
+    /// Removes the bar and prints those of the first `ended` phases that were not printed yet.
+    fn print_phases(&self, ended: usize) {
         if let Some(bar) = self.bar.lock().expect("no panic while held").take() {
             bar.finish_and_clear();
         }
-        let told = self.told.fetch_max(ended, Ordering::Relaxed);
+        let printed = self.printed.fetch_max(ended, Ordering::Relaxed);
         if self.mode != Mode::Quiet {
             self.recorder
                 .phases()
                 .iter()
                 .take(ended)
-                .skip(told)
-                .for_each(|phase| say(&phase_line(phase)));
+                .skip(printed)
+                .for_each(|phase| print(&phase_line(phase)));
         }
     }
 }
@@ -75,7 +75,7 @@ impl Observer for Console {
     fn phase(&self, name: &str, total: Option<u64>, unit: Unit) {
         let before = self.recorder.phases().len();
         self.recorder.phase(name, total, unit);
-        self.tell(before);
+        self.print_phases(before);
         if self.mode == Mode::Bars {
             let bar = ProgressBar::new(total.unwrap_or(0)).with_style(style(total.is_some(), unit));
             bar.set_message(name.to_string());
@@ -97,19 +97,19 @@ impl Observer for Console {
         self.recorder.note(message);
         match (self.mode, &*self.bar.lock().expect("no panic while held")) {
             (Mode::Quiet, _) => {}
-            (_, Some(bar)) => bar.suspend(|| say(&format!("note: {message}"))),
-            (_, None) => say(&format!("note: {message}")),
+            (_, Some(bar)) => bar.suspend(|| print(&format!("note: {message}"))),
+            (_, None) => print(&format!("note: {message}")),
         }
     }
 
     fn finish(&self) {
         self.recorder.finish();
-        self.tell(self.recorder.phases().len());
+        self.print_phases(self.recorder.phases().len());
     }
 }
 
-/// A line on standard error; if that is closed there is nobody left to tell.
-fn say(line: &str) {
+/// Prints a line to standard error; nothing can be done if that is closed.
+fn print(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_amount_time_and_rate() {
+    fn lines_show_amount_time_and_rate() {
         let phase = |amount, unit| Phase { name: "sort".into(), amount, unit, seconds: 2.0 };
         assert_eq!(phase_line(&phase(8 << 20, Unit::Bytes)), "sort: 8.0 MiB in 2.00 s (4.0 MiB/s)");
         let edges = phase_line(&phase(3_000_000, Unit::Edges));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_still_remembers() {
+    fn quiet_still_records() {
         let console = Console::new(true);
         console.phase("a", None, Unit::Edges);
         console.advance(5);

@@ -16,17 +16,16 @@ fn start(sandbox: &Sandbox, line: &str) -> Child {
     sandbox.command(&words(line)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until a run has told of so many epochs and begun to write checkpoints, if it is asked for
-/// them.
+/// Waits until a run has recorded this number of epochs and, if asked for, written a checkpoint.
 fn wait_for(child: &mut Child, sandbox: &Sandbox, run: &str, epochs: usize, checkpoint: bool) {
-    let told = || {
+    let recorded = || {
         let text =
             fs::read_to_string(sandbox.path(&format!("{run}/metrics.jsonl"))).unwrap_or_default();
         text.lines().count() >= epochs
     };
     let saved =
         || !checkpoint || sandbox.path(&format!("{run}/checkpoint/state.safetensors")).exists();
-    while !(told() && saved()) {
+    while !(recorded() && saved()) {
         assert!(child.try_wait().unwrap().is_none(), "the run was faster than its signal");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -43,7 +42,7 @@ fn assert_same(sandbox: &Sandbox, run: &str, whole: &str) {
 }
 
 #[test]
-fn a_stopped_run_goes_on_as_if_it_had_not_been() {
+fn a_stopped_run_continues_as_if_it_had_not_been() {
     let sandbox = communities();
     sandbox.ignn(&words(&format!("train s --out whole {LINE} -q"))).exits(0);
     for (signal, epochs) in [(Signal::SIGINT, 1), (Signal::SIGTERM, 20)] {
@@ -72,13 +71,13 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been() {
         assert_eq!(
             names(&sandbox, &format!("{run}/tensorboard")).len(),
             2,
-            "an event file a session"
+            "one event file per session"
         );
     }
 }
 
 #[test]
-fn a_killed_run_goes_on_from_its_last_checkpoint() {
+fn a_killed_run_continues_from_its_last_checkpoint() {
     let sandbox = communities();
     let line = format!("{LINE} --set train.checkpoint_epochs=7");
     sandbox.ignn(&words(&format!("train s --out whole {line} -q"))).exits(0);
@@ -151,7 +150,7 @@ fn what_cannot_be_resumed_says_why() {
 }
 
 #[test]
-fn a_run_at_work_is_left_alone() {
+fn a_run_in_progress_is_left_alone() {
     let sandbox = communities();
     sandbox
         .ignn(&words("train s --out runs --seeds 0,1 --epochs 2 --set model.state=8 -q"))
@@ -173,7 +172,7 @@ fn a_run_at_work_is_left_alone() {
 }
 
 #[test]
-fn a_finished_run_that_is_given_more_epochs_is_as_if_it_had_had_them() {
+fn more_epochs_continue_a_finished_run_as_if_it_had_had_them() {
     let sandbox = communities();
     let line = "--set model.state=8 --set model.bias=true -q";
     sandbox.ignn(&words(&format!("train s --out whole {line} --epochs 9"))).exits(0);
@@ -185,7 +184,7 @@ fn a_finished_run_that_is_given_more_epochs_is_as_if_it_had_had_them() {
 }
 
 #[test]
-fn what_a_run_out_of_patience_said_it_says_again() {
+fn a_run_that_stopped_early_prints_the_same_when_resumed() {
     let sandbox = communities();
     let line = "train s --out run --epochs 300 --set train.stop_after=3 --set model.state=8 --set \
                 solver.max_sweeps=2 -q";

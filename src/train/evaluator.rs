@@ -1,5 +1,4 @@
-//! Logits of some nodes or graphs against what is known of them: loss, its gradient, scores.
-//! It compares; how logits came about is for the model.
+//! Loss, its gradient and scores of logits, for nodes or graphs.
 
 use std::sync::Arc;
 
@@ -11,13 +10,13 @@ use crate::metrics::Metric;
 use crate::models::Pass;
 use crate::nn::{ClassWeights, Loss, balanced_weights};
 
-/// The task's labels with the loss by which they are learned.
-pub(super) struct Judge {
+/// The task's labels with the loss of the configuration.
+pub(super) struct Evaluator {
     task: Arc<Task>,
     loss: Loss,
 }
 
-impl Judge {
+impl Evaluator {
     pub fn new(task: &Arc<Task>, config: &Config) -> Self {
         let classes = task.labels().classes().len();
         let class_weights = match config.train.class_weights {
@@ -37,7 +36,7 @@ impl Judge {
     }
 
     /// Loss and scores of some items.
-    pub fn judge(&self, logits: MatrixRef<'_>, ids: &[u32]) -> PartRecord {
+    pub fn evaluate(&self, logits: MatrixRef<'_>, ids: &[u32]) -> PartRecord {
         let loss = self.loss.evaluate(logits, ids, self.task.targets(), None);
         let scores = self.task.scores(logits, ids);
         let named = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);
