@@ -44,13 +44,13 @@ fn every_kind_is_trained_evaluated_and_predicts() {
         let line = format!(
             "train s --set optim.learning_rate={rate} --epochs 20 --set model.dropout=0.2 --set model.state=16 --set model.kind={kind} --out {run} -q"
         );
-        let told = sandbox.ignn(&words(&line)).exits(0);
+        let trained = sandbox.ignn(&words(&line)).exits(0);
         let solves = match kind {
             "sse" => "a set number of steps each; the last one would move the state by",
             "label-propagation" => "all converged",
             _ => "none: this model has no equilibrium",
         };
-        told.says(solves);
+        trained.says(solves);
         let text = sandbox.read(&format!("{run}/metrics.jsonl"));
         let records: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
