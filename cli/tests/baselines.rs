@@ -42,7 +42,8 @@ fn every_kind_is_trained_evaluated_and_predicts() {
         // A small learning rate, so that the steps converge on their own.
         let rate = if kind == "sse" { 0.002 } else { 0.01 };
         let line = format!(
-            "train s --set optim.learning_rate={rate} --epochs 20 --set model.dropout=0.2 --set model.state=16 --set model.kind={kind} --out {run} -q"
+            "train s --set optim.learning_rate={rate} --epochs 20 --set model.dropout=0.2 \
+             --set model.state=16 --set model.kind={kind} --out {run} -q"
         );
         let trained = sandbox.ignn(&words(&line)).exits(0);
         let solves = match kind {
@@ -112,7 +113,8 @@ fn the_same_bits_on_any_number_of_threads() {
         let model = |threads: usize| {
             let run = format!("run{at}-{threads}");
             let line = format!(
-                "train s --epochs 2 --threads {threads} --set model.state=16 --set model.kind={kind} --out {run} -q"
+                "train s --epochs 2 --threads {threads} --set model.state=16 --set \
+                 model.kind={kind} --out {run} -q"
             );
             sandbox.ignn(&words(&line)).exits(0);
             fs::read(sandbox.path(&format!("{run}/model.safetensors"))).unwrap()
@@ -197,7 +199,8 @@ fn inconsistent_shapes_are_refused() {
     };
     refused(
         "--set model.kind=gat --set model.state=30",
-        "model.heads: heads share the width of a layer in equal parts (found 8 heads for model.state=30, expected a divisor)",
+        "model.heads: heads share the width of a layer in equal parts (found 8 heads for \
+         model.state=30, expected a divisor)",
     );
     refused(
         "--set model.kind=gcn --set model.state=8,8,8",
@@ -205,11 +208,14 @@ fn inconsistent_shapes_are_refused() {
     );
     refused(
         "--set model.kind=gcn --set train.learn=readout",
-        "train.learn: readout needs a read-out of its own (found model.kind=gcn, expected ignn, gcnii or sse)",
+        "train.learn: readout needs a read-out of its own (found model.kind=gcn, expected \
+         ignn, gcnii or sse)",
     );
     refused(
         "--set model.kind=gcn2",
-        "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of \"ignn\", \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \"label-propagation\")",
+        "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of \"ignn\", \
+         \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \
+         \"label-propagation\")",
     );
 }
 

@@ -34,7 +34,7 @@ fn damage_is_found_and_exits_with_1() {
         .ignn(&["check", "d", "--quiet"])
         .exits(1)
         .says("d/relations/edges/in.neighbours.u32: ");
-    assert!(run.stdout.ends_with(" wrong: ingest the raw files again\n"), "{}", run.stdout);
+    assert!(run.stdout.ends_with(" found: ingest the raw files again\n"), "{}", run.stdout);
     assert_eq!(run.stderr, "", "a finding is a result, not an error");
     let verified = sandbox.ignn(&["check", "d", "--json"]).exits(1).json();
     assert_eq!(verified["sound"], false);

@@ -80,7 +80,8 @@ fn mistakes_write_nothing() {
     let sandbox = Sandbox::new();
     path_and_loner().write(&sandbox.path("d"));
     sandbox.file("mine.tsv", "keep");
-    let nothing = "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or --graphs";
+    let nothing = "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or \
+         --graphs";
     sandbox.ignn(&["export", "d"]).fails_with(nothing);
     sandbox
         .ignn(&["export", "d", "--edges", "e.xls"])

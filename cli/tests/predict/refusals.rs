@@ -26,7 +26,8 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv"));
     let run = run.exits(0).says("trained on   another dataset").says("error        not certified");
     assert!(run.stderr.contains("note: the model was trained on another dataset\n"));
-    let note = "note: not certified on this graph (spectral radius of |W| times the spectral bound of the graph is 1.5";
+    let note = "note: not certified on this graph (spectral radius of |W| times the spectral bound of the \
+         graph is 1.5";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     assert!(sandbox.path("p.csv").exists());
 }
@@ -78,12 +79,14 @@ fn learned_features_work_only_on_their_own_nodes() {
     learned.dataset = "another".into();
     learned.write(&sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
-    let note = "its learned features belong to nodes by their number";
+    let note = "its learned features belong to node numbers";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     learned.values[1] = value("layer0.E", Matrix::zeros(7, 2));
     learned.write(&sandbox.path("m.safetensors")).unwrap();
     sandbox.ignn(&words("predict d --model m.safetensors --out q.csv -q")).fails_with(
-        "m.safetensors: the model has learned a row of features for each node of its own graph (found 6 nodes in d, expected 7): train on this dataset, or train with model.features=given for a model that goes from graph to graph",
+        "m.safetensors: the model has learned a row of features for each node of its own graph \
+         (found 6 nodes in d, expected 7): train on this dataset, or train with \
+         model.features=given for a model that goes from graph to graph",
     );
 }
 
@@ -101,15 +104,19 @@ fn mismatches_give_one_error() {
     let predict = words("predict d --model m.safetensors --out p.csv -q");
     with(|model| model.values[1] = value("layer0.Omega", Matrix::zeros(2, 5)));
     sandbox.ignn(&predict).fails_with(
-        "m.safetensors: the model maps other features than the dataset has (found 3 columns in d, expected 5): make the dataset with the features that the model was trained with, or train a model on it",
+        "m.safetensors: the model maps other features than the dataset has (found 3 columns in \
+         d, expected 5): make the dataset with the features that the model was trained with, \
+         or train a model on it",
     );
     with(|model| model.values[2] = value("head.Theta", Matrix::from_fn(2, 2, |_, _| f32::NAN)));
     sandbox.ignn(&predict).fails_with(
-        "m.safetensors: parameter head.Theta (found NaN, expected finite numbers: training went wrong, or the file is damaged)",
+        "m.safetensors: parameter head.Theta (found NaN, expected finite numbers: training \
+         went wrong, or the file is damaged)",
     );
     with(|model| drop(model.values.remove(1)));
     sandbox.ignn(&predict).fails_with(
-        "m.safetensors: parameters (found layer0.W, head.Theta, head.bias, expected layer0.Omega or layer0.E)",
+        "m.safetensors: parameters (found layer0.W, head.Theta, head.bias, expected \
+         layer0.Omega or layer0.E)",
     );
     with(|_| ());
     sandbox.ignn(&words("ingest edges edges.txt --out bare -q")).exits(0);
@@ -148,7 +155,8 @@ fn mismatches_give_one_error() {
     assert!(run.stderr.contains("--out <FILE>"), "{}", run.stderr);
     // Labels of another kind: `predict` prints no scores, and `eval` fails.
     with(|model| model.labels = LabelKind::Multi);
-    let kind = "d: labels of another kind than the model's (found one class a node, expected sets of classes)";
+    let kind = "d: labels of another kind than the model's (found one class a node, expected sets of \
+         classes)";
     sandbox.ignn(&words("eval d --model m.safetensors -q")).fails_with(kind);
     assert_eq!(sandbox.read("mine.csv"), "keep");
     assert_eq!(
