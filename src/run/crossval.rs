@@ -223,7 +223,7 @@ fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, RunError> {
 /// A cross-validation: what to train, and the directory that keeps it, if any.
 #[derive(Clone, Debug)]
 pub struct Crossval {
-    dataset: Graph,
+    graph: Graph,
     config: Config,
     setup: CrossvalSetup,
     directory: Option<CrossvalDir>,
@@ -245,9 +245,9 @@ pub trait FoldObserver: Sync {
 
 impl Crossval {
     /// A cross-validation that keeps nothing.
-    pub fn new(dataset: Graph, config: Config, setup: CrossvalSetup) -> Self {
+    pub fn new(graph: Graph, config: Config, setup: CrossvalSetup) -> Self {
         Self {
-            dataset,
+            graph,
             config,
             setup,
             directory: None,
@@ -262,9 +262,9 @@ impl Crossval {
     pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
         let directory = CrossvalDir::new(directory);
         let (setup, as_run) = (directory.setup()?, RunDir::new(directory.path()));
-        let dataset = Graph::open(as_run.dataset()?)?;
+        let graph = Graph::open(as_run.dataset()?)?;
         let finished = directory.finished(setup.folds)?;
-        let crossval = Self::new(dataset, as_run.config()?, setup);
+        let crossval = Self::new(graph, as_run.config()?, setup);
         Ok(Self { finished, directory: Some(directory), ..crossval })
     }
 
@@ -312,13 +312,13 @@ impl Crossval {
         stop: &AtomicBool,
     ) -> Result<(CrossvalSummary, Vec<FoldRecord>), RunError> {
         let started = Instant::now();
-        let path = self.dataset.directory().path();
-        let graphs = self.dataset.directory().graphs()?;
+        let path = self.graph.path();
+        let graphs = self.graph.directory().graphs()?;
         let seed = self.config.train.seed;
         let folds = Folds::stratified(graphs.as_ref(), self.setup.folds, seed, path)?;
         let ids = graphs.map(|graphs| graphs.ids).unwrap_or_default();
         let open = self.open_folds();
-        let task = Task::with_graphs(self.dataset.clone(), &self.config, Some(folds.parts(0)))?;
+        let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
         drop(task);
@@ -365,7 +365,7 @@ impl Crossval {
             None => None,
         };
         let training = FoldTraining {
-            dataset: &self.dataset,
+            dataset: &self.graph,
             config: &self.config,
             svm: self.setup.readout.search(),
             memory: self.memory,
@@ -389,8 +389,8 @@ impl Crossval {
         CrossvalSummary {
             version: env!("CARGO_PKG_VERSION").into(),
             dataset: CrossvalDataset {
-                path: self.dataset.directory().path().into(),
-                checksum: self.dataset.manifest().checksum(),
+                path: self.graph.path().into(),
+                checksum: self.graph.manifest().checksum(),
             },
             machine: CrossvalMachine {
                 threads: self.threads,

@@ -20,20 +20,22 @@
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering};
 //! use ignn::config::Config;
-//! use ignn::graph::Graph;
+//! use ignn::graph::GraphBuilder;
 //! use ignn::run::{Run, RunDir};
 //! use ignn::train::{Ended, EpochRecord, Observer};
-//! # use ignn_ingest::{Context, command::generate::{Generate, Kind}, context::Recorder};
-//! # use ignn_ingest::synthetic::chains::ChainsOptions;
+//!
 //! # let directory = tempfile::tempdir()?;
-//! # let (dataset, out) = (directory.path().join("chains.ignn"), directory.path().join("run"));
-//! # let options = ChainsOptions { length: 5, ..ChainsOptions::default() };
-//! # let observer = Recorder::default();
-//! # let context = Context { threads: 1, memory: 1 << 28, seed: 0, observer: &observer };
-//! # Generate {
-//! #     kind: Kind::Chains(options), out: Some(dataset.clone()), raw: None, force: false,
-//! #     normalise: ignn_format::manifest::Normalisation::Renorm,
-//! # }.run(&context)?;
+//! # let (dataset, out) = (directory.path().join("rings.ignn"), directory.path().join("run"));
+//! // Two rings of ten nodes, one per class, with one feature.
+//! let ring = |first: u32| (0..10).map(move |node| (first + node, first + (node + 1) % 10));
+//! let class = |node: u32| node / 10;
+//! let feature = |node: u32| [1.0, -1.0][class(node) as usize] * (1 + node % 3) as f32;
+//! let graph = GraphBuilder::new(20)
+//!     .edges(ring(0).chain(ring(10)))
+//!     .features(1, (0..20).map(feature).collect())
+//!     .classes(["first", "second"], (0..20).map(|node| Some(class(node))))
+//!     .split([0, 5, 10, 15], [1, 6, 11, 16], [2, 7, 12, 17])
+//!     .write(&dataset)?;
 //!
 //! /// Asks the run to stop once it has seen epoch 3.
 //! struct StopAfterThree<'a>(&'a AtomicBool);
@@ -44,9 +46,10 @@
 //!     }
 //! }
 //!
-//! let config = Config::resolve(Some("chains"), None, &["train.epochs=6".into()])?;
+//! let settings = ["train.epochs=6".to_string(), "model.state=4".to_string()];
+//! let config = Config::resolve(None, None, &settings)?;
 //! let stop = AtomicBool::new(false);
-//! let run = Run::new(Graph::open(&dataset)?, config, &out);
+//! let run = Run::new(graph, config, &out);
 //! let stopped = run.train(&mut StopAfterThree(&stop), &stop)?;
 //! assert_eq!(stopped.figures.ended, Ended::Stopped);
 //!

@@ -13,7 +13,7 @@ impl Run {
     /// How many of `count` runs train at a time: at most one per thread, as many as the memory
     /// allows together, and only one where a step is large enough for all threads.
     pub fn runs_at_once(&self, count: usize) -> Result<usize, RunError> {
-        let task = Task::open(self.dataset.clone(), &self.config)?;
+        let task = Task::open(self.graph.clone(), &self.config)?;
         Ok(trainings_at_once(&task, &self.config, count, self.threads, self.memory)?)
     }
 
@@ -30,7 +30,7 @@ impl Run {
         stop: &AtomicBool,
     ) -> Result<Vec<FinishedRun>, RunError> {
         self.check_free()?;
-        let task = Arc::new(Task::open(self.dataset.clone(), &self.config)?);
+        let task = Arc::new(Task::open(self.graph.clone(), &self.config)?);
         // Computed once on all threads, before the runs share it.
         task.operators()?;
         let train = |&seed: &u64| -> Result<Option<FinishedRun>, RunError> {

@@ -24,7 +24,7 @@ use crate::train::{Ended, Observer, Task, Trainer, memory};
 /// never been interrupted. See [the module's example](super).
 #[derive(Clone, Debug)]
 pub struct Run {
-    pub(super) dataset: Graph,
+    pub(super) graph: Graph,
     pub(super) config: Config,
     pub(super) directory: RunDir,
     pub(super) memory: u64,
@@ -47,9 +47,9 @@ pub struct FinishedRun {
 
 impl Run {
     /// A new run; the directory must be empty or missing, unless [`Run::replacing`] is called.
-    pub fn new(dataset: Graph, config: Config, directory: impl Into<PathBuf>) -> Self {
+    pub fn new(graph: Graph, config: Config, directory: impl Into<PathBuf>) -> Self {
         Self {
-            dataset,
+            graph,
             config,
             directory: RunDir::new(directory),
             memory: u64::MAX,
@@ -132,7 +132,7 @@ impl Run {
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
         self.check_free()?;
-        let task = Task::open(self.dataset.clone(), &self.config)?;
+        let task = Task::open(self.graph.clone(), &self.config)?;
         self.train_on(Arc::new(task), observer, stop)
     }
 
@@ -156,7 +156,7 @@ impl Run {
         if self.resumes {
             self.restore(&mut trainer)?;
         }
-        self.directory.write_setup(&self.config, self.dataset.directory().path())?;
+        self.directory.write_setup(&self.config, self.graph.path())?;
         let mut history = self.open_history(&trainer)?;
         let (metrics, board) = self.open_files(&trainer)?;
         let mut all: Vec<Box<dyn Observer + '_>> =
