@@ -78,7 +78,7 @@ fn folds_are_tested_and_the_directory_is_complete() {
     let figures: Value = serde_json::from_str(&sandbox.read("run/crossval.json")).unwrap();
     let summary = &figures["summary"];
     let mean = |protocol: &str| summary[protocol]["mean"].as_f64().unwrap();
-    assert!(mean("validation") >= 0.9, "rings and stars are easily told apart: {summary}");
+    assert!(mean("validation") >= 0.9, "rings and stars are easy to classify: {summary}");
     assert!(
         mean("mean_curve") >= mean("validation") - 0.05
             && mean("best_of_each") >= mean("mean_curve")

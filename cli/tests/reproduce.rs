@@ -92,7 +92,7 @@ fn chains_in_miniature_and_again_without_work() {
     assert_eq!(again.stdout, run.stdout);
     assert_eq!(run_files(&sandbox), before, "finished runs are kept");
 
-    // Other settings are other runs; an interrupted one goes on.
+    // Other settings are other runs; an interrupted one continues.
     let place = sandbox.path("out/runs/length/10/ignn/seed-1");
     fs::remove_file(place.join("run.json")).unwrap();
     sandbox.ignn(&CHAINS).exits(0);

@@ -88,7 +88,7 @@ enum Sink {
 pub struct TableWriter {
     target: PathBuf,
     draft: PathBuf,
-    // Removes the draft when dropped, and when the process is told to stop.
+    // Removes the draft when dropped, and when the process is asked to stop.
     staging: Staging,
     sink: Sink,
     width: usize,

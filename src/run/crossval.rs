@@ -80,7 +80,7 @@ pub struct CrossvalSummary {
     pub metric: Metric,
     /// Folds, finished or not.
     pub folds_asked_for: usize,
-    /// Means over the finished folds; `None` of none.
+    /// Means over the finished folds; `None` before the first is finished.
     pub summary: Option<Summary>,
     /// The finished folds, without their curves, which are in the folds' own files.
     pub folds: Vec<FoldRecord>,
@@ -106,7 +106,7 @@ pub struct CrossvalMachine {
     pub folds_at_once: usize,
     /// The instruction set of the kernels.
     pub simd: String,
-    /// Peak resident memory of the process, where the system tells.
+    /// Peak resident memory of the process, if the system reports it.
     pub peak_bytes: Option<u64>,
 }
 

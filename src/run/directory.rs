@@ -177,7 +177,7 @@ impl RunDir {
         if runs.iter().all(is_seed) { runs } else { Vec::new() }
     }
 
-    /// The run itself, or its seeds; none where there is neither.
+    /// The run itself, or its seeds; empty if there is neither.
     pub fn runs(&self) -> Vec<Self> {
         if self.is_run() { vec![self.clone()] } else { self.seeds() }
     }

@@ -10,7 +10,7 @@ use crate::solver::projection::ProjectionError;
 use crate::train::TrainError;
 use crate::train::folds::FoldError;
 
-/// Why a run cannot start, go on or be read.
+/// Why a run cannot start, continue or be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A file or directory.

@@ -24,7 +24,7 @@ impl DirectoryLock {
         let file = File::open(directory).map_err(FormatError::io("open", directory))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(RunError::Locked { path: directory.into() }),
-            // Some file systems have no locks: then nobody is kept out.
+            // Some file systems have no locks: then no process is kept out.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
         }
     }

@@ -114,7 +114,7 @@ pub mod testing {
     use crate::train::testing::record;
     use crate::train::{Observer, PartRecord};
 
-    /// A summary of a run with this number of epochs, judged by accuracy.
+    /// A summary of a run with this number of epochs, monitored by accuracy.
     pub fn summary(epochs: u64) -> RunSummary {
         let scores = BTreeMap::from([("accuracy".to_string(), 0.5)]);
         let test = PartRecord { loss: 0.25, scores };

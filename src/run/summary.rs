@@ -46,13 +46,13 @@ pub struct MachineSummary {
     pub threads: usize,
     /// The instruction set of the kernels.
     pub simd: String,
-    /// Peak resident memory of the process, where the system tells.
+    /// Peak resident memory of the process, if the system reports it.
     pub peak_bytes: Option<u64>,
     /// Cores that the process could use.
     pub cores: usize,
     /// Memory that the process could use.
     pub memory_bytes: u64,
-    /// The processor's name, where the system tells.
+    /// The processor's name, if the system reports it.
     pub processor: Option<String>,
     /// The day of the run's end in UTC.
     pub ended: String,

@@ -125,7 +125,7 @@ impl Run {
     }
 
     /// Trains until all epochs are made, early stopping ends the run, or `stop` is set; then the
-    /// epoch at hand is finished and a checkpoint is written. `observer` receives every epoch.
+    /// current epoch is finished and a checkpoint is written. `observer` receives every epoch.
     pub fn train(
         &self,
         observer: &mut dyn Observer,

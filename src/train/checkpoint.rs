@@ -189,7 +189,9 @@ impl Trainer {
         let (found, expected) = (self.config.to_toml(), saved.to_toml());
         let (found, expected) =
             found.lines().zip(expected.lines()).find(|(found, expected)| found != expected)?;
-        Some(format!("settings: found {found}, expected {expected}: a run goes on as it began"))
+        Some(format!(
+            "settings: found {found}, expected {expected}: a run continues with the settings it began with"
+        ))
     }
 
     /// Layers whose states are kept for warm starts: those of one graph.

@@ -174,7 +174,7 @@ impl Observer for Curve<'_> {
 }
 
 impl Summary {
-    /// The summary of these folds; `None` of none.
+    /// The summary of these folds; `None` without any.
     pub fn of(folds: &[FoldRecord]) -> Option<Self> {
         let first = folds.first()?;
         // Folds that stopped early have shorter curves: only epochs that all folds have are

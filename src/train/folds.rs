@@ -218,13 +218,13 @@ mod tests {
         let labels: Vec<i32> = (0..131).map(|i| [0, 1, 1, 2, 1][i % 5]).collect();
         let graphs = graphs(&labels);
         let folds = Folds::stratified(Some(&graphs), 7, 3, Path::new("d")).unwrap();
-        let (mut judged, mut chose) = (vec![0; 131], vec![0; 131]);
+        let (mut tested, mut validated) = (vec![0; 131], vec![0; 131]);
         for fold in 0..7 {
             let Parts { train, validation, test } = folds.parts(fold);
             assert_eq!(train.len() + validation.len() + test.len(), 131);
             assert!(test.len() == 131 / 7 || test.len() == 131 / 7 + 1);
-            test.iter().for_each(|&graph| judged[graph as usize] += 1);
-            validation.iter().for_each(|&graph| chose[graph as usize] += 1);
+            test.iter().for_each(|&graph| tested[graph as usize] += 1);
+            validation.iter().for_each(|&graph| validated[graph as usize] += 1);
             assert!(train.iter().all(|graph| !validation.contains(graph) && !test.contains(graph)));
             for class in 0..3 {
                 let all = labels.iter().filter(|&&label| label == class).count();
@@ -232,7 +232,7 @@ mod tests {
                 assert!(own == all / 7 || own == all / 7 + 1, "class {class}: {own} of {all}");
             }
         }
-        assert!(judged.iter().chain(&chose).all(|&times| times == 1));
+        assert!(tested.iter().chain(&validated).all(|&times| times == 1));
         assert_eq!(folds, Folds::stratified(Some(&graphs), 7, 3, Path::new("d")).unwrap());
         assert_ne!(folds, Folds::stratified(Some(&graphs), 7, 4, Path::new("d")).unwrap());
     }

@@ -78,8 +78,12 @@ impl SvmSearch {
             let gram = Gram::of(rows.view(), kernel);
             let mut chosen: Option<(f64, f64)> = None;
             for c in PRICES {
-                let score = |(learned, judged): &(Vec<u32>, Vec<u32>)| {
-                    Svm::train(&gram, learned, labels, classes, c).accuracy(&gram, judged, labels)
+                let score = |(trained_on, validated_on): &(Vec<u32>, Vec<u32>)| {
+                    Svm::train(&gram, trained_on, labels, classes, c).accuracy(
+                        &gram,
+                        validated_on,
+                        labels,
+                    )
                 };
                 let score = pairs.iter().map(score).sum::<f64>() / pairs.len() as f64;
                 if chosen.is_none_or(|(highest, _)| score > highest) {

@@ -21,16 +21,16 @@ pub struct Panel {
     /// The axis of the figure with its unit; `None` for a table.
     pub axis: Option<&'static str>,
     pub scores: &'static [&'static str],
-    pub judged: Judged,
+    pub repeats: Repeats,
     pub points: &'static [Point],
     pub methods: &'static [Method],
     /// Additional settings of the quick form.
     pub quick: &'static [&'static str],
 }
 
-/// How figures are obtained.
+/// What a figure is a mean of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum Repeats {
     /// One run per seed.
     BySeeds,
     /// A cross-validation with this number of folds, and this number in the quick form.

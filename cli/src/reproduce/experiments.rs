@@ -2,7 +2,7 @@
 //! figures. `experiment` explains the entries, `sources` where the data come from.
 
 use super::experiment::{
-    Experiment, Judged, Method, Panel, Point, Published, Readout, method, published, reported,
+    Experiment, Method, Panel, Point, Published, Readout, Repeats, method, published, reported,
     with_deviation,
 };
 use super::sources::Source;
@@ -94,7 +94,7 @@ const CHAIN_PANELS: &[Panel] = &[
         points_are: "length",
         axis: Some("nodes of a chain"),
         scores: &["accuracy"],
-        judged: Judged::BySeeds,
+        repeats: Repeats::BySeeds,
         points: CHAINS,
         methods: &[reported("IGNN", &[], CHAINS_OF_THE_CODE), SSE, GCN, SGC, GAT],
         quick: QUICK_CHAINS,
@@ -105,7 +105,7 @@ const CHAIN_PANELS: &[Panel] = &[
         points_are: "T",
         axis: Some("T, layers or gathers"),
         scores: &["accuracy"],
-        judged: Judged::BySeeds,
+        repeats: Repeats::BySeeds,
         points: DEPTHS,
         methods: &[Method { is_constant: true, ..method("IGNN", &[]) }, SSE, GCN, SGC, GAT],
         quick: QUICK_CHAINS,
@@ -118,7 +118,7 @@ const OVERSMOOTHING_PANELS: &[Panel] = &[Panel {
     points_are: "length",
     axis: Some("nodes of a chain"),
     scores: &["accuracy"],
-    judged: Judged::BySeeds,
+    repeats: Repeats::BySeeds,
     points: CHAINS,
     methods: &[
         reported("IGNN", &[], CHAINS_OF_THE_CODE),
@@ -151,7 +151,7 @@ const AMAZON_PANELS: &[Panel] = &[Panel {
     points_are: "train",
     axis: Some("training nodes, % of the labelled ones"),
     scores: &["top_k_micro_f1", "top_k_macro_f1", "micro_f1", "macro_f1"],
-    judged: Judged::BySeeds,
+    repeats: Repeats::BySeeds,
     points: &[
         share("5 %", 5.0, &["train.split=train5"], false),
         share("6 %", 6.0, &["train.split=train6"], true),
@@ -204,7 +204,7 @@ const PPI_PANELS: &[Panel] = &[Panel {
     points_are: "data",
     axis: None,
     scores: &["micro_f1"],
-    judged: Judged::BySeeds,
+    repeats: Repeats::BySeeds,
     points: &[Point {
         name: "PPI",
         x: 0.0,
@@ -273,9 +273,9 @@ const fn collection(name: &'static str, is_quick: bool) -> Point {
     }
 }
 
-/// A baseline of three layers of 32 on renormalised graphs, below the same sum. Unlike the one
-/// layer of the equilibrium it has batch normalisation and a larger rate: what the preset does
-/// without was only judged for the equilibrium.
+/// A baseline of three layers of width 32 on renormalised graphs, with the same sum pooling. Unlike
+/// the one layer of the equilibrium it has batch normalisation and a larger learning rate: the
+/// preset was tuned for the equilibrium only.
 macro_rules! pooled_baseline {
     ($name:literal, $kind:literal, $published:expr) => {
         Method {
@@ -302,7 +302,7 @@ const GRAPH_PANELS: &[Panel] = &[Panel {
     points_are: "data",
     axis: None,
     scores: &["accuracy"],
-    judged: Judged::ByFolds(10, 3),
+    repeats: Repeats::ByFolds(10, 3),
     points: &[
         collection("MUTAG", true),
         collection("PTC", false),
@@ -378,7 +378,7 @@ const HETEROGENEOUS_PANELS: &[Panel] = &[Panel {
     points_are: "data",
     axis: None,
     scores: &["micro_f1", "macro_f1"],
-    judged: Judged::BySeeds,
+    repeats: Repeats::BySeeds,
     points: &[
         network("ACM", "acm", "acm"),
         network("IMDB", "imdb", "imdb"),

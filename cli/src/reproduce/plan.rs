@@ -13,7 +13,7 @@ use ignn::run::{CrossvalDir, CrossvalSetup, FoldReadout, RunDir, SavedRun};
 use ignn::train::Ended as RunEnded;
 use ignn::train::crossval::Summary;
 
-use super::experiment::{Judged, Method, Panel, Point, Readout};
+use super::experiment::{Method, Panel, Point, Readout, Repeats};
 use super::runner::Ended;
 use super::slug;
 
@@ -23,7 +23,7 @@ pub struct Plan {
     pub directory: PathBuf,
     pub preset: &'static str,
     pub sets: Vec<String>,
-    pub judged: Judged,
+    pub repeats: Repeats,
     pub readout: Readout,
     pub scores: &'static [&'static str],
     pub is_quick: bool,
@@ -68,12 +68,12 @@ impl Plan {
             true => place.join(slug(name)),
             false => place.join(slug(point.name)).join(slug(name)),
         };
-        let (preset, judged, scores) = (point.preset, panel.judged, panel.scores);
+        let (preset, repeats, scores) = (point.preset, panel.repeats, panel.scores);
         Self {
             directory,
             preset,
             sets: sets.collect(),
-            judged,
+            repeats,
             readout: method.readout,
             scores,
             is_quick,
@@ -89,9 +89,9 @@ impl Plan {
 
     /// Folds of a cross-validation.
     pub fn folds(&self) -> Option<usize> {
-        match self.judged {
-            Judged::BySeeds => None,
-            Judged::ByFolds(folds, quick) => Some(if self.is_quick { quick } else { folds }),
+        match self.repeats {
+            Repeats::BySeeds => None,
+            Repeats::ByFolds(folds, quick) => Some(if self.is_quick { quick } else { folds }),
         }
     }
 

@@ -102,7 +102,7 @@ pub fn one_run(figures: &Figures) -> String {
     let ended = match figures.ended {
         Ended::Epochs => "all epochs done",
         Ended::Patience => "early stopping: no better validation for train.stop_after epochs",
-        Ended::Stopped => "stopped; go on with --resume",
+        Ended::Stopped => "stopped; continue with --resume",
     };
     sheet.row(["epochs".to_string(), format!("{}: {ended}", figures.epochs)]);
     let monitor = figures.monitor.name();

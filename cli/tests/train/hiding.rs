@@ -44,15 +44,15 @@ fn the_untrained_model_is_label_propagation() {
         }
         assert_eq!(theta.row(0), [6.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0]);
         assert_eq!(theta.row(1), [0.0, 6.0, 0.0, 0.0, 6.0, 0.0, 0.0]);
-        let told =
+        let labelled =
             (0..table.rows()).filter(|&node| table.row(node).iter().sum::<f32>() == 1.0).count();
-        let silent =
+        let unlabelled =
             (0..table.rows()).filter(|&node| table.row(node).iter().all(|x| *x == 0.0)).count();
-        assert_eq!(told + silent, 300);
+        assert_eq!(labelled + unlabelled, 300);
         assert!((0..table.rows()).all(|node| table.row(node)[3..].iter().all(|x| *x == 0.0)));
-        assert!(told > 0 && silent > 0, "training nodes only: {told}");
+        assert!(labelled > 0 && unlabelled > 0, "training nodes only: {labelled}");
     });
-    // With one bank, and before any step, it tells what the baseline tells.
+    // With one group of columns, and before any step, it predicts what the baseline predicts.
     let accuracy = |run: &str, sets: &str| {
         let line = format!("train s --out {run} --epochs 0 -q {sets}");
         sandbox.ignn(&words(&line)).exits(0);
@@ -89,23 +89,23 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
             parameters.iter().map(|parameter| parameter.name.clone()).collect();
         (names, parameters.iter().map(|parameter| parameter.gradient.clone()).collect::<Vec<_>>())
     });
-    let told: Vec<usize> = trainer_of(&path, &sets, |trainer| {
+    let labelled: Vec<usize> = trainer_of(&path, &sets, |trainer| {
         let table = &trainer.model().parameters[1].value;
         (0..table.rows()).filter(|&node| table.row(node).iter().any(|x| *x != 0.0)).collect()
     });
     assert_eq!(names[1], "layer0.E");
     let is_hidden = |&&node: &&usize| gradients[1].row(node).iter().all(|x| *x == 0.0);
-    let hidden: Vec<usize> = told.iter().filter(is_hidden).copied().collect();
-    assert_eq!(hidden.len(), (told.len() as f64 * 0.3).round() as usize);
-    // What a hidden node says is not heard, though it is there.
+    let hidden: Vec<usize> = labelled.iter().filter(is_hidden).copied().collect();
+    assert_eq!(hidden.len(), (labelled.len() as f64 * 0.3).round() as usize);
+    // What a hidden node says is not visible, though it is there.
     // Solves started from elsewhere end within their tolerance of each other.
     let moved = |node: usize| (loss(Some((1, node, 0, 0.5))) - loss(None)).abs();
-    let heard = *told.iter().find(|node| !hidden.contains(node)).unwrap();
+    let visible = *labelled.iter().find(|node| !hidden.contains(node)).unwrap();
     assert!(
-        moved(hidden[0]) < 1e-6 && moved(heard) > 1e-4,
+        moved(hidden[0]) < 1e-6 && moved(visible) > 1e-4,
         "{} {}",
         moved(hidden[0]),
-        moved(heard)
+        moved(visible)
     );
     let step = 1e-2;
     for (parameter, gradient) in gradients.iter().enumerate() {

@@ -77,7 +77,7 @@ fn kappas_that_do_not_match_the_relations_are_refused_and_large_ones_watched() {
     );
     assert!(!sandbox.path("no").exists());
     let large = "--set model.kappa=0.9,0.9 --set model.init=identity";
-    // Weights this large let the state grow without end: that is told, and certified of nothing.
+    // Weights this large let the state grow without bound: that is reported, without a certificate.
     sandbox.ignn(&words(&format!("{line} large {large}"))).exits(1).says("did not converge");
     for record in metrics(&sandbox, "large") {
         assert!(record["contraction"].as_f64().unwrap() > 1.0, "{record}");

@@ -1,4 +1,4 @@
-//! Runs that are stopped or killed, and go on to the same bits as one that was not.
+//! Runs that are stopped or killed, and continue to the same bits as one that was not.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -51,18 +51,21 @@ fn a_stopped_run_continues_as_if_it_had_not_been() {
         wait_for(&mut child, &sandbox, &run, epochs, false);
         send(signal, &child);
         let output = child.wait_with_output().unwrap();
-        let (said, told) = (
+        let (printed, progress) = (
             String::from_utf8_lossy(&output.stdout).into_owned(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
         );
-        assert_eq!(output.status.code(), Some(130), "{said}{told}");
-        assert!(told.contains("stopping after this epoch; once more stops at once\n"), "{told}");
-        assert!(said.contains(": stopped; go on with --resume\n"), "{said}");
-        assert!(said.ends_with(&format!("next: ignn train --resume {run}\n")), "{said}");
+        assert_eq!(output.status.code(), Some(130), "{printed}{progress}");
+        assert!(
+            progress.contains("stopping after this epoch; once more stops at once\n"),
+            "{progress}"
+        );
+        assert!(printed.contains(": stopped; continue with --resume\n"), "{printed}");
+        assert!(printed.ends_with(&format!("next: ignn train --resume {run}\n")), "{printed}");
         // It can be used as it is.
         sandbox.ignn(&words(&format!("predict s --model {run} --out p.csv --force -q"))).exits(0);
-        let told = metrics(&sandbox, &run).len();
-        assert!((epochs..150).contains(&told), "{told}");
+        let recorded = metrics(&sandbox, &run).len();
+        assert!((epochs..150).contains(&recorded), "{recorded}");
         sandbox
             .ignn(&words(&format!("train --resume {run} -q")))
             .exits(0)
@@ -128,7 +131,7 @@ fn what_cannot_be_resumed_says_why() {
     fails(
         "train --resume run -q",
         "run/checkpoint/state.safetensors: the checkpoint does not fit (settings: found state = \
-         [9], expected state = [8]: a run goes on as it began)",
+         [9], expected state = [8]: a run continues with the settings it began with)",
     );
     // The refusals have changed nothing.
     fs::write(sandbox.path("run/config.toml"), config).unwrap();

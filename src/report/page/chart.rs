@@ -116,7 +116,7 @@ impl Chart {
 
     fn figure(&self, drawn: &[Drawn<'_>], body: &str) -> String {
         let (id, title) = (&self.id, escape(&self.title));
-        let mut told: Vec<String> = drawn
+        let mut descriptions: Vec<String> = drawn
             .iter()
             .filter_map(|(_, series, points)| {
                 let (&(from, first), &(to, last)) = (points.first()?, points.last()?);
@@ -127,7 +127,7 @@ impl Chart {
                 })
             })
             .collect();
-        told.extend(
+        descriptions.extend(
             self.references.iter().map(|line| format!("{}: {}", line.name, short(line.value))),
         );
         let axes = format!("{} against {}. ", self.y.label, self.x.label);
@@ -141,7 +141,7 @@ impl Chart {
              {id}-desc\">\n\
              <title id=\"{id}-title\">{title}</title>\n<desc \
              id=\"{id}-desc\">{}</desc>\n{body}</svg>\n{note}</figure>\n",
-            escape(&(axes + &told.join("; ")))
+            escape(&(axes + &descriptions.join("; ")))
         )
     }
 }
@@ -255,11 +255,11 @@ impl Frame {
             format!("<path class=\"curve s{colour}\" data-series=\"{name}\" d=\"{path}\"/>\n");
         if series.is_marked || points.len() == 1 {
             for &(x, y) in points {
-                let told = format!("{name}: {} at {x}", short(y));
+                let tooltip = format!("{name}: {} at {x}", short(y));
                 let (x, y) = (self.x(x), self.y(y));
                 svg += &format!(
                     "<circle class=\"mark s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" \
-                     r=\"3.5\"><title>{told}</title></circle>\n"
+                     r=\"3.5\"><title>{tooltip}</title></circle>\n"
                 );
             }
         }
@@ -310,7 +310,7 @@ fn shortened(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.into();
     }
-    // The end tells names apart more often than the beginning.
+    // The end distinguishes names more often than the beginning.
     let rest: Vec<char> = name.chars().collect();
     format!("…{}", rest[rest.len() + 1 - NAME..].iter().collect::<String>())
 }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_whole_and_asks_nobody_for_anything() {
+    fn a_page_is_complete_and_needs_no_other_file() {
         let mut section = Section::new("loss", "Loss <by> epoch");
         section.text("a & b").folded_text("config", "x = \"<y>\"");
         let mut page = Page::new("R&D", "two");

@@ -33,7 +33,7 @@ impl StackedBars {
         let (id, title) = (&self.id, escape(&self.title));
         let height = ROW * self.bars.len() as f64;
         let mut svg = String::new();
-        for (at, (name, told, parts)) in self.bars.iter().enumerate() {
+        for (at, (name, total, parts)) in self.bars.iter().enumerate() {
             let top = ROW * at as f64;
             svg += &format!(
                 "<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n<text class=\"end\" \
@@ -41,7 +41,7 @@ impl StackedBars {
                 top + 14.0,
                 escape(name),
                 top + 14.0,
-                escape(told)
+                escape(total)
             );
             let mut left = 0.0;
             for (part, value) in parts.iter().enumerate().filter(|(_, value)| **value > 0.0) {
@@ -77,16 +77,16 @@ impl StackedBars {
                 )
             })
             .collect();
-        let told: Vec<String> =
-            self.bars.iter().map(|(name, told, _)| format!("{name}: {told}")).collect();
-        let told = escape(&told.join("; "));
+        let described: Vec<String> =
+            self.bars.iter().map(|(name, total, _)| format!("{name}: {total}")).collect();
+        let description = escape(&described.join("; "));
         Some(format!(
             "<figure id=\"{id}\" class=\"bars\">\n<figcaption>{title}</figcaption>\n<ul \
              class=\"legend\">{legend}</ul>\n\
              <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title \
              {id}-desc\">\n\
              <title id=\"{id}-title\">{title}</title>\n<desc \
-             id=\"{id}-desc\">{told}</desc>\n{svg}</svg>\n</figure>\n"
+             id=\"{id}-desc\">{description}</desc>\n{svg}</svg>\n</figure>\n"
         ))
     }
 }

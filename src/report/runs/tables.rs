@@ -61,7 +61,7 @@ pub fn results(groups: &[Group]) -> Section {
     let header = [
         "run",
         "seed",
-        "judged by",
+        "monitored by",
         "best epoch",
         "validation",
         "test",

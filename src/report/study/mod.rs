@@ -91,7 +91,7 @@ pub struct Published {
 }
 
 impl Figure {
-    /// Mean and deviation of the finite values; `None` of none.
+    /// Mean and deviation of the finite values; `None` without any.
     pub fn of(values: &[f64]) -> Option<Self> {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         let MeanDeviation { mean, deviation } = MeanDeviation::of_finite(finite.clone())?;
