@@ -1,78 +1,86 @@
-//! How far a state is from the equilibrium, at most: a contraction bound q with the norm in which
-//! it holds. It speaks of the equation as stored in f32 and counts the rounding of the sweeps; it
-//! neither iterates nor decides.
+//! An upper bound of the distance between a state and the equilibrium: a contraction bound q, and
+//! the norm in which it holds. It applies to the equation as stored in f32 and includes the
+//! rounding of the sweeps.
 //!
 //! A sweep is `to = phi(sum_r A_r from P_r + input)`, in either direction: P = W^T and A^T in the
 //! forward sweep, P = W and A in the adjoint (where phi is the product with D, |D| <= lipschitz).
-//! For u > 0 (a row) and v > 0 (a column) let `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep
-//! contracts by
+//! For positive vectors u (one entry per row) and v (one per column) let
+//! `|E|_uv = max |E_ik| / (u_i v_k)`. Then a sweep contracts by
 //!
 //! ```text
 //! q = lipschitz * max_ik sum_r (|A_r| u)_i / u_i * (|P_r|^T v)_k / v_k
 //! ```
 //!
-//! and after a sweep from x to x' that moved by Delta and was off by e through rounding
+//! and after a sweep from x to x' that moved the state by Delta with a rounding error of e
 //!
 //! ```text
-//! |X* - x'|_uv <= (q |Delta|_uv + |e|_uv) / (1 - q),      entry (i, k): at most that times u_i v_k
-//! |e|_uv <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi,  gamma(K) = K eps / (1 - K eps)
+//! |X* - x'|_uv <= (q |Delta|_uv + |e|_uv) / (1 - q)       entry (i, k): that times u_i v_k
+//! |e|_uv       <= gamma(K) q |x|_uv + lipschitz gamma(M) |input|_uv + error of phi
+//! gamma(K)      = K eps / (1 - K eps),   eps = 2^-24
 //! ```
 //!
-//! with K the roundings on the longest path of a term into an entry, M those of the input, eps =
-//! 2^-24: worst cases, whatever the order of the sums and whether products are fused. Numbers that
-//! leave the normal ones lose the smallest float each time, and that is counted too. Vectors are
-//! proposed by [`super::tightening`].
+//! with K the number of roundings on the longest path of a term into an entry, and M that of the
+//! input. These are worst cases: they hold for any order of the sums, and whether or not products
+//! are fused. A subnormal result may be off by the smallest float each time, which is counted too.
 //!
-//! Vectors are f32, as sweeps take them; q is evaluated with these, in f64, rounded up: it holds
-//! whatever the iteration did.
+//! The vectors come from [`super::tightening`]. They are f32, as sweeps take them; q is evaluated
+//! with these very vectors in f64 and rounded up, so that it holds however they were found.
 
 use rayon::prelude::*;
 
-use super::entries::{self, ROWS_A_TASK, Sums, divide};
+use super::entries::{self, ROWS_PER_TASK, Sums, divide};
 use crate::dense::{LINE, MatrixRef};
 use crate::kernels::sweep::Term;
 use crate::kernels::{self, Activation, Norm, PackedWeights};
 
 /// Unit roundoff of f32.
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
-/// Rounding of [`Norm`]'s quotients in f32: five times in the kernels, more than doubled.
+/// Rounding of the quotients of [`Norm`] in f32: the kernels round five times; sixteen are counted.
 const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
-/// The smallest float, rounded up: twice what a result below the normal numbers may be off by.
+/// The smallest float, rounded up: twice the largest error of a subnormal result.
 const TINY: f64 = 1.5e-45;
-/// Weights of the norm within this and its inverse: quotients by two of them stay far from
-/// overflow.
+/// Weights of the norm lie between the inverse of this and this, so that dividing by two of them
+/// cannot overflow.
 const LARGEST_WEIGHT: f32 = 1e18;
 
 /// A contraction bound, and the norm in which it holds.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// Contraction of a sweep, rounded up; certified where below 1.
+    /// Contraction of a sweep, rounded up; a certificate holds if it is below 1.
     pub q: f64,
     u: Option<Vec<f32>>,
     v: Option<Vec<f32>>,
     lipschitz: f64,
-    /// Roundings on the longest path of a gathered term, and of the input.
+    /// Number of roundings on the longest path of a gathered term, and of the input.
     roundings: (f64, f64),
     /// Smallest and largest u_i v_k.
     weights: (f64, f64),
     /// Smallest u_i.
     least_u: f64,
-    /// By how much an error below the normal numbers may grow until the end of a sweep.
+    /// Largest factor by which the error of a subnormal number grows within a sweep.
     growth: f64,
 }
 
 /// An error bound, in the plain maximum norm.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ErrorBound {
-    /// No entry of the state is farther from the equilibrium.
+    /// Largest distance of any entry from the equilibrium.
     #[serde(deserialize_with = "crate::json_number::or_nan")]
     pub largest: f64,
-    /// The part that comes from rounding: no number of further sweeps is certain to go below.
+    /// The part that comes from rounding: further sweeps cannot reduce the bound below it.
     #[serde(deserialize_with = "crate::json_number::or_nan")]
     pub rounding: f64,
 }
 
 /// The largest slope of an activation.
+///
+/// ```
+/// use ignn::kernels::Activation;
+/// use ignn::solver::certificate::lipschitz;
+///
+/// assert_eq!(lipschitz(Activation::Tanh), 1.0);
+/// assert_eq!(lipschitz(Activation::Sigmoid), 0.25);
+/// ```
 pub fn lipschitz(activation: Activation) -> f64 {
     match activation {
         Activation::Sigmoid => 0.25,
@@ -81,8 +89,7 @@ pub fn lipschitz(activation: Activation) -> f64 {
     }
 }
 
-/// What the f32 evaluation of an activation may be off by, at most: an absolute error, as values
-/// are about 1.
+/// Largest absolute error of an activation evaluated in f32, for values near 1.
 pub fn activation_error(activation: Option<Activation>) -> f64 {
     match activation {
         Some(Activation::Tanh | Activation::Sigmoid | Activation::Elu) => 8.0 * EPS,
@@ -91,14 +98,14 @@ pub fn activation_error(activation: Option<Activation>) -> f64 {
 }
 
 impl Certificate {
-    /// The certificate that given vectors (all ones where absent) make; for vectors kept from solve
-    /// to solve.
+    /// The certificate that given vectors make, such as those kept from an earlier solve; a missing
+    /// vector is all ones.
     ///
-    /// It speaks of sweeps over these very terms, with an activation, or a derivative, whose slope
-    /// is at most `lipschitz`.
+    /// It holds for sweeps over these very terms, with an activation or a derivative whose slope is
+    /// at most `lipschitz`.
     ///
     /// # Panics
-    /// Where lengths do not fit.
+    /// If lengths do not match.
     pub fn with_vectors(
         terms: &[Term<'_>],
         lipschitz: f64,
@@ -125,7 +132,7 @@ impl Certificate {
                 };
                 (0..rows)
                     .into_par_iter()
-                    .with_min_len(ROWS_A_TASK / 16)
+                    .with_min_len(ROWS_PER_TASK / 16)
                     .map(row)
                     .reduce(|| 0.0, nan_max)
             }
@@ -133,7 +140,7 @@ impl Certificate {
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
         let (u_range, v_range) = (range(u.as_deref()), range(v.as_deref()));
         let largest_scale = |term: &Term<'_>| -> f64 {
-            let rows = (0..term.adjacency.rows()).into_par_iter().with_min_len(ROWS_A_TASK);
+            let rows = (0..term.adjacency.rows()).into_par_iter().with_min_len(ROWS_PER_TASK);
             rows.map(|row| f64::from(term.adjacency.row_factor(row)).abs()).reduce(|| 1.0, nan_max)
         };
         let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
@@ -147,26 +154,25 @@ impl Certificate {
             roundings: roundings(terms),
             weights: weights.unwrap_or((1.0, 1.0)),
             least_u: u_range.map_or(1.0, |u| u.0),
-            // Sums of columns are relative to v.
+            // Column sums are relative to v.
             growth: scale
                 * (1.0 + columns * v_range.map_or(1.0, |v| v.1 / v.0))
                 * lipschitz.max(1.0),
         }
     }
 
-    /// Whether a sweep contracts, so that there is one equilibrium and every order of sweeps finds
-    /// it.
+    /// Whether a sweep contracts: then there is exactly one equilibrium, and sweeps converge to it.
     pub fn holds(&self) -> bool {
         self.q < 1.0
     }
 
-    /// The norm, as sweeps take it.
+    /// The norm in which the certificate holds.
     pub fn norm(&self) -> Norm<'_> {
         Norm { u: self.u.as_deref(), v: self.v.as_deref(), rows: None }
     }
 
-    /// A change of 1 in the maximum norm certifies an error of at most so much; infinite where
-    /// nothing is certified.
+    /// The error that a change of 1 in the maximum norm certifies; infinite if the certificate does
+    /// not hold.
     pub fn amplification(&self) -> f64 {
         if self.holds() {
             self.weights.1 / self.weights.0 * self.q / (1.0 - self.q)
@@ -175,9 +181,8 @@ impl Certificate {
         }
     }
 
-    /// The error of the state that a sweep wrote, from what it moved in [`Certificate::norm`].
-    ///
-    /// `activation` is that of a forward sweep, and none in the adjoint.
+    /// Bounds the error of the state that a sweep wrote, given by how much the sweep moved it in
+    /// [`Certificate::norm`]. `activation` is `None` for the adjoint.
     pub fn error(
         &self,
         moved: f32,
@@ -186,18 +191,18 @@ impl Certificate {
         activation: Option<Activation>,
     ) -> Option<ErrorBound> {
         let moved = self.moved(moved);
-        // The sweep read the state before: not farther away than it moved.
+        // The state that the sweep read is larger by at most the move.
         let before = self.size(state) + moved;
         self.bound(self.q * moved, before, input, activation)
     }
 
     /// |Delta|_uv from what a sweep computed, rounded up.
     fn moved(&self, weighted: f32) -> f64 {
-        // The quotient by v may be lost before that by u is taken.
+        // The quotient by v may underflow before it is divided by u.
         f64::from(weighted) * NORM_SLACK + 4.0 * TINY * (1.0 + 1.0 / self.least_u)
     }
 
-    /// (moved + |e|) / (1 - q) in the maximum norm, for a sweep that read a state of a size.
+    /// (moved + |e|) / (1 - q) in the maximum norm, for a sweep that read a state of size `read`.
     fn bound(
         &self,
         moved: f64,
@@ -214,7 +219,7 @@ impl Certificate {
         let (path, of_input) = self.roundings;
         let input = self.size(input);
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
-        // A factor of an entry may be lost as well: then what it multiplies counts.
+        // A factor of an entry may underflow as well: then the size of the other factor counts.
         let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
         rounding += (activation_error(activation) + tiny) / self.weights.0;
         let scale = self.weights.1 / (1.0 - self.q) * (1.0 + 1e-12);
@@ -235,7 +240,7 @@ pub(super) fn column_ratios(weights: &PackedWeights, v: Option<&[f32]>) -> Vec<f
     sums.iter().enumerate().map(|(k, sum)| sum * slack / weight(k)).collect()
 }
 
-/// (|P|^T v)_k for every k; panel by panel, as the weights lie in memory.
+/// (|P|^T v)_k for every k, panel by panel in the order of memory.
 pub(super) fn column_sums(weights: &PackedWeights, v: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
     let v: Vec<f64> = (0..weights.inner()).map(v).collect();
     let mut sums = vec![0.0f64; weights.outer()];
@@ -250,7 +255,7 @@ pub(super) fn column_sums(weights: &PackedWeights, v: impl Fn(usize) -> f64 + Sy
     sums
 }
 
-/// The smallest and the largest weight; `None` where one is no weight that quotients could take.
+/// The smallest and the largest weight; `None` if one is outside of the allowed range.
 fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
     let weights = weights.unwrap_or(&[1.0]);
     let usable = |x: &f32| (1.0 / LARGEST_WEIGHT..=LARGEST_WEIGHT).contains(x);
@@ -260,7 +265,7 @@ fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
     weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
 }
 
-/// The larger of two, infinite where one is no number.
+/// The larger of two numbers; infinity if one is NaN.
 pub(super) fn nan_max(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::INFINITY } else { x.max(y) }
 }
@@ -269,13 +274,14 @@ pub(super) fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, nan_max)
 }
 
-/// Roundings of a gathered term on its way into an entry, and of the input: see the module's text.
+/// Number of roundings of a gathered term, and of the input, on the way into an entry; see the
+/// module documentation.
 fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
     let products: usize = terms.iter().map(|term| term.weights.inner()).sum();
     let longest = terms.iter().map(|term| term.adjacency.longest_sum()).max().unwrap_or(0);
-    // The input is added last, then comes the slope, or a derivative computed in two steps and its
-    // product: four, six counted. Before that a term has three factors of its entry, the sum of the
-    // row, the weight and the sum of products.
+    // The input is added last; then comes the slope, or a derivative that takes two steps, and its
+    // product. That makes four roundings; six are counted. Before that, a term is rounded in the
+    // three factors of its entry, the sum of the row, the weight, and the sum of products.
     let of_input = 6.0;
     (longest as f64 + 3.0 + products as f64 + 1.0 + of_input, of_input)
 }

@@ -1,14 +1,14 @@
-//! Strongly connected components of an adjacency: the blocks whose largest spectral radius is that
-//! of the whole. It counts and numbers; the numbers of the components follow the walk and mean no
-//! order.
+//! Strongly connected components of an adjacency. The largest spectral radius of a component is
+//! that of the whole matrix. Components are numbered in the order of the search, which has no
+//! meaning.
 //!
-//! Tarjan's algorithm with its recursion on a heap stack. Entries that are zero are no edges.
-//! Serial, O(nodes + nonzeros), 16 bytes a node at most beyond the result.
+//! Tarjan's algorithm with its recursion on a heap stack. Zero entries are not edges. Serial,
+//! O(nodes + non-zeros), at most 16 bytes per node beyond the result.
 
 use super::entries::is_nonzero;
 use crate::kernels::AdjacencyRef;
 
-/// A node alone in its component and without a loop: no cycle passes through it.
+/// The component of a node through which no cycle passes: alone and without a loop.
 pub(crate) const NO_CYCLE: u32 = u32::MAX;
 
 /// The components through which cycles pass.
@@ -20,14 +20,14 @@ pub(crate) struct Components {
     pub count: usize,
 }
 
-/// Where the walk stands in a node's row.
+/// The position of the search in a node's row.
 struct Frame {
     node: u32,
     at: usize,
 }
 
 impl Components {
-    /// Walks the graph.
+    /// Finds the components.
     pub fn of(a: &AdjacencyRef) -> Self {
         let nodes = a.rows();
         let mut found = Self { of: vec![NO_CYCLE; nodes], count: 0 };
@@ -36,8 +36,7 @@ impl Components {
         let mut low = vec![0u32; nodes];
         let mut visited = 0;
         let (mut open, mut frames): (Vec<u32>, Vec<Frame>) = (Vec::new(), Vec::new());
-        // A node's own visit number is needed when its row ends: it is kept with its place in
-        // `open`.
+        // The visit number of each node in `open`: it is needed when the node's row ends.
         let mut numbers: Vec<u32> = Vec::new();
         for root in 0..nodes as u32 {
             if low[root as usize] != 0 {
@@ -68,7 +67,7 @@ impl Components {
                     frame.at += 1;
                 }
                 if let Some(child) = child {
-                    // The edge is looked at again when the child is done: then its number is known.
+                    // The edge is visited again when the child is done and its number is known.
                     frames.push(Frame { node: child, at: a.range(child as usize).start });
                     continue;
                 }
@@ -93,7 +92,7 @@ impl Components {
         found
     }
 
-    /// The members of all components, component after component, rising in each.
+    /// The members of all components, component by component, ascending within each.
     pub fn members(&self) -> Vec<u32> {
         let mut starts = vec![0usize; self.count + 1];
         let inside = |&&component: &&u32| component != NO_CYCLE;

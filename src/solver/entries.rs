@@ -1,15 +1,16 @@
-//! The entries of an adjacency in f64, scales multiplied in: what bounds are computed from. It is
-//! exact or rounded upwards, and slow beside the kernels' f32 gather, which it does not replace.
+//! The entries of an adjacency in f64 with their scales, from which bounds are computed. Results
+//! are exact or rounded outwards. This is slower than the f32 gather of the kernels, which it does
+//! not replace.
 //!
-//! An entry is the real product of the stored f32 numbers, taken without its sign: bounds hold for
+//! An entry is the absolute value of the exact product of the stored f32 numbers: bounds hold for
 //! |A|.
 
 use rayon::prelude::*;
 
 use crate::kernels::AdjacencyRef;
 
-/// Rows that one task takes: enough to pay for its start, few enough to spread.
-pub(crate) const ROWS_A_TASK: usize = 2048;
+/// Rows per task: enough to pay for starting it, few enough to balance the load.
+pub(crate) const ROWS_PER_TASK: usize = 2048;
 
 /// Neighbours of a row with |value|, the row's own scale left out.
 fn gathered<'a>(a: &AdjacencyRef<'a>, row: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
@@ -28,7 +29,7 @@ fn row_scale(a: &AdjacencyRef, row: usize) -> f64 {
     f64::from(a.row_factor(row)).abs()
 }
 
-/// Whether the entry at `at` of a row is not zero: an edge that carries something.
+/// Whether the entry at `at` of a row is not zero. Zeros are not edges.
 pub(crate) fn is_nonzero(a: &AdjacencyRef, row: usize, at: usize) -> bool {
     let neighbour = a.neighbours()[at] as usize;
     a.values().is_none_or(|values| values[at] != 0.0)
@@ -46,9 +47,9 @@ pub(crate) struct Bracket {
 }
 
 impl Bracket {
-    /// Of a sum that was rounded so many times, and twice more.
+    /// The bounds of a sum that was rounded `roundings` times; two more are counted.
     fn around(sum: f64, roundings: u64) -> Self {
-        // An epsilon is two roundings: that covers second-order terms and this very multiplication.
+        // An epsilon is two roundings, which covers second-order terms and this multiplication.
         let slack = (roundings + 4) as f64 * f64::EPSILON;
         let bracket = Self { low: sum * (1.0 - slack), high: sum * (1.0 + slack) };
         if bracket.high.is_finite() { bracket } else { Self { low: 0.0, high: f64::INFINITY } }
@@ -68,15 +69,15 @@ pub(crate) fn row_sum(
         terms += 1;
     }
     sum *= row_scale(a, row);
-    // Each term is rounded once in its product, the sum once a term, the scale once.
+    // Each product is rounded once, the sum once per term, and the scale once.
     Bracket::around(sum, terms)
 }
 
-/// `|A| x` row by row, x non-negative; rows that repeat are summed once, when it is made.
+/// `|A| x` row by row for non-negative x. Repeated rows are summed once, on construction.
 pub(crate) struct Sums<'a> {
     a: &'a AdjacencyRef<'a>,
-    /// Kind of each row, sums of the kinds without the rows' scales, and how often those were
-    /// rounded at most.
+    /// The distinct row that each row equals, the sums of the distinct rows without the scales, and
+    /// the number of roundings of these.
     shared: Option<(AdjacencyRef<'a>, Vec<f64>, u64)>,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Sums<'a> {
     pub fn of(a: &'a AdjacencyRef<'a>, x: impl Fn(usize) -> f64 + Sync) -> Self {
         let shared = a.factors().map(|factors| {
             let sums = |of: &AdjacencyRef<'_>, x: &(dyn Fn(usize) -> f64 + Sync)| -> Vec<f64> {
-                let rows = (0..of.rows()).into_par_iter().with_min_len(ROWS_A_TASK / 16);
+                let rows = (0..of.rows()).into_par_iter().with_min_len(ROWS_PER_TASK / 16);
                 rows.map(|row| gathered(of, row).map(|(at, value)| value * x(at)).sum()).collect()
             };
             let collected = sums(&factors.collect.0, &x);
@@ -115,7 +116,7 @@ pub(crate) fn ratios(a: &AdjacencyRef, u: impl Fn(usize) -> f64 + Sync) -> Brack
     let widest =
         |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
     let empty = || Bracket { low: f64::INFINITY, high: 0.0 };
-    (0..a.rows()).into_par_iter().with_min_len(ROWS_A_TASK).map(ratio).reduce(empty, widest)
+    (0..a.rows()).into_par_iter().with_min_len(ROWS_PER_TASK).map(ratio).reduce(empty, widest)
 }
 
 /// A bracket divided by a positive number, rounded outwards.
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_repeat_are_summed_once_to_the_same() {
+    fn repeated_rows_are_summed_once_with_the_same_result() {
         let offsets: Vec<u64> = (0..=40).map(|row| row * 20).collect();
         let neighbours: Vec<u32> =
             (0..40).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_give_an_infinite_bound() {
+    fn entries_that_are_not_finite_give_an_infinite_bound() {
         for value in [f32::NAN, f32::INFINITY] {
             let values = [value, 1.0];
             let a = AdjacencyRef::new(2, &[0, 1, 2], &[1, 0]).unwrap().with_values(&values);

@@ -1,5 +1,5 @@
-//! A bound of the spectral radius of every graph of a block-diagonal adjacency. One number a graph;
-//! which graphs a bound is taken over is for the caller: a union's radius is the largest of theirs.
+//! Bounds of the spectral radii of the graphs in a block-diagonal adjacency, one per graph. The
+//! radius of a union is the largest of theirs.
 
 use rayon::prelude::*;
 
@@ -19,7 +19,7 @@ pub fn graph_radii(
     })
 }
 
-/// A number for each graph from its operators.
+/// One number per graph, computed from its operators.
 pub(crate) fn of_graphs(
     incoming: AdjacencyRef<'_>,
     outgoing: Option<AdjacencyRef<'_>>,
@@ -34,7 +34,7 @@ pub(crate) fn of_graphs(
         Ok(number(&incoming.view(), outgoing.as_ref()))
     };
     let graphs = (0..first_node.len().saturating_sub(1)).into_par_iter();
-    // The first error in the order of the graphs, whichever thread was first.
+    // The first error in the order of the graphs, on any number of threads.
     graphs.map(of).collect::<Vec<_>>().into_iter().collect()
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_between_graphs_is_told() {
+    fn an_edge_between_graphs_is_refused() {
         let graph = Graph { nodes: 4, entries: vec![(0, 1, 1.0), (1, 2, 1.0)] }.csr(false);
         let refused = graph_radii(graph.view(), None, &[0, 2, 4], &SpectralParams::default());
         assert_eq!(

@@ -131,7 +131,8 @@ pub struct Rescaling {
 pub enum RescalingError {
     /// phi(c z) is not c phi(z).
     #[error(
-        "rescaling needs a positively homogeneous activation (found {found:?}, expected relu, leaky relu or identity)"
+        "rescaling needs a positively homogeneous activation \
+         (found {found:?}, expected relu, leaky relu or identity)"
     )]
     Activation {
         /// The activation.

@@ -1,31 +1,31 @@
-//! A rigorous upper bound of the spectral radius of an adjacency, with the lower bound that tells
-//! how tight it is. It is no estimate: every number is rounded towards the safe side, and the
-//! iteration only decides how close it gets.
+//! A rigorous upper bound of the spectral radius of an adjacency, with a lower bound that shows how
+//! tight it is. These are bounds, not estimates: every number is rounded to the safe side, and the
+//! iteration only decides how close they get.
 //!
 //! For u > 0 (Collatz-Wielandt), `min_i (A u)_i / u_i <= lambda(A) <= max_i (A u)_i / u_i`. A and
-//! A^T have the same radius, so either side may give it. In this order:
+//! A^T have the same radius, so either one may give the bound. Three methods are tried in this
+//! order:
 //!
-//! 1. Closed forms. u = 1: all sums of rows are equal (regular graphs, and rows normalised to one).
-//!    u = 1/s where a scale s stands on both sides: renormalised graphs, undirected from either
-//!    side, directed from the A side.
-//! 2. Cycles. The radius is the largest of those of the strongly connected components; none: a DAG,
-//!    exactly 0.
-//! 3. Power iteration inside every component at once, on A + sigma I with sigma half the current
+//! 1. Closed forms. u = 1 if all row sums are equal: regular graphs, and rows normalised to one.
+//!    u = 1/s if the same scale s applies to rows and columns: renormalised graphs, undirected ones
+//!    from either side and directed ones from the A side.
+//! 2. Cycles. The radius is the largest radius of a strongly connected component. A graph without
+//!    cycles has radius 0.
+//! 3. Power iteration inside all components at once, on A + sigma I with sigma half the current
 //!    bound, so that bipartite components converge too. A component drops out when it can no longer
-//!    hold the largest radius.
+//!    have the largest radius.
 //!
-//! Components need no common vector here. The certificate's vector, common to all nodes, is another
-//! matter: [`super::certificate`].
+//! Components need no common vector here. The vector of a certificate is common to all nodes:
+//! [`super::certificate`].
 //!
-//! Cost: two to four passes over the non-zeros for 1, serial O(nodes + nonzeros) for 2, a pass a
-//! sweep for 3. 24 bytes a node. Rows are independent and maxima have no order: the same result for
-//! any number of threads.
+//! Cost: two to four passes over the non-zeros for 1, serial O(nodes + non-zeros) for 2, one pass
+//! per sweep for 3; 24 bytes per node. Results do not depend on the number of threads.
 
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::components::{Components, NO_CYCLE};
-use super::entries::{self, Bracket, ROWS_A_TASK, divide, row_sum};
+use super::entries::{self, Bracket, ROWS_PER_TASK, divide, row_sum};
 use crate::kernels::AdjacencyRef;
 
 /// Default of [`SpectralParams::tolerance`].
@@ -33,20 +33,19 @@ pub const TOLERANCE: f64 = 1e-6;
 /// Default of [`SpectralParams::max_sweeps`].
 pub const MAX_SWEEPS: usize = 500;
 
-/// Sums of rows that differ by less are equal: the stored numbers are rounded to f32.
+/// Row sums that differ by less, relative to themselves, count as equal: stored numbers are f32.
 const EQUAL: f64 = 1e-6;
-/// Part of the bound that is added to the diagonal while iterating.
+/// Fraction of the bound that is added to the diagonal while iterating.
 const SHIFT: f64 = 0.5;
-/// The iterated vector is kept above this, relative to its start of 1: products stay normal
-/// numbers.
+/// Lower limit of the iterated vector, which starts at 1: products stay normal numbers.
 const FLOOR: f64 = 1e-150;
 
-/// How far to go.
+/// When the iteration stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralParams {
-    /// Relative gap between both bounds that is tight enough.
+    /// Relative gap between the two bounds at which it stops.
     pub tolerance: f64,
-    /// Sweeps of power iteration at most; the bound holds after any number.
+    /// Largest number of sweeps of power iteration. The bound holds after any number.
     pub max_sweeps: usize,
 }
 
@@ -56,36 +55,49 @@ impl Default for SpectralParams {
     }
 }
 
-/// What was recognised.
+/// The structure that gave the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Structure {
-    /// No cycle: the radius is 0 and any weight is well-posed.
+    /// No cycles: the radius is 0, and any weight is well-posed.
     Acyclic,
-    /// All sums of rows of A, or all of its columns, are the same: that sum is the radius.
+    /// All row sums of A, or all column sums, are equal: that sum is the radius.
     Regular,
-    /// `D^-1/2 A' D^-1/2` with D the sums of rows of A': the radius is 1, with the vector sqrt(d).
+    /// `D^-1/2 A' D^-1/2` with D the row sums of A': the radius is 1, with the vector sqrt(d).
     Renormalised,
-    /// None of these: found by iteration.
+    /// None of these: the bound comes from power iteration.
     General,
 }
 
 /// Bounds of the spectral radius.
+///
+/// ```
+/// use ignn::kernels::Adjacency;
+/// use ignn::solver::{SpectralBound, SpectralParams, Structure};
+///
+/// // A cycle of three nodes: every row has the sum 1.
+/// let cycle = Adjacency::from_csr(3, vec![0, 1, 2, 3], vec![2, 0, 1])?;
+/// let bound = SpectralBound::of(&cycle.view(), None, &SpectralParams::default());
+/// assert_eq!(bound.structure, Structure::Regular);
+/// assert!(bound.rho >= 1.0 && bound.rho < 1.0 + 1e-12);
+/// // Rows of W within this L1 norm keep kappa = 0.9.
+/// assert!(bound.weight_radius(0.9) * bound.rho <= 0.9);
+/// # Ok::<(), ignn::kernels::AdjacencyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SpectralBound {
-    /// Not below the radius, whatever was rounded; infinite where an entry is not finite.
+    /// Upper bound of the radius; infinite if an entry is not finite.
     pub rho: f64,
-    /// Not above the radius.
+    /// Lower bound of the radius.
     pub lower: f64,
-    /// What was recognised.
+    /// The structure that gave the bound.
     pub structure: Structure,
-    /// Sweeps of power iteration.
+    /// Number of sweeps of power iteration.
     pub sweeps: usize,
 }
 
 impl SpectralBound {
-    /// Bounds the radius of A. `incoming` has the rows of A^T, `outgoing` those of A where they are
-    /// at hand.
+    /// Bounds the radius of A. `incoming` has the rows of A^T; `outgoing` has those of A, if known.
     pub fn of(
         incoming: &AdjacencyRef,
         outgoing: Option<&AdjacencyRef>,
@@ -108,19 +120,19 @@ impl SpectralBound {
         self.rho - self.lower <= tolerance * self.rho
     }
 
-    /// The radius of the L1 balls for the rows of W, `kappa / rho`, rounded down; infinite for a
-    /// DAG.
+    /// The radius of the L1 balls for the rows of W, `kappa / rho` rounded down; infinite for a
+    /// graph without cycles.
     pub fn weight_radius(&self, kappa: f64) -> f64 {
         if self.rho == 0.0 { f64::INFINITY } else { (kappa / self.rho).next_down().max(0.0) }
     }
 }
 
-/// ||A||_1: the largest sum of a column of A, a row of `incoming`, rounded up.
+/// ||A||_1, rounded up: the largest column sum of A, which is a row sum of `incoming`.
 pub fn one_norm(incoming: &AdjacencyRef) -> f64 {
     entries::ratios(incoming, |_| 1.0).high
 }
 
-/// Step 1: the vectors that are known to be exact for some graphs.
+/// Step 1: vectors that are exact for some graphs.
 fn closed_form(side: &AdjacencyRef) -> Option<SpectralBound> {
     let tight = |bracket: &Bracket| bracket.high - bracket.low <= EQUAL * bracket.high;
     let bound = |Bracket { low, high }, structure| {
@@ -142,12 +154,12 @@ fn closed_form(side: &AdjacencyRef) -> Option<SpectralBound> {
     tight(&roots).then(|| bound(roots, Structure::Renormalised))
 }
 
-/// What is known of one component.
+/// The bounds of one component.
 #[derive(Clone, Copy)]
 struct Local {
     /// The best bounds of all sweeps.
     best: Bracket,
-    /// The ratios of the last sweep.
+    /// Those of the last sweep.
     last: Bracket,
 }
 
@@ -177,8 +189,8 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
             rho = rho.max(best.high);
             lower = lower.max(best.low);
         }
-        // Only a component that may hold the radius, and whose own bounds are apart, can bring them
-        // closer.
+        // Only a component that may have the largest radius, and whose own bounds are still apart,
+        // can improve the bounds.
         let matters = |&node: &u32| {
             let best = locals[of[node as usize] as usize].best;
             best.high > lower && best.high - best.low > params.tolerance * best.high
@@ -197,8 +209,8 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
     unreachable!("the loop returns")
 }
 
-/// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`; returns ratios by task
-/// and component.
+/// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`. Returns the ratios per
+/// task and component.
 fn sweep(
     a: &AdjacencyRef,
     of: &[u32],
@@ -226,7 +238,7 @@ fn sweep(
         }
         segments
     };
-    let tasks = active.par_chunks(ROWS_A_TASK).zip(sums.par_chunks_mut(ROWS_A_TASK));
+    let tasks = active.par_chunks(ROWS_PER_TASK).zip(sums.par_chunks_mut(ROWS_PER_TASK));
     tasks.map(task).collect::<Vec<_>>().concat()
 }
 
@@ -259,8 +271,8 @@ mod tests {
         (root(trace / n as f64), root(norm(&m)))
     }
 
-    /// The bracket of a graph. Powers of odd cycles have no trace: M + cI has, and a radius larger
-    /// by c.
+    /// The bracket of a graph. Powers of odd cycles have no trace, but those of M + cI do, and its
+    /// radius is larger by c.
     fn dense_radius(graph: &Graph) -> (f64, f64) {
         let n = graph.nodes;
         let mut m = vec![vec![0.0f64; n]; n];

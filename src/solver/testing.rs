@@ -1,5 +1,4 @@
-//! Small random graphs and numbers for the solver's tests.
-//! Compiled for tests only.
+//! Small random graphs for the tests of the solver.
 
 use crate::kernels::AdjacencyRef;
 

@@ -1,57 +1,59 @@
-//! The search for vectors u, v in whose norm a sweep contracts: where u = v = 1 is not enough, or
-//! nearly not. It proposes; what a proposal is worth is computed by [`Certificate::with_vectors`],
-//! whatever happened here.
+//! The search for vectors u and v in whose norm a sweep contracts, for cases in which u = v = 1 is
+//! not good enough. The vectors found here are proposals: [`Certificate::with_vectors`] evaluates
+//! them independently.
 //!
-//! u = v = 1 needs norms below 1 where only the spectral radii are. For a target t above the radius
-//! the least u >= 1 with `A u <= t u` is found by u := max(u, A u / t): it stays 1 where sums of
-//! rows allow it, and grows only as far as needed, while the Perron vector itself may span many
-//! orders (hubs against leaves; nothing at all where the graph is reducible), all of which a bound
-//! in the plain maximum norm has to pay for. Half of the gap between the product of the radii and 1
-//! is spent on even vectors; where these grow too large (long chains), nearly all of it.
+//! The plain norm u = v = 1 needs row sums below 1 where the spectral radii alone are. For a target
+//! t above the radius, the least u >= 1 with `A u <= t u` is found by iterating u := max(u, A u /
+//! t). It stays 1 where row sums allow it and grows no more than needed. The Perron vector may span
+//! many orders of magnitude (hubs against leaves), or vanish if the graph is reducible, and a bound
+//! in the maximum norm pays for that range. Half of the gap between the product of the radii and 1
+//! is spent on keeping the vectors even; if they still grow too large (long chains), nearly all of
+//! it.
 //!
-//! Cost: two passes over the non-zeros in f64 where all ones do, four for a renormalised graph, up
-//! to [`MAX_SWEEPS`] and those of the spectral bound elsewhere. The vectors depend on the graph
-//! more than on W: keep them from solve to solve, and search again when they no longer do.
+//! Cost: two passes over the non-zeros in f64 if all ones are good enough, four for a renormalised
+//! graph, and otherwise up to [`MAX_SWEEPS`] and those of the spectral bound. The vectors depend on
+//! the graph more than on W: keep them from solve to solve, and search again when they fail.
 
 use rayon::prelude::*;
 
 use super::certificate::{Certificate, column_ratios, column_sums, largest, nan_max};
-use super::entries::{self, ROWS_A_TASK, Sums};
+use super::entries::{self, ROWS_PER_TASK, Sums};
 use super::spectral::{SpectralBound, SpectralParams};
 use crate::kernels::sweep::Term;
 use crate::kernels::{AdjacencyRef, PackedWeights};
 
-/// Sweeps of the tightening at most.
+/// Largest number of sweeps of a search.
 pub const MAX_SWEEPS: usize = 300;
-/// The least of them, where entries are many.
+/// Sweeps that are always allowed, however many entries there are.
 const LEAST_SWEEPS: usize = 24;
-/// Entries that a search over the rows of several relations goes through at most, but for the least
-/// sweeps: a search that fails is made anew for every solve.
+/// Largest number of entries that a search over the rows of several relations visits, besides the
+/// sweeps that are always allowed. A failed search is repeated for every solve, so it must be
+/// cheap.
 const MOST_ENTRIES: usize = 1 << 24;
-/// By how much a tightened sum may miss its target, where nothing asks for less.
+/// Relative amount by which a tightened sum may miss its target.
 const SLACK: f64 = 1e-3;
-/// Weights stay below this: quotients by them stay f32 numbers.
+/// Largest weight: quotients by it stay within the range of f32.
 const LARGEST_WEIGHT: f64 = (1u64 << 40) as f64;
-/// Parts of the gap between the product of the radii and 1 that are spent, until a contraction is
-/// found.
+/// Fractions of the gap between the product of the radii and 1 that are tried until a contraction
+/// is found.
 const SPENT: [f64; 3] = [0.5, 0.9, 0.99];
-/// What a side takes beside one of radius 0.
+/// Target of a side if the radius of the other is 0.
 const LITTLE: f64 = 1.05;
-/// A contraction that is good enough: looking for a better one costs more than the sweeps it would
-/// save.
+/// A contraction that is good enough: the search for a better one costs more than the sweeps that
+/// it would save.
 pub const GOOD: f64 = 0.97;
 
 impl Certificate {
     /// The best certificate among plain and tightened vectors for these relations, forward or
     /// adjoint.
     ///
-    /// `radius` bounds the spectral radius of a single relation, where it is known: it saves
-    /// computing it.
+    /// `radius` is a known bound of the spectral radius of a single relation, which saves computing
+    /// it.
     pub fn of(terms: &[Term<'_>], lipschitz: f64, radius: Option<f64>) -> Self {
         Self::with_hint(terms, lipschitz, radius, None)
     }
 
-    /// The same; `hint` is a u that did for the other direction, where there is one.
+    /// The same with a `hint`: a u that was good enough for the other direction.
     pub fn with_hint(
         terms: &[Term<'_>],
         lipschitz: f64,
@@ -81,8 +83,8 @@ impl Certificate {
             let target = Targets::of(rho, omega, lipschitz, SPENT[0]);
             let v = weights.tight_columns(target.product / rho / lipschitz, target.slack);
             best = best.or(with(Some(&u), v.as_ref()));
-            // More even vectors would take a hundred passes and more, for an error bound a few
-            // times smaller.
+            // More even vectors would take a hundred or more passes, for an error bound that is a
+            // few times smaller.
             if best.q <= target.product + target.slack {
                 return best;
             }
@@ -100,7 +102,7 @@ impl Certificate {
                 for (u, v) in [(u.as_ref(), None), (None, v.as_ref()), (u.as_ref(), v.as_ref())] {
                     best = best.or(with(u, v));
                 }
-                // Beyond 1 no part of the gap helps: there is none.
+                // From 1 on there is no gap to spend.
                 if best.holds() || radius * omega * lipschitz >= 1.0 {
                     break;
                 }
@@ -109,8 +111,8 @@ impl Certificate {
         best
     }
 
-    /// The certificate of the closed form, without a search: by the scales of a renormalised graph,
-    /// or by plain norms. A pass over the entries; what training enforces by norms it certifies.
+    /// The certificate of a closed form, without a search: by the scales of a renormalised graph,
+    /// or by plain norms, which is what training enforces. Takes one pass over the entries.
     pub fn closed(terms: &[Term<'_>], lipschitz: f64) -> Self {
         let u = if let [term] = terms { renormalised(&term.adjacency) } else { None };
         Self::with_vectors(terms, lipschitz, u, None)
@@ -118,9 +120,9 @@ impl Certificate {
 
     /// The same for several relations.
     ///
-    /// The columns first, with the rows as they are or as they did for the other direction: of the
-    /// adjoint the weights' norms are not bounded, but a v for which they are is cheap to find.
-    /// Then by the norms of the weights.
+    /// First searches for columns, with plain rows or with those of the other direction: training
+    /// does not bound the norms of the adjoint's weights, but a v that does is cheap to find. Then
+    /// searches for rows, given the norms of the weights.
     fn of_relations(
         terms: &[Term<'_>],
         lipschitz: f64,
@@ -154,7 +156,7 @@ impl Certificate {
         best
     }
 
-    /// The one that certifies more of a change of 1 in the maximum norm.
+    /// The one that certifies the smaller error for a change of 1 in the maximum norm.
     fn or(self, other: Self) -> Self {
         let is_better =
             other.amplification() < self.amplification() || (!self.holds() && other.q < self.q);
@@ -162,7 +164,7 @@ impl Certificate {
     }
 }
 
-/// What the tightened vectors aim at.
+/// Targets of the tightened vectors.
 struct Targets {
     /// max (|A| u)_i / u_i
     rows: f64,
@@ -170,13 +172,13 @@ struct Targets {
     columns: f64,
     /// q
     product: f64,
-    /// By how much either may be missed.
+    /// Relative amount by which either may be missed.
     slack: f64,
 }
 
 impl Targets {
-    /// A part of the gap between the product of both radii and 1, given to both sides alike; beside
-    /// a side of radius 0 the other takes a little.
+    /// Spends a fraction of the gap between the product of both radii and 1, equally on both sides;
+    /// if one radius is 0, a fixed amount on the other side.
     fn of(rho: f64, omega: f64, lipschitz: f64, spent: f64) -> Self {
         let product = spent + (1.0 - spent) * (rho * omega * lipschitz).min(1.0);
         let both = product / lipschitz;
@@ -193,7 +195,7 @@ impl Targets {
     }
 }
 
-/// 1/s where a scale s stands on both sides.
+/// 1/s if the same scale s applies to rows and columns.
 fn renormalised(adjacency: &AdjacencyRef<'_>) -> Option<Vec<f32>> {
     let scale = adjacency.common_scale()?;
     Some((0..adjacency.rows()).into_par_iter().map(|row| scale(row).recip()).collect())
@@ -221,7 +223,7 @@ struct Combined<'a> {
 }
 
 impl Combined<'_> {
-    /// The least u >= 1 with A u <= target u, or as near as the sweeps get; `None` for all ones.
+    /// The least u >= 1 with A u <= target u, or as close as the sweeps get; `None` for all ones.
     fn tight_rows(&self, target: f64, slack: f64) -> Option<Vec<f32>> {
         let rows = self.terms.first()?.adjacency.rows();
         let sums = |u: &[f64]| -> Vec<Sums<'_>> {
@@ -267,10 +269,10 @@ pub(super) fn tight_columns(
     tighten(columns, target, slack, MAX_SWEEPS, sums, |sums: &Vec<f64>, _, k| sums[k])
 }
 
-/// u := max(u, sum(u) / target) from all ones until no entry grows by more than `slack` of itself:
-/// then the sums are within that of their target.
+/// Iterates u := max(u, sum(u) / target) from all ones until no entry grows by more than a fraction
+/// `slack`: then the sums are within that fraction of their target.
 ///
-/// `prepare(u)` is computed once a sweep, and `sum(prepared, u, i)` for every i.
+/// `prepare(u)` is computed once per sweep, and `sum(prepared, u, i)` for every i.
 fn tighten<P: Sync>(
     length: usize,
     target: f64,
@@ -288,7 +290,7 @@ fn tighten<P: Sync>(
         let prepared = prepare(&u);
         let growth = next
             .par_iter_mut()
-            .with_min_len(ROWS_A_TASK)
+            .with_min_len(ROWS_PER_TASK)
             .enumerate()
             .map(|(i, next)| {
                 *next = (sum(&prepared, &u, i) / target).max(u[i]).min(LARGEST_WEIGHT);

@@ -1,5 +1,5 @@
-//! Accelerated solves end where plain ones do, in fewer sweeps where these are many, and never go
-//! astray.
+//! Accelerated solves reach the result of plain ones in fewer sweeps, and fall back where they
+//! would diverge.
 
 use super::*;
 use crate::kernels::{AdjacencyRef, SharedRows};
@@ -26,7 +26,7 @@ fn slow(random: &mut Random, nodes: usize, activation: Activation) -> Equation {
 }
 
 #[test]
-fn a_slow_equation_takes_a_quarter_of_the_sweeps() {
+fn slow_equations_take_a_quarter_of_the_sweeps() {
     let mut random = Random::new(5);
     for activation in [Activation::Relu, Activation::Identity, Activation::Tanh] {
         let mut equation = slow(&mut random, 400, activation);
@@ -137,7 +137,7 @@ fn accelerated_solves_have_the_same_bits_on_any_number_of_threads() {
 }
 
 #[test]
-fn where_nothing_contracts_the_best_state_is_kept_all_the_same() {
+fn the_best_state_is_kept_if_nothing_contracts() {
     // x = tanh(-5 x + 1) on one node swings between two states for ever; and a sweep that moves
     // away from where it began.
     for (w, b, activation) in [(-5.0, 1.0, Activation::Tanh), (-2.0, 1.0, Activation::Identity)] {
@@ -156,7 +156,7 @@ fn where_nothing_contracts_the_best_state_is_kept_all_the_same() {
 }
 
 #[test]
-fn the_history_takes_no_more_memory_than_told() {
+fn the_history_takes_no_more_memory_than_estimated() {
     let mut random = Random::new(73);
     for depth in 1..=anderson::MAX_DEPTH {
         let equation = slow(&mut random, 200, Activation::Relu);
@@ -177,10 +177,10 @@ fn the_history_takes_no_more_memory_than_told() {
                 );
                 assert!(info.unwrap().converged);
                 assert_eq!((state.rows(), state.cols()), (n, m));
-                let told = Workspace::bytes(n, m, keeps, params.mixing_buffers());
+                let estimate = Workspace::bytes(n, m, keeps, params.mixing_buffers());
                 assert!(
-                    workspace.held() <= told + 64 * 20,
-                    "depth {depth}: {} above {told}",
+                    workspace.held() <= estimate + 64 * 20,
+                    "depth {depth}: {} above {estimate}",
                     workspace.held()
                 );
             }
@@ -191,7 +191,7 @@ fn the_history_takes_no_more_memory_than_told() {
 /// A few long chains with loops and shortcuts, renormalised: each row gathers from earlier ones and
 /// from itself.
 #[test]
-fn without_cycles_rows_in_their_order_are_the_equilibrium() {
+fn rows_in_topological_order_are_the_equilibrium() {
     let mut random = Random::new(74);
     for (round, activation) in ACTIVATIONS.into_iter().cycle().take(24).enumerate() {
         let nodes = 150;
@@ -272,7 +272,7 @@ fn without_cycles_rows_in_their_order_are_the_equilibrium() {
 }
 
 #[test]
-fn an_order_is_found_where_there_is_one() {
+fn an_order_is_found_if_there_is_one() {
     let order = |nodes: usize, edges: &[(usize, usize)]| {
         let graph = Graph { nodes, entries: edges.iter().map(|&(i, j)| (i, j, 1.0)).collect() };
         let csr = graph.csr(false);
@@ -306,7 +306,7 @@ fn an_order_is_found_where_there_is_one() {
 }
 
 #[test]
-fn rows_whose_inputs_stay_are_passed_over_and_the_result_is_verified() {
+fn rows_whose_inputs_stay_are_skipped_and_the_result_is_verified() {
     let mut random = Random::new(81);
     let (mut compared, mut skipped) = (0, 0);
     for round in 0..200 {
@@ -344,7 +344,7 @@ fn rows_whose_inputs_stay_are_passed_over_and_the_result_is_verified() {
                         || active.info.relative_residual <= active.info.tolerance
                 );
                 if active.info.contraction.is_none() {
-                    // Nothing certifies that what is passed over may be.
+                    // Without certificate no row is skipped.
                     assert_eq!(active.info.row_updates, rows);
                     continue;
                 }
@@ -393,7 +393,7 @@ fn a_solve_that_follows_stops_at_a_part_of_its_first_residual() {
 }
 
 #[test]
-fn rows_that_see_only_themselves_are_settled_before_sweeps() {
+fn rows_that_gather_only_from_themselves_are_solved_before_sweeps() {
     // Two nodes that see each other, and 50 with a loop alone, whose own iteration is the slow one.
     let entries =
         [(0, 1, 0.1), (1, 0, 0.1)].into_iter().chain((2..52).map(|i| (i, i, 1.0))).collect();
@@ -441,7 +441,7 @@ fn rows_that_see_only_themselves_are_settled_before_sweeps() {
 /// Three cliques, of which one has something to tell: few rows move, but where rows repeat none can
 /// be passed over.
 #[test]
-fn rows_that_repeat_are_hastened_instead_of_passed_over() {
+fn repeated_rows_are_accelerated_instead_of_skipped() {
     let offsets: Vec<u64> = (0..=60).map(|row| row * 20).collect();
     let neighbours: Vec<u32> =
         (0..60).flat_map(|row| (0..20).map(move |j| row / 20 * 20 + j)).collect();

@@ -1,4 +1,4 @@
-//! Every way to the equilibrium leads there, says how it ended, and fails in words.
+//! Solves converge, report why they stopped, and fail with messages that name the origin.
 
 use super::*;
 use crate::parallel::with_threads;
@@ -57,7 +57,7 @@ fn solve(
 }
 
 #[test]
-fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_told() {
+fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_reported() {
     let equation = scalar(0.5, 1.0, Activation::Relu);
     let params = SolveParams { method: Method::Plain, ..SolveParams::default() };
     let (cold, x) = solve(&equation, &params, 0.0);
@@ -78,7 +78,7 @@ fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_told() {
 }
 
 #[test]
-fn the_best_state_is_kept_where_nothing_converges() {
+fn the_best_state_is_kept_if_nothing_converges() {
     // x = -2 x + 1 has 1/3, from which every sweep moves away: the start is the best state.
     let equation = scalar(-2.0, 1.0, Activation::Identity);
     let (info, x) =
@@ -89,7 +89,7 @@ fn the_best_state_is_kept_where_nothing_converges() {
 }
 
 #[test]
-fn numbers_that_are_none_are_errors_that_name_their_origin() {
+fn values_that_are_not_finite_are_errors_that_name_their_origin() {
     let message = |equation: &Equation, start| {
         let params = SolveParams { max_sweeps: 1000, patience: 1000, ..SolveParams::default() };
         solve(equation, &params, start).0.unwrap_err().to_string()
@@ -142,14 +142,14 @@ fn numbers_that_are_none_are_errors_that_name_their_origin() {
 }
 
 #[test]
-fn the_workspace_is_as_large_as_it_said() {
+fn the_workspace_is_as_large_as_estimated() {
     assert_eq!(Workspace::bytes(10, 20, false, 0), 10 * 32 * 4 + 3 * 10);
     assert_eq!(Workspace::bytes(10, 20, true, 0), 2 * 10 * 32 * 4 + 3 * 10);
     for (rows, cols, keeps) in [(10, 20, true), (7, 3, false), (0, 5, true), (1000, 64, true)] {
         let workspace = Workspace::new(rows, cols, keeps);
         assert_eq!(workspace.shape(), (rows, cols));
-        let told = Workspace::bytes(rows, cols, keeps, 0);
-        assert!((told..told + 128).contains(&workspace.held()));
+        let estimate = Workspace::bytes(rows, cols, keeps, 0);
+        assert!((estimate..estimate + 128).contains(&workspace.held()));
     }
 }
 
