@@ -31,6 +31,15 @@ impl Activation {
     }
 
     /// phi(z)
+    ///
+    /// ```
+    /// use ignn::kernels::Activation;
+    ///
+    /// assert_eq!(Activation::LeakyRelu(0.5).value(-3.0), -1.5);
+    /// // The derivative follows from the value: tanh' = 1 - tanh^2.
+    /// let x = Activation::Tanh.value(0.0);
+    /// assert_eq!((x, Activation::Tanh.derivative(x)), (0.0, 1.0));
+    /// ```
     pub fn value(self, z: f32) -> f32 {
         match self {
             Self::Identity => z,
@@ -61,7 +70,7 @@ impl Activation {
         }
     }
 
-    /// phi'(z) of x = phi(z): every activation here allows to tell its derivative from its value.
+    /// phi'(z), given x = phi(z): the derivative of every activation here follows from its value.
     pub fn derivative(self, x: f32) -> f32 {
         let below = match self {
             Self::Identity => return 1.0,
@@ -74,8 +83,8 @@ impl Activation {
         if x > 0.0 { 1.0 } else { below }
     }
 
-    /// The derivative where x is not positive, for those that are 1 elsewhere: one bit an entry
-    /// tells all.
+    /// The derivative where x is not positive, of activations whose derivative is 1 elsewhere: one
+    /// bit per entry then determines the derivative.
     pub fn slope_below(self) -> Option<f32> {
         match self {
             Self::Relu => Some(0.0),

@@ -1,19 +1,25 @@
-//! A sparse operator on states, in either direction: offsets, neighbours, and where its values come
-//! from. A checked view of a relation's mapped arrays; it owns nothing (see [`super::Adjacency`]).
+//! A sparse operator on states, in either direction: a checked view of offsets, neighbours, values
+//! and scales. It owns nothing; [`super::Adjacency`] does.
 //!
-//! (A^T X)_i = row_scale_i * sum over entries j of row i of  value_ij * gather_scale_j * x_j, every
-//! factor 1 where it is not given. Symmetric relations store one direction: it serves both, with
-//! the sides of the scale swapped.
+//! ```text
+//! (A^T X)_i = row_scale_i * sum_{j in row i} value_ij * gather_scale_j * x_j
+//! ```
+//!
+//! with 1 for every factor that is missing. Symmetric relations store one direction, which serves
+//! both with the two scales swapped.
 //!
 //! A selection of whole graphs ([`super::Selected`]) is an operator too, over the same arrays: its
 //! row i is the stored row `stored_row(i)`, and its columns are the stored ones less `shift(i)`.
-//! Neighbours, values and scales are always in stored numbers; rows, columns and offsets are the
+//! Neighbours, values and scales are indexed by stored numbers; rows, columns and offsets are the
 //! operator's own.
 //!
-//! Invariant (checked by [`AdjacencyRef::new`], relied on by the kernels): offsets rise from 0 to
-//! the number of neighbours, every neighbour is below `columns`, and all arrays have the lengths
-//! that follow. In a selection no entry leaves its graph (checked by [`AdjacencyRef::select`]), so
-//! that shifted columns stay below `columns` as well.
+//! Invariants, checked by [`AdjacencyRef::new`] and relied on by the kernels:
+//!
+//! - Offsets rise from 0 to the number of neighbours.
+//! - Every neighbour is below `columns`.
+//! - All arrays have matching lengths.
+//! - In a selection no entry leaves its graph (checked by [`AdjacencyRef::select`]), so that
+//!   shifted columns stay below `columns` as well.
 
 use std::ops::Range;
 
@@ -26,9 +32,11 @@ use super::shared_rows::Factor;
 use super::{Selected, Selection, SharedRows};
 use crate::parallel::RowBlocks;
 
-/// Arrays that do not make an operator.
+/// Arrays that do not form an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{relation}: {what} (found {found}, expected {expected}); `ignn check DIR` tells more")]
+#[error(
+    "{relation}: {what} (found {found}, expected {expected}); run `ignn check DIR` for details"
+)]
 pub struct AdjacencyError {
     /// Name of the relation.
     pub relation: String,
@@ -40,7 +48,7 @@ pub struct AdjacencyError {
     pub expected: String,
 }
 
-/// The arrays of an operator; see the module's text.
+/// The arrays of an operator; see the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct AdjacencyRef<'a> {
     columns: usize,
@@ -53,7 +61,7 @@ pub struct AdjacencyRef<'a> {
     shared: Option<&'a SharedRows>,
 }
 
-/// The factors of an operator whose rows repeat: it is `expand . core . collect`, each an operator.
+/// The factors `expand . core . collect` of an operator with repeated rows, each an operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Factors<'a> {
     pub collect: (AdjacencyRef<'a>, &'a RowBlocks),
@@ -98,7 +106,7 @@ impl<'a> AdjacencyRef<'a> {
         Ok(Self::checked(columns, offsets, neighbours))
     }
 
-    /// The same for arrays that were checked before.
+    /// The same for arrays that have been checked before.
     pub(super) fn checked(columns: usize, offsets: &'a [u64], neighbours: &'a [u32]) -> Self {
         Self {
             columns,
@@ -112,7 +120,7 @@ impl<'a> AdjacencyRef<'a> {
         }
     }
 
-    /// With those values and scales that there are.
+    /// With the values and scales that are present.
     pub(super) fn with_optional(
         self,
         values: Option<&'a [f32]>,
@@ -124,66 +132,61 @@ impl<'a> AdjacencyRef<'a> {
         row_scale.map_or(with, |scale| with.with_row_scale(scale))
     }
 
-    /// With a value an entry.
+    /// With one value per entry.
     ///
     /// # Panics
-    /// Where there are not as many values as entries, or the operator is a selection.
+    /// If there are not as many values as entries, or the operator is a selection.
     pub fn with_values(self, values: &'a [f32]) -> Self {
         assert!(self.chosen.is_none(), "values before a selection");
-        assert_eq!(values.len(), self.neighbours.len(), "a value an entry");
+        assert_eq!(values.len(), self.neighbours.len(), "one value per entry");
         Self { values: Some(values), ..self }
     }
 
     /// With a factor for each column, applied while gathering.
     ///
     /// # Panics
-    /// Where there are not as many factors as columns, or the operator is a selection.
+    /// If there are not as many factors as columns, or the operator is a selection.
     pub fn with_gather_scale(self, scale: &'a [f32]) -> Self {
         assert!(self.chosen.is_none(), "scales before a selection");
-        assert_eq!(scale.len(), self.columns, "a scale a column");
+        assert_eq!(scale.len(), self.columns, "one scale per column");
         Self { gather_scale: Some(scale), ..self }
     }
 
     /// With a factor for each row, applied after gathering.
     ///
     /// # Panics
-    /// Where there are not as many factors as rows, or the operator is a selection.
+    /// If there are not as many factors as rows, or the operator is a selection.
     pub fn with_row_scale(self, scale: &'a [f32]) -> Self {
         assert!(self.chosen.is_none(), "scales before a selection");
-        assert_eq!(scale.len(), self.rows(), "a scale a row");
+        assert_eq!(scale.len(), self.rows(), "one scale per row");
         Self { row_scale: Some(scale), ..self }
     }
 
-    /// With its rows that repeat, found by [`SharedRows::find`] in these very entries: kernels
-    /// gather each of them once.
+    /// With its repeated rows, found by [`SharedRows::find`] in these very entries: kernels gather
+    /// each distinct row once.
     ///
     /// # Panics
-    /// Where they are another operator's, or this one is a selection.
+    /// If the shapes differ, or the operator is a selection.
     pub fn with_shared(self, shared: &'a SharedRows) -> Self {
-        assert!(self.chosen.is_none(), "rows that repeat before a selection");
+        assert!(self.chosen.is_none(), "repeated rows before a selection");
         let (rows, columns) = (shared.expand.offsets.len() - 1, shared.collect.columns);
-        assert_eq!(
-            (rows, columns),
-            (self.rows(), self.columns),
-            "rows that repeat of this operator"
-        );
+        assert_eq!((rows, columns), (self.rows(), self.columns), "repeated rows of this operator");
         Self { shared: Some(shared), ..self }
     }
 
-    /// The operator of some of its graphs alone; refused where an entry of theirs leaves its graph.
+    /// The operator restricted to some of its graphs. Fails if an entry leaves its graph.
     ///
     /// # Panics
-    /// Where the operator is itself a selection.
+    /// If the operator is itself a selection.
     pub fn select(self, selection: &'a Selection) -> Result<Selected<'a>, AdjacencyError> {
         assert!(self.chosen.is_none(), "a selection of stored rows");
         Selected::new(self, selection)
     }
 
-    /// The rows of a selection, `offsets` counting their entries; what the module's text asks of it
-    /// is for `Selected`.
+    /// The rows of a selection; `offsets` counts their entries. `Selected` checks the invariants.
     pub(super) fn with_rows(self, source: &'a [u32], offsets: &'a [u64]) -> Self {
         let chosen = Some(Chosen { source, stored: self.offsets });
-        // Rows that repeat do so over all graphs.
+        // Repeated rows were found over all graphs.
         Self { columns: source.len(), offsets, chosen, shared: None, ..self }
     }
 
@@ -199,7 +202,7 @@ impl<'a> AdjacencyRef<'a> {
         Ok(Self::checked_outgoing(relation))
     }
 
-    /// As [`Self::incoming`], of a relation that it was called for before.
+    /// As [`Self::incoming`], for a relation that has been checked before.
     pub(super) fn checked_incoming(relation: &'a Relation) -> Self {
         let adjacency = Self::of(&relation.incoming);
         match (relation.entry.scale, &relation.scale) {
@@ -209,7 +212,7 @@ impl<'a> AdjacencyRef<'a> {
         }
     }
 
-    /// As [`Self::outgoing`], of a relation that it was called for before.
+    /// As [`Self::outgoing`], for a relation that has been checked before.
     pub(super) fn checked_outgoing(relation: &'a Relation) -> Self {
         let adjacency = Self::of(outgoing(relation));
         match (relation.entry.scale, &relation.scale) {
@@ -235,7 +238,7 @@ impl<'a> AdjacencyRef<'a> {
         self.columns
     }
 
-    /// What it is made of, where its rows repeat.
+    /// The factors, if rows repeat.
     pub(crate) fn factors(&self) -> Option<Factors<'a>> {
         let shared = self.shared?;
         let factor = |factor: &'a Factor| Self {
@@ -260,23 +263,23 @@ impl<'a> AdjacencyRef<'a> {
         self.chosen.is_some()
     }
 
-    /// Its rows that repeat, where they were looked for and found.
+    /// The repeated rows, if they were searched for and found.
     pub fn shared(&self) -> Option<&'a SharedRows> {
         self.shared
     }
 
-    /// Entries before each row, as they are gathered: an entry a row where these repeat.
+    /// Number of gathered entries before each row; with repeated rows, one per row.
     pub fn gathered_offsets(&self) -> &'a [u64] {
         self.shared.map_or(self.offsets, |shared| &shared.expand.offsets)
     }
 
-    /// Entries that are gathered: of factors, where rows repeat.
+    /// Number of entries that are gathered; with repeated rows, those of the factors.
     pub fn gathered_entries(&self) -> usize {
         self.shared.map_or(self.nonzeros(), SharedRows::entries)
     }
 
-    /// Additions on the way of an entry into its sum, at most, whether rows that repeat are
-    /// gathered once or each.
+    /// Largest number of additions on the way of an entry into its sum, whether or not repeated
+    /// rows are gathered once.
     pub fn longest_sum(&self) -> u64 {
         let longest = self.offsets.par_windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         longest.max(self.shared.map_or(0, SharedRows::roundings))
@@ -287,13 +290,13 @@ impl<'a> AdjacencyRef<'a> {
         self.offsets[self.rows()] as usize
     }
 
-    /// Entries before each row, and all of them: `rows() + 1` numbers. Where the entries are is
-    /// told by [`Self::range`].
+    /// Number of entries before each row, and of all entries: `rows() + 1` numbers. See
+    /// [`Self::range`] for where the entries are.
     pub fn offsets(&self) -> &'a [u64] {
         self.offsets
     }
 
-    /// The places of a row's entries among neighbours and values.
+    /// The positions of a row's entries among neighbours and values.
     #[inline(always)]
     pub fn range(&self, row: usize) -> Range<usize> {
         let (offsets, row) = match self.chosen {
@@ -303,30 +306,30 @@ impl<'a> AdjacencyRef<'a> {
         offsets[row] as usize..offsets[row + 1] as usize
     }
 
-    /// Where a row is stored: the place of its scale.
+    /// The stored number of a row, which indexes its scale.
     #[inline(always)]
     pub fn stored_row(&self, row: usize) -> usize {
         self.chosen.map_or(row, |chosen| chosen.source[row] as usize)
     }
 
-    /// What a row's columns are less than its neighbours, modulo 2^32.
+    /// The difference between a row's neighbours and its columns, modulo 2^32.
     #[inline(always)]
     pub fn shift(&self, row: usize) -> u32 {
         self.chosen.map_or(0, |chosen| chosen.source[row].wrapping_sub(row as u32))
     }
 
-    /// The column of the entry at a place of a row.
+    /// The column of the entry at a position of a row.
     #[inline(always)]
     pub fn column(&self, row: usize, at: usize) -> usize {
         self.neighbours[at].wrapping_sub(self.shift(row)) as usize
     }
 
-    /// All neighbours, stored numbers.
+    /// All neighbours, as stored numbers.
     pub fn neighbours(&self) -> &'a [u32] {
         self.neighbours
     }
 
-    /// All values, where they are stored.
+    /// All values, if they are stored.
     pub fn values(&self) -> Option<&'a [f32]> {
         self.values
     }
@@ -341,13 +344,13 @@ impl<'a> AdjacencyRef<'a> {
         self.row_scale
     }
 
-    /// The factor of a row, 1 where there is none.
+    /// The factor of a row; 1 if there is none.
     #[inline(always)]
     pub fn row_factor(&self, row: usize) -> f32 {
         self.row_scale.map_or(1.0, |scale| scale[self.stored_row(row)])
     }
 
-    /// The factors that stand on both sides, by row, where the same do and all are positive.
+    /// The factors by row, if the same positive ones apply to rows and columns.
     pub fn common_scale(&self) -> Option<impl Fn(usize) -> f32 + Sync + use<'a>> {
         let (scale, other) = (self.row_scale?, self.gather_scale?);
         let this = *self;
@@ -360,7 +363,7 @@ impl<'a> AdjacencyRef<'a> {
         same.then_some(move |row| scale[this.stored_row(row)])
     }
 
-    /// Every entry of a row: column and full value, scales included; for bounds, statistics and
+    /// Every entry of a row: its column, and its value with scales. For bounds, statistics and
     /// tests.
     pub fn entries(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + use<'a> {
         let this = *self;
@@ -379,7 +382,7 @@ fn outgoing(relation: &Relation) -> &CsrFile {
     relation.outgoing.as_ref().unwrap_or(&relation.incoming)
 }
 
-/// Refuses damaged arrays, in the name of their relation.
+/// Refuses damaged arrays with an error that names their relation.
 fn check(relation: &Relation, direction: &CsrFile) -> Result<(), AdjacencyError> {
     let checked = AdjacencyRef::new(direction.rows(), direction.offsets(), direction.neighbours());
     let named =

@@ -1,22 +1,22 @@
-//! How much a sweep moved the state, and in which norm.
-//! Maxima only: they do not depend on any order, and a NaN anywhere shows.
+//! How much a sweep moved the state, and in which norm. All numbers are maxima: they do not depend
+//! on the order of rows, and a NaN in any entry shows.
 
 use crate::dense::Line;
 
 /// The certificate's norm: |E| = max |E_ik| / (u_i v_k); a missing vector is all ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Norm<'a> {
-    /// A positive weight a row.
+    /// One positive weight per row.
     pub u: Option<&'a [f32]>,
-    /// A positive weight a column.
+    /// One positive weight per column.
     pub v: Option<&'a [f32]>,
-    /// Whether [`Change::row`] is wanted, which costs a few instructions a row, and of which rows:
-    /// those with an entry above this.
+    /// Computes [`Change::row`], over the rows with an entry above this; costs a few instructions
+    /// per row.
     pub rows: Option<f32>,
 }
 
 impl Norm<'_> {
-    /// 1 / v into whole lines, ones where there is no v.
+    /// 1 / v into whole lines; ones if there is no v.
     pub(super) fn invert_v(&self, lines: &mut [Line]) {
         let floats: &mut [f32] = bytemuck::cast_slice_mut(lines);
         match self.v {
@@ -26,34 +26,34 @@ impl Norm<'_> {
     }
 }
 
-/// What a sweep did; exact maxima up to the rounding named.
+/// The change that a sweep made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// max |delta| / (u v), computed as |delta| * (1 / v) * (1 / u) in f32: at most four roundings
-    /// off.
+    /// max |delta| / (u v), computed in f32 as |delta| * (1 / v) * (1 / u) with at most four
+    /// roundings.
     pub weighted: f32,
     /// max |delta|
     pub largest: f32,
     /// max |x| of the new state
     pub state: f32,
     /// The largest change of a row relative to that row: max_i (max_k |delta_ik| / max_k (|x_ik|,
-    /// |old_ik|)), where the norm asked for it; 0 elsewhere. It sees what fades over many orders,
-    /// where [`Change::largest`] sees only the large.
+    /// |old_ik|)), if the norm asks for it, otherwise 0. Unlike [`Change::largest`] it also sees
+    /// changes of rows that are many orders smaller than the largest.
     pub row: f32,
     /// Whether every entry of the new state, and of the change, is a finite number.
     pub finite: bool,
-    /// Rows that were computed.
+    /// Number of rows computed.
     pub rows: u64,
-    /// Rows that count as moved, of a sweep that watches them.
+    /// Number of rows that count as moved, of a sweep that tracks activity.
     pub moved: u64,
 }
 
 impl Change {
-    /// Nothing moved, nothing there.
+    /// The change of an empty state.
     pub const NONE: Self =
         Self { weighted: 0.0, largest: 0.0, state: 0.0, row: 0.0, finite: true, rows: 0, moved: 0 };
 
-    /// Of two parts of a state.
+    /// The change of two parts of a state.
     pub fn merge(self, other: Self) -> Self {
         Self {
             weighted: self.weighted.max(other.weighted),

@@ -1,10 +1,10 @@
-//! The derivative D of the activation at an equilibrium, as the adjoint sweep reads it.
-//! It is told from the state X = phi(Z): Z itself is never kept.
+//! The derivative D of the activation at an equilibrium, as the adjoint sweep reads it. It follows
+//! from the state X = phi(Z); Z itself is never kept.
 //!
-//! | activation | kept | bytes read an entry |
+//! | activation | kept | bytes read per entry |
 //! | --- | --- | --- |
 //! | identity | nothing | 0 |
-//! | relu, leaky relu | one bit an entry ([`Signs`]) | 1/8 |
+//! | relu, leaky relu | one bit per entry ([`Signs`]) | 1/8 |
 //! | others | nothing: recomputed from X, which is in memory anyway | 4 |
 
 use super::Activation;
@@ -12,6 +12,19 @@ use crate::dense::{LINE, MatrixRef};
 use crate::parallel::RowBlocks;
 
 /// Which entries of a state are positive: 16 bits for each line of a row, lowest bit first.
+///
+/// ```
+/// use ignn::dense::Matrix;
+/// use ignn::kernels::{Derivative, Signs};
+/// use ignn::parallel::RowBlocks;
+///
+/// let x = Matrix::from_fn(1, 3, |_, k| [0.5, 0.0, 2.0][k]);
+/// let mut signs = Signs::new(1, 3);
+/// signs.record(&RowBlocks::balanced(1, &[], 1), x.view());
+/// // The derivative of relu at x.
+/// let d = Derivative::Signs { signs: &signs, slope: 0.0 };
+/// assert_eq!([d.at(0, 0), d.at(0, 1), d.at(0, 2)], [1.0, 0.0, 1.0]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signs {
     words: Vec<u16>,
@@ -20,7 +33,7 @@ pub struct Signs {
 }
 
 impl Signs {
-    /// None positive.
+    /// Signs of a state without positive entries.
     pub fn new(rows: usize, cols: usize) -> Self {
         Self { words: vec![0; rows * cols.div_ceil(LINE)], rows, cols }
     }
@@ -35,7 +48,7 @@ impl Signs {
         self.cols
     }
 
-    /// Words of a row.
+    /// Number of 16-bit words per row.
     pub fn words_per_row(&self) -> usize {
         self.cols.div_ceil(LINE)
     }
@@ -51,7 +64,7 @@ impl Signs {
         self.row(row)[col / LINE] >> (col % LINE) & 1 == 1
     }
 
-    /// Notes the signs of a state of the same shape.
+    /// Records the signs of a state of the same shape.
     pub fn record(&mut self, blocks: &RowBlocks, state: MatrixRef<'_>) {
         assert_eq!(
             (state.rows(), state.cols()),
@@ -116,7 +129,7 @@ impl Derivative<'_> {
         }
     }
 
-    /// Shape, where the form has one.
+    /// The shape, if the form has one.
     pub(crate) fn shape(&self) -> Option<(usize, usize)> {
         match *self {
             Self::One => None,
@@ -134,7 +147,7 @@ mod tests {
     use crate::dense::Matrix;
 
     #[test]
-    fn signs_tell_the_derivative_of_relu() {
+    fn signs_determine_the_derivative_of_relu() {
         for cols in [1, 7, 16, 37] {
             let state = Matrix::from_fn(9, cols, |i, k| ((i * 31 + k * 17) % 5) as f32 - 2.0);
             let mut signs = Signs::new(9, cols);

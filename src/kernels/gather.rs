@@ -1,9 +1,8 @@
-//! Gathering: row i of A^T X for consecutive rows, into cache.
-//! Sums only; the product with the weights is in `sweep`.
+//! Gathering: rows of A^T X into cache. The product with the weights is in `sweep`.
 //!
 //! The entries of a row are added in their stored order, 64 columns at a time in registers. Rows
-//! are fetched some entries ahead: those that a sweep fetched earlier are near already and cost
-//! nothing more.
+//! are prefetched some entries ahead; those that a sweep has prefetched before are already in cache
+//! and cost nothing more.
 
 use std::ops::Range;
 
@@ -11,8 +10,8 @@ use super::AdjacencyRef;
 use super::simd::Lanes;
 use crate::dense::{LINE, Line, MatrixRef};
 
-/// Rows are asked for so many entries before they are summed, across the ends of rows: a few
-/// microseconds of memory's time.
+/// Rows are prefetched this many entries before they are summed, across the ends of rows: a few
+/// microseconds.
 const AHEAD: usize = 24;
 
 /// Lines that a gathered row takes; narrow rows take one.
@@ -20,7 +19,7 @@ pub fn lines_per_row(cols: usize) -> usize {
     cols.div_ceil(LINE)
 }
 
-/// The entries of a row, the first ones of a slice that goes on with those to come.
+/// The entries of a row: the first `count` of a slice that continues with the following rows.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     neighbours: &'a [u32],
@@ -29,18 +28,18 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The column of a neighbour; beyond the row's own entries any number.
+    /// The column of a neighbour; any number for neighbours of other rows.
     #[inline(always)]
     fn column(self, neighbour: u32) -> usize {
         neighbour.wrapping_sub(self.shift) as usize
     }
 }
 
-/// The value of an entry but for the factor of its row.
+/// The value of an entry without the factor of its row.
 trait Weight: Copy {
     const ALL_ONE: bool;
     fn at(self, entry: usize, neighbour: u32) -> f32;
-    /// Asks for what `at` will read for a neighbour that comes later.
+    /// Prefetches what `at` will read for a later neighbour.
     fn prefetch<L: Lanes>(self, neighbour: u32);
 }
 
@@ -97,7 +96,7 @@ impl Weight for ValuesAndScales<'_> {
     }
 }
 
-/// Gathers rows into `out`, [`lines_per_row`] lines a row, padding zero.
+/// Gathers rows into `out`, with [`lines_per_row`] lines per row and zero padding.
 #[inline(always)]
 pub fn rows<L: Lanes>(
     adjacency: &AdjacencyRef<'_>,
@@ -108,7 +107,7 @@ pub fn rows<L: Lanes>(
     rows_until::<L>(adjacency, from, rows, adjacency.neighbours().len(), out);
 }
 
-/// The same of a state, where entries from `end` on are not gathered next, and not fetched ahead.
+/// The same, without prefetching the entries from `end` on, which are not gathered next.
 #[inline(always)]
 pub fn rows_until<L: Lanes>(
     adjacency: &AdjacencyRef<'_>,
@@ -180,7 +179,7 @@ fn one_row<L: Lanes, W: Weight>(
     }
 }
 
-/// Lines `first..first + LINES` of a row.
+/// Gathers lines `first..first + LINES` of a row.
 #[inline(always)]
 fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     entries: Entries<'_>,
@@ -221,7 +220,7 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     }
 }
 
-/// Rows of less than a line.
+/// Gathers a row that is shorter than a line.
 #[inline(always)]
 fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
     entries: Entries<'_>,

@@ -1,6 +1,5 @@
-//! Products that the gradients need: G^T (A^T X), G^T U, column sums, A G; blocked, in a fixed
-//! order, with no n x m temporary. They add up; what is a gradient of what is for `solver` and
-//! `nn`.
+//! The products of the gradients: G^T (A^T X), G^T U, column sums, and A G. They are blocked, with
+//! sums in a fixed order and no n x m temporary.
 
 use std::ops::Range;
 
@@ -11,7 +10,7 @@ use super::{AdjacencyRef, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// Parts of the nodes whose column sums are added in their order.
+/// Number of parts of the nodes whose column sums are added in order.
 const PARTS: usize = 64;
 
 /// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X
@@ -50,7 +49,7 @@ pub fn bias(g: MatrixRef<'_>) -> Vec<f32> {
 /// computed once.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn adjacency_times(
     blocks: &RowBlocks,
     adjacency: AdjacencyRef<'_>,
@@ -72,7 +71,7 @@ pub fn adjacency_times(
     }
 }
 
-/// The rows that differ, of an operator whose rows repeat.
+/// The distinct rows of an operator with repeated rows.
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
     let mut tables =
         [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
@@ -81,7 +80,7 @@ fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
     table
 }
 
-/// The same into memory that is there: the first takes what is collected, the second the rows.
+/// The same into existing memory: the collected columns, then the distinct rows.
 pub(super) fn fill_table(
     factors: &Factors<'_>,
     from: MatrixRef<'_>,

@@ -1,16 +1,16 @@
-//! Sums over whole states that acceleration needs: products of moves with each other, and a state
-//! plus a mixture of moves. Plain arithmetic over memory in its order; which moves, and what the
-//! products are for, is for `solver`.
+//! The arithmetic of Anderson mixing over whole states: products of moves with each other, and a
+//! state plus a combination of moves. Which moves these are is for `solver`.
 //!
-//! A move is what a sweep changed a state by, in 16 bits with a unit ([`Scaled`]): 11 bits of every
-//! entry are plenty for a mixture that the next sweep corrects, at half of the memory and of the
-//! traffic of the states themselves. Moves of a slow iteration differ little, so their differences
-//! are taken before they are multiplied: products of nearly equal numbers would leave nothing of
-//! them. Every move is read once for the mixture; for all products once, or of large states an
-//! eighth, in pieces spread over all of it: a few factors are told by a few million numbers as well
-//! as by all. Products are summed in f32 over `STRIPS` strips, then in f64, along a fixed tree over
-//! blocks that depend on the shape alone: the same bits on any number of threads. Nothing is
-//! allocated in a call.
+//! A move is the change that a sweep made, as 16-bit floats with a unit ([`Scaled`]). Their 11
+//! significant bits are enough for a combination that the next sweep corrects, at half the memory
+//! and traffic of a state. Moves of a slow iteration are nearly equal, so their differences are
+//! taken before they are multiplied: products of the moves themselves would cancel.
+//!
+//! Every move is read once for the combination. For the products it is read once as well or, if the
+//! state is large, an eighth of it in pieces spread over the whole: a few million numbers determine
+//! a few factors as well as all of them. Products are summed in f32 over `STRIPS` strips, then in
+//! f64 along a fixed tree over blocks that depend on the shape alone: the same bits on any number
+//! of threads. Nothing is allocated in a call.
 
 use std::ops::Range;
 
@@ -20,20 +20,20 @@ use half::f16;
 use crate::dense::{Entry, HalfLine, LINE, Line, Matrix, stride};
 use crate::parallel::RowBlocks;
 
-/// Steps at most.
+/// Largest number of moves.
 pub const STEPS: usize = 11;
-/// Products of all pairs of steps, one of each two.
+/// Number of products: one per pair of moves.
 const PRODUCTS: usize = STEPS * (STEPS + 1) / 2;
-/// Lines that are worked on together.
+/// Lines that are processed together.
 const STRIP: usize = 4;
 /// Strips whose products are summed in f32.
 const STRIPS: usize = 16;
-/// Work of a line, as blocks count it: a block is 256 KiB of each state.
+/// Work of a line in units of `RowBlocks`: a block is 256 KiB of each state.
 const LINE_WORK: u64 = 4;
-/// Mixtures larger than this are stored past the caches.
+/// Results larger than this are stored past the caches.
 const LARGE: usize = 32 << 20;
 
-/// Of states larger than this only some pieces are multiplied: one in `SAMPLED`.
+/// Of states larger than this, one piece in `SAMPLED` is multiplied.
 const SAMPLED_FROM: usize = 512 << 10;
 const SAMPLED: usize = 8;
 
@@ -42,27 +42,32 @@ const SAMPLED: usize = 8;
 pub struct Mixing {
     blocks: RowBlocks,
     isa: Isa,
-    /// One piece in so many is multiplied.
+    /// One piece in this many is multiplied.
     one_in: usize,
 }
 
-/// A matrix in short floats: what it stands for is `unit` times as much.
+/// A matrix of 16-bit floats in a unit: it represents `unit` times its entries.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<'a> {
-    /// The short floats.
+    /// The entries.
     pub matrix: &'a Matrix<f16>,
     /// A power of two.
     pub unit: f32,
 }
 
-/// The unit for numbers of a size: the power of two above it.
+/// The unit for numbers up to a size: the next power of two above it.
+///
+/// ```
+/// assert_eq!(ignn::kernels::mixing::unit(0.3), 0.5);
+/// assert_eq!(ignn::kernels::mixing::unit(1.0), 2.0);
+/// ```
 pub fn unit(size: f32) -> f32 {
     let exponent = (size.to_bits() >> 23).clamp(27, 227) + 1;
     f32::from_bits(exponent << 23)
 }
 
-/// Products with each other of the differences f_1 - f_0, f_2 - f_1, ... of moves, and of the last
-/// move, which comes last: a symmetric matrix.
+/// The symmetric matrix of the products of f_1 - f_0, f_2 - f_1, ... and the last move with each
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Products([f64; PRODUCTS]);
 
@@ -73,7 +78,7 @@ impl Products {
     }
 }
 
-/// Where a product is kept.
+/// The position of a product.
 #[inline(always)]
 fn place(i: usize, j: usize) -> usize {
     let (low, high) = if i < j { (i, j) } else { (j, i) };
@@ -91,13 +96,13 @@ impl Mixing {
         }
     }
 
-    /// The products of moves in their order; of large states those of a part.
+    /// The products of moves, oldest first; of large states, those of a sample.
     ///
     /// # Panics
-    /// Where there are more than [`STEPS`], or shapes differ.
+    /// If there are more than [`STEPS`], or shapes differ.
     pub fn products(&self, moves: &[Scaled<'_>]) -> Products {
         assert!(moves.len() <= STEPS, "at most {STEPS} moves");
-        assert!(moves.iter().all(|short| self.fits(short.matrix)), "moves of one shape");
+        assert!(moves.iter().all(|moved| self.fits(moved.matrix)), "moves of one shape");
         let block = |_, lines: Range<usize>, ()| {
             self.isa.dispatch(Dots {
                 moves,
@@ -114,11 +119,11 @@ impl Mixing {
         Products(sum.unwrap_or([0.0; PRODUCTS]))
     }
 
-    /// `to` = `from` and the sum of some moves, each with its factor; the sum itself to `jump`.
-    /// The jump has a unit.
+    /// Writes `from` plus the sum of some moves, each with its factor, to `to`, and the sum itself
+    /// to `jump` in the given unit.
     ///
     /// # Panics
-    /// Where shapes differ.
+    /// If shapes differ.
     pub fn mix(
         &self,
         from: &Matrix,
@@ -148,7 +153,7 @@ impl Mixing {
     }
 
     fn fits<E: Entry>(&self, matrix: &Matrix<E>) -> bool {
-        // Memory is whole lines of floats: two of short ones.
+        // Memory is whole lines of f32, each of which holds two lines of 16-bit floats.
         matrix.all_lines().len()
             == self.blocks.rows().next_multiple_of(size_of::<Line>() / size_of::<E::Line>())
     }
@@ -178,14 +183,14 @@ impl Kernel for Dots<'_> {
             let mut at = first;
             while at < last {
                 let count = STRIP.min(last - at);
-                for (short, moves) in self.moves.iter().zip(&mut moves) {
-                    let unit = L::splat(short.unit);
+                for (moved, moves) in self.moves.iter().zip(&mut moves) {
+                    let unit = L::splat(moved.unit);
                     for (to, short) in
-                        moves.iter_mut().zip(&short.matrix.all_lines()[at..at + count])
+                        moves.iter_mut().zip(&moved.matrix.all_lines()[at..at + count])
                     {
                         L::load_half(short).mul(unit).store(to);
                     }
-                    // Of an earlier strip, where this one is shorter.
+                    // Lines of an earlier, longer strip.
                     moves[count..].fill(zero);
                 }
                 for i in 1..self.moves.len() {
@@ -215,7 +220,7 @@ impl Kernel for Dots<'_> {
     }
 }
 
-/// The mixture of some lines.
+/// The combination over some lines.
 struct Sum<'a> {
     from: &'a [Line],
     parts: &'a [(&'a Matrix<f16>, f32)],
@@ -265,7 +270,7 @@ mod tests {
         (0..7).map(|_| naive::shortened(&random.matrix(rows, cols), 1.0)).collect()
     }
 
-    fn shorts(moves: &[Matrix<f16>]) -> Vec<Scaled<'_>> {
+    fn scaled(moves: &[Matrix<f16>]) -> Vec<Scaled<'_>> {
         moves
             .iter()
             .zip(0i32..)
@@ -277,7 +282,7 @@ mod tests {
     fn products_and_mixtures_are_the_naive_loops() {
         for (rows, cols) in [(0, 3), (1, 1), (7, 3), (5, 16), (37, 20), (900, 64)] {
             let moves = moves(rows, cols);
-            let moves = shorts(&moves);
+            let moves = scaled(&moves);
             let from = Random(9).matrix(rows, cols);
             for isa in Isa::available() {
                 let mixing = Mixing { isa, ..Mixing::new(rows, cols) };
@@ -337,7 +342,7 @@ mod tests {
     fn products_have_the_same_bits_on_any_number_of_threads() {
         let moves = moves(20_000, 16);
         let run =
-            |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&shorts(&moves)));
+            |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&scaled(&moves)));
         let one = run(1);
         assert!(one == run(2) && one == run(4));
     }

@@ -1,7 +1,7 @@
-//! Pure compute: the fused sweep, its adjoint, gather, the products of the gradients, activations.
-//! No files, no allocation inside a call, no logging; fixed points are for `solver`.
+//! Pure computation: the fused sweep and its adjoint, gathering, the products of the gradients, and
+//! activations. No files, no allocation inside a call, no logging. Fixed points are for `solver`.
 //!
-//! Legend (shapes as in the layout of the engine, a contiguous row a node):
+//! Legend (matrices have one contiguous row per node):
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |

@@ -1,5 +1,4 @@
-//! Random operators and the plainest loops in f64: what every kernel is tested against.
-//! Tests only.
+//! Random operators, and plain loops in f64 that every kernel is tested against.
 
 use super::{Activation, AdjacencyRef, Derivative};
 use half::f16;
@@ -163,7 +162,7 @@ pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
     }
 }
 
-/// A matrix in 16 bits, in a unit.
+/// A matrix as 16-bit floats in a unit.
 pub fn shortened(matrix: &Matrix, unit: f32) -> Matrix<f16> {
     let mut short = Matrix::blank(matrix.rows(), matrix.cols());
     for i in 0..matrix.rows() {

@@ -1,12 +1,11 @@
 //! The micro-kernel of every product: some rows times some panels of packed weights, in registers.
-//! It adds up; what the rows are, and where sums go, is the caller's.
 
 use super::PackedWeights;
 use super::simd::Lanes;
 use crate::dense::{LINE, Line};
 
-/// Gathered rows times `PANELS` panels of the weights, added to `sums`. Meanwhile so many lines
-/// from some addresses on are fetched.
+/// Gathered rows times `PANELS` panels of the weights, added to `sums`. Meanwhile the given number
+/// of lines is prefetched from each of some addresses.
 #[inline(always)]
 pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
     gathered: &[Line],
@@ -24,11 +23,10 @@ pub fn product<L: Lanes, const ROWS: usize, const PANELS: usize>(
         let end = weights.inner().min(first + LINE);
         let lines: [&[Line]; PANELS] = std::array::from_fn(|offset| &panels[offset][first..end]);
         for &address in if block < fetched_lines { fetched } else { &[] } {
-            // An address to fetch, never one to read.
+            // The address is prefetched, never read.
             L::prefetch(std::ptr::without_provenance::<Line>(address).wrapping_add(block));
         }
-        // The sums are a value, not a reference: they must stay in registers from here to the end
-        // of the block.
+        // The sums are passed by value so that they stay in registers throughout the block.
         sums = if end - first == LINE {
             outer_products::<L, ROWS, PANELS>(LINE, &rows, &lines, sums)
         } else {

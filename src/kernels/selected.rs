@@ -1,9 +1,9 @@
-//! The operator of some graphs of a block-diagonal one: the stored arrays, read through a
-//! [`Selection`]. It copies no entry: what it owns is an offset a row.
+//! A block-diagonal operator restricted to some of its graphs: the stored arrays, read through a
+//! [`Selection`]. No entry is copied; it owns one offset per row.
 
 use super::{AdjacencyError, AdjacencyRef, Selection};
 
-/// An operator over a selection; [`Selected::view`] is what kernels take.
+/// An operator over a selection; kernels take its [`Selected::view`].
 #[derive(Clone, Debug)]
 pub struct Selected<'a> {
     stored: AdjacencyRef<'a>,
@@ -13,7 +13,7 @@ pub struct Selected<'a> {
 }
 
 impl<'a> Selected<'a> {
-    /// Checks that the entries of each graph stay inside it: a pass over its neighbours.
+    /// Checks that the entries of each graph stay inside it, in one pass over its neighbours.
     pub(super) fn new(
         stored: AdjacencyRef<'a>,
         selection: &'a Selection,
@@ -34,7 +34,7 @@ impl<'a> Selected<'a> {
             }
             let places = stored.range(first as usize).start..stored.range(last as usize).end;
             let neighbours = &stored.neighbours()[places];
-            // Without an early end the comparison runs in registers.
+            // Without early exit the comparison is vectorised.
             let is_inside = |neighbour: u32| neighbour.wrapping_sub(first) <= last - first;
             if !neighbours.iter().fold(true, |all, &neighbour| all & is_inside(neighbour)) {
                 let outside = neighbours.iter().find(|&&neighbour| !is_inside(neighbour));
@@ -204,7 +204,7 @@ mod tests {
         let refusal = |graphs: &[std::ops::Range<u64>]| {
             let selection = Selection::new(graphs.iter().cloned()).unwrap();
             let refused = adjacency.select(&selection).map(|_| ()).unwrap_err().to_string();
-            refused.strip_suffix("; `ignn check DIR` tells more").unwrap().to_string()
+            refused.strip_suffix("; run `ignn check DIR` for details").unwrap().to_string()
         };
         let leaves = "adjacency: neighbour in another graph";
         assert_eq!(refusal(&[0..2, 2..3]), format!("{leaves} (found 2, expected 0 to 1)"));

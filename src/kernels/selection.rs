@@ -1,13 +1,23 @@
-//! A union of whole graphs of a block-diagonal operator: which stored rows there are, graph after
-//! graph. Rows alone; the operator over them is [`super::Selected`].
+//! A union of whole graphs of a block-diagonal operator: its stored rows, graph by graph. The
+//! operator over them is [`super::Selected`].
 //!
-//! Matrices of a selection are compact: row i is that of the stored row `source()[i]`.
+//! Matrices of a selection are compact: row i belongs to the stored row `source()[i]`.
 
 use std::ops::Range;
 
 use super::AdjacencyError;
 
-/// Some graphs of a dataset, in any order; each one's rows stay together and in order.
+/// Some graphs of a dataset, in any order; the rows of a graph stay together and in order.
+///
+/// ```
+/// use ignn::kernels::Selection;
+///
+/// // Three graphs with the rows 0..2, 2..5 and 5..6; the last and the first are selected.
+/// let selection = Selection::of_graphs(&[0, 2, 5, 6], &[2, 0])?;
+/// assert_eq!(selection.source(), [5, 0, 1]);
+/// assert_eq!(selection.first_row(), [0, 1, 3]);
+/// # Ok::<(), ignn::kernels::AdjacencyError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     source: Vec<u32>,
@@ -16,7 +26,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The graphs that are stored in these ranges of rows.
+    /// The graphs stored in these ranges of rows.
     pub fn new(graphs: impl IntoIterator<Item = Range<u64>>) -> Result<Self, AdjacencyError> {
         let (mut source, mut first_row) = (Vec::new(), vec![0]);
         for Range { start, end } in graphs {
@@ -96,16 +106,16 @@ mod tests {
         assert_eq!(
             message(Selection::new(std::iter::once(large..large + 1))),
             "selection: last row of a graph (found 4294967296, expected at most 4294967295); \
-             `ignn check DIR` tells more"
+             run `ignn check DIR` for details"
         );
         let falling = Range { start: 4, end: 3 };
         assert_eq!(
             message(Selection::new([0..4, falling])),
-            "selection: end of a graph (found 3, expected at least 4); `ignn check DIR` tells more"
+            "selection: end of a graph (found 3, expected at least 4); run `ignn check DIR` for details"
         );
         assert_eq!(
             message(Selection::of_graphs(&[0, 3, 4], &[0, 2])),
-            "selection: graph (found 2, expected less than 2); `ignn check DIR` tells more"
+            "selection: graph (found 2, expected less than 2); run `ignn check DIR` for details"
         );
         assert!(Selection::of_graphs(&[], &[0]).is_err());
     }

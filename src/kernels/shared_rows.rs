@@ -1,22 +1,22 @@
-//! Equal rows of an operator, found once and gathered once: A = expand . core . collect. It finds
-//! and holds the three factors; they are ordinary operators, and kernels gather by them in turn.
+//! Repeated rows of an operator, found once and gathered once: A = expand . core . collect. The
+//! three factors are ordinary operators, and kernels gather by them in turn.
 //!
-//! Relations that come from sharing something (papers of one subject, authors of one conference)
-//! are unions of cliques: many rows have the very same entries, and so have many columns. With n
-//! rows of which d differ, in c classes of columns that always occur together,
+//! Relations between things that share something (papers of one subject, authors of one conference)
+//! are unions of cliques: many rows have the same entries, and so have many columns. With n rows, d
+//! of them distinct, and c classes of columns that always occur together,
 //!
 //! | factor | shape | entries | |
 //! | --- | --- | --- | --- |
-//! | collect | c x n | n at most | sums the columns of a class, with their scales |
-//! | core | d x c | few | the rows that differ |
-//! | expand | n x d | n | each row takes that of its kind, with its own scale |
+//! | collect | c x n | at most n | sums the columns of a class, with their scales |
+//! | core | d x c | few | the distinct rows |
+//! | expand | n x d | n | copies to each row the distinct row that it equals, with its own scale |
 //!
-//! The result is that of the operator but for the order of sums. Rows are equal where entries and
-//! values are, compared one by one; a hash only proposes.
+//! The result differs from that of the operator in the order of sums only. Rows are equal if their
+//! entries and values are, compared one by one; hashes only propose candidates.
 //!
-//! Cost of the search: a pass over the entries to hash rows, another to compare them; the rest is
-//! on rows that differ. It is not begun where rows are short, and its result is dropped unless it
-//! saves half of the entries.
+//! The search takes one pass over the entries to hash rows and another one to compare them; the
+//! rest works on distinct rows. It is not started if rows are short, and its result is dropped
+//! unless it saves half of the entries.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -26,9 +26,9 @@ use rayon::prelude::*;
 use super::AdjacencyRef;
 use crate::parallel::RowBlocks;
 
-/// Entries a row, on average, from which a search may pay.
+/// Average number of entries per row from which a search may pay.
 const LEAST_MEAN: usize = 4;
-/// The factors have at most this part of the entries.
+/// The factors have at most this fraction of the entries.
 const SAVES: usize = 2;
 
 /// A factor's arrays.
@@ -58,7 +58,7 @@ impl Factor {
     }
 }
 
-/// The factors of an operator whose rows repeat.
+/// The factors of an operator with repeated rows.
 #[derive(Clone, Debug)]
 pub struct SharedRows {
     pub(super) collect: Factor,
@@ -67,10 +67,10 @@ pub struct SharedRows {
 }
 
 impl SharedRows {
-    /// The factors, where they are much cheaper than the operator itself.
+    /// Finds the factors; `None` unless they are much cheaper than the operator itself.
     ///
     /// # Panics
-    /// For a selection of rows.
+    /// If the operator is a selection.
     pub fn find(a: &AdjacencyRef<'_>) -> Option<Self> {
         assert!(!a.is_selection(), "stored rows");
         let (rows, entries) = (a.rows(), a.nonzeros());
@@ -89,17 +89,17 @@ impl SharedRows {
         (found.entries() <= entries / SAVES).then_some(found)
     }
 
-    /// Entries of all factors.
+    /// Number of entries of all factors.
     pub fn entries(&self) -> usize {
         [&self.collect, &self.core, &self.expand].iter().map(|factor| factor.neighbours.len()).sum()
     }
 
-    /// Rows that differ.
+    /// Number of distinct rows.
     pub fn kinds(&self) -> usize {
         self.core.offsets.len() - 1
     }
 
-    /// Roundings of an entry's sum at most, products by scales and values left out.
+    /// Largest number of roundings of a sum, without those of products with scales and values.
     pub(super) fn roundings(&self) -> u64 {
         self.collect.longest() + self.core.longest() + 1
     }
@@ -120,7 +120,7 @@ fn hash(a: &AdjacencyRef<'_>, row: usize) -> u64 {
     values.unwrap_or(&[]).iter().fold(hash, |hash, x| mix(hash, x.to_bits()))
 }
 
-/// Rows compared by bits, so that what is no number equals itself.
+/// Compares rows by bits, so that NaN equals itself.
 fn is_equal(a: &AdjacencyRef<'_>, one: usize, other: usize) -> bool {
     let ((x, x_values), (y, y_values)) = (stored(a, one), stored(a, other));
     x == y
@@ -131,8 +131,8 @@ fn is_equal(a: &AdjacencyRef<'_>, one: usize, other: usize) -> bool {
             .all(|(x, y)| x.to_bits() == y.to_bits())
 }
 
-/// The kind of each row, and the first row of each kind; none where those have more entries than
-/// `most`.
+/// The distinct row that each row equals, and the first row of each kind; `None` if these have more
+/// than `most` entries.
 fn kinds(a: &AdjacencyRef<'_>, most: usize) -> Option<(Vec<u32>, Vec<usize>)> {
     let hashes: Vec<u64> =
         (0..a.rows()).into_par_iter().with_min_len(256).map(|row| hash(a, row)).collect();
@@ -145,7 +145,7 @@ fn kinds(a: &AdjacencyRef<'_>, most: usize) -> Option<(Vec<u32>, Vec<usize>)> {
             Entry::Occupied(known) if is_equal(a, first[*known.get() as usize], row) => {
                 *known.get()
             }
-            // Another row of the same hash: a kind of its own, which no later row is compared with.
+            // A different row with the same hash becomes a kind that no later row is compared with.
             Entry::Occupied(_) => next,
         };
         if kind == next {
@@ -160,9 +160,9 @@ fn kinds(a: &AdjacencyRef<'_>, most: usize) -> Option<(Vec<u32>, Vec<usize>)> {
     Some((of, first))
 }
 
-/// Columns in classes whose members occur together in every row, with one value a row.
+/// Classes of columns that occur together in every row, with one value per row.
 struct Classes {
-    /// The class of each column; [`Classes::NONE`] where it occurs nowhere.
+    /// The class of each column; [`Classes::NONE`] if it occurs nowhere.
     of: Vec<u32>,
     count: usize,
 }
@@ -170,7 +170,7 @@ struct Classes {
 impl Classes {
     const NONE: u32 = u32::MAX;
 
-    /// Splits the classes by one row after the other.
+    /// Splits the classes row by row.
     fn of(a: &AdjacencyRef<'_>, rows: &[usize]) -> Self {
         let mut of = vec![0u32; a.columns()];
         let mut sizes = vec![a.columns()];
@@ -188,7 +188,7 @@ impl Classes {
                 let class = of[column as usize];
                 let part = parts.get_mut(&key(at, class)).expect("counted");
                 if part.1 == Self::NONE {
-                    // A part that is the whole class stays.
+                    // A class that is contained whole is not split.
                     part.1 =
                         if part.0 == sizes[class as usize] { class } else { sizes.len() as u32 };
                     if part.1 != class {
@@ -205,7 +205,7 @@ impl Classes {
         Self::numbered(of, &occurs, sizes.len())
     }
 
-    /// Numbers in the order of first columns, without gaps.
+    /// Numbers the classes in the order of their first columns, without gaps.
     fn numbered(mut of: Vec<u32>, occurs: &[bool], most: usize) -> Self {
         let (mut numbers, mut count) = (vec![Self::NONE; most], 0);
         for (class, &occurs) in of.iter_mut().zip(occurs) {
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn cliques_take_an_entry_a_row() {
+    fn cliques_take_one_entry_per_row() {
         let (kinds, of) = cliques(20, 5);
         let graph = Repeating::new(100, &kinds, &of, false);
         let shared = SharedRows::find(&graph.view()).unwrap();
         assert_eq!((shared.kinds(), shared.entries()), (5, 100 + 5 + 100));
         assert_eq!(shared.roundings(), 20 + 1 + 1);
-        // Values that differ within a row keep its columns apart: three classes a row.
+        // Values that differ within a row keep its columns apart: three classes per row.
         let graph = Repeating::new(100, &kinds, &of, true);
         assert_eq!(SharedRows::find(&graph.view()).unwrap().entries(), 100 + 15 + 100);
     }

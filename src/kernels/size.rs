@@ -1,5 +1,4 @@
-//! How large a matrix is in the norm of a certificate.
-//! A maximum at the speed of memory; what it is good for is for `solver`.
+//! The size of a matrix in the norm of a certificate.
 
 use std::ops::Range;
 
@@ -8,14 +7,13 @@ use super::simd::{Isa, Kernel, Lanes};
 use crate::dense::{LINE, Line, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// max |m_ik| / (u_i v_k), computed as |m| * (1 / v) * (1 / u) in f32, not a number where an entry
-/// is none.
+/// max |m_ik| / (u_i v_k), computed in f32 as |m| * (1 / v) * (1 / u); NaN if an entry is NaN.
 ///
 /// # Panics
-/// Where the norm has other lengths.
+/// If the vectors of the norm have other lengths.
 pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
-    assert!(norm.u.is_none_or(|u| u.len() == matrix.rows()), "a weight a row");
-    assert!(norm.v.is_none_or(|v| v.len() == matrix.cols()), "a weight a column");
+    assert!(norm.u.is_none_or(|u| u.len() == matrix.rows()), "one weight per row");
+    assert!(norm.v.is_none_or(|v| v.len() == matrix.cols()), "one weight per column");
     let mut inverse_v = vec![Line([1.0; LINE]); matrix.stride().div_ceil(LINE)];
     norm.invert_v(&mut inverse_v);
     let isa = Isa::chosen();
@@ -27,7 +25,8 @@ pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
     f32::from_bits(found.unwrap_or(0))
 }
 
-/// Over some rows, as bits: floats without a sign are in their order, and NaN is above all of them.
+/// The maximum over some rows, as bits: those of non-negative floats have the same order, with NaN
+/// above all.
 struct Largest<'a> {
     matrix: MatrixRef<'a>,
     u: Option<&'a [f32]>,

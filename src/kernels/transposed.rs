@@ -1,14 +1,14 @@
-//! G^T S over all nodes, S the gathered rows of X or X itself: the product of every weight's
-//! gradient. Two ways, chosen by the shapes alone; in both the order of every sum is fixed, so that
-//! the bits are the same on any number of threads.
+//! G^T S over all nodes, where S is X or its gathered rows: the product of every weight's gradient.
+//! There are two algorithms, chosen by the shapes alone. Both sum in a fixed order, so that the
+//! bits are the same on any number of threads.
 //!
-//! A small result (`by_nodes`): the nodes are cut into parts, each is summed tile by tile into a
-//! matrix of its own that stays in cache, and the parts are added in their order. Nothing of n rows
+//! Small results (`by_nodes`): the nodes are cut into parts. Each part is summed tile by tile into
+//! a matrix of its own that stays in cache, and the parts are added in order. No matrix of n rows
 //! is written.
 //!
-//! A wide one (`by_bands`) has no room for copies of itself: some nodes at a time are gathered and
-//! packed as the right factor of a product whose left factor is G^T, and bands of the result's rows
-//! are summed by the micro-kernel of the sweeps, all nodes in their order.
+//! Wide results (`by_bands`) are too large for copies. Some nodes at a time are gathered and packed
+//! as the right factor of a product whose left factor is G^T. Bands of rows of the result are then
+//! summed by the micro-kernel of the sweeps, over all nodes in order.
 
 use std::ops::Range;
 
@@ -20,25 +20,25 @@ use super::{AdjacencyRef, PackedWeights, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// Results from so many bytes on are wide: beyond a second cache with what else is there.
+/// Results from this many bytes on are wide: they no longer fit the second-level cache.
 const WIDE: usize = 1 << 20;
-/// Parts of the nodes at most; together they take at most this times [`WIDE`].
+/// Largest number of parts of the nodes; together they take at most this times [`WIDE`].
 const PARTS: usize = 64;
-/// Rows that are gathered, then multiplied.
+/// Rows that are gathered before they are multiplied.
 const TILE: usize = 48;
 /// Nodes that are packed together, in lines.
 const SLICE_LINES: usize = 4;
 const SLICE: usize = SLICE_LINES * LINE;
-/// Memory of the nodes that are packed at a time.
+/// Bytes of nodes that are packed at a time.
 const PACKED_BYTES: usize = 16 << 20;
-/// Rows of the result that a task works on.
+/// Rows of the result per task.
 const BAND: usize = 8 * Isa::TILE;
 const ZERO: Line = Line([0.0; LINE]);
 
 /// G^T S.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub(super) fn transposed_product(
     isa: Isa,
     adjacency: Option<AdjacencyRef<'_>>,
@@ -67,7 +67,7 @@ struct Factors<'a> {
 }
 
 impl Factors<'_> {
-    /// Lines of the result, whole tiles of rows.
+    /// Number of lines of the result, in whole tiles of rows.
     fn result_lines(&self) -> usize {
         self.g.cols().next_multiple_of(Isa::TILE) * gather::lines_per_row(self.x.cols())
     }
@@ -110,7 +110,7 @@ struct Part<'a> {
 }
 
 impl Kernel for Part<'_> {
-    /// Rows of the result, whole lines each; more of them than G has columns, the others zero.
+    /// Rows of the result in whole lines, padded with zero rows to whole tiles.
     type Output = Vec<Line>;
 
     #[inline(always)]
@@ -213,7 +213,7 @@ fn by_bands(isa: Isa, factors: Factors<'_>) -> Matrix {
 struct Slice {
     left: Vec<Line>,
     right: PackedWeights,
-    /// A row of S on its way.
+    /// A gathered row of S.
     row: Vec<Line>,
 }
 

@@ -1,8 +1,8 @@
-//! The right factor of a product S P, packed for the micro-kernel once and used for all rows.
-//! P is W^T in the forward sweep and W in the adjoint.
+//! The right factor P of a product S P, packed once for the micro-kernel and used for all rows. P
+//! is W^T in the forward sweep and W in the adjoint.
 //!
-//! Layout: panels of 16 columns; a panel holds, for each row of P, the 16 floats of its columns as
-//! one line; columns beyond the last are zero.
+//! Layout: panels of 16 columns. A panel holds one line per row of P: the 16 floats of its columns.
+//! Columns beyond the last are zero.
 
 use std::ops::Range;
 
@@ -10,10 +10,21 @@ use rayon::prelude::*;
 
 use crate::dense::{LINE, Line, MatrixRef};
 
-/// Lines that one task packs: enough to pay for its start.
-const LINES_A_TASK: usize = 1 << 12;
+/// Lines per task: enough to pay for starting it.
+const LINES_PER_TASK: usize = 1 << 12;
 
 /// P (`inner` x `outer`) in panels.
+///
+/// ```
+/// use ignn::dense::Matrix;
+/// use ignn::kernels::PackedWeights;
+///
+/// let w = Matrix::from_fn(2, 3, |k, l| (10 * k + l) as f32);
+/// // P = W^T in the forward sweep, P = W in the adjoint.
+/// let (forward, adjoint) = (PackedWeights::forward(w.view()), PackedWeights::adjoint(w.view()));
+/// assert_eq!((forward.inner(), forward.outer(), forward.at(2, 1)), (3, 2, 12.0));
+/// assert_eq!((adjoint.inner(), adjoint.outer(), adjoint.at(1, 2)), (2, 3, 12.0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct PackedWeights {
     lines: Vec<Line>,
@@ -34,7 +45,7 @@ impl PackedWeights {
         Self { lines: vec![Line([0.0; LINE]); inner * outer.div_ceil(LINE)], inner, outer }
     }
 
-    /// A row of P: a line a panel.
+    /// Sets a row of P, given as one line per panel.
     pub(crate) fn set_row(&mut self, inner: usize, row: &[Line]) {
         for (panel, line) in row.iter().enumerate() {
             self.lines[panel * self.inner + inner] = *line;
@@ -68,23 +79,23 @@ impl PackedWeights {
         });
     }
 
-    /// Fills every panel, given the columns of P that are its own.
+    /// Fills every panel, given its columns of P.
     fn fill(&mut self, panel: impl Fn(Range<usize>, &mut [Line]) + Sync) {
         if self.inner == 0 {
             return;
         }
         let (inner, outer) = (self.inner, self.outer);
         let panels =
-            self.lines.par_chunks_mut(inner).enumerate().with_min_len(LINES_A_TASK / inner + 1);
+            self.lines.par_chunks_mut(inner).enumerate().with_min_len(LINES_PER_TASK / inner + 1);
         panels.for_each(|(at, lines)| panel(at * LINE..outer.min((at + 1) * LINE), lines));
     }
 
-    /// Rows of P: width of what is gathered.
+    /// Number of rows of P: the width of gathered rows.
     pub fn inner(&self) -> usize {
         self.inner
     }
 
-    /// Columns of P: width of the result.
+    /// Number of columns of P: the width of the result.
     pub fn outer(&self) -> usize {
         self.outer
     }

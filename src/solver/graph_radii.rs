@@ -127,7 +127,8 @@ mod tests {
         let refused = graph_radii(graph.view(), None, &[0, 2, 4], &SpectralParams::default());
         assert_eq!(
             refused.unwrap_err().to_string(),
-            "adjacency: neighbour in another graph (found 1, expected 2 to 3); `ignn check DIR` tells more"
+            "adjacency: neighbour in another graph (found 1, expected 2 to 3); \
+             run `ignn check DIR` for details"
         );
     }
 }

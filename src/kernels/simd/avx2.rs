@@ -1,5 +1,4 @@
-//! 16 lanes in two AVX2 registers, with fused multiply-add and short floats.
-//! Instructions only.
+//! 16 lanes in two AVX2 registers, with fused multiply-add and conversions of 16-bit floats.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +23,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         kernel.compute::<Avx2, ROWS, 1>()
     }
     assert!(is_available());
-    // SAFETY: the processor was just asked for all of them.
+    // SAFETY: the assertion has checked that the processor has all of them.
     unsafe { enabled(kernel) }
 }
 
@@ -39,7 +38,7 @@ macro_rules! enabled {
             #[inline]
             #[target_feature(enable = "avx2,fma,f16c")]
             fn enabled($($argument: $type),*) $(-> $output)? $body
-            // SAFETY: `Avx2` is named by `dispatch` alone, which asks the processor first.
+            // SAFETY: `Avx2` is named by `dispatch` alone, which checks the processor first.
             unsafe { enabled($($argument),*) }
         }
     )*};

@@ -1,5 +1,4 @@
 //! 16 lanes in one AVX-512 register.
-//! Instructions only.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +21,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         kernel.compute::<Avx512, ROWS, PANELS>()
     }
     assert!(is_available());
-    // SAFETY: the processor was just asked for the feature.
+    // SAFETY: the assertion has checked that the processor has the feature.
     unsafe { enabled(kernel) }
 }
 
@@ -37,7 +36,7 @@ macro_rules! enabled {
             #[inline]
             #[target_feature(enable = "avx512f")]
             fn enabled($($argument: $type),*) $(-> $output)? $body
-            // SAFETY: `Avx512` is named by `dispatch` alone, which asks the processor first.
+            // SAFETY: `Avx512` is named by `dispatch` alone, which checks the processor first.
             unsafe { enabled($($argument),*) }
         }
     )*};

@@ -1,11 +1,11 @@
-//! A cache line of floats in registers, for each instruction set, and the choice among them at run
-//! time. Arithmetic on 16 lanes; what is computed with it is in the kernels, written once for all
-//! sets.
+//! A cache line of floats in registers for each instruction set, and the choice among the sets at
+//! run time. Kernels are written once over these 16 lanes.
 //!
 //! Kernels are generic over [`Lanes`] and always inlined into a function that enables the
-//! instruction set, chosen once per block of rows ([`Isa::dispatch`]). `IGNN_SIMD=scalar|avx2|avx512`
-//! overrides the choice; what the processor cannot do is never chosen. Results differ between
-//! instruction sets in the last bits (fused multiply-add), never between threads.
+//! instruction set, chosen once per block of rows ([`Isa::dispatch`]).
+//! `IGNN_SIMD=scalar|avx2|avx512` overrides the choice; a set that the processor lacks is never
+//! chosen. Results differ between instruction sets in the last bits (fused multiply-add), never
+//! between numbers of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 use crate::dense::{HalfLine, Line};
 
-/// Overrides the instruction set.
+/// Name of the environment variable that overrides the instruction set.
 pub const VARIABLE: &str = "IGNN_SIMD";
 
 /// 16 floats in registers.
@@ -30,13 +30,14 @@ pub(crate) trait Lanes: Copy {
     fn store(self, line: &mut Line);
     /// Stores past the caches; visible to other threads after [`Lanes::fence`].
     fn stream(self, line: &mut Line);
-    /// 16 short floats.
+    /// Loads 16 floats of 16 bits.
     fn load_half(line: &HalfLine) -> Self;
+    /// Rounds to 16 bits, to the nearest and ties to even.
     fn store_half(self, line: &mut HalfLine);
-    /// As [`Lanes::stream`] does.
+    /// Rounds like [`Lanes::store_half`] and stores like [`Lanes::stream`].
     fn stream_half(self, line: &mut HalfLine);
     fn fence();
-    /// Asks for the line at an address, which need not be valid, to be brought near.
+    /// Prefetches the line at an address, which need not be valid.
     fn prefetch(address: *const Line);
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -76,8 +77,8 @@ pub(crate) trait Lanes: Copy {
 
 /// Work that runs on any instruction set.
 ///
-/// `ROWS` rows of `PANELS` lines are as many accumulators as the set has registers for.
-/// Implementations are `#[inline(always)]`, and so is all they call.
+/// The registers of the set hold `ROWS` rows of `PANELS` lines of accumulators. Implementations are
+/// `#[inline(always)]`, and so is everything that they call.
 pub(crate) trait Kernel {
     type Output;
     fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output;
@@ -103,7 +104,7 @@ impl Isa {
     /// Plain code, on any processor.
     pub const SCALAR: Self = Self(Set::Scalar);
 
-    /// All that this processor has, best last.
+    /// All sets that this processor has, the best one last.
     pub fn available() -> Vec<Self> {
         let mut sets = vec![Self::SCALAR];
         #[cfg(target_arch = "x86_64")]
@@ -118,7 +119,7 @@ impl Isa {
         sets
     }
 
-    /// The best one, or the one that `IGNN_SIMD` names where the processor has it; asked once.
+    /// The best one, or the one that `IGNN_SIMD` names if the processor has it. Determined once.
     pub fn chosen() -> Self {
         static CHOSEN: OnceLock<Isa> = OnceLock::new();
         *CHOSEN.get_or_init(|| {

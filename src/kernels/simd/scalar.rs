@@ -1,5 +1,5 @@
-//! 16 lanes as an array, in loops that any compiler turns into vector code; no fused multiply-add,
-//! which is a slow call where the processor has none. The reference of the other instruction sets.
+//! 16 lanes as an array, in loops that compilers vectorise. There is no fused multiply-add, which
+//! is a slow call on processors without it. The reference for the other instruction sets.
 
 use super::Lanes;
 use half::f16;

@@ -1,11 +1,11 @@
-//! Every instruction set of this processor against plain arithmetic.
+//! Every instruction set of this processor against scalar arithmetic.
 
 use super::*;
 use half::f16;
 
 use crate::kernels::Activation;
 
-/// The name of what a lane does to (a, b, c), and what it gives.
+/// Operations on (a, b, c) by name, and their results.
 type Results = Vec<(&'static str, [f32; 16])>;
 
 struct Operations {
@@ -140,7 +140,7 @@ fn every_operation_on_every_lane() {
 }
 
 #[test]
-fn what_is_not_a_number_stays_visible() {
+fn nan_is_propagated() {
     for isa in Isa::available() {
         let nan = Line([f32::NAN; 16]);
         for (name, found) in
@@ -161,5 +161,54 @@ fn what_is_not_a_number_stays_visible() {
                 _ => {}
             }
         }
+    }
+}
+
+/// Loads 16-bit floats, and rounds a line to them in both ways.
+struct Halves {
+    load: HalfLine,
+    store: Line,
+}
+
+impl Kernel for Halves {
+    type Output = ([f32; 16], [[u16; 16]; 2]);
+
+    #[inline(always)]
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) -> Self::Output {
+        let mut lines = [HalfLine([f16::ZERO; 16]); 2];
+        L::load(&self.store).store_half(&mut lines[0]);
+        L::load(&self.store).stream_half(&mut lines[1]);
+        L::fence();
+        (L::load_half(&self.load).to_array(), lines.map(|line| line.0.map(f16::to_bits)))
+    }
+}
+
+#[test]
+fn conversions_of_16_bit_floats_have_the_bits_of_half() {
+    for isa in Isa::available() {
+        // Every finite positive 16-bit float, 16 at a time, with both signs by turns.
+        for first in (0..0x7c00u16).step_by(16) {
+            let half = |lane: usize| {
+                f16::from_bits((first + lane as u16) | if lane % 2 == 0 { 0 } else { 0x8000 })
+            };
+            let next = |lane: usize| f16::from_bits(half(lane).to_bits() + 1);
+            let load = HalfLine(std::array::from_fn(half));
+            // The middle between neighbours is a tie; a little more or less is not.
+            for nudge in [0.0f32, 1e-3, -1e-3] {
+                let middle = |lane: usize| {
+                    let (low, high) = (half(lane).to_f32(), next(lane).to_f32());
+                    if high.is_finite() { low + (high - low) * (0.5 + nudge) } else { low }
+                };
+                let store = Line(std::array::from_fn(middle));
+                let (loaded, stored) = isa.dispatch(Halves { load, store });
+                assert_eq!(loaded, load.0.map(f16::to_f32), "{} {first:x}", isa.name());
+                let expected = store.0.map(|x| f16::from_f32(x).to_bits());
+                assert_eq!(stored, [expected; 2], "{} {first:x} {nudge}", isa.name());
+            }
+        }
+        let extremes = [65519.0, 65520.0, -65520.0, 1e-8, -1e-8, f32::INFINITY, -0.0, 6e-8];
+        let store = Line(std::array::from_fn(|lane| extremes[lane % 8]));
+        let (_, stored) = isa.dispatch(Halves { load: HalfLine([f16::ZERO; 16]), store });
+        assert_eq!(stored, [store.0.map(|x| f16::from_f32(x).to_bits()); 2], "{}", isa.name());
     }
 }

@@ -1,29 +1,28 @@
 //! Which rows a sweep has to compute: those that gather from a row that moved in the sweep before.
-//! The others stay as they are. It keeps flags, a byte a row; when a row counts as moved, and what
-//! is checked in the end, is for `solver`.
+//! The others are skipped. It keeps flags of one byte per row; the thresholds come from `solver`.
 //!
-//! Two states take turns. A row that stays is copied from one to the other where the last sweep
-//! computed it, and not even that where it stayed then too: work falls with the rows that move. The
-//! same bits on any number of threads.
+//! Two states take turns. A skipped row is copied from one to the other if the last sweep computed
+//! it, and not touched if it was skipped then too. Work is therefore proportional to the rows that
+//! move. Results have the same bits on any number of threads.
 
 use super::super::AdjacencyRef;
 use super::super::simd::Lanes;
 use super::pass::Gathered;
 use crate::dense::Line;
 
-/// When a row counts as moved: its largest change above `absolute` plus `relative` times its
-/// largest entry, and that entry not below `least`.
+/// A row counts as moved if its largest change is above `absolute` plus `relative` times its
+/// largest entry, and that entry is not below `least`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Threshold {
-    /// Of any row.
+    /// Change that any row may make.
     pub absolute: f32,
-    /// Of a row's largest entry.
+    /// Change relative to the row's largest entry.
     pub relative: f32,
-    /// Rows whose entries are all below this have faded; 0 for none.
+    /// Rows whose entries are all below this have faded; 0 turns it off.
     pub least: f32,
 }
 
-/// The rows that move, from sweep to sweep.
+/// The rows that moved, from sweep to sweep.
 #[derive(Debug)]
 pub struct Activity {
     /// Whether each row moved in the last sweep, and in this one.
@@ -35,12 +34,13 @@ pub struct Activity {
     pub threshold: Threshold,
     /// Whether the next sweep computes all rows, as the first one does.
     pub takes_all: bool,
-    /// Whether every sweep does: rows gather from others than these flags tell of. Sweeps find out.
+    /// Whether every sweep computes all rows, because rows gather from a table without flags. Set
+    /// by sweeps.
     pub never_skips: bool,
 }
 
 impl Activity {
-    /// For states of so many rows.
+    /// Flags for states of this many rows.
     pub fn new(rows: usize) -> Self {
         let flags = || vec![1; rows];
         Self {
@@ -58,13 +58,13 @@ impl Activity {
         3 * rows as u64
     }
 
-    /// The flags that a sweep reads, and those that it writes, row by row; `None`: of all rows.
+    /// The flags that a sweep reads (`None`: it computes all rows), and those that it writes.
     pub(super) fn parts(&mut self) -> (Option<&[u8]>, Flags<'_>) {
         let before = (!self.takes_all).then_some(&self.before[..]);
         (before, Flags { moved: &mut self.after, differs: &mut self.differs })
     }
 
-    /// What this sweep wrote is what the next one reads.
+    /// Makes the flags that this sweep wrote those that the next one reads.
     pub(super) fn turn(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
         self.takes_all = self.never_skips;
@@ -85,10 +85,10 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// What a pass over active rows is told.
+/// The flags and the threshold of a pass over active rows.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
-    /// Whether each row moved in the last sweep; `None`: all are computed.
+    /// Whether each row moved in the last sweep; `None`: all rows are computed.
     pub before: Option<&'a [u8]>,
     pub threshold: Threshold,
 }
@@ -106,7 +106,7 @@ impl Watch<'_> {
         terms.iter().any(|term| gathers(&term.adjacency))
     }
 
-    /// Whether a row moved; NaN did.
+    /// Whether a row moved; NaN counts as moved.
     #[inline(always)]
     pub fn has_moved<L: Lanes>(&self, old: &[Line], new: &[Line]) -> bool {
         let (mut delta, mut size) = (L::splat(0.0), L::splat(0.0));

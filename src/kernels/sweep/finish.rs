@@ -1,5 +1,5 @@
-//! What happens to a row after its product: add, activate or multiply, and note the change.
-//! A line at a time, in registers.
+//! The last step of a row after its product: add the input, activate or multiply, and record the
+//! change.
 
 use super::super::simd::{self, Lanes};
 use super::super::{Activation, Change, Derivative, Norm};
@@ -9,7 +9,7 @@ use crate::dense::{LINE, Line, MatrixRef};
 pub(super) trait Finish: Sync {
     fn row<L: Lanes>(&self, row: usize, product: &mut [Line]);
 
-    /// The matrix of which `row` will read a row, if it reads one.
+    /// The matrix that `row` reads, if any.
     fn input(&self) -> Option<MatrixRef<'_>>;
 }
 
@@ -181,7 +181,7 @@ impl<L: Lanes> Maxima<L> {
         Self { weighted: zero, largest: zero, state: zero, row: 0.0 }
     }
 
-    /// Notes a row that was `old` and is `new`.
+    /// Records a row that was `old` and is `new`.
     #[inline(always)]
     fn note(&mut self, old: &[Line], new: &[Line]) {
         let (mut largest, mut state) = (self.largest, self.state);
@@ -193,7 +193,7 @@ impl<L: Lanes> Maxima<L> {
         (self.largest, self.state) = (largest, state);
     }
 
-    /// The same in a norm with weights.
+    /// The same in a weighted norm.
     #[inline(always)]
     fn note_weighted(&mut self, old: &[Line], new: &[Line], inverse_u: f32, inverse_v: &[Line]) {
         let inverse_u = L::splat(inverse_u);
@@ -208,7 +208,7 @@ impl<L: Lanes> Maxima<L> {
         (self.largest, self.state, self.weighted) = (largest, state, weighted);
     }
 
-    /// Notes the change of a row relative to itself.
+    /// Records the change of a row relative to itself.
     #[inline(always)]
     fn note_row(&mut self, old: &[Line], new: &[Line], above: f32) {
         let (mut delta, mut size) = (L::splat(0.0), L::splat(0.0));
@@ -223,7 +223,7 @@ impl<L: Lanes> Maxima<L> {
         }
     }
 
-    /// Notes a row in every way that the norm asks for; `inverse_v` is 1 / v.
+    /// Records a row in every way that the norm asks for; `inverse_v` is 1 / v.
     #[inline(always)]
     pub fn note_in(
         &mut self,

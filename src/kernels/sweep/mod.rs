@@ -1,9 +1,9 @@
-//! The fused sweep and its adjoint: one pass over the state, no n x m temporary.
-//! A single sweep; iterating it to a fixed point is for `solver`.
+//! The fused sweep and its adjoint: one pass over the state without an n x m temporary. Iterating
+//! it to a fixed point is for `solver`.
 //!
 //! ```text
-//! forward   X' = phi( sum_r (A_r^T X) W_r^T + B )      A_r^T: `AdjacencyRef::incoming`, weights: `PackedWeights::forward`
-//! adjoint   G' = D * ( sum_r (A_r G) W_r + R )         A_r:   `AdjacencyRef::outgoing`, weights: `PackedWeights::adjoint`
+//! forward   X' = phi( sum_r (A_r^T X) W_r^T + B )      AdjacencyRef::incoming, PackedWeights::forward
+//! adjoint   G' = D * ( sum_r (A_r G) W_r + R )         AdjacencyRef::outgoing, PackedWeights::adjoint
 //! ```
 //!
 //! Rows are independent and each is computed in one fixed order: the result has the same bits on
@@ -32,7 +32,7 @@ use ordered::Ordered;
 pub use ordered::{InOrder, Settled};
 use pass::{Block, Gathered, Pass, Tile};
 
-/// Results larger than this are stored past the caches: nothing of them would be left there for the
+/// Results larger than this are stored past the caches: nothing of them would still be there in the
 /// next sweep.
 const LARGE: usize = 32 << 20;
 
@@ -51,14 +51,14 @@ pub fn terms<'a>(adjacency: &[AdjacencyRef<'a>], weights: &'a [PackedWeights]) -
     pairs.map(|(&adjacency, weights)| Term { adjacency, weights }).collect()
 }
 
-/// Memory of a sweep, made once and used by all sweeps of a solve: a gathered tile for each thread.
+/// Scratch memory for all sweeps of a solve: one gathered tile per thread.
 #[derive(Debug)]
 pub struct SweepScratch {
     isa: Isa,
-    /// One a thread; a lock is taken once a block and never contended but in pools larger than the
-    /// one at hand.
+    /// One per thread. A lock is taken once per block, and contended only in a pool with more
+    /// threads than there were at construction.
     tiles: Vec<Mutex<Tile>>,
-    /// Of each term whose rows repeat: what its columns collect, and the rows that differ. Made by
+    /// For each term with repeated rows, its collected columns and its distinct rows. Allocated by
     /// the first sweep.
     tables: Mutex<Vec<[Matrix; 2]>>,
 }
@@ -82,11 +82,11 @@ impl SweepScratch {
     /// The calling thread's tile.
     fn tile(&self) -> MutexGuard<'_, Tile> {
         let tile = &self.tiles[parallel::thread_index() % self.tiles.len()];
-        // A tile is written before it is read: what a panic left in it does no harm.
+        // A tile is written before it is read, so that a panic elsewhere does no harm.
         tile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes taken.
+    /// Bytes allocated.
     pub fn bytes(&self) -> usize {
         let bytes =
             |tile: &Mutex<Tile>| tile.lock().unwrap_or_else(PoisonError::into_inner).bytes();
@@ -103,12 +103,12 @@ impl SweepScratch {
 pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let rows = terms.first().map_or(0, |term| term.adjacency.rows());
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
-    // Multiplying a row takes about as long as gathering an eighth of its width in neighbours.
+    // Multiplying a row of width m takes about as long as gathering m / 8 neighbours.
     let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
     RowBlocks::balanced(rows, &offsets, row_work)
 }
 
-/// Which of the two equations, and what makes a row of its result.
+/// Which of the two equations a sweep evaluates.
 #[derive(Clone, Copy, Debug)]
 pub enum Direction<'a> {
     /// X' = phi(sum + B)
@@ -127,28 +127,27 @@ impl Direction<'_> {
     }
 }
 
-/// What a sweep keeps beside its result.
+/// What a sweep records besides its result.
 #[derive(Debug)]
 pub enum Tracking<'a> {
     /// Nothing.
     Nothing,
-    /// Which rows move: only those that an activity asks for are computed, and `to` holds the state
-    /// before `from`.
+    /// Which rows moved. Only active rows are computed; `to` must hold the state before `from`.
     Activity(&'a mut Activity),
-    /// What every entry moved by.
+    /// The move of every entry.
     Moves(Moves<'a>),
 }
 
-/// What stays the same from sweep to sweep.
+/// The constants of a solve: everything but the state.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
-    /// Rows by block; [`blocks`] makes them.
+    /// Blocks of rows, made by [`blocks`].
     pub blocks: &'a RowBlocks,
     /// The relations, at least one.
     pub terms: &'a [Term<'a>],
     /// B of the forward sweep, R of the adjoint.
     pub input: MatrixRef<'a>,
-    /// Memory.
+    /// Scratch memory.
     pub scratch: &'a SweepScratch,
 }
 
@@ -156,7 +155,7 @@ impl Sweep<'_> {
     /// X' from X.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn forward(
         &self,
         activation: Activation,
@@ -170,7 +169,7 @@ impl Sweep<'_> {
     /// G' from G.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn adjoint(
         &self,
         derivative: Derivative<'_>,
@@ -181,10 +180,10 @@ impl Sweep<'_> {
         self.step(Direction::Adjoint(derivative), norm, Tracking::Nothing, from, to)
     }
 
-    /// A sweep in a direction.
+    /// One sweep in either direction.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn step(
         &self,
         direction: Direction<'_>,
@@ -207,12 +206,12 @@ impl Sweep<'_> {
         }
     }
 
-    /// The state by rows in an order in which no row gathers from a later one: each is settled
-    /// before the next. A row that gathers from itself is repeated until it changes by at most
-    /// `tolerance` of itself, or `repeats` times.
+    /// Solves rows in an order in which no row gathers from a later one. A row that gathers from
+    /// itself is iterated until it changes by at most a fraction `until.0` of itself, at most
+    /// `until.1` times.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn settle(
         &self,
         direction: Direction<'_>,
@@ -291,8 +290,8 @@ impl Sweep<'_> {
         let shape = (to.rows(), to.cols());
         assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
-        assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "a weight a row");
-        assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "a weight a column");
+        assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "one weight per row");
+        assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "one weight per column");
         let is_large = size_of_val(from.padded()) > LARGE;
         let pass =
             Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
@@ -312,7 +311,7 @@ impl Sweep<'_> {
                 return compute_pass(pass, self.terms, self.blocks, self.scratch, (to, None, None));
             }
         };
-        // Of an operator whose rows repeat, rows gather from rows that no flags tell of.
+        // With repeated rows, rows gather from a table, for which there are no flags.
         activity.never_skips = self.terms.iter().any(|term| term.adjacency.factors().is_some());
         activity.takes_all |= activity.never_skips;
         let threshold = activity.threshold;
@@ -326,11 +325,10 @@ impl Sweep<'_> {
     }
 }
 
-/// A product of rows: sum_r (A_r^T U) P_r + U P + bias, in one pass; the input maps, and any linear
-/// layer.
+/// The product sum_r (A_r^T U) P_r + U P + bias in one pass: the input maps, and any linear layer.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn product(
     blocks: &RowBlocks,
     terms: &[Term<'_>],
@@ -340,7 +338,7 @@ pub fn product(
     to: MatrixMut<'_>,
     scratch: &SweepScratch,
 ) {
-    assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "a bias a column");
+    assert!(bias.is_none_or(|bias| bias.len() == to.cols()), "one bias per column");
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
     let finish = AddBias { bias };
@@ -348,8 +346,8 @@ pub fn product(
     compute_pass(pass, terms, blocks, scratch, (to, None, None));
 }
 
-/// Runs a pass with these terms, each gathered from `pass.from` or, where its rows repeat, from
-/// those that differ.
+/// Computes a pass with these terms. Each is gathered from `pass.from` or, if its rows repeat, from
+/// the table of distinct rows.
 fn compute_pass<F: Finish>(
     pass: Pass<'_, F>,
     terms: &[Term<'_>],
@@ -390,8 +388,7 @@ fn compute_pass<F: Finish>(
     change.unwrap_or(Change::NONE)
 }
 
-/// Rows of the result, their flags where they are watched, and what they moved by where that is
-/// kept.
+/// Rows of the result, with their flags or their moves if these are recorded.
 type Part<'a> = (MatrixMut<'a>, Option<Flags<'a>>, Option<Moves<'a>>);
 
 fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) {
@@ -401,14 +398,14 @@ fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) 
     ((first, left, above), (second, right, below))
 }
 
-/// Gathers the rows that differ, of every term whose rows repeat.
+/// Gathers the distinct rows of every term with repeated rows.
 fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
     for (at, factors) in terms.iter().filter_map(|term| term.adjacency.factors()).enumerate() {
         let shapes = [factors.collect.0, factors.core.0].map(|a| (a.rows(), from.cols()));
         let made = || shapes.map(|(rows, cols)| Matrix::zeros(rows, cols));
         match tables.get_mut(at) {
             None => tables.push(made()),
-            // Another direction, or another width.
+            // Made for another direction or width.
             Some(tables)
                 if tables.each_ref().map(|table| (table.rows(), table.cols())) != shapes =>
             {
@@ -420,7 +417,7 @@ fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) 
     }
 }
 
-/// Whether operators and weights fit a product of this shape from a matrix of that one.
+/// Asserts that operators and weights fit a product of shape `to` from a matrix of shape `from`.
 fn check(
     terms: &[Term<'_>],
     plain: Option<&PackedWeights>,

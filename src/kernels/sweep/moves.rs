@@ -1,15 +1,15 @@
-//! What a sweep moved every entry by, kept in 16 bits.
-//! Written while old and new row are at hand; what the moves are for is for `solver`.
+//! The moves of a sweep, new minus old state, as 16-bit floats. They are written while both rows
+//! are in cache, for the Anderson mixing of `solver`.
 
 use super::super::simd::Lanes;
 use half::f16;
 
 use crate::dense::{LINE, Line, MatrixMut};
 
-/// Moves of some rows, each times a factor that brings them near 1.
+/// Where the moves of some rows are written, each times a factor that brings them near 1.
 #[derive(Debug)]
 pub struct Moves<'a> {
-    /// Where they are kept.
+    /// The destination.
     pub to: MatrixMut<'a, f16>,
     /// The factor.
     pub factor: f32,
@@ -21,7 +21,7 @@ impl Moves<'_> {
         (Self { to: first, ..self }, Self { to: second, factor: self.factor })
     }
 
-    /// Keeps what a row moved by.
+    /// Records the move of a row.
     #[inline(always)]
     pub(super) fn note<L: Lanes>(
         &mut self,

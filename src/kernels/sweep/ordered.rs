@@ -1,9 +1,9 @@
-//! Rows of a state one after the other, each settled before the next: what is left of a solve where
-//! no row gathers from a later one. One thread and some rows of one state; that the order is such
-//! is for the caller to know, and nothing breaks where it is not.
+//! Rows of a state solved one after the other: all that a solve needs if no row gathers from a
+//! later one. The caller provides the order. A wrong order gives wrong values but is otherwise
+//! safe.
 //!
-//! What a row gathers from others is gathered and multiplied once; only its own loop is repeated,
-//! in cache.
+//! What a row gathers from other rows is gathered and multiplied once; only its own loop is
+//! iterated, in cache.
 
 use super::super::PackedWeights;
 use super::super::gather;
@@ -13,21 +13,21 @@ use super::finish::{Finish, clear_padding, line_row};
 use super::pass::Tile;
 use crate::dense::{LINE, Line, MatrixMut};
 
-/// What became of the rows.
+/// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Products that were computed, one a row and one more for each repetition.
+    /// Number of row products: one per row, and one for each further iteration.
     pub updates: u64,
-    /// Whether all of them are numbers.
+    /// Whether all of them are finite.
     pub is_finite: bool,
 }
 
-/// Rows that can be settled before any sweep.
+/// Rows that can be solved before any sweep.
 #[derive(Clone, Copy, Debug)]
 pub enum InOrder<'a> {
-    /// All rows, each after those that it gathers from: one after the other.
+    /// All rows, each after those that it gathers from. Solved one after the other.
     All(&'a [u32]),
-    /// Rising, some that gather from nothing but themselves: all at once.
+    /// Rows that gather from nothing but themselves, ascending. Solved in parallel.
     Alone(&'a [u32]),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Ordered<'p, F> {
     pub order: &'p [u32],
     pub tolerance: f32,
     pub repeats: usize,
-    /// From row `first` on; what rows gather lies within.
+    /// The state from row `first` on; contains all rows that are gathered.
     pub state: MatrixMut<'p>,
     pub first: usize,
     pub scratch: &'p mut Tile,

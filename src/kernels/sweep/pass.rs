@@ -1,9 +1,9 @@
-//! One pass over a block of rows: gather a tile of rows into cache, multiply, finish, store.
-//! It knows no threads; the blocks are disjoint, and each is one call.
+//! One pass over a block of rows: gather a tile of rows into cache, multiply, finish, store. Blocks
+//! are disjoint; each is one call on one thread.
 //!
-//! While a tile is multiplied, what the next one gathers is fetched, a row now and then: the
-//! memory's latency hides behind the arithmetic. A panel of the weights (inner x 16 floats) stays
-//! in the first cache for a tile.
+//! While a tile is multiplied, the rows that the next tile gathers are prefetched, a few per step,
+//! so that arithmetic hides the latency of memory. A panel of the weights (inner x 16 floats) stays
+//! in the first-level cache for a tile.
 
 use std::ops::Range;
 
@@ -17,24 +17,24 @@ use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 96;
-/// Lines of a gathered tile: 16 KiB, half of a first cache.
+/// Lines of a gathered tile: 16 KiB, half of a first-level cache.
 const TILE_LINES: usize = 256;
-/// Rows of a tile at least, so that a panel is used often enough when it comes from afar.
+/// Smallest number of rows of a tile: a panel that comes from a distant cache is used often enough.
 const SMALLEST_TILE: usize = 24;
-/// Lines fetched ahead for a tile: they must not push the weights out of the second cache.
+/// Lines prefetched for a tile: they must not evict the weights from the second-level cache.
 const FETCHED_LINES: usize = 4096;
 
-/// Rows of a tile whose rows take so many lines together.
+/// Rows of a tile whose gathered rows take this many lines each.
 pub(super) fn tile_rows(lines: usize) -> usize {
     let rows = (TILE_LINES / lines.max(1)).clamp(SMALLEST_TILE, LARGEST_TILE);
     rows - rows % Isa::TILE
 }
 
-/// What is gathered, from where, and multiplied by what.
+/// One term of a pass: what is gathered, from where, and what it is multiplied by.
 pub(super) struct Gathered<'a> {
     pub adjacency: AdjacencyRef<'a>,
     pub weights: &'a PackedWeights,
-    /// The old state; of a relation whose rows repeat, those that differ.
+    /// The old state; for a relation with repeated rows, its distinct rows.
     pub from: MatrixRef<'a>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Pass<'a, F> {
     pub plain: Option<&'a PackedWeights>,
     pub from: MatrixRef<'a>,
     pub finish: F,
-    /// The norm of the change from `from`; `None` where the result is no later state of it.
+    /// The norm of the change from `from`; `None` if the result is not a new state.
     pub norm: Option<Norm<'a>>,
     /// Whether the result is too large for the caches: it is stored past them.
     pub is_large: bool,
-    /// Which rows are computed, where not all are.
+    /// Which rows are computed; `None` for all.
     pub watch: Option<Watch<'a>>,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Block<'p, 'a, F> {
     pub pass: &'p Pass<'a, F>,
     pub rows: Range<usize>,
     pub to: MatrixMut<'p>,
-    /// Of the block's rows, where the pass watches them.
+    /// The flags of the block's rows, if activity is tracked.
     pub flags: Option<Flags<'p>>,
-    /// Where what they moved by is kept.
+    /// Where moves are recorded, if they are.
     pub moves: Option<Moves<'p>>,
     pub scratch: &'p mut Tile,
 }
@@ -89,7 +89,7 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
             let next = start;
             self.take_rows::<L>(&mut start, tile);
             if self.scratch.coming.is_empty() && self.flags.is_none() {
-                // The next block is most often this thread's too.
+                // The next block usually goes to the same thread.
                 let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
                 self.scratch.coming.extend(next as u32..total.min(next + tile) as u32);
                 self.scratch.list::<L, F>(pass);
@@ -125,8 +125,8 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
 }
 
 impl<F: Finish> Block<'_, '_, F> {
-    /// Lists the next rows to compute, at most a tile of them, from `start` on; those passed over
-    /// stay as they are.
+    /// Lists the next rows to compute from `start` on, at most a tile of them. Copies skipped rows
+    /// that differ.
     #[inline(always)]
     fn take_rows<L: Lanes>(&mut self, start: &mut usize, tile: usize) {
         self.scratch.coming.clear();
@@ -207,7 +207,7 @@ impl<F: Finish> Block<'_, '_, F> {
         }
     }
 
-    /// Finishes and stores a row, the one at `at` of the tile; whether it counts as moved.
+    /// Finishes and stores the row at `at` of the tile. Returns whether it counts as moved.
     #[inline(always)]
     fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) -> bool {
         let pass = self.pass;
@@ -251,7 +251,7 @@ fn put<L: Lanes>(new: &[Line], to: &mut MatrixMut<'_>, row: usize, is_large: boo
     }
 }
 
-/// What a thread needs while it works on a block.
+/// Scratch memory of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
     /// The gathered rows of every term.
@@ -260,7 +260,7 @@ pub(super) struct Tile {
     pub products: Vec<Line>,
     /// 1 / v of the norm.
     pub inverse_v: Vec<Line>,
-    /// Where the rows begin that the next tile reads.
+    /// Addresses of the rows that the next tile reads.
     addresses: Vec<usize>,
     /// The rows of the tile, and of the next one.
     rows: Vec<u32>,
@@ -268,7 +268,7 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// For gathered rows of so many lines together, and products of so many.
+    /// For gathered rows of `lines` lines in all, and products of `panels` lines.
     pub fn new(lines: usize, panels: usize) -> Self {
         let zero = Line([0.0; LINE]);
         let rows = tile_rows(lines);
@@ -288,7 +288,7 @@ impl Tile {
     }
 
     /// # Panics
-    /// Where the memory was made for smaller products: terms would be left out.
+    /// If the memory was made for smaller products.
     pub fn check(&self, gathered: usize, products: usize, panels: usize) {
         let is_enough = self.gathered.len() >= gathered
             && self.products.len() >= products
@@ -328,13 +328,13 @@ impl Tile {
     }
 }
 
-/// Lines of a row of a state: what is fetched from each address.
+/// Lines of a row of a state: what is prefetched from each address.
 #[inline(always)]
 fn fetched_lines(state: MatrixRef<'_>) -> usize {
     state.stride().div_ceil(LINE).max(1)
 }
 
-/// Where rows begin, to fetch them.
+/// Addresses of the rows of a matrix.
 #[derive(Clone, Copy)]
 struct Rows {
     start: usize,
@@ -353,15 +353,15 @@ impl Rows {
     }
 }
 
-/// Deals the rows of a list out evenly over the steps of a tile, a step for each product of a group
-/// and a panel.
+/// Distributes the rows of a list evenly over the steps of a tile; a step is the product of a group
+/// of rows with some panels.
 ///
-/// Line b of a step's rows is fetched before block b of its product: the rows' pages are looked up
-/// together, and their lines come one after the other; in a burst they would wait for each other,
-/// and the product for them.
+/// Line b of a step's rows is prefetched before block b of its product. The pages of the rows are
+/// looked up together, and their lines arrive one after the other; in a burst they would wait for
+/// each other, and the product for them.
 struct Fetch {
     steps: usize,
-    /// Rows that should be fetched by now, in parts of `steps`.
+    /// Rows that are due, in units of 1 / `steps`.
     due: usize,
     /// The next row of the list.
     next: usize,

@@ -1,5 +1,4 @@
-//! The sweep against the plainest loop and against sprs, on every instruction set of this
-//! processor.
+//! The sweep against plain loops and against sprs, on every instruction set of this processor.
 
 use proptest::prelude::*;
 use sprs::CsMatViewI;
@@ -325,7 +324,7 @@ fn forward_and_adjoint_are_transposes() {
 }
 
 #[test]
-fn what_is_not_a_number_is_reported() {
+fn values_that_are_not_finite_are_reported() {
     for isa in Isa::available() {
         for width in [1, 20] {
             for poison in [f32::NAN, f32::INFINITY] {

@@ -438,8 +438,7 @@ fn rows_that_gather_only_from_themselves_are_solved_before_sweeps() {
     });
 }
 
-/// Three cliques, of which one has something to tell: few rows move, but where rows repeat none can
-/// be passed over.
+/// Three cliques, only one of which has input: few rows move, but repeated rows cannot be skipped.
 #[test]
 fn repeated_rows_are_accelerated_instead_of_skipped() {
     let offsets: Vec<u64> = (0..=60).map(|row| row * 20).collect();
