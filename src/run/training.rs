@@ -284,6 +284,8 @@ impl CheckpointCadence {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -295,10 +297,15 @@ mod tests {
             (1..=21).filter(|&epoch| cadence.is_due(epoch)).collect::<Vec<_>>(),
             [7, 14, 21]
         );
-        (config.train.checkpoint_epochs, config.train.checkpoint_minutes) = (0, 1e-12);
+        (config.train.checkpoint_epochs, config.train.checkpoint_minutes) = (0, 5.0);
         let mut cadence = CheckpointCadence::new(&config);
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(!cadence.is_due(1), "five minutes have not passed");
+        let Some(earlier) = cadence.last.checked_sub(Duration::from_secs(301)) else { return };
+        cadence.last = earlier;
         assert!(cadence.is_due(1));
+        cadence.restart_clock();
+        assert!(!cadence.is_due(1));
+        cadence.last = earlier;
         (cadence.minutes, cadence.epochs) = (0.0, 0);
         assert!(!cadence.is_due(1));
     }
