@@ -327,7 +327,8 @@ impl<'a> DatasetBuilder<'a> {
             if splits[..at].iter().any(|other| other.name == split.name) {
                 let name = &split.name;
                 return Err(IngestError::Usage(format!(
-                    "two splits named {name:?}: name one of them otherwise, by --split other:train=0.06 or by a column of that name in its file"
+                    "two splits named {name:?}: rename one of them, with --split other:train=0.06 \
+                     or by the name of its column"
                 )));
             }
         }
@@ -365,8 +366,9 @@ impl<'a> DatasetBuilder<'a> {
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {
         for (path, entry) in files {
-            let inside =
-                path.strip_prefix(self.staging.path()).expect("files of a dataset lie in it");
+            let inside = path
+                .strip_prefix(self.staging.path())
+                .expect("files of a dataset are in its directory");
             let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
             self.manifest.files.insert(parts.join("/"), entry);
         }

@@ -154,7 +154,7 @@ fn choose(
             if count > sizes.len() {
                 let has = sizes.len();
                 context.observer.note(&format!(
-                    "{}: {has} communities, all of them taken ({count} were asked for)",
+                    "{}: {has} communities, all of them used ({count} were requested)",
                     path.display()
                 ));
             }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn malformed_files_have_exact_messages() {
         let cases = [
-            ("", "labels.csv: no rows (expected a line a node)"),
+            ("", "labels.csv: no rows (expected one line per node)"),
             ("node,label\n", "labels.csv: no rows after the header"),
             (
                 "node,label\n7,a\n",
@@ -312,11 +312,13 @@ mod tests {
             ("node,label\n0,a\n1\n", "labels.csv:3: expected 2 columns, found 1: \"1\""),
             (
                 "0,a,b\n",
-                "labels.csv: expected two columns, node and label, or one named \"label\"; found 3 columns",
+                "labels.csv: expected two columns, node and label, or one named \"label\"; found 3 \
+                 columns",
             ),
             (
                 "0\n",
-                "labels.csv: expected two columns, node and label, or one named \"label\"; found 1 columns",
+                "labels.csv: expected two columns, node and label, or one named \"label\"; found 1 \
+                 columns",
             ),
             ("node,label\n0,\n", "labels.csv: no labels: column \"label\" is empty"),
             (
@@ -327,7 +329,7 @@ mod tests {
                 "0,\"a\"b\n",
                 "labels.csv:1: expected a comma after the closing quote, found \"0,\\\"a\\\"b\"",
             ),
-            ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file, where text was expected"),
+            ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file (expected text)"),
         ];
         for (text, message) in cases {
             assert_eq!(table(text).unwrap_err(), message, "{text:?}");

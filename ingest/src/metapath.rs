@@ -40,7 +40,8 @@ impl Charge {
             let (need, left) =
                 ((self.bytes + bytes).div_ceil(1 << 20), (self.bytes + self.budget.left()) >> 20);
             let what = format!(
-                "a matrix on the way needs {need} MiB or more, but {left} MiB are left: raise --memory"
+                "an intermediate matrix needs {need} MiB or more, but {left} MiB are left: raise \
+                 --memory"
             );
             return Err(IngestError::Usage(what));
         }

@@ -217,7 +217,8 @@ impl Relation<'_> {
                         }
                         false => {
                             format!(
-                                "the edge between {target} and {source}, either way, is given more than once"
+                                "the edge between {target} and {source} is given more than once, \
+                                 in either direction"
                             )
                         }
                     };

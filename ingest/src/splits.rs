@@ -260,7 +260,7 @@ impl Draw {
                 return Err("a part without a name".into());
             }
             if parts.iter().any(|(known, _)| known == part) {
-                return Err(format!("part {part:?} is there twice"));
+                return Err(format!("part {part:?} is given twice"));
             }
             let share = Share::parse(share.trim()).ok_or_else(|| {
                 format!(
@@ -269,7 +269,7 @@ impl Draw {
                 )
             })?;
             if share == Share::Rest && parts.iter().any(|(_, known)| *known == Share::Rest) {
-                return Err("\"rest\" is there twice".into());
+                return Err("\"rest\" is given twice".into());
             }
             parts.push((part.into(), share));
         }
@@ -278,7 +278,7 @@ impl Draw {
         }
         let fractions: f64 = parts.iter().map(|(_, share)| share.fraction()).sum();
         if fractions > 1.0 + 1e-9 {
-            return Err(format!("the fractions add up to {fractions:.4}, more than 1"));
+            return Err(format!("the fractions sum to {fractions:.4}, more than 1"));
         }
         Ok(Self { name: name.into(), parts })
     }
@@ -311,7 +311,7 @@ impl Draw {
                 _ => counts.saturating_add((fractions * total as f64).round() as u64),
             };
             if end > total {
-                return Err(format!("the parts take {end} nodes, but there are {total} {of_what}"));
+                return Err(format!("the parts need {end} nodes, but there are {total} {of_what}"));
             }
             if end <= start {
                 return Err(format!("part {part:?} would be empty: there are {total} {of_what}"));
@@ -396,15 +396,17 @@ mod tests {
             ("0\n", "splits.csv: expected at least two columns, node and split; found 1"),
             (
                 "0,a,b\n",
-                "splits.csv: 3 columns and no header (expected a first line like node,split1,split2)",
+                "splits.csv: 3 columns and no header (expected a first line like \
+                 node,split1,split2)",
             ),
             ("node,a,a\n0,x,y\n", "splits.csv: two splits named \"a\""),
             (
                 "node,a,b c\n0,x,y\n",
-                "splits.csv: split named \"b c\" (expected at most 64 letters, digits, '-', '_' and '.')",
+                "splits.csv: split named \"b c\" (expected at most 64 letters, digits, '-', '_' \
+                 and '.')",
             ),
             ("node,a,b\n0,x,\n", "splits.csv: split \"b\" has no nodes"),
-            ("", "splits.csv: no rows (expected a line a node)"),
+            ("", "splits.csv: no rows (expected one line per node)"),
         ];
         for (text, message) in cases {
             assert_eq!(table(text.as_bytes()).unwrap_err(), message, "{text:?}");
@@ -451,7 +453,8 @@ mod tests {
             (&["=1"], "split \"=1\": a part without a name"),
             (
                 &["train=2.5"],
-                "split \"train=2.5\": \"2.5\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+                "split \"train=2.5\": \"2.5\" is not a fraction between 0.0 and 1.0, a count or \
+                 \"rest\"",
             ),
             (
                 &["a=0"],
@@ -459,30 +462,30 @@ mod tests {
             ),
             (
                 &["a=nan"],
-                "split \"a=nan\": \"nan\" is not a fraction between 0.0 and 1.0, a count or \"rest\"",
+                "split \"a=nan\": \"nan\" is not a fraction between 0.0 and 1.0, a count or \
+                 \"rest\"",
             ),
-            (
-                &["a=0.6,b=0.5"],
-                "split \"a=0.6,b=0.5\": the fractions add up to 1.1000, more than 1",
-            ),
+            (&["a=0.6,b=0.5"], "split \"a=0.6,b=0.5\": the fractions sum to 1.1000, more than 1"),
             (
                 &["a=9,b=0.5"],
-                "split \"a=9,b=0.5\": the parts take 14 nodes, but there are 10 nodes",
+                "split \"a=9,b=0.5\": the parts need 14 nodes, but there are 10 nodes",
             ),
             (&["a=0.01"], "split \"a=0.01\": part \"a\" would be empty: there are 10 nodes"),
             (
                 &["a=10,b=rest"],
                 "split \"a=10,b=rest\": part \"b\" would be empty: there are 10 nodes",
             ),
-            (&["a=rest,b=rest"], "split \"a=rest,b=rest\": \"rest\" is there twice"),
-            (&["a=1,a=1"], "split \"a=1,a=1\": part \"a\" is there twice"),
+            (&["a=rest,b=rest"], "split \"a=rest,b=rest\": \"rest\" is given twice"),
+            (&["a=1,a=1"], "split \"a=1,a=1\": part \"a\" is given twice"),
             (
                 &["a=1", "b=1"],
-                "split \"b=1\": a second split named \"default\": name them, as in a:train=0.05 b:train=0.06",
+                "split \"b=1\": a second split named \"default\": name them, as in a:train=0.05 \
+                 b:train=0.06",
             ),
             (
                 &["a b:x=1"],
-                "split \"a b:x=1\": name \"a b\" is not at most 64 letters, digits, '-', '_' and '.'",
+                "split \"a b:x=1\": name \"a b\" is not at most 64 letters, digits, '-', '_' and \
+                 '.'",
             ),
         ];
         for (specs, message) in cases {
@@ -492,7 +495,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), spec in ".{0,40}") {
+        fn arbitrary_bytes_do_no_harm(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            spec in ".{0,40}",
+        ) {
             let _ = table(&bytes);
             let _ = drawn(&[&spec], None, 10);
         }

@@ -42,28 +42,93 @@ fn datasets_that_are_missing_or_damaged() {
     let manifest: Damage = |sandbox| truncate(sandbox, "d/manifest.json", 40);
     let ids: Damage = |sandbox| truncate(sandbox, "d/ids.parquet", 50);
     check_all(&[
-        (case("inspect: nothing there", "inspect gone", "gone: not an ignn dataset: no such directory"), nothing),
-        (case("inspect: a file", "inspect e.txt", "e.txt: not an ignn dataset: it is a file, not a directory").file("e.txt", "1 2\n"), nothing),
-        (case("inspect: another directory", "inspect raw", "raw: not an ignn dataset: it has no manifest.json (create one with `ignn ingest` or `ignn generate`)").file("raw/e.txt", "1 2\n"), nothing),
-        (case("inspect: a truncated array", "inspect d", "d/relations/edges/in.neighbours.u32: file length (found 70 bytes, expected 8 elements of 4 bytes after the header)"), cut),
-        (case("inspect: an empty array", "inspect d", "d/relations/edges/in.offsets.u64: truncated array file (found 0 bytes, expected a 64-byte header)"), empty),
-        (case("inspect: a missing array", "inspect d", "d/relations/edges/in.offsets.u64: cannot open: No such file or directory (os error 2)"), gone),
-        (case("inspect: another version", "inspect d", "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the raw files again"), version),
-        (case("inspect: half a manifest", "inspect d", "d/manifest.json: manifest (found EOF while parsing a string at line 3 column 10, expected the fields of the format)"), manifest),
-        (case("check: another version", "check d", "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the raw files again"), version),
-        (case("check: half a manifest", "check d", "d/manifest.json: manifest (found EOF while parsing a string at line 3 column 10, expected the fields of the format)"), manifest),
-        (case("check: another directory", "check raw", "raw: not an ignn dataset: it has no manifest.json (create one with `ignn ingest` or `ignn generate`)").file("raw/e.txt", "1 2\n"), nothing),
-        (case("export: nothing there", "export gone --edges x.tsv", "gone: not an ignn dataset: no such directory"), nothing),
-        (case("export: another version", "export d --edges x.tsv", "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the raw files again"), version),
-        (case("export: a truncated array", "export d --edges x.tsv", "d/relations/edges/in.neighbours.u32: file length (found 70 bytes, expected 8 elements of 4 bytes after the header)"), cut),
-        (case("export: truncated ids", "export d --edges x.tsv", "d/ids.parquet: damaged Parquet file: Parquet error: Invalid Parquet file. Corrupt footer"), ids),
-        (case("export: nothing asked for", "export d", "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or --graphs"), nothing),
-        (case("export: no such part", "export d --features x.csv", "d: the dataset has no features: ingest with --features FILE"), nothing),
-        (case("export: no such relation", "export d --edges x.tsv --relation cites", "d: the dataset has no relation \"cites\" (it has: edges)"), nothing),
-        (case("export: an unknown form", "export d --edges x.json", "x.json: name's ending (found \"json\", expected .parquet, .tsv or .csv)"), nothing),
-        (case("export: a file that is there", "export d --edges e.txt", "e.txt: name's ending (found \"txt\", expected .parquet, .tsv or .csv)").file("e.txt", "1 2\n"), nothing),
+        (case("inspect: nothing there",
+            "inspect gone",
+            "gone: not an ignn dataset: no such directory"), nothing),
+        (case("inspect: a file",
+            "inspect e.txt",
+            "e.txt: not an ignn dataset: it is a file, not a directory")
+            .file("e.txt",
+            "1 2\n"), nothing),
+        (case("inspect: another directory",
+            "inspect raw",
+            "raw: not an ignn dataset: it has no manifest.json (create one with `ignn ingest` or \
+             `ignn generate`)")
+            .file("raw/e.txt",
+            "1 2\n"), nothing),
+        (case("inspect: a truncated array",
+            "inspect d",
+            "d/relations/edges/in.neighbours.u32: file length (found 70 bytes, expected 8 elements \
+             of 4 bytes after the header)"), cut),
+        (case("inspect: an empty array",
+            "inspect d",
+            "d/relations/edges/in.offsets.u64: truncated array file (found 0 bytes, expected a \
+             64-byte header)"), empty),
+        (case("inspect: a missing array",
+            "inspect d",
+            "d/relations/edges/in.offsets.u64: cannot open: No such file or directory (os error \
+             2)"), gone),
+        (case("inspect: another version",
+            "inspect d",
+            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+             raw files again"), version),
+        (case("inspect: half a manifest",
+            "inspect d",
+            "d/manifest.json: manifest (found EOF while parsing a string at line 3 column 10, \
+             expected the fields of the format)"), manifest),
+        (case("check: another version",
+            "check d",
+            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+             raw files again"), version),
+        (case("check: half a manifest",
+            "check d",
+            "d/manifest.json: manifest (found EOF while parsing a string at line 3 column 10, \
+             expected the fields of the format)"), manifest),
+        (case("check: another directory",
+            "check raw",
+            "raw: not an ignn dataset: it has no manifest.json (create one with `ignn ingest` or \
+             `ignn generate`)")
+            .file("raw/e.txt",
+            "1 2\n"), nothing),
+        (case("export: nothing there",
+            "export gone --edges x.tsv",
+            "gone: not an ignn dataset: no such directory"), nothing),
+        (case("export: another version",
+            "export d --edges x.tsv",
+            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+             raw files again"), version),
+        (case("export: a truncated array",
+            "export d --edges x.tsv",
+            "d/relations/edges/in.neighbours.u32: file length (found 70 bytes, expected 8 elements \
+             of 4 bytes after the header)"), cut),
+        (case("export: truncated ids",
+            "export d --edges x.tsv",
+            "d/ids.parquet: damaged Parquet file: Parquet error: Invalid Parquet file. Corrupt \
+             footer"), ids),
+        (case("export: nothing asked for",
+            "export d",
+            "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or \
+             --graphs"), nothing),
+        (case("export: no such part",
+            "export d --features x.csv",
+            "d: the dataset has no features: ingest with --features FILE"), nothing),
+        (case("export: no such relation",
+            "export d --edges x.tsv --relation cites",
+            "d: the dataset has no relation \"cites\" (it has: edges)"), nothing),
+        (case("export: an unknown form",
+            "export d --edges x.json",
+            "x.json: name's ending (found \"json\", expected .parquet, .tsv or .csv)"), nothing),
+        (case("export: a file that is there",
+            "export d --edges e.txt",
+            "e.txt: name's ending (found \"txt\", expected .parquet, .tsv or .csv)")
+            .file("e.txt",
+            "1 2\n"), nothing),
         (
-            case("export: a table that is there", "export d --edges e.tsv", "e.tsv: already exists: choose another name, or pass --force to replace it").file("e.tsv", "1 2\n"),
+            case("export: a table that is there",
+                "export d --edges e.tsv",
+                "e.tsv: already exists: choose another name, or pass --force to replace it")
+                .file("e.tsv",
+                "1 2\n"),
             nothing,
         ),
     ]);

@@ -11,57 +11,203 @@ use crate::util::Sandbox;
 #[test]
 fn edge_lists() {
     check_all(&[
-        edges("letters for a number", "e.txt --ids integer", "e.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"").file("e.txt", "1 2\n# c\n3 x\n"),
-        edges("letters after a thousand numbers", "e.txt", "e.txt:1001: expected an integer id from 0 to 18446744073709551615, found \"x\"").file("e.txt", "1 2\n".repeat(1000) + "3 x\n"),
-        edges("a missing column", "e.txt", "e.txt:2: expected 2 columns, found 1: \"42\"").file("e.txt", "1 2\n42\n"),
-        edges("a missing column of words", "e.csv", "e.csv:3: expected 2 columns, found 1: \"cleo\"").file("e.csv", "source,target\nann,bob\ncleo\n"),
-        edges("an empty cell", "e.csv", "e.csv:3: expected an id, found \"\"").file("e.csv", "source,target\nann,bob\n,cleo\n"),
-        edges("a quote inside an id", "e.csv", "e.csv:2: expected an id without quotes inside, found \"cl\\\"eo\"").file("e.csv", "ann,bob\ncl\"eo,bob\n"),
-        edges("an id that is no UTF-8", "e.txt", "e.txt:2: expected an id in UTF-8, found \"\\xff\\xfe\"").file("e.txt", b"ann bob\n\xff\xfe ann\n"),
-        edges("an id above 2^64 - 1", "e.txt --ids integer", "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"18446744073709551616\"")
-            .file("e.txt", "1 2\n3 18446744073709551616\n"),
-        edges("a negative id", "e.txt --ids integer", "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"-3\"").file("e.txt", "1 2\n-3 4\n"),
-        edges("a fraction as id", "e.txt --ids integer", "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"4.5\"").file("e.txt", "1 2\n3 4.5\n"),
-        edges("a negative weight", "e.txt", "e.txt:2: expected a finite weight that is not negative, found \"-1\"").file("e.txt", "1 2 0.5\n2 3 -1\n"),
-        edges("a weight that is NaN", "e.csv", "e.csv:3: expected a finite weight that is not negative, found \"NaN\"").file("e.csv", "u,v,w\n1,2,0.5\n2,3,NaN\n"),
-        edges("an infinite weight", "e.csv", "e.csv:3: expected a finite weight that is not negative, found \"1e39\"").file("e.csv", "u,v,w\n1,2,0.5\n2,3,1e39\n"),
-        edges("letters for a weight", "e.txt", "e.txt:2: expected a number as weight, found \"much\"").file("e.txt", "1 2 0.5\n2 3 much\n"),
-        edges("a missing weight", "e.txt", "e.txt:2: expected 3 columns, found 2: \"2 3\"").file("e.txt", "1 2 0.5\n2 3\n"),
-        edges("a column that is not there", "e.csv --weight strength", "e.csv: no column \"strength\" for the weight (found columns: u, v, w)").file("e.csv", "u,v,w\n1,2,0.5\n"),
-        edges("a column beyond the last", "e.txt --target 7", "e.txt: no column \"7\" for the target (found 2 columns, no header)").file("e.txt", "1 2\n2 3\n"),
-        edges("a duplicate", "e.txt --duplicates error", "the edge between 1 and 2, either way, is given more than once: merge such edges with --duplicates sum, max or first").file("e.txt", "1 2\n5 7\n2 1\n"),
-        edges("a duplicate of words", "e.txt --duplicates error --directed", "the edge from \"ann\" to \"bob\" is given more than once: merge such edges with --duplicates sum, max or first")
-            .file("e.txt", "ann bob\nbob cleo\nann bob\n"),
-        edges("weights in the second file alone", "a.txt b.txt", "b.txt: has weights, but the file before it has not: pass --unweighted to ignore weights")
-            .file("a.txt", "1 2\n")
-            .file("b.txt", "1 2 0.5\n"),
-        edges("words in the second file alone", "a.txt b.txt", "b.txt: has ids of another type than the file before it: pass --ids string")
-            .file("a.txt", "1 2\n")
-            .file("b.txt", "ann bob\n"),
-        edges("the second of two files", "a.txt b.txt", "b.txt:3: expected 2 columns, found 1: \"7\"")
-            .file("a.txt", "1 2\n2 3\n")
-            .file("b.txt", "1 2\n1 2\n7\n"),
+        edges(
+            "letters for a number",
+            "e.txt --ids integer",
+            "e.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+        )
+        .file("e.txt", "1 2\n# c\n3 x\n"),
+        edges(
+            "letters after a thousand numbers",
+            "e.txt",
+            "e.txt:1001: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+        )
+        .file("e.txt", "1 2\n".repeat(1000) + "3 x\n"),
+        edges("a missing column", "e.txt", "e.txt:2: expected 2 columns, found 1: \"42\"")
+            .file("e.txt", "1 2\n42\n"),
+        edges(
+            "a missing column of words",
+            "e.csv",
+            "e.csv:3: expected 2 columns, found 1: \"cleo\"",
+        )
+        .file("e.csv", "source,target\nann,bob\ncleo\n"),
+        edges("an empty cell", "e.csv", "e.csv:3: expected an id, found \"\"")
+            .file("e.csv", "source,target\nann,bob\n,cleo\n"),
+        edges(
+            "a quote inside an id",
+            "e.csv",
+            "e.csv:2: expected an id without quotes inside, found \"cl\\\"eo\"",
+        )
+        .file("e.csv", "ann,bob\ncl\"eo,bob\n"),
+        edges(
+            "an id that is no UTF-8",
+            "e.txt",
+            "e.txt:2: expected an id in UTF-8, found \"\\xff\\xfe\"",
+        )
+        .file("e.txt", b"ann bob\n\xff\xfe ann\n"),
+        edges(
+            "an id above 2^64 - 1",
+            "e.txt --ids integer",
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \
+             \"18446744073709551616\"",
+        )
+        .file("e.txt", "1 2\n3 18446744073709551616\n"),
+        edges(
+            "a negative id",
+            "e.txt --ids integer",
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"-3\"",
+        )
+        .file("e.txt", "1 2\n-3 4\n"),
+        edges(
+            "a fraction as id",
+            "e.txt --ids integer",
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"4.5\"",
+        )
+        .file("e.txt", "1 2\n3 4.5\n"),
+        edges(
+            "a negative weight",
+            "e.txt",
+            "e.txt:2: expected a finite weight that is not negative, found \"-1\"",
+        )
+        .file("e.txt", "1 2 0.5\n2 3 -1\n"),
+        edges(
+            "a weight that is NaN",
+            "e.csv",
+            "e.csv:3: expected a finite weight that is not negative, found \"NaN\"",
+        )
+        .file("e.csv", "u,v,w\n1,2,0.5\n2,3,NaN\n"),
+        edges(
+            "an infinite weight",
+            "e.csv",
+            "e.csv:3: expected a finite weight that is not negative, found \"1e39\"",
+        )
+        .file("e.csv", "u,v,w\n1,2,0.5\n2,3,1e39\n"),
+        edges(
+            "letters for a weight",
+            "e.txt",
+            "e.txt:2: expected a number as weight, found \"much\"",
+        )
+        .file("e.txt", "1 2 0.5\n2 3 much\n"),
+        edges("a missing weight", "e.txt", "e.txt:2: expected 3 columns, found 2: \"2 3\"")
+            .file("e.txt", "1 2 0.5\n2 3\n"),
+        edges(
+            "a column that is not there",
+            "e.csv --weight strength",
+            "e.csv: no column \"strength\" for the weight (found columns: u, v, w)",
+        )
+        .file("e.csv", "u,v,w\n1,2,0.5\n"),
+        edges(
+            "a column beyond the last",
+            "e.txt --target 7",
+            "e.txt: no column \"7\" for the target (found 2 columns, no header)",
+        )
+        .file("e.txt", "1 2\n2 3\n"),
+        edges(
+            "a duplicate",
+            "e.txt --duplicates error",
+            "the edge between 1 and 2 is given more than once, in either direction: merge such \
+             edges with --duplicates sum, max or first",
+        )
+        .file("e.txt", "1 2\n5 7\n2 1\n"),
+        edges(
+            "a duplicate of words",
+            "e.txt --duplicates error --directed",
+            "the edge from \"ann\" to \"bob\" is given more than once: merge such edges with \
+             --duplicates sum, max or first",
+        )
+        .file("e.txt", "ann bob\nbob cleo\nann bob\n"),
+        edges(
+            "weights in the second file alone",
+            "a.txt b.txt",
+            "b.txt: has weights, but the previous file has none: pass --unweighted to ignore \
+             weights",
+        )
+        .file("a.txt", "1 2\n")
+        .file("b.txt", "1 2 0.5\n"),
+        edges(
+            "words in the second file alone",
+            "a.txt b.txt",
+            "b.txt: has ids of another type than the previous file: pass --ids string",
+        )
+        .file("a.txt", "1 2\n")
+        .file("b.txt", "ann bob\n"),
+        edges(
+            "the second of two files",
+            "a.txt b.txt",
+            "b.txt:3: expected 2 columns, found 1: \"7\"",
+        )
+        .file("a.txt", "1 2\n2 3\n")
+        .file("b.txt", "1 2\n1 2\n7\n"),
     ]);
 }
 
 #[test]
 fn files_that_are_not_edge_lists() {
     check_all(&[
-        edges("an empty file", "e.txt", "e.txt: the file is empty (expected edges)").file("e.txt", ""),
-        edges("nothing but comments", "e.txt", "e.txt: no edges in it (found nothing but empty lines and comments)").file("e.txt", "# a\n% b\n\n"),
-        edges("nothing but a header", "e.csv", "e.csv: no edges in it (expected at least one)").file("e.csv", "source,target\n"),
-        edges("a binary file", "e.txt", "e.txt: byte 0 at offset 7: a binary file, where text was expected").file("e.txt", b"\x7fELF\x02\x01\x01\0\0\0"),
-        edges("an empty gzip file", "e.txt.gz", "e.txt.gz: the file is empty (expected edges)").file("e.txt.gz", gzip("")),
-        edges("a directory", "graph", "graph: is a directory (expected a file)").file("graph/e.txt", "1 2\n"),
-        edges("a missing file", "gone.txt", "gone.txt: cannot open: No such file or directory (os error 2)"),
-        edges("a pattern without a match", "part-*.txt", "part-*.txt: no file matches this pattern").file("e.txt", "1 2\n"),
-        edges("a bad pattern", "part-[.txt", "part-[.txt: bad pattern: Pattern syntax error near position 5: invalid range pattern"),
-        edges("a truncated gzip file", "e.txt.gz", "e.txt.gz: truncated gzip file: it ends after 23752 bytes of text").file("e.txt.gz", truncated(gzip(numbers()))),
-        edges("a damaged gzip file", "e.txt.gz", "e.txt.gz: damaged gzip file after 48909 bytes of text: corrupt gzip stream does not have a matching checksum").file("e.txt.gz", damaged(gzip(numbers()))),
-        edges("a gzip file with a wrong checksum", "e.txt.gz", "e.txt.gz: damaged gzip file after 48920 bytes of text: corrupt gzip stream does not have a matching checksum")
-            .file("e.txt.gz", wrong_checksum(gzip(numbers()))),
-        edges("a truncated zstd file", "e.txt.zst", "e.txt.zst: truncated zstd file: it ends after 0 bytes of text").file("e.txt.zst", truncated(zstd(numbers()))),
-        edges("a damaged zstd file", "e.txt.zst", "e.txt.zst: damaged zstd file after 0 bytes of text: Data corruption detected").file("e.txt.zst", damaged(zstd(numbers()))),
+        edges("an empty file", "e.txt", "e.txt: the file is empty (expected edges)")
+            .file("e.txt", ""),
+        edges(
+            "nothing but comments",
+            "e.txt",
+            "e.txt: no edges (found only empty lines and comments)",
+        )
+        .file("e.txt", "# a\n% b\n\n"),
+        edges("nothing but a header", "e.csv", "e.csv: no edges (expected at least one)")
+            .file("e.csv", "source,target\n"),
+        edges("a binary file", "e.txt", "e.txt: byte 0 at offset 7: a binary file (expected text)")
+            .file("e.txt", b"\x7fELF\x02\x01\x01\0\0\0"),
+        edges("an empty gzip file", "e.txt.gz", "e.txt.gz: the file is empty (expected edges)")
+            .file("e.txt.gz", gzip("")),
+        edges("a directory", "graph", "graph: is a directory (expected a file)")
+            .file("graph/e.txt", "1 2\n"),
+        edges(
+            "a missing file",
+            "gone.txt",
+            "gone.txt: cannot open: No such file or directory (os error 2)",
+        ),
+        edges(
+            "a pattern without a match",
+            "part-*.txt",
+            "part-*.txt: no file matches this pattern",
+        )
+        .file("e.txt", "1 2\n"),
+        edges(
+            "a bad pattern",
+            "part-[.txt",
+            "part-[.txt: bad pattern: Pattern syntax error near position 5: invalid range pattern",
+        ),
+        edges(
+            "a truncated gzip file",
+            "e.txt.gz",
+            "e.txt.gz: truncated gzip file: it ends after 23752 bytes of text",
+        )
+        .file("e.txt.gz", truncated(gzip(numbers()))),
+        edges(
+            "a damaged gzip file",
+            "e.txt.gz",
+            "e.txt.gz: damaged gzip file after 48909 bytes of text: corrupt gzip stream does not \
+             have a matching checksum",
+        )
+        .file("e.txt.gz", damaged(gzip(numbers()))),
+        edges(
+            "a gzip file with a wrong checksum",
+            "e.txt.gz",
+            "e.txt.gz: damaged gzip file after 48920 bytes of text: corrupt gzip stream does not \
+             have a matching checksum",
+        )
+        .file("e.txt.gz", wrong_checksum(gzip(numbers()))),
+        edges(
+            "a truncated zstd file",
+            "e.txt.zst",
+            "e.txt.zst: truncated zstd file: it ends after 0 bytes of text",
+        )
+        .file("e.txt.zst", truncated(zstd(numbers()))),
+        edges(
+            "a damaged zstd file",
+            "e.txt.zst",
+            "e.txt.zst: damaged zstd file after 0 bytes of text: Data corruption detected",
+        )
+        .file("e.txt.zst", damaged(zstd(numbers()))),
     ]);
 }
 
@@ -112,19 +258,71 @@ fn matrix_market() {
     let general = "%%MatrixMarket matrix coordinate real general\n";
     let mtx = |name, message, text: &str| edges(name, "e.mtx", message).file("e.mtx", text);
     check_all(&[
-        mtx("an index out of range", "e.mtx:4: expected a column from 1 to 3, found \"2 4 1\"", &format!("{general}3 3 2\n1 2 0.5\n2 4 1\n")),
-        mtx("an index from 0", "e.mtx:3: expected a row from 1 to 3, found \"0 2 0.5\"", &format!("{general}3 3 2\n0 2 0.5\n2 1 1\n")),
-        mtx("too few entries", "e.mtx: 3 entries announced on line 2, but 2 found", &format!("{general}3 3 3\n1 2 0.5\n2 3 1\n")),
-        mtx("too many entries", "e.mtx: 1 entries announced on line 2, but 2 found", &format!("{general}3 3 1\n1 2 0.5\n2 3 1\n")),
-        mtx("a value that is missing", "e.mtx:3: expected a row, a column and a value, found \"1 2\"", &format!("{general}3 3 1\n1 2\n")),
-        mtx("a negative value", "e.mtx:4: expected a finite weight that is not negative, found \"2 3 -1\"", &format!("{general}3 3 2\n1 2 0.5\n2 3 -1\n")),
-        mtx("a matrix that is not square", "e.mtx: a matrix of 3 x 4 (expected a square one as adjacency)", &format!("{general}3 4 1\n1 2 0.5\n")),
+        mtx(
+            "an index out of range",
+            "e.mtx:4: expected a column from 1 to 3, found \"2 4 1\"",
+            &format!("{general}3 3 2\n1 2 0.5\n2 4 1\n"),
+        ),
+        mtx(
+            "an index from 0",
+            "e.mtx:3: expected a row from 1 to 3, found \"0 2 0.5\"",
+            &format!("{general}3 3 2\n0 2 0.5\n2 1 1\n"),
+        ),
+        mtx(
+            "too few entries",
+            "e.mtx: 3 entries declared on line 2, but 2 found",
+            &format!("{general}3 3 3\n1 2 0.5\n2 3 1\n"),
+        ),
+        mtx(
+            "too many entries",
+            "e.mtx: 1 entries declared on line 2, but 2 found",
+            &format!("{general}3 3 1\n1 2 0.5\n2 3 1\n"),
+        ),
+        mtx(
+            "a value that is missing",
+            "e.mtx:3: expected a row, a column and a value, found \"1 2\"",
+            &format!("{general}3 3 1\n1 2\n"),
+        ),
+        mtx(
+            "a negative value",
+            "e.mtx:4: expected a finite weight that is not negative, found \"2 3 -1\"",
+            &format!("{general}3 3 2\n1 2 0.5\n2 3 -1\n"),
+        ),
+        mtx(
+            "a matrix that is not square",
+            "e.mtx: a matrix of 3 x 4 (expected a square one as adjacency)",
+            &format!("{general}3 4 1\n1 2 0.5\n"),
+        ),
         mtx("no sizes", "e.mtx: ends before the numbers of rows, columns and entries", general),
-        mtx("sizes that are no numbers", "e.mtx:2: expected the numbers of rows, columns and entries, found \"three 3 1\"", &format!("{general}three 3 1\n1 2 1\n")),
-        mtx("complex values", "e.mtx:1: expected values that are real, integer or pattern, found \"%%MatrixMarket matrix coordinate complex general\"", "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 0\n"),
-        mtx("a dense matrix", "e.mtx:1: expected a coordinate matrix (save a dense one as .npy), found \"%%MatrixMarket matrix array real general\"", "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n"),
-        mtx("more nodes than 32 bits", "e.mtx: a matrix of 5000000000 x 5000000000 (at most 4294967295 nodes are supported)", &format!("{general}5000000000 5000000000 1\n1 2 1\n")),
-        edges("another form, called Matrix Market", "e.txt --format mtx", "e.txt:1: expected \"%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric\", found \"1 2\"").file("e.txt", "1 2\n"),
+        mtx(
+            "sizes that are no numbers",
+            "e.mtx:2: expected the numbers of rows, columns and entries, found \"three 3 1\"",
+            &format!("{general}three 3 1\n1 2 1\n"),
+        ),
+        mtx(
+            "complex values",
+            "e.mtx:1: expected values that are real, integer or pattern, found \"%%MatrixMarket \
+             matrix coordinate complex general\"",
+            "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 0\n",
+        ),
+        mtx(
+            "a dense matrix",
+            "e.mtx:1: expected a coordinate matrix (save a dense one as .npy), found \
+             \"%%MatrixMarket matrix array real general\"",
+            "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n",
+        ),
+        mtx(
+            "more nodes than 32 bits",
+            "e.mtx: a matrix of 5000000000 x 5000000000 (at most 4294967295 nodes are supported)",
+            &format!("{general}5000000000 5000000000 1\n1 2 1\n"),
+        ),
+        edges(
+            "another form, called Matrix Market",
+            "e.txt --format mtx",
+            "e.txt:1: expected \"%%MatrixMarket matrix coordinate pattern|real|integer \
+             general|symmetric\", found \"1 2\"",
+        )
+        .file("e.txt", "1 2\n"),
     ]);
 }
 
@@ -185,12 +383,14 @@ fn parquet_tables() {
         ),
         table(
             "ids that are lists",
-            "e.parquet: column \"target\" has type List(Int32) (expected integers or strings as ids)",
+            "e.parquet: column \"target\" has type List(Int32) (expected integers or strings as \
+             ids)",
             vec![("source", integers(&[1, 2])), ("target", column::<ListArray>(lists))],
         ),
         table(
             "integers and text",
-            "e.parquet: integers in one of \"source\" and \"target\", strings in the other (expected the same)",
+            "e.parquet: integers in one of \"source\" and \"target\", strings in the other \
+             (expected the same)",
             vec![("source", integers(&[1, 2])), ("target", column::<StringArray>(vec!["a", "b"]))],
         ),
         table(
@@ -216,7 +416,8 @@ fn parquet_tables() {
         ),
         table(
             "a negative weight",
-            "e.parquet: row 1 (counting from 0): expected a finite weight that is not negative, found -0.5",
+            "e.parquet: row 1 (counting from 0): expected a finite weight that is not negative, \
+             found -0.5",
             vec![
                 ("source", integers(&[1, 2])),
                 ("target", integers(&[2, 3])),
@@ -225,7 +426,8 @@ fn parquet_tables() {
         ),
         table(
             "a null as weight",
-            "e.parquet: row 1 (counting from 0): expected a finite weight that is not negative, found NaN or null",
+            "e.parquet: row 1 (counting from 0): expected a finite weight that is not negative, \
+             found NaN or null",
             vec![
                 ("source", integers(&[1, 2])),
                 ("target", integers(&[2, 3])),
@@ -243,7 +445,7 @@ fn parquet_tables() {
         ),
         table(
             "no rows",
-            "e.parquet: no edges in it (expected at least one)",
+            "e.parquet: no edges (expected at least one)",
             vec![("source", integers(&[])), ("target", integers(&[]))],
         ),
         edges(

@@ -30,7 +30,7 @@ fn lists_of_nodes() {
             "n.txt:4: expected each node once, found \"1\" again",
             "0\n1\n2\n1\n",
         ),
-        list("an empty list", "n.txt: no node ids in it (expected one a line)", "# none\n"),
+        list("an empty list", "n.txt: no node ids (expected one per line)", "# none\n"),
         path(
             "a listed id that is no integer",
             "--nodes-file n.txt --ids integer",
@@ -103,33 +103,124 @@ fn features() {
     cut.truncate(cut.len() - 4);
     let mtx = "%%MatrixMarket matrix coordinate real general\n";
     check_all(&[
-        csv("NaN in a table", "x.csv:3: expected a finite number in column \"a\", found \"nan\"", "node,a,b\n0,1,2\n1,nan,2\n2,1,2\n"),
-        csv("infinity in a table", "x.csv:3: expected a finite number in column \"b\", found \"inf\"", "node,a,b\n0,1,2\n1,1,inf\n2,1,2\n"),
-        csv("a word in a table", "x.csv:3: expected a number in column \"b\", found \"red\"", "node,a,b\n0,1,2\n1,1,red\n2,1,2\n"),
-        csv("an empty cell", "x.csv:3: expected a number in column \"a\", found an empty cell", "node,a,b\n0,1,2\n1,,2\n2,1,2\n"),
-        csv("a missing column", "x.csv:3: expected 3 columns, found 2: \"1,2\"", "node,a,b\n0,1,2\n1,2\n2,1,2\n"),
-        csv("a node without features", "x.csv: no features for 1 of 3 nodes, the first of them node 1: --missing-features zero gives them zeros", "node,a,b\n0,1,2\n2,1,2\n"),
-        csv("an unknown node", "x.csv:5: expected the id of a node of the graph, found \"7\" (unknown)", "node,a,b\n0,1,2\n1,1,2\n2,1,2\n7,1,2\n"),
-        csv("a node twice", "x.csv:4: expected each node once, found \"1\" again (first on line 3)", "node,a,b\n0,1,2\n1,1,2\n1,3,4\n2,1,2\n"),
-        csv("no feature", "x.csv: no feature columns (expected columns like node,f0,f1)", "node\n0\n1\n2\n"),
-        csv("an empty table", "x.csv: no rows (expected a line a node)", ""),
-        array("NaN in an array", "x.npy: row 1, column 1 (counting from 0): expected a finite number, found NaN", with(3, f32::NAN)),
-        array("infinity in an array", "x.npy: row 2, column 0 (counting from 0): expected a finite number, found -inf", with(4, f32::NEG_INFINITY)),
-        array("too few rows", "x.npy: 2 rows, but the graph has 3 nodes (row r belongs to node id r; --missing-features zero gives the others zeros)", npy_floats(2, &good[..4])),
-        path("too many rows", "--features x.npy --nodes-file n.txt", "x.npy: 4 rows, but the graph has 3 nodes")
-            .file("n.txt", "0\n1\n2\n")
-            .file("x.npy", npy_floats(2, &[&good[..], &good[..2]].concat())),
-        array("three dimensions", "x.npy: array of 3 dimensions (expected 2)", npy("<f4", "(1, 2, 3)", &[0; 24])),
-        array("objects", "x.npy: array of Python objects: save it with a numeric dtype, for example numpy.save(FILE, array.astype(\"float32\"))", npy("|O", "(3,)", &[0; 24])),
-        array("complex numbers", "x.npy: array of dtype '<c8' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it with one of these", npy("<c8", "(3, 1)", &[0; 24])),
-        array("a truncated array", "x.npy: 20 bytes of data, but shape (3, 2) of '<f4' takes 24: truncated or damaged", cut),
-        array("text with the name of an array", "x.npy: not a NumPy array file: it begins with \"node,a\"", b"node,a\n0,1\n".to_vec()),
-        archive("objects in an archive", "x.npz:x: array of Python objects: save it with a numeric dtype, for example numpy.save(FILE, array.astype(\"float32\"))", npz(&[("x", npy("|O", "(3, 2)", &[0; 48]))])),
-        archive("several arrays", "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 arrays: x, y; save the features alone as .npy", npz(&[("x", npy_floats(2, &good)), ("y", npy_floats(2, &good))])),
-        archive("no archive", "x.npz: not a NumPy archive: no directory at its end: it is cut short, or no zip archive", b"PK\x03\x04 no".to_vec()),
+        csv(
+            "NaN in a table",
+            "x.csv:3: expected a finite number in column \"a\", found \"nan\"",
+            "node,a,b\n0,1,2\n1,nan,2\n2,1,2\n",
+        ),
+        csv(
+            "infinity in a table",
+            "x.csv:3: expected a finite number in column \"b\", found \"inf\"",
+            "node,a,b\n0,1,2\n1,1,inf\n2,1,2\n",
+        ),
+        csv(
+            "a word in a table",
+            "x.csv:3: expected a number in column \"b\", found \"red\"",
+            "node,a,b\n0,1,2\n1,1,red\n2,1,2\n",
+        ),
+        csv(
+            "an empty cell",
+            "x.csv:3: expected a number in column \"a\", found an empty cell",
+            "node,a,b\n0,1,2\n1,,2\n2,1,2\n",
+        ),
+        csv(
+            "a missing column",
+            "x.csv:3: expected 3 columns, found 2: \"1,2\"",
+            "node,a,b\n0,1,2\n1,2\n2,1,2\n",
+        ),
+        csv(
+            "a node without features",
+            "x.csv: no features for 1 of 3 nodes (the first is node 1): pass --missing-features \
+             zero to give them zeros",
+            "node,a,b\n0,1,2\n2,1,2\n",
+        ),
+        csv(
+            "an unknown node",
+            "x.csv:5: expected the id of a node of the graph, found \"7\" (unknown)",
+            "node,a,b\n0,1,2\n1,1,2\n2,1,2\n7,1,2\n",
+        ),
+        csv(
+            "a node twice",
+            "x.csv:4: expected each node once, found \"1\" again (first on line 3)",
+            "node,a,b\n0,1,2\n1,1,2\n1,3,4\n2,1,2\n",
+        ),
+        csv(
+            "no feature",
+            "x.csv: no feature columns (expected columns like node,f0,f1)",
+            "node\n0\n1\n2\n",
+        ),
+        csv("an empty table", "x.csv: no rows (expected one line per node)", ""),
+        array(
+            "NaN in an array",
+            "x.npy: row 1, column 1 (counting from 0): expected a finite number, found NaN",
+            with(3, f32::NAN),
+        ),
+        array(
+            "infinity in an array",
+            "x.npy: row 2, column 0 (counting from 0): expected a finite number, found -inf",
+            with(4, f32::NEG_INFINITY),
+        ),
+        array(
+            "too few rows",
+            "x.npy: 2 rows, but the graph has 3 nodes (row r belongs to node id r; pass \
+             --missing-features zero to give the others zeros)",
+            npy_floats(2, &good[..4]),
+        ),
+        path(
+            "too many rows",
+            "--features x.npy --nodes-file n.txt",
+            "x.npy: 4 rows, but the graph has 3 nodes",
+        )
+        .file("n.txt", "0\n1\n2\n")
+        .file("x.npy", npy_floats(2, &[&good[..], &good[..2]].concat())),
+        array(
+            "three dimensions",
+            "x.npy: array of 3 dimensions (expected 2)",
+            npy("<f4", "(1, 2, 3)", &[0; 24]),
+        ),
+        array(
+            "objects",
+            "x.npy: array of Python objects: save it with a numeric dtype, for example \
+             numpy.save(FILE, array.astype(\"float32\"))",
+            npy("|O", "(3,)", &[0; 24]),
+        ),
+        array(
+            "complex numbers",
+            "x.npy: array of dtype '<c8' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it \
+             with one of these",
+            npy("<c8", "(3, 1)", &[0; 24]),
+        ),
+        array(
+            "a truncated array",
+            "x.npy: 20 bytes of data, but shape (3, 2) of '<f4' needs 24: truncated or damaged",
+            cut,
+        ),
+        array(
+            "text with the name of an array",
+            "x.npy: not a NumPy array file: it begins with \"node,a\"",
+            b"node,a\n0,1\n".to_vec(),
+        ),
+        archive(
+            "objects in an archive",
+            "x.npz:x: array of Python objects: save it with a numeric dtype, for example \
+             numpy.save(FILE, array.astype(\"float32\"))",
+            npz(&[("x", npy("|O", "(3, 2)", &[0; 48]))]),
+        ),
+        archive(
+            "several arrays",
+            "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 \
+             arrays: x, y; save only the features as .npy",
+            npz(&[("x", npy_floats(2, &good)), ("y", npy_floats(2, &good))]),
+        ),
+        archive(
+            "no archive",
+            "x.npz: not a NumPy archive: no directory at its end: truncated, or not a zip archive",
+            b"PK\x03\x04 no".to_vec(),
+        ),
         table(
             "NaN in Parquet",
-            "x.parquet: row 1 (counting from 0): expected a finite number in column \"a\", found \"NaN\"",
+            "x.parquet: row 1 (counting from 0): expected a finite number in column \"a\", found \
+             \"NaN\"",
             vec![("node", integers(&[0, 1, 2])), ("a", floats(&[1.0, f32::NAN, 2.0]))],
         ),
         table(
@@ -137,12 +228,38 @@ fn features() {
             "x.parquet: row 0 (counting from 0): expected a number in column \"a\", found \"x\"",
             vec![("node", integers(&[0, 1, 2])), ("a", column::<StringArray>(vec!["x", "y", "z"]))],
         ),
-        table("Parquet without ids, too few rows", "x.parquet: 2 rows, but the graph has 3 nodes (row r belongs to node id r; --missing-features zero gives the others zeros)", vec![("a", floats(&[1.0, 2.0]))]),
-        path("an entry outside", "--features x.mtx", "x.mtx:3: expected a column from 1 to 2, found \"1 3 1\"").file("x.mtx", format!("{mtx}3 2 1\n1 3 1\n")),
-        path("an entry that is NaN", "--features x.mtx", "x.mtx:3: expected a finite value, found \"1 2 nan\"").file("x.mtx", format!("{mtx}3 2 1\n1 2 nan\n")),
-        words("rows without ids for words", "--features x.npy", "x.npy: rows without node ids, but the ids of the graph are text: give the features as CSV or Parquet with a column \"node\"").file("x.npy", npy_floats(2, &good)),
-        path("no feature file", "--features x.npy", "x.npy: cannot open: No such file or directory (os error 2)"),
-        path("a directory of features", "--features x", "x: is a directory (expected a file)").file("x/y", ""),
+        table(
+            "Parquet without ids, too few rows",
+            "x.parquet: 2 rows, but the graph has 3 nodes (row r belongs to node id r; pass \
+             --missing-features zero to give the others zeros)",
+            vec![("a", floats(&[1.0, 2.0]))],
+        ),
+        path(
+            "an entry outside",
+            "--features x.mtx",
+            "x.mtx:3: expected a column from 1 to 2, found \"1 3 1\"",
+        )
+        .file("x.mtx", format!("{mtx}3 2 1\n1 3 1\n")),
+        path(
+            "an entry that is NaN",
+            "--features x.mtx",
+            "x.mtx:3: expected a finite value, found \"1 2 nan\"",
+        )
+        .file("x.mtx", format!("{mtx}3 2 1\n1 2 nan\n")),
+        words(
+            "rows without ids for words",
+            "--features x.npy",
+            "x.npy: rows without node ids, but the ids of the graph are text: give the features as \
+             CSV or Parquet with a column \"node\"",
+        )
+        .file("x.npy", npy_floats(2, &good)),
+        path(
+            "no feature file",
+            "--features x.npy",
+            "x.npy: cannot open: No such file or directory (os error 2)",
+        ),
+        path("a directory of features", "--features x", "x: is a directory (expected a file)")
+            .file("x/y", ""),
     ]);
 }
 
@@ -173,7 +290,7 @@ fn labels_and_communities() {
             "y.csv: no labels: column \"label\" is empty",
             "node,label\n0,\n1,\n",
         ),
-        labels("an empty file", "y.csv: no rows (expected a line a node)", ""),
+        labels("an empty file", "y.csv: no rows (expected one line per node)", ""),
         labels(
             "too many columns",
             "y.csv: expected two columns, node and label, or one named \"label\"; found 3 columns",
@@ -198,7 +315,7 @@ fn labels_and_communities() {
         ),
         communities(
             "no community",
-            "c.txt: no communities (expected one a line: the ids of its members)",
+            "c.txt: no communities (expected one per line: the ids of its members)",
             "# none\n",
         ),
         path(
@@ -243,64 +360,87 @@ fn splits() {
             "node,split\n0,train\n5,test\n",
         ),
         splits("no part", "s.csv:2: expected 2 columns, found 1: \"0\"", "node,split\n0\n"),
-        splits("no columns", "s.csv: expected at least two columns, node and split; found 1", "0\n1\n"),
-        splits("two splits of one name", "s.csv: two splits named \"a\"", "node,a,a\n0,train,test\n"),
+        splits(
+            "no columns",
+            "s.csv: expected at least two columns, node and split; found 1",
+            "0\n1\n",
+        ),
+        splits(
+            "two splits of one name",
+            "s.csv: two splits named \"a\"",
+            "node,a,a\n0,train,test\n",
+        ),
         splits("a split without nodes", "s.csv: split \"b\" has no nodes", "node,a,b\n0,train,\n"),
-        path("no split file", "--splits s.csv", "s.csv: cannot open: No such file or directory (os error 2)"),
+        path(
+            "no split file",
+            "--splits s.csv",
+            "s.csv: cannot open: No such file or directory (os error 2)",
+        ),
         draw(
             "no share",
-            "split \"train\": \"train\" is not PART=SHARE (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train\": \"train\" is not PART=SHARE (expected a split like \
+             [NAME:]train=0.06,val=500,test=rest)",
             "train",
         ),
         draw(
             "a share that is a word",
-            "split \"train=most\": \"most\" is not a fraction between 0.0 and 1.0, a count or \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=most\": \"most\" is not a fraction between 0.0 and 1.0, a count or \
+             \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
             "train=most",
         ),
         draw(
             "a share above 1",
-            "split \"train=1.5\": \"1.5\" is not a fraction between 0.0 and 1.0, a count or \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=1.5\": \"1.5\" is not a fraction between 0.0 and 1.0, a count or \
+             \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
             "train=1.5",
         ),
         draw(
             "shares above 1 together",
-            "split \"train=0.7,test=0.6\": the fractions add up to 1.3000, more than 1 (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=0.7,test=0.6\": the fractions sum to 1.3000, more than 1 (expected a \
+             split like [NAME:]train=0.06,val=500,test=rest)",
             "train=0.7,test=0.6",
         ),
         draw(
             "a negative share",
-            "split \"train=-0.1\": \"-0.1\" is not a fraction between 0.0 and 1.0, a count or \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=-0.1\": \"-0.1\" is not a fraction between 0.0 and 1.0, a count or \
+             \"rest\" (expected a split like [NAME:]train=0.06,val=500,test=rest)",
             "train=-0.1",
         ),
         draw(
             "more nodes than there are",
-            "split \"train=2,test=2\": the parts take 4 nodes, but there are 3 nodes (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=2,test=2\": the parts need 4 nodes, but there are 3 nodes (expected a \
+             split like [NAME:]train=0.06,val=500,test=rest)",
             "train=2,test=2",
         ),
         draw(
             "an empty part",
-            "split \"train=0.01,test=rest\": part \"train\" would be empty: there are 3 nodes (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=0.01,test=rest\": part \"train\" would be empty: there are 3 nodes \
+             (expected a split like [NAME:]train=0.06,val=500,test=rest)",
             "train=0.01,test=rest",
         ),
         draw(
             "a part twice",
-            "split \"train=0.1,train=0.2\": part \"train\" is there twice (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=0.1,train=0.2\": part \"train\" is given twice (expected a split like \
+             [NAME:]train=0.06,val=500,test=rest)",
             "train=0.1,train=0.2",
         ),
         draw(
             "a bad name",
-            "split \"../x:train=0.5\": name \"../x\" is not at most 64 letters, digits, '-', '_' and '.' (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"../x:train=0.5\": name \"../x\" is not at most 64 letters, digits, '-', '_' \
+             and '.' (expected a split like [NAME:]train=0.06,val=500,test=rest)",
             "../x:train=0.5",
         ),
         path(
             "two drawn splits of one name",
             "--split train=0.5 --split train=0.3",
-            "split \"train=0.3\": a second split named \"default\": name them, as in a:train=0.05 b:train=0.06 (expected a split like [NAME:]train=0.06,val=500,test=rest)",
+            "split \"train=0.3\": a second split named \"default\": name them, as in a:train=0.05 \
+             b:train=0.06 (expected a split like [NAME:]train=0.06,val=500,test=rest)",
         ),
         path(
             "a drawn split of a name from a file",
             "--splits s.csv --split train=0.5",
-            "two splits named \"default\": name one of them otherwise, by --split other:train=0.06 or by a column of that name in its file",
+            "two splits named \"default\": rename one of them, with --split other:train=0.06 or by \
+             the name of its column",
         )
         .file("s.csv", "node,split\n0,train\n1,test\n"),
     ]);

@@ -13,32 +13,40 @@ fn options() {
         path(
             "labels and communities",
             "--labels y.csv --communities c.txt",
-            "the argument '--labels <FILE>' cannot be used with '--communities <FILE>'\n\nUsage: ignn ingest edges --out <DIR> --labels <FILE> --quiet <FILE>...\n\nFor more information, try '--help'.",
+            "the argument '--labels <FILE>' cannot be used with '--communities <FILE>'\n\nUsage: \
+             ignn ingest edges --out <DIR> --labels <FILE> --quiet <FILE>...\n\nFor more \
+             information, try '--help'.",
         ),
         path(
             "memory without a unit",
             "--memory 4",
-            "invalid value '4' for '--memory <SIZE>': the unit is missing: expected a size with a unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
+            "invalid value '4' for '--memory <SIZE>': the unit is missing: expected a size with a \
+             unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try \
+             '--help'.",
         ),
         path(
             "memory in words",
             "--memory lots",
-            "invalid value 'lots' for '--memory <SIZE>': expected a size with its unit, such as 2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
+            "invalid value 'lots' for '--memory <SIZE>': expected a size with its unit, such as \
+             2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
         ),
         path(
             "too little memory",
             "--memory 1MiB",
-            "invalid value '1MiB' for '--memory <SIZE>': too small: expected at least 16.0 MiB\n\nFor more information, try '--help'.",
+            "invalid value '1MiB' for '--memory <SIZE>': too small: expected at least 16.0 \
+             MiB\n\nFor more information, try '--help'.",
         ),
         path(
             "no threads",
             "--threads 0",
-            "invalid value '0' for '--threads <N>': 0 is not in 1..=65535\n\nFor more information, try '--help'.",
+            "invalid value '0' for '--threads <N>': 0 is not in 1..=65535\n\nFor more information, \
+             try '--help'.",
         ),
         path(
             "a word of another option",
             "--order renorm",
-            "invalid value 'renorm' for '--order <ORDER>'\n  [possible values: none, degree, rcm]\n\nFor more information, try '--help'.",
+            "invalid value 'renorm' for '--order <ORDER>'\n  [possible values: none, degree, \
+             rcm]\n\nFor more information, try '--help'.",
         ),
         path(
             "too little memory for an order",

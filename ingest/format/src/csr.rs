@@ -5,10 +5,10 @@
 //!
 //! | invariant | checked |
 //! | --- | --- |
-//! | `offsets` has rows + 1 entries, starts at 0, never falls, ends at the number of neighbours | on opening, O(rows) |
-//! | `values`, where present, is as long as `neighbours` | on opening |
-//! | neighbours lie below the number of nodes | by `ignn check` |
-//! | neighbours of a row rise strictly | by `ignn check` |
+//! | `offsets` has rows + 1 entries, starts at 0, never decreases, ends at the number of neighbours | on opening, O(rows) |
+//! | `values`, if present, has the length of `neighbours` | on opening |
+//! | neighbours are below the number of nodes | by `ignn check` |
+//! | neighbours of a row are strictly increasing | by `ignn check` |
 //! | values are finite and not negative | by `ignn check` |
 
 use std::path::{Path, PathBuf};

@@ -34,7 +34,8 @@ pub enum FormatError {
         expected: String,
     },
     /// A dataset written by another version of the format.
-    #[error("{}: dataset format version {found} (this program reads version {supported}): ingest the raw files again", path.display())]
+    #[error("{}: dataset format version {found} (this program reads version {supported}): ingest \
+             the raw files again", path.display())]
     Version {
         /// The manifest or array file.
         path: PathBuf,
@@ -68,7 +69,8 @@ pub enum FormatError {
         path: PathBuf,
     },
     /// Another live process is writing the same target.
-    #[error("{}: another run is writing this target (lock held on {}): wait for it, or choose another name", target.display(), lock.display())]
+    #[error("{}: another run is writing this target (lock held on {}): wait for it, or choose \
+             another name", target.display(), lock.display())]
     Busy {
         /// The target.
         target: PathBuf,

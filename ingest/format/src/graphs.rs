@@ -99,7 +99,7 @@ fn split_column(name: &str) -> String {
 pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFiles)> {
     let path = dataset.join(GRAPHS);
     let count = graphs.len();
-    assert_eq!(graphs.first_node.len(), count + 1, "an offset a graph and one more");
+    assert_eq!(graphs.first_node.len(), count + 1, "one offset per graph, and the end");
     assert!(graphs.splits.iter().all(|split| split.of.len() == count), "splits of the same graphs");
     let labelled = !graphs.labels.is_empty();
     assert!(!labelled || graphs.labels.len() == count, "a label a graph");

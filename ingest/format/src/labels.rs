@@ -120,7 +120,7 @@ impl Labels {
                             path,
                             what(),
                             found,
-                            "strictly rising classes",
+                            "strictly increasing classes",
                         ));
                     }
                 }
@@ -293,7 +293,7 @@ mod tests {
         let falling = Labels::Multi { classes: names(2), offsets: vec![0, 2], of: vec![1, 1] };
         assert_eq!(
             message(falling),
-            "labels of node 0 (found 1 after 1, expected strictly rising classes)"
+            "labels of node 0 (found 1 after 1, expected strictly increasing classes)"
         );
 
         let labels = Labels::Single { classes: names(3), of: vec![0, 2, -1] };

@@ -244,7 +244,7 @@ impl Manifest {
                 return invalid(
                     "relation name".into(),
                     &format!("{} twice", relation.name),
-                    &"names that differ",
+                    &"unique names",
                 );
             }
             // (2^32 - 1)^2 fits in 64 bits.
@@ -272,7 +272,7 @@ impl Manifest {
                 return invalid(
                     of("diagonal"),
                     &relation.diagonal,
-                    &format!("{nodes}, for renorm adds it"),
+                    &format!("{nodes}, because renorm adds the diagonal"),
                 );
             }
         }
@@ -285,7 +285,7 @@ impl Manifest {
                 );
             }
             if features.rows_per_shard == 0 {
-                return invalid("feature rows a shard".into(), &0, &"at least 1");
+                return invalid("feature rows per shard".into(), &0, &"at least 1");
             }
             let shards = nodes.div_ceil(features.rows_per_shard);
             if features.shards != shards {
@@ -296,7 +296,7 @@ impl Manifest {
                 return invalid(
                     "feature non-zeros".into(),
                     &found,
-                    &"a number for sparse features alone",
+                    &"a number for sparse features only",
                 );
             }
         }

@@ -121,7 +121,7 @@ pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
         }
         if entries[..i].iter().any(|other| other.name == entry.name) {
             let found = format!("{:?} twice", entry.name);
-            return Err(FormatError::invalid(path, "split name", found, "names that differ"));
+            return Err(FormatError::invalid(path, "split name", found, "unique names"));
         }
         let what = || format!("parts of split {:?}", entry.name);
         if entry.parts.len() > MOST_PARTS {
@@ -132,7 +132,7 @@ pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let found = format!("{:?} twice", pair[0]);
-            return Err(FormatError::invalid(path, what(), found, "names that differ"));
+            return Err(FormatError::invalid(path, what(), found, "unique names"));
         }
     }
     Ok(())
@@ -226,7 +226,7 @@ mod tests {
         let ok = split("a", &["train", "test"], vec![0, 1]);
         assert_eq!(
             message(&[ok.clone(), ok.clone()]),
-            "split name (found \"a\" twice, expected names that differ)"
+            "split name (found \"a\" twice, expected unique names)"
         );
         assert_eq!(
             message(&[split("a/b", &[], vec![])]),
@@ -234,7 +234,7 @@ mod tests {
         );
         assert_eq!(
             message(&[split("a", &["x", "x"], vec![])]),
-            "parts of split \"a\" (found \"x\" twice, expected names that differ)"
+            "parts of split \"a\" (found \"x\" twice, expected unique names)"
         );
         assert!(message(&[split("a", &["x"], vec![1])]).contains("an index beyond its parts"));
 

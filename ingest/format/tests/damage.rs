@@ -78,7 +78,8 @@ fn damage() -> impl Strategy<Value = Damage> {
         8 => (index(), 1u8..).prop_map(|(at, bits)| Damage::Flip(at, bits)),
         2 => index().prop_map(Damage::Truncate),
         1 => prop::collection::vec(any::<u8>(), 1..100).prop_map(Damage::Extend),
-        3 => (index(), prop::collection::vec(any::<u8>(), 1..16)).prop_map(|(at, bytes)| Damage::Overwrite(at, bytes)),
+        3 => (index(), prop::collection::vec(any::<u8>(), 1..16))
+            .prop_map(|(at, bytes)| Damage::Overwrite(at, bytes)),
         1 => Just(Damage::Remove),
     ]
 }
@@ -124,7 +125,9 @@ proptest! {
 
     #[test]
     fn damage_with_the_right_checksum_never_panics(
-        which in 0..2usize, file in any::<prop::sample::Index>(), damages in prop::collection::vec(damage(), 1..4),
+        which in 0..2usize,
+        file in any::<prop::sample::Index>(),
+        damages in prop::collection::vec(damage(), 1..4),
     ) {
         let dir = tempfile::tempdir().unwrap();
         MAKERS[which](dir.path()).finish();
@@ -296,7 +299,7 @@ fn messages_of_wrong_manifests() {
     );
     assert_eq!(
         message(|m| m.features.as_mut().unwrap().rows_per_shard = 0),
-        manifest("feature rows a shard (found 0, expected at least 1)")
+        manifest("feature rows per shard (found 0, expected at least 1)")
     );
     assert_eq!(
         message(|m| m.relations[0].nonzeros = 15),
@@ -361,8 +364,8 @@ fn messages_of_wrong_relations() {
             &[]
         ),
         [
-            "in.neighbours.u32: row 0: neighbours must rise strictly (found 1 after 2)",
-            "in.neighbours.u32: row 2: neighbours must rise strictly (found 0 after 0)"
+            "in.neighbours.u32: row 0: neighbours must be strictly increasing (found 1 after 2)",
+            "in.neighbours.u32: row 2: neighbours must be strictly increasing (found 0 after 0)"
         ]
     );
     assert_eq!(
@@ -382,15 +385,16 @@ fn messages_of_wrong_relations() {
     assert_eq!(
         relation(true, Plain, &[&[(1, f32::NAN)], &[(0, -1.0)], &[]], None, &[]),
         [
-            "in.neighbours.u32: row 0: value (found NaN, expected a finite number from 0)",
-            "in.neighbours.u32: row 1: value (found -1, expected a finite number from 0)"
+            "in.neighbours.u32: row 0: value (found NaN, expected a finite number that is not \
+             negative)",
+            "in.neighbours.u32: row 1: value (found -1, expected a finite number that is not \
+             negative)"
         ]
     );
     assert_eq!(
         relation(true, Plain, &[&[(1, 2.0)], &[], &[]], Some(&[&[], &[(0, 3.0)], &[]]), &[]),
-        [
-            "in.neighbours.u32: out is not the transpose of in: entry 1 of row 0 is 2, its counterpart 3"
-        ]
+        ["in.neighbours.u32: out is not the transpose of in: entry 1 of row 0 is 2, its \
+             counterpart 3"]
     );
     assert_eq!(
         relation(false, Plain, &[&[(1, 1.0)], &[], &[]], Some(&[&[], &[(1, 1.0)], &[]]), &[]),
@@ -427,7 +431,7 @@ fn many_problems_of_a_kind_are_counted() {
         found[2].ends_with("row 2: neighbour (found 5000, expected less than 5000)"),
         "{found:?}"
     );
-    assert!(found[3].ends_with("and 4997 more like the last"), "{found:?}");
+    assert!(found[3].ends_with("and 4997 more of this kind"), "{found:?}");
 }
 
 #[test]
@@ -442,11 +446,11 @@ fn messages_of_wrong_tables() {
         maker.finish();
         findings(dir.path())
     };
-    let twice = "ids.parquet: id 7 comes twice";
+    let twice = "ids.parquet: duplicate id 7";
     assert_eq!(with(&|maker| maker.ids(&Ids::Integer(vec![7, 1, 7]))), [twice]);
     assert_eq!(
         with(&|maker| maker.ids(&Ids::from_strings(["a", "b", "b"]))),
-        ["ids.parquet: id \"b\" comes twice"]
+        ["ids.parquet: duplicate id \"b\""]
     );
     assert_eq!(
         with(&|maker| maker.ids(&Ids::Integer(vec![7, 1]))),
@@ -496,8 +500,10 @@ fn messages_of_wrong_tables() {
             maker.relation("r", false, Normalisation::None, rows, None, &[]);
         }),
         [
-            "relations/r/in.neighbours.u32: row 0: neighbour in another graph (found 1, expected 0 to 1)",
-            "relations/r/in.neighbours.u32: row 1: neighbour in another graph (found 0, expected 1 to 3)"
+            "relations/r/in.neighbours.u32: row 0: neighbour in another graph (found 1, expected 0 \
+             to 1)",
+            "relations/r/in.neighbours.u32: row 1: neighbour in another graph (found 0, expected 1 \
+             to 3)"
         ]
     );
 }

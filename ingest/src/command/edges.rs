@@ -88,10 +88,7 @@ impl IngestEdges {
         let mut read = reader.read(weighted, list)?;
         files.finish()?;
         if read.edges.is_empty() && least_nodes == 0 {
-            return Err(IngestError::file(
-                files.first_path(),
-                "no edges in it (expected at least one)",
-            ));
+            return Err(IngestError::file(files.first_path(), "no edges (expected at least one)"));
         }
         if let Some(count) = self.node_count
             && read.index.nodes() > count
@@ -138,7 +135,8 @@ impl IngestEdges {
         let least = files.least_nodes;
         if let Some(count) = self.node_count {
             if !files.integer {
-                let what = "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file";
+                let what = "--nodes counts integer ids, but the ids are strings: list the nodes \
+                            with --nodes-file";
                 return Err(IngestError::Usage(what.into()));
             }
             if least > count {
@@ -178,7 +176,8 @@ impl IngestEdges {
                 context.memory,
             )?;
             if matches!(index.known(), KnownIds::OnDisk(_)) {
-                let what = "--order needs the node ids in memory, and they do not fit: raise --memory, or use --order none";
+                let what = "--order needs the node ids in memory, and they do not fit: raise \
+                            --memory, or use --order none";
                 return Err(IngestError::Usage(what.into()));
             }
         }

@@ -37,7 +37,9 @@ impl NodeData {
     /// not exist, and splits that cannot be drawn.
     pub(super) fn check(&self) -> Result<()> {
         if self.labels.is_some() && self.communities.is_some() {
-            return Err(IngestError::Usage("--labels and --communities exclude each other".into()));
+            return Err(IngestError::Usage(
+                "--labels and --communities cannot be used together".into(),
+            ));
         }
         self.files().try_for_each(|(_, path)| text::open_file(path).map(drop))?;
         splits::check(&self.draw)

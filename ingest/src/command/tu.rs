@@ -37,7 +37,7 @@ impl IngestTu {
         }
         if tu.has_degrees && !self.degree_features {
             context.observer.note(
-                "the nodes have neither labels nor attributes: their degree is their feature",
+                "the nodes have neither labels nor attributes: the degree is used as their feature",
             );
         }
         let mut options = BTreeMap::from([

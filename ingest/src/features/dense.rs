@@ -106,7 +106,8 @@ pub fn from_table(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
         && !job.missing_zero
     {
         let what = format!(
-            "no features for {} of {} nodes, the first of them node {}: --missing-features zero gives them zeros",
+            "no features for {} of {} nodes (the first is node {}): pass --missing-features zero \
+             to give them zeros",
             seen.missing(),
             job.nodes.nodes(),
             job.nodes.describe(first)?

@@ -161,7 +161,8 @@ impl Job<'_> {
     fn check_rows(&self, rows: u64) -> Result<()> {
         let nodes = self.nodes.nodes();
         if self.nodes.kind() == IdKind::String {
-            let what = "rows without node ids, but the ids of the graph are text: give the features as CSV or \
+            let what = "rows without node ids, but the ids of the graph are text: give the \
+                        features as CSV or \
                         Parquet with a column \"node\"";
             return Err(IngestError::file(self.path, what));
         }
@@ -173,8 +174,8 @@ impl Job<'_> {
         }
         if rows < nodes && !self.missing_zero {
             let what = format!(
-                "{rows} rows, but the graph has {nodes} nodes (row r belongs to node id r; --missing-features zero \
-                 gives the others zeros)"
+                "{rows} rows, but the graph has {nodes} nodes (row r belongs to node id r; pass \
+                 --missing-features zero to give the others zeros)"
             );
             return Err(IngestError::file(self.path, what));
         }
@@ -185,7 +186,8 @@ impl Job<'_> {
     fn node_of_row(&self, row: u64) -> Result<u32> {
         self.nodes.find_row(row)?.ok_or_else(|| {
             let what = format!(
-                "row {row} (counting from 0) belongs to node id {row}, which is not in the graph: give the features \
+                "row {row} (counting from 0) belongs to node id {row}, which is not in the graph: \
+                 give the features \
                  as CSV or Parquet with a column \"node\""
             );
             IngestError::file(self.path, what)

@@ -92,9 +92,8 @@ fn for_each_entry(
             if matrix.layout == SparseLayout::Csc { (minor, major) } else { (major, minor) };
         if row >= matrix.rows || column >= matrix.columns {
             let (rows, columns) = (matrix.rows, matrix.columns);
-            let what = format!(
-                "entry at row {row}, column {column}, outside of shape ({rows}, {columns})"
-            );
+            let what =
+                format!("entry at row {row}, column {column}, outside shape ({rows}, {columns})");
             return Err(IngestError::file(job.path, what));
         }
         if !value.is_finite() {
@@ -137,7 +136,7 @@ fn check_offsets(matrix: &SparseArrays, first: u64, offsets: &[u64]) -> Result<R
     let (start, end) = (offsets[0], offsets[offsets.len() - 1]);
     if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
         let what = format!(
-            "element {} is {}, below the one before",
+            "element {} is {}, below the previous one",
             first + at as u64 + 1,
             offsets[at + 1]
         );
@@ -154,7 +153,8 @@ fn check_offsets(matrix: &SparseArrays, first: u64, offsets: &[u64]) -> Result<R
 fn overflow(job: &Job, node: u64, column: u32) -> IngestError {
     let node = job.nodes.describe(node as u32).unwrap_or_else(|_| node.to_string());
     let what = format!(
-        "the entries of node {node} in column {column} add up to more than a 32-bit float holds"
+        "the entries of node {node} in column {column} sum to more than a 32-bit float can \
+         represent"
     );
     IngestError::file(job.path, what)
 }

@@ -187,12 +187,14 @@ fn parquet_by_id_by_row_and_as_lists() {
     let infinite = parquet(vec![("node", integers(&[0, 1])), ("x", floats(&[0.0, 1e300]))]);
     assert_eq!(
         message("x.parquet", &infinite, &Counting(2)),
-        "x.parquet: row 1 (counting from 0): expected a finite number in column \"x\", found \"1e300\""
+        "x.parquet: row 1 (counting from 0): expected a finite number in column \"x\", found \
+         \"1e300\""
     );
     let twice = parquet(vec![("node", integers(&[1, 1])), ("x", floats(&[0.0, 1.0]))]);
     assert_eq!(
         message("x.parquet", &twice, &Counting(2)),
-        "x.parquet: row 1 (counting from 0): expected each node once, found \"1\" again (first in row 0)"
+        "x.parquet: row 1 (counting from 0): expected each node once, found \"1\" again (first in \
+         row 0)"
     );
 }
 
@@ -204,7 +206,8 @@ fn sparse_forms_agree() {
         columns: vec![1, 3, 0, 0, 2],
         values: vec![2.0, -1.0, 4.0, 1.0, 8.0],
     };
-    let mtx = b"%%MatrixMarket matrix coordinate real general\n4 4 8\n4 3 8\n1 4 -1\n3 1 4\n1 2 0.5\n2 2 0\n1 2 1.5\n\
+    let mtx = b"%%MatrixMarket matrix coordinate real general\n4 4 8\n4 3 8\n1 4 -1\n3 1 4\n1 2 \
+                0.5\n2 2 0\n1 2 1.5\n\
                 4 1 1\n3 4 0\n";
     let csr = sparse(
         "csr",
@@ -262,8 +265,8 @@ fn malformed_files_have_exact_messages() {
         (
             "x.npy",
             array(2, 0.0),
-            "x.npy: 2 rows, but the graph has 3 nodes (row r belongs to node id r; --missing-features zero gives \
-             the others zeros)",
+            "x.npy: 2 rows, but the graph has 3 nodes (row r belongs to node id r; pass \
+             --missing-features zero to give the others zeros)",
         ),
         (
             "x.npy",
@@ -285,17 +288,18 @@ fn malformed_files_have_exact_messages() {
         (
             "x.mtx",
             b"%%MatrixMarket matrix coordinate real general\n3 1 2\n2 1 3e38\n2 1 3e38\n".to_vec(),
-            "x.mtx: the entries of node 1 in column 0 add up to more than a 32-bit float holds",
+            "x.mtx: the entries of node 1 in column 0 sum to more than a 32-bit float can \
+             represent",
         ),
         (
             "x.npz",
             sparse("csr", [3, 1], &[0, 1, 1, 1], &[7], &[1.0]),
-            "x.npz: entry at row 0, column 7, outside of shape (3, 1)",
+            "x.npz: entry at row 0, column 7, outside shape (3, 1)",
         ),
         (
             "x.npz",
             sparse("csr", [3, 1], &[0, 1, 0, 1], &[0], &[1.0]),
-            "x.npz:indptr: element 2 is 0, below the one before",
+            "x.npz:indptr: element 2 is 0, below the previous one",
         ),
         (
             "x.npz",
@@ -307,7 +311,7 @@ fn malformed_files_have_exact_messages() {
             sparse("csr", [3, 1], &[0, 1, 1, 1], &[0], &[f32::INFINITY]),
             "x.npz: row 0, column 0 (counting from 0): expected a finite number, found inf",
         ),
-        ("x.csv", b"".to_vec(), "x.csv: no rows (expected a line a node)"),
+        ("x.csv", b"".to_vec(), "x.csv: no rows (expected one line per node)"),
         (
             "x.csv",
             b"node,x\n0,1\n1,2\n0,3\n".to_vec(),
@@ -316,7 +320,8 @@ fn malformed_files_have_exact_messages() {
         (
             "x.csv",
             b"node,x\n1,1\n".to_vec(),
-            "x.csv: no features for 2 of 3 nodes, the first of them node 0: --missing-features zero gives them zeros",
+            "x.csv: no features for 2 of 3 nodes (the first is node 0): pass --missing-features \
+             zero to give them zeros",
         ),
         (
             "x.csv",
@@ -346,7 +351,8 @@ fn malformed_files_have_exact_messages() {
     }
     assert_eq!(
         message("x.npy", &array(3, 0.0), &Letters(3)),
-        "x.npy: rows without node ids, but the ids of the graph are text: give the features as CSV or Parquet with a \
+        "x.npy: rows without node ids, but the ids of the graph are text: give the features as CSV \
+         or Parquet with a \
          column \"node\""
     );
 }
@@ -368,11 +374,16 @@ proptest! {
     }
 
     #[test]
-    fn permuted_rows_arrive(columns in 1usize..5, values in prop::collection::vec(-9i16..9, 1..60), memory in 0u64..20_000) {
+    fn permuted_rows_arrive(
+        columns in 1usize..5,
+        values in prop::collection::vec(-9i16..9, 1..60),
+        memory in 0u64..20_000,
+    ) {
         let rows = values.len() / columns;
         prop_assume!(rows > 0);
         let values: Vec<f32> = values[..rows * columns].iter().map(|&v| f32::from(v)).collect();
-        let (_, sink) = run("x.npy", &floats(rows, columns, &values), &Reversed(rows as u64), false, memory).unwrap();
+        let (array, nodes) = (floats(rows, columns, &values), Reversed(rows as u64));
+        let (_, sink) = run("x.npy", &array, &nodes, false, memory).unwrap();
         let expected: Vec<f32> = values.chunks(columns).rev().flatten().copied().collect();
         prop_assert_eq!(sink.dense, expected);
     }

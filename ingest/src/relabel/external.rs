@@ -335,7 +335,7 @@ pub fn read<K: TokenFamily, E: Edge>(
             nodes += lengths.len() as u64;
             if nodes > u64::from(u32::MAX) {
                 let what =
-                    format!("more than {} different node ids (that many are supported)", u32::MAX);
+                    format!("more than {} distinct node ids (the supported maximum)", u32::MAX);
                 return Err(IngestError::file(files.first_path(), what));
             }
             for record in grouped.chunks_exact_mut(8) {

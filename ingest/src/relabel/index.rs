@@ -71,7 +71,7 @@ impl NodeList {
             lines_of.push(line);
         }
         if names.is_empty() {
-            return Err(IngestError::file(path, "no node ids in it (expected one a line)"));
+            return Err(IngestError::file(path, "no node ids (expected one per line)"));
         }
         let twice = |at: usize| {
             IngestError::line(

@@ -193,10 +193,7 @@ pub fn read(
     }
     files.finish()?;
     if spool.is_empty() {
-        return Err(IngestError::file(
-            files.first_path(),
-            "no pairs in it (expected at least one)",
-        ));
+        return Err(IngestError::file(files.first_path(), "no pairs (expected at least one)"));
     }
     Ok(())
 }
@@ -361,7 +358,10 @@ mod tests {
         }
 
         #[test]
-        fn pairs_come_back_in_order(list in prop::collection::vec((0u64..50, 0u64..1 << 60), 1..200), threads in 1usize..4) {
+        fn pairs_come_back_in_order(
+            list in prop::collection::vec((0u64..50, 0u64..1 << 60), 1..200),
+            threads in 1usize..4,
+        ) {
             let text: String = list.iter().map(|(a, b)| format!("{a},{b}\n")).collect();
             let expected: Vec<_> = list.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
             prop_assert_eq!(pairs(text.as_bytes(), threads, 1 << 20).unwrap(), expected);

@@ -38,7 +38,7 @@ pub fn for_each(path: &Path, mut visit: impl FnMut(Community) -> Result<()>) -> 
     if index == 0 {
         return Err(IngestError::file(
             path,
-            "no communities (expected one a line: the ids of its members)",
+            "no communities (expected one per line: the ids of its members)",
         ));
     }
     Ok(())
@@ -78,7 +78,7 @@ mod tests {
         };
         assert_eq!(
             message(b"# nothing\n"),
-            "x.cmty.txt: no communities (expected one a line: the ids of its members)"
+            "x.cmty.txt: no communities (expected one per line: the ids of its members)"
         );
         assert_eq!(message(b"1 2\n\xff\n"), "x.cmty.txt:2: expected UTF-8 text, found \"\\xff\"");
     }

@@ -135,7 +135,7 @@ fn read_node(
     let count = parsed.values.len() - before;
     let expected = *parsed.attributes.get_or_insert(count);
     if count != expected {
-        let expected = format!("{expected} attributes after the neighbours, as on the first node");
+        let expected = format!("{expected} attributes after the neighbours, as for the first node");
         return Err(IngestError::line(path, line, expected, format!("{count}: {}", quoted(row))));
     }
     parsed.tags.push(tag);
@@ -243,7 +243,8 @@ mod tests {
             ("1\n1 0\n3 0 inf\n", "t.txt:3: expected a finite number, found \"inf\""),
             (
                 "1\n2 0\n3 0 1\n3 0\n",
-                "t.txt:4: expected 1 attributes after the neighbours, as on the first node, found 0: \"3 0\"",
+                "t.txt:4: expected 1 attributes after the neighbours, as for the first node, found \
+                 0: \"3 0\"",
             ),
         ];
         for (text, expected) in cases {

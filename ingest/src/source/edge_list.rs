@@ -226,10 +226,7 @@ impl Layout {
         let data: Vec<&[u8]> =
             lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
         let Some(first) = data.first() else {
-            return Err(IngestError::file(
-                path,
-                "no edges in it (found nothing but empty lines and comments)",
-            ));
+            return Err(IngestError::file(path, "no edges (found only empty lines and comments)"));
         };
         let separator = match first {
             line if line.contains(&b',') => Separator::Comma,
@@ -302,7 +299,7 @@ impl Layout {
         }
         if third && weight.is_some() && input.weight.is_none() {
             guesses.push(
-                "the third column is taken as the weight: pass --unweighted if it is none".into(),
+                "the third column is taken as the weight: pass --unweighted if it is not".into(),
             );
         }
         Ok(Self { separator, header, source, target, weight, integer, guesses })

@@ -91,7 +91,8 @@ impl EdgeTable {
         if integer != other {
             let [source, target] = [source, target].map(|column| fields[column].name());
             let what = format!(
-                "integers in one of {source:?} and {target:?}, strings in the other (expected the same)"
+                "integers in one of {source:?} and {target:?}, strings in the other (expected the \
+                 same)"
             );
             return Err(IngestError::file(path, what));
         }
@@ -143,7 +144,7 @@ impl EdgeTable {
         if rows != expected {
             // Else a damaged file that announces 2^60 rows would be read for ever.
             let what = format!(
-                "{rows} rows from row {} on, where it announces {expected}",
+                "{rows} rows starting with row {}, but it declares {expected}",
                 slice.first_row
             );
             return Err(parquet_file::damaged(&self.path, what));

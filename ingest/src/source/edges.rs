@@ -168,9 +168,9 @@ impl EdgeFiles {
             };
             if weighted != all.weighted && !all.files.is_empty() {
                 let what = if weighted {
-                    "has weights, but the file before it has not"
+                    "has weights, but the previous file has none"
                 } else {
-                    "has no weights, but the file before it has"
+                    "has no weights, but the previous file has"
                 };
                 return Err(IngestError::file(
                     path,
@@ -180,7 +180,7 @@ impl EdgeFiles {
             if integer != all.integer && !all.files.is_empty() {
                 return Err(IngestError::file(
                     path,
-                    "has ids of another type than the file before it: pass --ids string",
+                    "has ids of another type than the previous file: pass --ids string",
                 ));
             }
             (all.integer, all.weighted) = (integer, weighted);
@@ -266,7 +266,10 @@ impl EdgeFiles {
             (Form::Parquet(table), Piece::Rows(_, batches)) => {
                 (0, K::parse_table(table, batches, push))
             }
-            _ => unreachable!("pieces are made for their form and loaded before they are parsed"),
+            _ => unreachable!(
+                "pieces have the format of their file and are loaded before they are \
+                               parsed"
+            ),
         };
         match done {
             Ok(Pushed::Full) => Ok(Parsed::Full),

@@ -60,13 +60,14 @@ pub fn read(directory: &Path) -> Result<GraphSage> {
         [prefix] => read_graph(directory, prefix),
         [] => {
             let what = format!(
-                "neither train_graph.json nor PREFIX{GRAPH} (expected a data set in one of those forms)"
+                "neither train_graph.json nor PREFIX{GRAPH} (expected a dataset in one of these \
+                 formats)"
             );
             Err(IngestError::file(directory, what))
         }
         [first, second, ..] => {
             let what = format!(
-                "both {first}{GRAPH} and {second}{GRAPH} (expected one data set a directory)"
+                "both {first}{GRAPH} and {second}{GRAPH} (expected one dataset per directory)"
             );
             Err(IngestError::file(directory, what))
         }
@@ -108,7 +109,7 @@ fn read_parts(directory: &Path) -> Result<Collection> {
         if set.nodes > u64::from(u32::MAX) {
             return Err(IngestError::file(
                 &features_path,
-                format!("more than {} nodes in all", u32::MAX),
+                format!("more than {} nodes in total", u32::MAX),
             ));
         }
 
@@ -144,8 +145,8 @@ fn read_parts(directory: &Path) -> Result<Collection> {
                 Some(last) if after(last) => continue,
                 Some(last) if graph <= last => {
                     let what = format!(
-                        "graph {graph} after graph {last} in row {row} (expected the nodes of a graph to follow \
-                         each other, and rising numbers over train, valid and test)"
+                        "graph {graph} after graph {last} in row {row} (expected the nodes of a \
+                         graph to be contiguous, and increasing numbers over train, valid and test)"
                     );
                     return Err(IngestError::file(&ids_path, what));
                 }
@@ -260,7 +261,8 @@ fn append_edges(
         let (of_u, of_v) = (graph_of[u as usize], graph_of[v as usize]);
         if of_u != of_v {
             let what = format!(
-                "a link between nodes {u} and {v} of graphs {of_u} and {of_v} (expected links inside a graph)"
+                "a link between nodes {u} and {v} of graphs {of_u} and {of_v} (expected links \
+                 within a graph)"
             );
             return Err(IngestError::file(path, what));
         }
@@ -312,13 +314,16 @@ fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
     let mut features = FeatureTable::default();
     let features_path = file("-feats.npy");
     let mut notes = vec![format!(
-        "{prefix}{GRAPH} does not tell graphs apart: a dataset of one graph, with a split of its nodes"
+        "{prefix}{GRAPH} does not separate graphs: the dataset has one graph, with a split of its \
+         nodes"
     )];
     if features_path.exists() {
         let array = NpyArray::open(&features_path)?;
         if array.rows() != nodes as u64 {
-            let what =
-                format!("{} rows (expected {nodes}, one a node of {prefix}{GRAPH})", array.rows());
+            let what = format!(
+                "{} rows (expected {nodes}, one per node of {prefix}{GRAPH})",
+                array.rows()
+            );
             return Err(IngestError::file(&features_path, what));
         }
         features.plain_columns = array.columns() as usize;
@@ -343,7 +348,8 @@ fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
         Split { name: SPLIT.into(), parts: PARTS.map(String::from).into(), of: part_of.collect() };
     if unmarked > 0 {
         notes.push(format!(
-            "{unmarked} nodes of {prefix}{GRAPH} have neither \"val\" nor \"test\": they are in no part"
+            "{unmarked} nodes of {prefix}{GRAPH} have neither \"val\" nor \"test\": they are in no \
+             part"
         ));
     }
     let collection = Collection {

@@ -174,7 +174,7 @@ impl Header {
         let (announced, line) = (self.entries, self.lines);
         Err(IngestError::file(
             path,
-            format!("{announced} entries announced on line {line}, but {found} found"),
+            format!("{announced} entries declared on line {line}, but {found} found"),
         ))
     }
 
@@ -298,7 +298,8 @@ mod tests {
 
     #[test]
     fn reads_every_kind_that_is_supported() {
-        let text = b"%%MatrixMarket matrix coordinate real general\r\n% made by hand\r\n\r\n2 3 2\r\n1 1 0.5\r\n\r\n2 3 -2e1";
+        let text = b"%%MatrixMarket matrix coordinate real general\r\n% made by hand\r\n\r\n2 3 \
+                     2\r\n1 1 0.5\r\n\r\n2 3 -2e1";
         let (header, entries) = read(text).unwrap();
         assert_eq!((header.rows, header.cols, header.entries, header.lines), (2, 3, 2, 4));
         assert_eq!(entries, [(0, 0, 0.5), (1, 2, -20.0)]);
@@ -366,7 +367,7 @@ mod tests {
             ),
             (
                 format!("{head}2 2 3\n1 1 1\n"),
-                "x.mtx: 3 entries announced on line 2, but 1 found".into(),
+                "x.mtx: 3 entries declared on line 2, but 1 found".into(),
             ),
         ];
         for (text, expected) in cases {
@@ -386,7 +387,8 @@ mod tests {
 
         #[test]
         fn entries_come_back(entries in prop::collection::vec((1u64..50, 1u64..60, -100i32..100), 0..40)) {
-            let mut text = format!("%%MatrixMarket matrix coordinate integer general\n50 60 {}\n", entries.len());
+            let sizes = format!("50 60 {}", entries.len());
+            let mut text = format!("%%MatrixMarket matrix coordinate integer general\n{sizes}\n");
             for (row, col, value) in &entries {
                 text += &format!("{row} {col} {value}\n");
             }

@@ -99,7 +99,7 @@ impl NodeLink {
             self.nodes.iter().zip(0..).all(|(node, place)| node.id == Key::Integer(place));
         let named = self.nodes.iter().any(|node| matches!(node.id, Key::Text(_)));
         if counting || (named && self.links.texts.is_empty()) {
-            let what = if counting { "a node id" } else { "a place in the list of nodes" };
+            let what = if counting { "a node id" } else { "a position in the list of nodes" };
             let end = |end: u64| {
                 let unknown = || {
                     let found = format!("{what} from 0 to {}", nodes.saturating_sub(1));
@@ -118,10 +118,7 @@ impl NodeLink {
         let mut places = HashMap::with_capacity(nodes);
         for (place, node) in (0u32..).zip(&self.nodes) {
             if places.insert(&node.id, place).is_some() {
-                return Err(IngestError::file(
-                    path,
-                    format!("the id {} twice among the nodes", node.id),
-                ));
+                return Err(IngestError::file(path, format!("the id {} is given twice", node.id)));
             }
         }
         let end = |key: Key| {
@@ -151,7 +148,7 @@ impl<'de> Deserialize<'de> for Key {
             type Value = Key;
 
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter.write_str("an id: an integer from 0 on or a string")
+                formatter.write_str("an id: a non-negative integer or a string")
             }
 
             fn visit_u64<E: de::Error>(self, id: u64) -> Result<Key, E> {
@@ -235,23 +232,28 @@ mod tests {
         let cases = [
             (
                 "",
-                "g.json:1: expected a graph in node-link JSON, found EOF while parsing a value at column 0",
+                "g.json:1: expected a graph in node-link JSON, found EOF while parsing a value at \
+                 column 0",
             ),
             (
                 "[1]",
-                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `1`, expected a sequence at column 3",
+                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `1`, \
+                 expected a sequence at column 3",
             ),
             (
                 "{\"nodes\": []}",
-                "g.json:1: expected a graph in node-link JSON, found missing field `links` at column 13",
+                "g.json:1: expected a graph in node-link JSON, found missing field `links` at \
+                 column 13",
             ),
             (
                 "{\"nodes\": [{\"id\": 0}],\n\"links\": [{\"source\": 0}]}",
-                "g.json:2: expected a graph in node-link JSON, found missing field `target` at column 23",
+                "g.json:2: expected a graph in node-link JSON, found missing field `target` at \
+                 column 23",
             ),
             (
                 "{\"nodes\": [{\"id\": -1}], \"links\": []}",
-                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `-1`, expected an id: an integer from 0 on or a string at column 21",
+                "g.json:1: expected a graph in node-link JSON, found invalid type: integer `-1`, \
+                 expected an id: a non-negative integer or a string at column 21",
             ),
             (
                 "{\"nodes\": [{\"id\": 0}], \"links\": [{\"source\": 0, \"target\": 1}]}",
@@ -259,19 +261,20 @@ mod tests {
             ),
             (
                 "{\"nodes\": [{\"id\": \"a\"}], \"links\": [{\"source\": 0, \"target\": 1}]}",
-                "g.json: a link to 1 (expected a place in the list of nodes from 0 to 0)",
+                "g.json: a link to 1 (expected a position in the list of nodes from 0 to 0)",
             ),
             (
                 "{\"nodes\": [{\"id\": 4}], \"links\": [{\"source\": 4, \"target\": 1}]}",
                 "g.json: a link to 1 (expected the id of a node)",
             ),
             (
-                "{\"nodes\": [{\"id\": \"a\"}], \"links\": [{\"source\": \"a\", \"target\": \"b\"}]}",
+                "{\"nodes\": [{\"id\": \"a\"}], \"links\": [{\"source\": \"a\", \"target\": \
+                 \"b\"}]}",
                 "g.json: a link to \"b\" (expected the id of a node)",
             ),
             (
                 "{\"nodes\": [{\"id\": 4}, {\"id\": 4}], \"links\": []}",
-                "g.json: the id 4 twice among the nodes",
+                "g.json: the id 4 is given twice",
             ),
         ];
         for (text, expected) in cases {

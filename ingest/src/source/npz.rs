@@ -112,7 +112,7 @@ impl SparseArrays {
         }
         if Some(self.major.rows()) != majors || self.minor.rows() != entries {
             let what = format!(
-                "sparse matrix whose arrays do not fit: shape ({}, {}), lengths {}, {} and {}",
+                "sparse matrix with inconsistent arrays: shape ({}, {}), lengths {}, {} and {}",
                 self.rows,
                 self.columns,
                 self.major.rows(),
@@ -163,8 +163,9 @@ impl Archive {
             _ => {
                 let listed = if names.is_empty() { "none".into() } else { names.join(", ") };
                 let what = format!(
-                    "expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found {} arrays: \
-                     {listed}; save the features alone as .npy",
+                    "expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found \
+                     {} arrays: \
+                     {listed}; save only the features as .npy",
                     names.len()
                 );
                 Err(IngestError::file(&self.path, what))
@@ -211,7 +212,7 @@ impl Archive {
             [rows, columns] if rows.max(columns) <= i64::MAX as u64 => Ok([rows, columns]),
             _ => Err(IngestError::file(
                 &self.path,
-                "sparse matrix whose shape is not two dimensions",
+                "sparse matrix whose shape does not have two dimensions",
             )),
         }
     }
@@ -331,8 +332,9 @@ pub(crate) mod tests {
         assert!(message(b"hello").starts_with("x.npz: not a NumPy archive: "));
         assert_eq!(
             message(&npz(&[("b", vec![]), ("a", vec![])])),
-            "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 arrays: a, b; \
-             save the features alone as .npy"
+            "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 \
+             arrays: a, b; \
+             save only the features as .npy"
         );
         assert_eq!(
             message(&npz(&[("x", npy("'|O'", "False", "(2,)", b"pickle"))])),
@@ -341,7 +343,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             message(&sparse("csr", [3, 4], &[0, 1], &[3], &[1.0])),
-            "x.npz: sparse matrix whose arrays do not fit: shape (3, 4), lengths 2, 1 and 1"
+            "x.npz: sparse matrix with inconsistent arrays: shape (3, 4), lengths 2, 1 and 1"
         );
         assert_eq!(
             message(&sparse("bsr", [3, 4], &[0, 1], &[3], &[1.0])),

@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     };
     for group in builder.metadata().row_groups() {
         if group.num_rows() < 0 || group.columns().iter().any(outside) {
-            return Err(damaged(path, "its metadata point outside of the file"));
+            return Err(damaged(path, "its metadata points outside the file"));
         }
     }
     Ok(builder)
@@ -42,8 +42,9 @@ pub fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
     // What the call had hold of is dropped or never used again once this error is on its way.
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text =
-            text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the library gave up");
+        let text = text
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("the Parquet library failed");
         Err(damaged(path, text))
     })
 }

@@ -126,7 +126,7 @@ impl Blocks {
             let got = got.map_err(|error| self.read_error(error, text.len() - start))?;
             if let Some(at) = text[start..].iter().take(4096).position(|&byte| byte == 0) {
                 let what = format!(
-                    "byte 0 at offset {}: a binary file, where text was expected",
+                    "byte 0 at offset {}: a binary file (expected text)",
                     self.offset + at as u64
                 );
                 return Err(IngestError::file(&self.path, what));

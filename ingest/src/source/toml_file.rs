@@ -133,7 +133,7 @@ impl<'a> Section<'a> {
 
     /// A number from 0 on.
     pub fn integer(&self, key: &str) -> Result<Option<u64>> {
-        self.value(key, "an integer from 0 on", integer)
+        self.value(key, "a non-negative integer", integer)
     }
 
     /// A number from 0 on, or text.
@@ -149,7 +149,7 @@ impl<'a> Section<'a> {
 
     /// Texts; a single one need not be a list.
     pub fn strings(&self, key: &str) -> Result<Option<Vec<String>>> {
-        self.value(key, "text or a list of texts", |value| match value {
+        self.value(key, "a string or a list of strings", |value| match value {
             DeValue::Array(items) => {
                 items.iter().map(|item| item.get_ref().as_str().map(String::from)).collect()
             }
@@ -210,7 +210,7 @@ fn shown(value: &DeValue) -> String {
         DeValue::Float(digits) => digits.as_str().into(),
         DeValue::Boolean(value) => value.to_string(),
         DeValue::Datetime(_) => "a date".into(),
-        DeValue::Array(_) => "a list that holds something else".into(),
+        DeValue::Array(_) => "a list with other values".into(),
         DeValue::Table(_) => "a section".into(),
     }
 }

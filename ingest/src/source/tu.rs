@@ -4,11 +4,11 @@
 //!
 //! | file | line | meaning |
 //! | --- | --- | --- |
-//! | `NAME_graph_indicator.txt` | one a node | number of the node's graph, from 1, rising |
-//! | `NAME_A.txt` | one an edge | two node numbers, from 1; undirected edges are listed both ways |
-//! | `NAME_graph_labels.txt` | one a graph | its class, an integer |
-//! | `NAME_node_labels.txt` (optional) | one a node | one or several integers: each column becomes one-hot features |
-//! | `NAME_node_attributes.txt` (optional) | one a node | numbers: features after the one-hot ones |
+//! | `NAME_graph_indicator.txt` | one per node | number of the node's graph, from 1, ascending |
+//! | `NAME_A.txt` | one per edge | two node numbers, from 1; undirected edges are listed in both directions |
+//! | `NAME_graph_labels.txt` | one per graph | its class, an integer |
+//! | `NAME_node_labels.txt` (optional) | one per node | integers: each column becomes one-hot features |
+//! | `NAME_node_attributes.txt` (optional) | one per node | numbers: features after the one-hot ones |
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         (graph_of.last().map_or(0, |&graph| graph as usize + 1), graph_of.len() as u64);
 
     let labels =
-        read_integers(&file("graph_labels"), "one a graph", graphs as u64, &indicator_path)?;
+        read_integers(&file("graph_labels"), "one per graph", graphs as u64, &indicator_path)?;
     if labels.columns > 1 {
         let what = format!("{} columns (expected 1, the class of the graph)", labels.columns);
         return Err(IngestError::file(file("graph_labels"), what));
@@ -60,7 +60,7 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     let mut features = FeatureTable::default();
     let mut node_label_values = Vec::new();
     if file("node_labels").exists() {
-        let labels = read_integers(&file("node_labels"), "one a node", nodes, &indicator_path)?;
+        let labels = read_integers(&file("node_labels"), "one per node", nodes, &indicator_path)?;
         for column in 0..labels.columns {
             let values: Vec<i64> =
                 labels.values.iter().skip(column).step_by(labels.columns).copied().collect();
@@ -113,11 +113,11 @@ fn find_name(directory: &Path) -> Result<String> {
         [name] => Ok(name.clone()),
         [] => Err(IngestError::file(
             directory,
-            format!("no file NAME{EDGES} (expected a TU data set)"),
+            format!("no file NAME{EDGES} (expected a TU dataset)"),
         )),
         [first, second, ..] => {
             let what = format!(
-                "both {first}{EDGES} and {second}{EDGES} (expected one data set a directory)"
+                "both {first}{EDGES} and {second}{EDGES} (expected one dataset per directory)"
             );
             Err(IngestError::file(directory, what))
         }
@@ -142,7 +142,7 @@ fn read_indicator(path: &Path) -> Result<Vec<u32>> {
             let why = if graph > last as i64 {
                 format!(" (graph {} has no nodes)", last + 1)
             } else {
-                " (the nodes of a graph must follow each other)".to_owned()
+                " (the nodes of a graph must be contiguous)".to_owned()
             };
             return Err(IngestError::line(path, line, expected, format!("{graph}{why}")));
         }
@@ -174,7 +174,7 @@ fn read_edges(path: &Path, graph_of: &[u32]) -> Result<Vec<[u32; 2]>> {
         if of_u != of_v {
             let found =
                 format!("nodes {} and {} of graphs {} and {}", u + 1, v + 1, of_u + 1, of_v + 1);
-            return Err(IngestError::line(path, line, "an edge inside one graph", found));
+            return Err(IngestError::line(path, line, "an edge within one graph", found));
         }
         edges.push(ends);
         Ok(())
@@ -199,7 +199,7 @@ fn read_integers(path: &Path, each: &str, expected: u64, indicator: &Path) -> Re
 
 fn read_attributes(path: &Path, nodes: u64, indicator: &Path) -> Result<(usize, Vec<f32>)> {
     let mut values = Vec::new();
-    let columns = read_table(path, "one a node", nodes, indicator, |line, field| {
+    let columns = read_table(path, "one per node", nodes, indicator, |line, field| {
         values.push(finite(path, line, field)?);
         Ok(())
     })?;
@@ -328,15 +328,18 @@ pub(crate) mod tests {
             ),
             (
                 &[("A", "3 4\n")],
-                "T_A.txt:1: expected an edge inside one graph, found nodes 3 and 4 of graphs 1 and 2",
+                "T_A.txt:1: expected an edge within one graph, found nodes 3 and 4 of graphs 1 and \
+                 2",
             ),
             (
                 &[("graph_indicator", "1\n1\n1\n3\n3\n")],
-                "T_graph_indicator.txt:4: expected graph number 1 or 2, found 3 (graph 2 has no nodes)",
+                "T_graph_indicator.txt:4: expected graph number 1 or 2, found 3 (graph 2 has no \
+                 nodes)",
             ),
             (
                 &[("graph_indicator", "1\n2\n1\n")],
-                "T_graph_indicator.txt:3: expected graph number 2 or 3, found 1 (the nodes of a graph must follow each other)",
+                "T_graph_indicator.txt:3: expected graph number 2 or 3, found 1 (the nodes of a \
+                 graph must be contiguous)",
             ),
             (
                 &[("graph_indicator", "")],
@@ -344,7 +347,7 @@ pub(crate) mod tests {
             ),
             (
                 &[("graph_labels", "1\n-1\n1\n")],
-                "T_graph_labels.txt: 3 lines (expected 2, one a graph of T_graph_indicator.txt)",
+                "T_graph_labels.txt: 3 lines (expected 2, one per graph of T_graph_indicator.txt)",
             ),
             (
                 &[("graph_labels", "1\n0.5\n")],
@@ -352,7 +355,7 @@ pub(crate) mod tests {
             ),
             (
                 &[("node_labels", "1\n2\n")],
-                "T_node_labels.txt: 2 lines (expected 5, one a node of T_graph_indicator.txt)",
+                "T_node_labels.txt: 2 lines (expected 5, one per node of T_graph_indicator.txt)",
             ),
             (
                 &[("node_attributes", "1,2\n1,nan\n")],
@@ -372,7 +375,7 @@ pub(crate) mod tests {
         );
         let empty = tempfile::tempdir().unwrap();
         let error = read(empty.path(), false).unwrap_err().to_string();
-        assert!(error.ends_with("no file NAME_A.txt (expected a TU data set)"), "{error}");
+        assert!(error.ends_with("no file NAME_A.txt (expected a TU dataset)"), "{error}");
     }
 
     #[test]

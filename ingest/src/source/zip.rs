@@ -130,7 +130,7 @@ fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
     let end = (0..=tail.len().saturating_sub(END_BYTES))
         .rev()
         .find(|&at| tail[at..].starts_with(b"PK\x05\x06"))
-        .ok_or_else(|| invalid("no directory at its end: it is cut short, or no zip archive"))?;
+        .ok_or_else(|| invalid("no directory at its end: truncated, or not a zip archive"))?;
     let mut fields = Fields(&tail[end..]);
     fields.skip(4)?;
     if fields.number(4)? != 0 {
@@ -179,7 +179,7 @@ struct Fields<'a>(&'a [u8]);
 impl<'a> Fields<'a> {
     fn take(&mut self, length: u64) -> io::Result<&'a [u8]> {
         let split = usize::try_from(length).ok().and_then(|length| self.0.split_at_checked(length));
-        let (field, rest) = split.ok_or_else(|| invalid("a record that is cut short"))?;
+        let (field, rest) = split.ok_or_else(|| invalid("a truncated record"))?;
         self.0 = rest;
         Ok(field)
     }
@@ -365,12 +365,12 @@ pub(crate) mod tests {
         );
         assert_eq!(changed(directory + 20, 11), "it is 1 bytes short");
         assert_eq!(changed(directory + 24, 11), "more bytes than its directory says");
-        assert_eq!(changed(directory + 30, 200), "a record that is cut short");
+        assert_eq!(changed(directory + 30, 200), "a truncated record");
         assert_eq!(changed(directory + 47 + 4, 1), "an archive in several parts");
         assert_eq!(read(&sound, "b").unwrap_err(), "no such member");
         assert_eq!(
             read(&sound[..sound.len() - 1], "a").unwrap_err(),
-            "no directory at its end: it is cut short, or no zip archive"
+            "no directory at its end: truncated, or not a zip archive"
         );
     }
 }

@@ -80,13 +80,15 @@ impl Chains {
         let nodes = require_nodes(command, nodes)?;
         require(features as u64 >= classes, || {
             format!(
-                "{command}: {features} features for {classes} classes (expected at least one a class)"
+                "{command}: {features} features for {classes} classes (expected at least one per \
+                 class)"
             )
         })?;
         let drawn = train.checked_add(val).and_then(|sum| sum.checked_add(test));
         require(drawn.is_some_and(|drawn| drawn <= nodes), || {
             format!(
-                "{command}: {train} train, {val} validation and {test} test nodes of {nodes} nodes: \
+                "{command}: {train} train, {val} validation and {test} test nodes of {nodes} \
+                 nodes: \
                  make the chains longer or the parts smaller"
             )
         })?;
@@ -178,11 +180,12 @@ mod tests {
         let default = ChainsOptions::default();
         assert_eq!(
             message(ChainsOptions { length: 5, ..default }),
-            "generate chains: 20 train, 100 validation and 200 test nodes of 200 nodes: make the chains longer or the parts smaller"
+            "generate chains: 20 train, 100 validation and 200 test nodes of 200 nodes: make the \
+             chains longer or the parts smaller"
         );
         assert_eq!(
             message(ChainsOptions { features: 1, ..default }),
-            "generate chains: 1 features for 2 classes (expected at least one a class)"
+            "generate chains: 1 features for 2 classes (expected at least one per class)"
         );
         assert_eq!(
             message(ChainsOptions { length: 0, ..default }),

@@ -87,7 +87,8 @@ impl Rmat {
         let edges = options.edges.or_else(|| options.edge_factor.checked_mul(1 << scale));
         require(edges.is_some_and(|edges| edges > 0), || {
             format!(
-                "{command}: no edges, or more than 2^64 (expected --edges or --edge-factor from 1 on)"
+                "{command}: no edges, or more than 2^64 (expected --edges or --edge-factor of at \
+                 least 1)"
             )
         })?;
         let rest = scale % LEVELS;
@@ -286,11 +287,13 @@ mod tests {
         );
         assert_eq!(
             message(RmatOptions { quarters: [0.5, 0.5, 0.5, 0.0], ..default }),
-            "generate rmat: quarters [0.5, 0.5, 0.5, 0.0] (expected four probabilities that sum to 1)"
+            "generate rmat: quarters [0.5, 0.5, 0.5, 0.0] (expected four probabilities that sum to \
+             1)"
         );
         assert_eq!(
             message(RmatOptions { edge_factor: 0, ..default }),
-            "generate rmat: no edges, or more than 2^64 (expected --edges or --edge-factor from 1 on)"
+            "generate rmat: no edges, or more than 2^64 (expected --edges or --edge-factor of at \
+             least 1)"
         );
     }
 }

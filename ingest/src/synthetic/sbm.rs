@@ -116,17 +116,19 @@ impl Sbm {
         let columns = options.features.unwrap_or(blocks as usize);
         require(columns == 0 || columns as u64 >= blocks, || {
             format!(
-                "{command}: {columns} features for {blocks} blocks (expected at least one a block, or 0)"
+                "{command}: {columns} features for {blocks} blocks (expected at least one per \
+                 block, or 0)"
             )
         })?;
         require(noise.is_finite() && noise >= 0.0, || {
-            format!("{command}: noise {noise} (expected a number from 0 on)")
+            format!("{command}: noise {noise} (expected a non-negative number)")
         })?;
         let valid = fractions.iter().all(|f| (0.0..=1.0).contains(f))
             && fractions.iter().sum::<f64>() < 1.0 + 1e-9;
         require(valid, || {
             format!(
-                "{command}: fractions {fractions:?} (expected three from 0 to 1 that sum to at most 1)"
+                "{command}: fractions {fractions:?} (expected three from 0 to 1 that sum to at \
+                 most 1)"
             )
         })?;
         // Half of a node's edges lead to later nodes.
@@ -318,11 +320,12 @@ mod tests {
         );
         assert_eq!(
             message(SbmOptions { features: Some(3), ..default }),
-            "generate sbm: 3 features for 5 blocks (expected at least one a block, or 0)"
+            "generate sbm: 3 features for 5 blocks (expected at least one per block, or 0)"
         );
         assert_eq!(
             message(SbmOptions { fractions: [0.5, 0.5, 0.5], ..default }),
-            "generate sbm: fractions [0.5, 0.5, 0.5] (expected three from 0 to 1 that sum to at most 1)"
+            "generate sbm: fractions [0.5, 0.5, 0.5] (expected three from 0 to 1 that sum to at \
+             most 1)"
         );
     }
 }

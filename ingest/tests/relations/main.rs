@@ -133,7 +133,7 @@ fn paths_agree_with_a_naive_product() {
             assert!(
                 repeated > 0
                     && notes[0]
-                        == format!("{repeated} pairs of list pa repeat another and count once")
+                        == format!("{repeated} pairs of list pa are duplicates and count once")
             );
         }
     }
@@ -257,10 +257,10 @@ fn nodes_can_be_counted_listed_or_given_by_features() {
     expect(&format!("nodes = \"nodes.txt\"\n{MIXED}"), "9 7 5 4 3 2 0");
     expect(&format!("features = \"x.mtx\"\n{MIXED}"), "0 1 2 3 4 5 6 7 8 9 10 11");
     std::fs::remove_dir_all(files.0.path().join("out")).unwrap();
-    let beyond = "expected a node id below 9, as nodes in the specification says, found \"9\"";
+    let beyond = "expected a node id below 9, as set by nodes in the specification, found \"9\"";
     assert_eq!(files.message(&format!("nodes = 9\n{MIXED}")), format!("pa.csv:3: {beyond}"));
     let likes = "nodes = 4\ntarget = \"author\"\n[relations.likes]\nfile = \"likes.tsv\"\n";
-    let beyond = "expected a node id below 4, as nodes in the specification says, found \"5\"";
+    let beyond = "expected a node id below 4, as set by nodes in the specification, found \"5\"";
     assert_eq!(files.message(likes), format!("likes.tsv:1: {beyond}"));
     std::fs::write(files.0.path().join("nodes.txt"), "2\n4\n").unwrap();
     let message = files.message(&format!("nodes = \"nodes.txt\"\n{MIXED}"));
@@ -276,7 +276,8 @@ fn features_labels_and_splits_come_along() {
         std::fs::write(files.0.path().join(name), text).unwrap();
     }
     std::fs::write(files.0.path().join("x.csv"), "node,a,b\n2,1,2\n9,3,4\n").unwrap();
-    let data = "features = \"x.csv\"\nmissing-features = \"zero\"\nlabels = \"l.csv\"\nsplits = [\"s.csv\"]\n\
+    let data = "features = \"x.csv\"\nmissing-features = \"zero\"\nlabels = \"l.csv\"\nsplits = \
+                [\"s.csv\"]\n\
                 split = [\"drawn:train=0.5,test=0.5\"]\n";
     let (summary, notes) = files.run(&format!("{data}{MIXED}")).unwrap();
     let manifest = &summary.manifest;

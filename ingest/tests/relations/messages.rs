@@ -18,7 +18,8 @@ fn wrong_specifications_have_exact_messages() {
     let cases = [
         (
             "target = ".into(),
-            "spec.toml:1: expected TOML, found \"string values must be quoted, expected literal string\"",
+            "spec.toml:1: expected TOML, found \"string values must be quoted, expected literal \
+             string\"",
         ),
         (String::new(), "spec.toml:1: expected target to be the type of the nodes, found nothing"),
         ("target = 3\n".into(), "spec.toml:1: expected target to be text, found 3"),
@@ -28,46 +29,55 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}lables = \"x\"\n"),
-            "spec.toml:2: expected one of the keys target, nodes, features, missing-features, labels, communities, \
-             communities-larger-than, communities-top, splits, split, normalise, lists, relations at the top, found \
+            "spec.toml:2: expected one of the keys target, nodes, features, missing-features, \
+             labels, communities, \
+             communities-larger-than, communities-top, splits, split, normalise, lists, relations \
+             at the top, found \
              \"lables\" (did you mean \"labels\"?)",
         ),
         (
             format!("{head}{pa}{apa}diagnol = true\n"),
-            "spec.toml:7: expected one of the keys path, through, counted, diagonal, normalise in relations.apa, \
+            "spec.toml:7: expected one of the keys path, through, counted, diagonal, normalise in \
+             relations.apa, \
              found \"diagnol\" (did you mean \"diagonal\"?)",
         ),
         (
             format!("target = \"autor\"\n{pa}{apa}"),
-            "spec.toml:1: expected target to be a type of the lists (author, paper), found \"autor\" (did you mean \
+            "spec.toml:1: expected target to be a type of the lists (author, paper), found \
+             \"autor\" (did you mean \
              \"author\"?)",
         ),
         (
             format!(
-                "{head}{pa}[relations.x]\npath = [\"author\", \"paper\", \"venue\", \"paper\", \"author\"]\n"
+                "{head}{pa}[relations.x]\npath = [\"author\", \"paper\", \"venue\", \"paper\", \
+                 \"author\"]\n"
             ),
-            "spec.toml:6: expected relations.x.path to be a path along lists, one that joins \"paper\" and \"venue\" \
+            "spec.toml:6: expected relations.x.path to be a path along lists, one of which \
+             connects \"paper\" and \"venue\" \
              among them, found pa (paper, author)",
         ),
         (
             format!(
-                "{head}{pa}[lists.wrote]\nfile = \"pa.tsv\"\ncolumns = [\"author\", \"paper\"]\n{apa}"
+                "{head}{pa}[lists.wrote]\nfile = \"pa.tsv\"\ncolumns = [\"author\", \
+                 \"paper\"]\n{apa}"
             ),
-            "spec.toml:9: expected relations.apa.path to be a path along one list that joins \"author\" and \"paper\", \
-             found 2 (pa, wrote): choose with through = [...], one list a step",
+            "spec.toml:9: expected relations.apa.path to be a path along one list that connects \
+             \"author\" and \"paper\", \
+             found 2 (pa, wrote): choose with through = [...], one list per step",
         ),
         (
             format!("{head}{pa}{apa}through = [\"pa\"]\n"),
-            "spec.toml:7: expected relations.apa.through to be 2 lists, one a step, found 1",
+            "spec.toml:7: expected relations.apa.through to be 2 lists, one per step, found 1",
         ),
         (
             format!("{head}{pa}{apa}through = [\"pa\", \"ap\"]\n"),
-            "spec.toml:7: expected relations.apa.through to be a list that joins \"paper\" and \"author\" at step 2 \
+            "spec.toml:7: expected relations.apa.through to be a list that connects \"paper\" and \
+             \"author\" at step 2 \
              (pa), found \"ap\"",
         ),
         (
             format!("{head}{pa}{apa}file = \"pa.tsv\"\n"),
-            "spec.toml:6: expected relations.apa.path to be absent where file is given, found both",
+            "spec.toml:6: expected relations.apa.path to be absent if file is given, found both",
         ),
         (
             format!("{head}[relations.x]\n"),
@@ -75,20 +85,24 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}{pa}[relations.x]\npath = [\"paper\", \"author\"]\n"),
-            "spec.toml:6: expected relations.x.path to be a path that begins at the target \"author\", found \"paper\"",
+            "spec.toml:6: expected relations.x.path to be a path that begins at the target \
+             \"author\", found \"paper\"",
         ),
         (
             format!("{head}{pa}[relations.x]\npath = [\"author\", \"paper\"]\n"),
-            "spec.toml:6: expected relations.x.path to be a path that ends at the target \"author\", found \"paper\"",
+            "spec.toml:6: expected relations.x.path to be a path that ends at the target \
+             \"author\", found \"paper\"",
         ),
         (
             format!("{head}{pa}[relations.x]\npath = [\"author\"]\n"),
-            "spec.toml:6: expected relations.x.path to be a list of two types or more, from \"author\" to \"author\", \
+            "spec.toml:6: expected relations.x.path to be a list of two or more types, from \
+             \"author\" to \"author\", \
              found 1",
         ),
         (
             format!("{head}{pa}{apa}normalise = \"sym\"\n"),
-            "spec.toml:7: expected relations.apa.normalise to be one of \"renorm\", \"row\", \"none\", found \"sym\"",
+            "spec.toml:7: expected relations.apa.normalise to be one of \"renorm\", \"row\", \
+             \"none\", found \"sym\"",
         ),
         (
             format!("{head}nodes = 0\n{pa}{apa}"),
@@ -100,20 +114,24 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\"]\n{apa}"),
-            "spec.toml:4: expected lists.pa.columns to be the types of the two columns, found 1 names",
+            "spec.toml:4: expected lists.pa.columns to be the types of the two columns, found 1 \
+             names",
         ),
         (
             format!("{head}{pa}directed = true\n{apa}"),
-            "spec.toml:5: expected lists.pa.directed to be absent: a list of two types is walked both ways, found true",
+            "spec.toml:5: expected lists.pa.directed to be absent: a list of two types is used in \
+             both directions, found true",
         ),
         (
             format!("{head}[relations.\"a/b\"]\nfile = \"pa.tsv\"\n"),
-            "spec.toml:2: expected relations to be sections named with at most 64 letters, digits, '-', '_' and '.', \
+            "spec.toml:2: expected relations to be sections with names of at most 64 letters, \
+             digits, '-', '_' and '.', \
              found \"a/b\"",
         ),
         (
             format!("{head}[relations.x]\nfile = \"none.tsv\"\n"),
-            "spec.toml: relations.x.file: none.tsv: cannot open: No such file or directory (os error 2)",
+            "spec.toml: relations.x.file: none.tsv: cannot open: No such file or directory (os \
+             error 2)",
         ),
         (
             format!("{head}labels = \"none.csv\"\n[relations.x]\nfile = \"pa.tsv\"\n"),
@@ -125,7 +143,7 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}{}{apa}", pa.replace("pa.tsv", "header.tsv")),
-            "header.tsv: no pairs in it (expected at least one)",
+            "header.tsv: no pairs (expected at least one)",
         ),
         (
             format!("{head}{}{apa}", pa.replace("pa.tsv", "bad.tsv")),
@@ -133,7 +151,8 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}[relations.x]\nfile = \"pa.tsv\"\n[relations.y]\nfile = \"text.tsv\"\n"),
-            "pa.tsv: integers as node ids, but text.tsv has text: set ids = \"string\" for this relation",
+            "pa.tsv: node ids are integers, but those of text.tsv are text: set ids = \"string\" \
+             for this relation",
         ),
     ];
     for (spec, message) in cases {
@@ -150,10 +169,12 @@ fn a_path_that_does_not_fit_in_memory_is_refused() {
     let pairs = pairs(1, 300_000, 2_000, 3_000);
     let files =
         Fixture::new(&[("pa.tsv", &table(&pairs, |id| id.to_string(), |id| id.to_string()))]);
-    let spec = "target = \"author\"\n[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\", \"author\"]\n\
-                [relations.apapa]\npath = [\"author\", \"paper\", \"author\", \"paper\", \"author\"]\n";
+    let spec = "target = \"author\"\n[lists.pa]\nfile = \"pa.tsv\"\ncolumns = [\"paper\", \
+                \"author\"]\n\
+                [relations.apapa]\npath = [\"author\", \"paper\", \"author\", \"paper\", \
+                \"author\"]\n";
     let error = run_with(&files.job(spec, "out"), 2, 24 << 20).map(drop).unwrap_err();
-    assert!(error.contains("spec.toml: relations.apapa: a matrix on the way needs "), "{error}");
+    assert!(error.contains("spec.toml: relations.apapa: an intermediate matrix needs "), "{error}");
     assert!(error.ends_with("raise --memory"), "{error}");
     assert!(!files.0.path().join("out").exists());
 }

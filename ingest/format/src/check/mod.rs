@@ -3,11 +3,12 @@
 //!
 //! | part | what is verified |
 //! | --- | --- |
-//! | files | each is there with its size and checksum, each belongs to a part, none is there that is not listed |
-//! | relations | ids in range, rows strictly rising, values finite and not negative, diagonal counted, symmetric where claimed, `out` the exact transpose of `in`, scale as the normalisation defines it, no edge between two graphs |
-//! | features | shape, finite values, sparse columns rising and in range, number of values |
-//! | labels, splits, graphs | rows, classes and parts in range, counts as the manifest says, blocks covering all nodes |
-//! | ids | as many as nodes, no two the same |
+//! | files | size and checksum of each file; each belongs to a part; no other files |
+//! | relations | rows strictly increasing and in range, values finite and not negative |
+//! | relations | diagonal, symmetry, `out` the transpose of `in`, scale, no edge between two graphs |
+//! | features | shape, finite values, sparse columns strictly increasing and in range, number of values |
+//! | labels, splits, graphs | rows, classes and parts in range, counts, node ranges of graphs |
+//! | ids | one per node, unique |
 //!
 //! The content of a part with a missing or damaged file is not checked any further.
 //!

@@ -88,7 +88,10 @@ impl Rows {
         if let Some(pair) = neighbours.windows(2).find(|pair| pair[0] >= pair[1]) {
             let (last, next) = (pair[0], pair[1]);
             self.rising.add(|| {
-                format!("row {row}: neighbours must rise strictly (found {next} after {last})")
+                format!(
+                    "row {row}: neighbours must be strictly increasing (found {next} after \
+                         {last})"
+                )
             });
         }
         if let Some(values) = csr.values()
@@ -96,7 +99,10 @@ impl Rows {
                 values[csr.range(row)].iter().find(|value| !value.is_finite() || **value < 0.0)
         {
             self.values.add(|| {
-                format!("row {row}: value (found {wrong}, expected a finite number from 0)")
+                format!(
+                    "row {row}: value (found {wrong}, expected a finite number that is not \
+                         negative)"
+                )
             });
         }
         if let Some(graphs) = graphs {
@@ -111,7 +117,8 @@ impl Rows {
                 self.blocks.add(|| {
                     let (from, to) = (block.start, block.end);
                     format!(
-                        "row {row}: neighbour in another graph (found {outside}, expected {from} to {to})"
+                        "row {row}: neighbour in another graph (found {outside}, expected {from} \
+                         to {to})"
                     )
                 });
             }

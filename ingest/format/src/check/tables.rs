@@ -124,7 +124,7 @@ fn check_unique(dataset: &DatasetDir, ids: &Ids, findings: &mut Vec<Finding>) {
             let mut sorted = ids.clone();
             sorted.par_sort_unstable();
             for pair in sorted.windows(2).filter(|pair| pair[0] == pair[1]) {
-                tally.add(|| format!("id {} comes twice", pair[0]));
+                tally.add(|| format!("duplicate id {}", pair[0]));
             }
         }
         Ids::String { offsets, text } => {
@@ -136,7 +136,7 @@ fn check_unique(dataset: &DatasetDir, ids: &Ids, findings: &mut Vec<Finding>) {
                 let mut run: Vec<_> = run.iter().map(|(_, i)| ids.get(*i as usize)).collect();
                 run.sort_unstable();
                 for pair in run.windows(2).filter(|pair| pair[0] == pair[1]) {
-                    tally.add(|| format!("id {:?} comes twice", pair[0].to_string()));
+                    tally.add(|| format!("duplicate id {:?}", pair[0].to_string()));
                 }
             }
         }

@@ -34,7 +34,7 @@ impl Tally {
     /// One finding per problem, and one for the rest.
     pub fn report(self, path: &Path, findings: &mut Vec<Finding>) {
         let more = self.count - self.told.len() as u64;
-        let rest = (more > 0).then(|| format!("and {more} more like the last"));
+        let rest = (more > 0).then(|| format!("and {more} more of this kind"));
         let messages = self.told.into_iter().chain(rest);
         findings.extend(messages.map(|message| Finding { path: path.into(), message }));
     }

@@ -98,7 +98,7 @@ pub fn read_dense(
         return Ok(());
     }
     if entry.columns == 0 || entry.columns > stride as u64 {
-        let expected = format!("1 to {stride}, the room of a row");
+        let expected = format!("1 to {stride}, the length of a row");
         return Err(FormatError::invalid(
             dataset.join(FEATURES),
             "feature columns",

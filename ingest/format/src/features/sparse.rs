@@ -149,7 +149,7 @@ fn read_sparse_group(table: &Table, group: usize, entry: &FeaturesEntry) -> Resu
             }
             if let Some(pair) = columns.windows(2).find(|pair| pair[0] >= pair[1]) {
                 let found = format!("{} after {}", pair[1], pair[0]);
-                return Err(wrong(row, "columns", found, "strictly rising columns".into()));
+                return Err(wrong(row, "columns", found, "strictly increasing columns".into()));
             }
             if let Some(last) = columns.last().filter(|last| u64::from(**last) >= entry.columns) {
                 return Err(wrong(

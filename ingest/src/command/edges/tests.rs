@@ -255,8 +255,11 @@ const FORMS: [Option<EdgeForm>; 5] = [
 ];
 
 proptest! {
-    // A case is dozens of files; PROPTEST_CASES makes it more or fewer.
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(4), ..Default::default() })]
+    // One case covers dozens of files; PROPTEST_CASES changes the number of cases.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.div_ceil(4),
+        ..Default::default()
+    })]
 
     #[test]
     fn every_form_says_the_same((nodes, edges) in edges(), weighted: bool, directed: bool) {

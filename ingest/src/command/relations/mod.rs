@@ -200,7 +200,7 @@ impl Job<'_> {
             let name = &self.spec.lists[at].name;
             self.context
                 .observer
-                .note(&format!("{merged} pairs of list {name} repeat another and count once"));
+                .note(&format!("{merged} pairs of list {name} are duplicates and count once"));
         }
         Ok(matrix)
     }

@@ -164,7 +164,7 @@ impl Input {
             if !used(at) {
                 context
                     .observer
-                    .note(&format!("list {} is on no path and was not read", list.name));
+                    .note(&format!("list {} is not used by any path and was not read", list.name));
                 lists.push(None);
                 continue;
             }
@@ -269,7 +269,7 @@ impl Job<'_> {
             let read = reader.read(weighted, list)?;
             files.finish()?;
             if read.edges.is_empty() && files.least_nodes == 0 {
-                return Err(IngestError::file(files.first_path(), "no edges in it"));
+                return Err(IngestError::file(files.first_path(), "no edges"));
             }
             if matches!(read.index.known(), KnownIds::OnDisk(_)) {
                 let what =
@@ -286,14 +286,15 @@ impl Job<'_> {
         let path = files.first_path();
         match &self.spec.nodes {
             Nodes::Count(_) if !files.integer => {
-                let what = "text as node ids, but the specification counts nodes: list them with nodes = \"FILE\"";
+                let what = "node ids are text, but the specification counts nodes: list them with \
+                            nodes = \"FILE\"";
                 Err(IngestError::file(path, what))
             }
             Nodes::Seen if files.integer => {
                 match self.input.target_files(self.spec).find(|files| !files.integer) {
                     Some(other) => {
                         let what = format!(
-                            "integers as node ids, but {} has text",
+                            "node ids are integers, but those of {} are text",
                             other.first_path().display()
                         );
                         Err(IngestError::file(
@@ -428,9 +429,9 @@ fn beyond(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
     files.beyond(index.nodes(), AS_SPECIFIED)
 }
 
-/// Why a number of nodes is a limit.
-const AS_SPECIFIED: &str = "as nodes in the specification says";
-/// What parsers call the nodes that are known.
+/// Explains in messages where a limit comes from.
+const AS_SPECIFIED: &str = "as set by nodes in the specification";
+/// How the parsers' messages refer to known nodes.
 const NODE_LIST: &str = "of the node list";
 
 /// The node with an id.

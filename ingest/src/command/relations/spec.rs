@@ -196,7 +196,7 @@ fn node_data(root: &Section, folder: &Path) -> Result<NodeData> {
     let top = root.integer("communities-top")?;
     let choice = match (larger, top) {
         (Some(_), Some(_)) => {
-            let expected = "absent where communities-larger-than is given";
+            let expected = "absent if communities-larger-than is given";
             return Err(root.wrong("communities-top", expected, "both"));
         }
         (Some(larger), None) => CommunityChoice::LargerThan(larger),
@@ -205,10 +205,14 @@ fn node_data(root: &Section, folder: &Path) -> Result<NodeData> {
     };
     data.communities = file("communities")?.map(|file| (file, choice));
     if data.communities.is_none() && choice != CommunityChoice::All {
-        return Err(root.wrong("communities", "a file", "nothing, but a choice of communities"));
+        return Err(root.wrong(
+            "communities",
+            "a file",
+            "nothing, although communities are chosen",
+        ));
     }
     if data.labels.is_some() && data.communities.is_some() {
-        return Err(root.wrong("communities", "absent where labels are given", "both"));
+        return Err(root.wrong("communities", "absent if labels are given", "both"));
     }
     let splits = root.strings("splits")?.unwrap_or_default();
     data.splits = splits.iter().map(|file| folder.join(file)).collect();
@@ -280,7 +284,7 @@ impl List {
         let one_type = columns[0] == columns[1];
         let directed = section.boolean("directed")?;
         if directed.is_some() && !one_type {
-            let expected = "absent: a list of two types is walked both ways";
+            let expected = "absent: a list of two types is used in both directions";
             return Err(section.wrong(
                 "directed",
                 expected,
@@ -313,12 +317,12 @@ struct RelationContext<'a> {
 impl RelationContext<'_> {
     fn relation(&self, name: &str, section: &Section, root: &Section) -> Result<Relation> {
         if !valid_name(name) {
-            let expected = "sections named with at most 64 letters, digits, '-', '_' and '.'";
+            let expected = "sections with names of at most 64 letters, digits, '-', '_' and '.'";
             return Err(root.wrong("relations", expected, format!("{name:?}")));
         }
         let edges = match (section.has("file"), section.has("path")) {
             (true, true) => {
-                return Err(section.wrong("path", "absent where file is given", "both"));
+                return Err(section.wrong("path", "absent if file is given", "both"));
             }
             (true, false) => self.files(section)?,
             (false, true) => Edges::Path(self.path(section)?),
@@ -357,7 +361,7 @@ impl RelationContext<'_> {
         let types = section.strings("path")?.unwrap_or_default();
         let target = self.target;
         if types.len() < 2 {
-            let expected = format!("a list of two types or more, from {target:?} to {target:?}");
+            let expected = format!("a list of two or more types, from {target:?} to {target:?}");
             return Err(section.wrong("path", &expected, types.len().to_string()));
         }
         for (end, found) in [("begin", &types[0]), ("end", &types[types.len() - 1])] {
@@ -389,12 +393,12 @@ impl RelationContext<'_> {
         if let Some(through) = &through
             && through.len() != count
         {
-            let expected = format!("{count} lists, one a step");
+            let expected = format!("{count} lists, one per step");
             return Err(section.wrong("through", &expected, through.len().to_string()));
         }
         let step = |(at, ends): (usize, &[String])| {
             let (from, to) = (&ends[0], &ends[1]);
-            let join = format!("that joins {from:?} and {to:?}");
+            let join = format!("that connects {from:?} and {to:?}");
             let joining: Vec<usize> =
                 (0..self.lists.len()).filter(|&l| self.lists[l].joins(from, to)).collect();
             let names = |lists: &[usize]| {
@@ -424,8 +428,10 @@ impl RelationContext<'_> {
                 (None, several) => {
                     let expected = format!("a path along one list {join}");
                     let (number, names) = (several.len(), names(several));
-                    let found =
-                        format!("{number} ({names}): choose with through = [...], one list a step");
+                    let found = format!(
+                        "{number} ({names}): choose with through = [...], one list per \
+                                 step"
+                    );
                     return Err(section.wrong("path", &expected, found));
                 }
             };

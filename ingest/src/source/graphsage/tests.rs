@@ -64,7 +64,8 @@ fn parts(changed: Files) -> tempfile::TempDir {
 
 /// Nodes "b" (row 1, test), "a" (row 0, no marks), "c" (row 2, val).
 fn one(changed: Files) -> tempfile::TempDir {
-    let nodes = r#"{"id": "b", "val": false, "test": true}, {"id": "a", "feature": [1]}, {"id": "c", "val": true, "test": false}"#;
+    let nodes = r#"{"id": "b", "val": false, "test": true}, {"id": "a", "feature": [1]},
+        {"id": "c", "val": true, "test": false}"#;
     let dir = directory(&[
         (
             "p-G.json",
@@ -138,7 +139,8 @@ fn malformed_parts_are_told() {
         (
             "train_graph.json",
             graph(3, &[[0, 2]]),
-            "train_graph.json: a link between nodes 0 and 2 of graphs 1 and 2 (expected links inside a graph)",
+            "train_graph.json: a link between nodes 0 and 2 of graphs 1 and 2 (expected links \
+             within a graph)",
         ),
         (
             "train_graph.json",
@@ -183,12 +185,14 @@ fn malformed_parts_are_told() {
         (
             "test_graph_id.npy",
             integers("(2,)", &[5, 4]),
-            "test_graph_id.npy: graph 4 after graph 5 in row 1 (expected the nodes of a graph to follow each other, and rising numbers over train, valid and test)",
+            "test_graph_id.npy: graph 4 after graph 5 in row 1 (expected the nodes of a graph to \
+             be contiguous, and increasing numbers over train, valid and test)",
         ),
         (
             "valid_graph_id.npy",
             integers("(1,)", &[2]),
-            "valid_graph_id.npy: graph 2 after graph 2 in row 0 (expected the nodes of a graph to follow each other, and rising numbers over train, valid and test)",
+            "valid_graph_id.npy: graph 2 after graph 2 in row 0 (expected the nodes of a graph to \
+             be contiguous, and increasing numbers over train, valid and test)",
         ),
     ];
     for (name, bytes, expected) in cases {
@@ -232,9 +236,9 @@ fn malformed_maps_are_told() {
         (
             "p-feats.npy",
             floats("(2, 1)", &[0.0; 2]),
-            "p-feats.npy: 2 rows (expected 3, one a node of p-G.json)",
+            "p-feats.npy: 2 rows (expected 3, one per node of p-G.json)",
         ),
-        ("q-G.json", vec![], "both p-G.json and q-G.json (expected one data set a directory)"),
+        ("q-G.json", vec![], "both p-G.json and q-G.json (expected one dataset per directory)"),
     ];
     for (name, bytes, expected) in cases {
         let found = message(&one(&[(name, bytes)]));
@@ -242,7 +246,7 @@ fn malformed_maps_are_told() {
     }
     let found = message(&directory(&[]));
     assert!(found.ends_with(
-        "neither train_graph.json nor PREFIX-G.json (expected a data set in one of those forms)"
+        "neither train_graph.json nor PREFIX-G.json (expected a dataset in one of these formats)"
     ));
 }
 
@@ -252,7 +256,9 @@ proptest! {
     fn arbitrary_bytes_never_panic(
         file in 0usize..8,
         bytes in prop::collection::vec(any::<u8>(), 0..200),
-        shape in prop::sample::select(vec!["(3, 2)", "(3,)", "(99999999999, 0)", "(0, 99999999999)", "(18446744073709551615, 9)"]),
+        shape in prop::sample::select(vec![
+            "(3, 2)", "(3,)", "(99999999999, 0)", "(0, 99999999999)", "(18446744073709551615, 9)",
+        ]),
     ) {
         let names = ["train_graph.json", "train_feats.npy", "train_labels.npy", "train_graph_id.npy"];
         let maps = ["p-G.json", "p-id_map.json", "p-class_map.json", "p-feats.npy"];

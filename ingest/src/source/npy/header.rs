@@ -46,7 +46,7 @@ impl NpyHeader {
             1 => {}
             2 | 3 => {
                 let mut high = [0; 2];
-                reader.read_exact(&mut high).map_err(|_| bad_header(name, "it is cut short"))?;
+                reader.read_exact(&mut high).map_err(|_| bad_header(name, "it is truncated"))?;
                 length |= u64::from(u16::from_le_bytes(high)) << 16;
                 data_start = 12;
             }
@@ -66,7 +66,7 @@ impl NpyHeader {
         let mut text = Vec::new();
         reader.take(length).read_to_end(&mut text).map_err(IngestError::io("read", name))?;
         if (text.len() as u64) < length {
-            return Err(bad_header(name, "it is cut short"));
+            return Err(bad_header(name, "it is truncated"));
         }
         let dictionary = Dictionary::parse(&text).map_err(|what| bad_header(name, &what))?;
         let descr = dictionary.descr.ok_or_else(|| bad_header(name, "it has no 'descr'"))?;
@@ -113,7 +113,8 @@ impl NpyHeader {
         };
         if !known {
             let what = format!(
-                "array of dtype '{}' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it with one of these",
+                "array of dtype '{}' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it with \
+                 one of these",
                 self.dtype
             );
             return Err(IngestError::file(name, what));

@@ -45,7 +45,8 @@ impl NpyArray {
         if needs != Some(has) {
             let needs = needs.map_or("more than 2^64".into(), |bytes| bytes.to_string());
             let what = format!(
-                "{has} bytes of data, but shape ({rows}, {columns}) of '{}' takes {needs}: truncated or damaged",
+                "{has} bytes of data, but shape ({rows}, {columns}) of '{}' needs {needs}: \
+                 truncated or damaged",
                 header.dtype
             );
             return Err(IngestError::file(name, what));
@@ -265,7 +266,8 @@ pub(crate) mod tests {
         );
         assert_eq!(
             message(&npy("'<U3'", "False", "(2,)", b"")),
-            "x.npy: array of dtype '<U3' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it with one of these"
+            "x.npy: array of dtype '<U3' (expected f4, f8, i1 to i8, u1 to u8 or bool): save it \
+             with one of these"
         );
         assert_eq!(
             message(&npy("[('a', '<f4')]", "False", "(2,)", b"")),
@@ -277,11 +279,12 @@ pub(crate) mod tests {
         );
         assert_eq!(
             message(&npy("'<f4'", "False", "(2, 2)", &[0; 12])),
-            "x.npy: 12 bytes of data, but shape (2, 2) of '<f4' takes 16: truncated or damaged"
+            "x.npy: 12 bytes of data, but shape (2, 2) of '<f4' needs 16: truncated or damaged"
         );
         assert_eq!(
             message(&npy("'<f8'", "False", "(4294967296, 4294967296)", &[])),
-            "x.npy: 0 bytes of data, but shape (4294967296, 4294967296) of '<f8' takes more than 2^64: \
+            "x.npy: 0 bytes of data, but shape (4294967296, 4294967296) of '<f8' needs more than \
+             2^64: \
              truncated or damaged"
         );
         assert_eq!(
@@ -303,7 +306,8 @@ pub(crate) mod tests {
 
         #[test]
         fn arbitrary_headers_do_no_harm(header in "[{}()\\[\\],:' 0-9a-zL<|]{0,80}") {
-            let _ = open(&[MAGIC, b"\x01\x00", &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat());
+            let length = (header.len() as u16).to_le_bytes();
+            let _ = open(&[MAGIC, b"\x01\x00", &length, header.as_bytes()].concat());
         }
     }
 }

@@ -131,7 +131,7 @@ impl Delimited {
             any: true,
         };
         if !rows.read_row()? {
-            return Err(IngestError::file(path, "no rows (expected a line a node)"));
+            return Err(IngestError::file(path, "no rows (expected one line per node)"));
         }
         Ok(rows)
     }
