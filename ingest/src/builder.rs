@@ -22,7 +22,7 @@ use crate::edges::spool::EdgeSpool;
 use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
-use crate::relation::{Built, EdgeCounts, Relation};
+use crate::relation::{BuiltRelation, EdgeCounts, Relation};
 
 /// Name of the only relation of a homogeneous graph.
 pub const RELATION: &str = "edges";
@@ -38,7 +38,7 @@ const SCRATCH: &str = "scratch";
 
 /// A finished dataset and what happened on the way.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct DatasetSummary {
     /// The manifest as written.
     pub manifest: Manifest,
     /// What became of the edges, over all relations.
@@ -150,7 +150,7 @@ impl<'a> DatasetBuilder<'a> {
         options: &RelationOptions,
         describe: &(dyn Fn(u32) -> String + Sync),
         keep: bool,
-    ) -> Result<Built> {
+    ) -> Result<BuiltRelation> {
         let relation = Relation {
             context: self.context,
             dataset: self.staging.path(),
@@ -166,15 +166,15 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Adds a built relation to the manifest.
-    pub fn add_built(&mut self, built: Built) -> RelationEntry {
+    pub fn add_built(&mut self, built: BuiltRelation) -> RelationEntry {
         self.manifest.relations.push(built.entry.clone());
         self.counts.push(built.counts);
         self.add_files(built.files);
         built.entry
     }
 
-    /// Removes a relation's files, to build it again in another order.
-    pub fn discard_built(&self, built: Built) -> Result<()> {
+    /// Removes the files of a relation that is to be built again in another node order.
+    pub fn discard_built(&self, built: BuiltRelation) -> Result<()> {
         for (path, _) in built.files {
             std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
         }
@@ -207,7 +207,7 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Writes ids `0, 1, ..., nodes - 1`.
-    pub fn add_ids_counting(&mut self) -> Result<()> {
+    pub fn add_consecutive_ids(&mut self) -> Result<()> {
         self.add_ids_streamed(0..self.manifest.nodes)
     }
 
@@ -347,7 +347,7 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Writes the manifest and renames the directory to its target.
-    pub fn finish(self) -> Result<Made> {
+    pub fn finish(self) -> Result<DatasetSummary> {
         assert!(self.has_ids, "a dataset has ids");
         let scratch = self.scratch();
         std::fs::remove_dir_all(&scratch).map_err(IngestError::io("remove", &scratch))?;
@@ -361,7 +361,7 @@ impl<'a> DatasetBuilder<'a> {
             counts.dropped_loops += relation.dropped_loops;
             counts.spilled += relation.spilled;
         }
-        Ok(Made { manifest: self.manifest, counts, by_relation: self.counts })
+        Ok(DatasetSummary { manifest: self.manifest, counts, by_relation: self.counts })
     }
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {
@@ -387,7 +387,7 @@ pub fn write(
     command: &str,
     options: BTreeMap<String, String>,
     relation: &RelationOptions,
-) -> Result<Made> {
+) -> Result<DatasetSummary> {
     let mut builder = DatasetBuilder::begin(context, out, force, command, options)?;
     builder.set_nodes(content.nodes())?;
     context.observer.phase("edges", content.edges(), Unit::Edges);
@@ -400,7 +400,7 @@ pub fn write(
     builder.add_relation(RELATION, spool, relation)?;
     match content.ids() {
         Some(ids) => builder.add_ids(ids)?,
-        None => builder.add_ids_counting()?,
+        None => builder.add_consecutive_ids()?,
     }
     match content.features() {
         Some(Features::Dense { columns, fill }) => {

@@ -11,9 +11,9 @@ use crate::content::{Content, Features};
 
 /// Edges of a chunk.
 const CHUNK: usize = 1 << 16;
-/// Features with at most this many columns are stored dense, those with more sparse: one-hot rows
-/// of many columns are nearly all zero.
-pub const MOST_DENSE_COLUMNS: usize = 1024;
+/// Features with at most this many columns are stored dense, wider ones sparse: wide one-hot rows
+/// are nearly all zeros.
+pub const MAX_DENSE_COLUMNS: usize = 1024;
 
 /// The parts of a dataset, in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +81,7 @@ impl FeatureTable {
         self.plain_columns += columns;
     }
 
-    fn hot_of(&self, node: usize) -> &[u32] {
+    fn hot_columns_of(&self, node: usize) -> &[u32] {
         &self.hot[node * self.groups..(node + 1) * self.groups]
     }
 
@@ -94,7 +94,7 @@ impl FeatureTable {
         for (node, row) in (first as usize..).zip(rows.chunks_exact_mut(self.columns())) {
             let (hot, plain) = row.split_at_mut(self.hot_columns);
             hot.fill(0.0);
-            for &column in self.hot_of(node) {
+            for &column in self.hot_columns_of(node) {
                 hot[column as usize] = 1.0;
             }
             plain.copy_from_slice(self.plain_of(node));
@@ -105,7 +105,7 @@ impl FeatureTable {
     pub fn sparse(&self, first: u64, count: usize) -> SparseRows {
         let mut rows = SparseRows { offsets: vec![0], ..SparseRows::default() };
         for node in first as usize..first as usize + count {
-            for &column in self.hot_of(node) {
+            for &column in self.hot_columns_of(node) {
                 rows.columns.push(column);
                 rows.values.push(1.0);
             }
@@ -172,7 +172,7 @@ impl Content for Collection {
     fn features(&self) -> Option<Features<'_>> {
         match self.features.columns() {
             0 => None,
-            columns if columns <= MOST_DENSE_COLUMNS || self.features.hot_columns == 0 => {
+            columns if columns <= MAX_DENSE_COLUMNS || self.features.hot_columns == 0 => {
                 Some(Features::Dense {
                     columns,
                     fill: Box::new(|first, rows| self.features.fill(first, rows)),

@@ -109,18 +109,18 @@ impl IngestError {
 /// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no
 /// UTF-8 escaped.
 pub fn quoted(bytes: &[u8]) -> String {
-    const LONGEST: usize = 60;
+    const MAX_LENGTH: usize = 60;
     let mut text = String::new();
-    let mut chunks = bytes[..bytes.len().min(LONGEST)].utf8_chunks().peekable();
+    let mut chunks = bytes[..bytes.len().min(MAX_LENGTH)].utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         let shown = format!("{:?}", chunk.valid());
         text.push_str(&shown[1..shown.len() - 1]);
-        // A character cut in two by the limit is no mistake of the input.
-        if bytes.len() <= LONGEST || chunks.peek().is_some() {
+        // A character that is cut in two by the limit is not an error of the input.
+        if bytes.len() <= MAX_LENGTH || chunks.peek().is_some() {
             text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
         }
     }
-    let dots = if bytes.len() > LONGEST { "..." } else { "" };
+    let dots = if bytes.len() > MAX_LENGTH { "..." } else { "" };
     format!("\"{text}\"{dots}")
 }
 

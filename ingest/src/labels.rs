@@ -227,7 +227,7 @@ fn sets(classes: Vec<String>, pairs: &[(u32, u32)], nodes: u64) -> Labels {
 mod tests {
     use super::*;
     use crate::context::Recorder;
-    use crate::nodes::Counting;
+    use crate::nodes::Consecutive;
     use proptest::prelude::*;
 
     fn with<T>(bytes: &[u8], read: impl FnOnce(&Context, &Path) -> Result<T>) -> Result<T, String> {
@@ -241,11 +241,13 @@ mod tests {
     }
 
     fn table(text: &str) -> Result<Labels, String> {
-        with(text.as_bytes(), |context, path| from_table(context, &Counting(4), path))
+        with(text.as_bytes(), |context, path| from_table(context, &Consecutive(4), path))
     }
 
     fn cmty(text: &str, choice: CommunityChoice) -> Result<Labels, String> {
-        with(text.as_bytes(), |context, path| from_communities(context, &Counting(4), path, choice))
+        with(text.as_bytes(), |context, path| {
+            from_communities(context, &Consecutive(4), path, choice)
+        })
     }
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -364,7 +366,7 @@ mod tests {
         let observer = Recorder::default();
         let context = Context { threads: 1, memory: 1 << 30, seed: 0, observer: &observer };
         let labels =
-            from_communities(&context, &Counting(430_000), &path, CommunityChoice::Top(58))
+            from_communities(&context, &Consecutive(430_000), &path, CommunityChoice::Top(58))
                 .unwrap();
         let Labels::Multi { classes, offsets, .. } = labels else { panic!("communities are sets") };
         assert_eq!(classes.len(), 58);
@@ -373,12 +375,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = with(&bytes, |context, path| from_table(context, &Counting(4), path));
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = with(&bytes, |context, path| from_table(context, &Consecutive(4), path));
         }
 
         #[test]
-        fn arbitrary_tables_do_no_harm(text in "[0-4,\" \t\n\r#a-c]{0,60}") {
+        fn arbitrary_tables_do_not_panic(text in "[0-4,\" \t\n\r#a-c]{0,60}") {
             let _ = table(&text);
             let _ = cmty(&text, CommunityChoice::Top(2));
         }

@@ -16,11 +16,11 @@ use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
 
-/// Products that one block of rows takes when memory is no concern.
-const MOST_BLOCK_PRODUCTS: u64 = 1 << 18;
-/// The least that is worth a block.
-const LEAST_BLOCK_PRODUCTS: u64 = 1 << 12;
-/// Bytes that an entry on its way may take.
+/// Multiplications per block of rows when everything fits in memory.
+const MAX_BLOCK_PRODUCTS: u64 = 1 << 18;
+/// Minimum number of multiplications per block.
+const MIN_BLOCK_PRODUCTS: u64 = 1 << 12;
+/// Bytes per entry while a row is gathered.
 const ENTRY_BYTES: u64 = 16;
 
 /// Bytes taken from a budget until dropped.
@@ -322,7 +322,7 @@ impl Product<'_> {
         };
         let workers = pipeline::alive(context.threads) as u64;
         let share = context.memory / 8 / workers / ENTRY_BYTES;
-        let blocks = self.blocks(share.clamp(LEAST_BLOCK_PRODUCTS, MOST_BLOCK_PRODUCTS)).map(Ok);
+        let blocks = self.blocks(share.clamp(MIN_BLOCK_PRODUCTS, MAX_BLOCK_PRODUCTS)).map(Ok);
         pipeline::ordered(context.threads, blocks, work, |(out, count)| {
             context.observer.advance(count);
             consume(out)

@@ -16,8 +16,8 @@ pub trait NodeLookup: Sync {
     /// The node with this string id; `None` for an unknown one and for integer ids.
     fn find_string(&self, id: &str) -> Result<Option<u32>>;
 
-    /// Whether node `i` is the one with integer id `i`, for all nodes.
-    fn is_counting(&self) -> bool {
+    /// Whether every node `i` has integer id `i`.
+    fn is_consecutive(&self) -> bool {
         false
     }
 
@@ -29,7 +29,7 @@ pub trait NodeLookup: Sync {
 
     /// How messages name a node: by its id where that can be told, else by its number.
     fn describe(&self, node: u32) -> Result<String> {
-        Ok(if self.is_counting() { node.to_string() } else { format!("number {node}") })
+        Ok(if self.is_consecutive() { node.to_string() } else { format!("number {node}") })
     }
 
     /// The node whose id is written here: parsed as an integer where ids are integers.
@@ -42,13 +42,13 @@ pub trait NodeLookup: Sync {
 }
 
 /// Nodes whose ids are `0, 1, ..., n - 1` in order.
-pub struct Counting(
+pub struct Consecutive(
     /// Number of nodes.
     pub u64,
 );
 
-impl NodeLookup for Counting {
-    fn is_counting(&self) -> bool {
+impl NodeLookup for Consecutive {
+    fn is_consecutive(&self) -> bool {
         true
     }
 

@@ -20,16 +20,16 @@ pub fn alive(threads: usize) -> usize {
 /// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a
 /// fault a page.
 #[derive(Debug)]
-pub struct Spare<T>(Mutex<Vec<Vec<T>>>);
+pub struct BufferPool<T>(Mutex<Vec<Vec<T>>>);
 
-impl<T> Default for Spare<T> {
+impl<T> Default for BufferPool<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Spare<T> {
-    /// An empty buffer, used before if there is one.
+impl<T> BufferPool<T> {
+    /// An empty buffer, a used one if possible.
     pub fn take(&self) -> Vec<T> {
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }

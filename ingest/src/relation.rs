@@ -19,7 +19,7 @@ use crate::edges::sort;
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
 use crate::error::{IngestError, Result};
-use crate::pipeline::{self, Spare};
+use crate::pipeline::{self, BufferPool};
 
 /// What a relation is built from.
 pub struct Relation<'a> {
@@ -45,7 +45,7 @@ pub struct Relation<'a> {
 
 /// A finished relation.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuiltRelation {
     /// Its entry in the manifest.
     pub entry: RelationEntry,
     /// Its files, for the manifest.
@@ -79,15 +79,15 @@ struct Direction {
 }
 
 impl Relation<'_> {
-    /// Builds and writes the relation. `keep`: the spool will be used again.
-    pub fn build(&self, spool: &mut EdgeSpool, keep: bool) -> Result<Built> {
+    /// Builds and writes the relation. With `keep`, the spool can be used again.
+    pub fn build(&self, spool: &mut EdgeSpool, keep: bool) -> Result<BuiltRelation> {
         match spool {
             EdgeSpool::Plain(spool) => self.build_edges(spool, keep),
             EdgeSpool::Weighted(spool) => self.build_edges(spool, keep),
         }
     }
 
-    fn build_edges<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<Built> {
+    fn build_edges<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<BuiltRelation> {
         let directory = relation_path(self.dataset, self.name);
         staging::create_below(self.dataset, &directory)?;
         let options = self.options;
@@ -132,7 +132,7 @@ impl Relation<'_> {
         // An undirected duplicate off the diagonal was counted once in each direction.
         let off_diagonal =
             if options.directed { incoming.merged[0] } else { incoming.merged[0] / 2 };
-        let mut built = Built {
+        let mut built = BuiltRelation {
             counts: EdgeCounts {
                 read: spool.len(),
                 merged: off_diagonal + incoming.merged[1],
@@ -196,7 +196,7 @@ impl Relation<'_> {
         let mut writer = CsrWriter::create(directory, verb, keep_values)?;
         let mut open = OpenRow::default();
         let buckets = if self.nodes == 0 { 0 } else { partition.buckets() };
-        let spare = Spare::default();
+        let spare = BufferPool::default();
         let work = |bucket: usize| {
             Ok((bucket, self.sort_bucket(&partition, bucket, keep_values, &spare)?))
         };
@@ -251,7 +251,7 @@ impl Relation<'_> {
         partition: &Partition<E>,
         bucket: usize,
         keep_values: bool,
-        spare: &Spare<E>,
+        spare: &BufferPool<E>,
     ) -> Result<Rows> {
         let duplicates = self.options.duplicates;
         let space = partition.space(bucket);
@@ -331,8 +331,8 @@ impl ScaleWriter {
     }
 }
 
-impl Built {
-    /// Every value turned out to be 1: they are implied.
+impl BuiltRelation {
+    /// Removes the values: all of them are 1, which is implied.
     fn remove_values(&mut self) -> Result<()> {
         for (path, _) in
             self.files.extract_if(.., |(path, _)| path.extension().is_some_and(|e| e == "f32"))

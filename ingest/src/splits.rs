@@ -17,8 +17,8 @@ use ignn_format::random::Sequence;
 
 /// Name of a split without a name.
 const DEFAULT: &str = "default";
-/// Parts that a split can have.
-const MOST_PARTS: usize = NO_PART as usize;
+/// Maximum number of parts of a split.
+const MAX_PARTS: usize = NO_PART as usize;
 
 /// Reads a table: `node,split` is one split named "default"; `node,a,b` with a header is a split
 /// for each further column, named by it. An empty cell is no part; each node comes at most once.
@@ -48,7 +48,7 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
             for (split, &column) in splits.iter_mut().zip(&columns) {
                 let Some(part) = batch.cell(row, column).text() else { continue };
                 if !split.assign(node, &part) {
-                    let expected = format!("at most {MOST_PARTS} different parts in a split");
+                    let expected = format!("at most {MAX_PARTS} different parts in a split");
                     return Err(table.error(batch.number(row), &expected, "one more"));
                 }
             }
@@ -116,7 +116,7 @@ impl Gathered {
     fn assign(&mut self, node: u32, part: &str) -> bool {
         let index = match self.known.get(part) {
             Some(&index) => index,
-            None if self.parts.len() == MOST_PARTS => return false,
+            None if self.parts.len() == MAX_PARTS => return false,
             None => {
                 let index = self.parts.len() as u8;
                 self.parts.push(part.into());
@@ -273,8 +273,8 @@ impl Draw {
             }
             parts.push((part.into(), share));
         }
-        if parts.len() > MOST_PARTS {
-            return Err(format!("{} parts (at most {MOST_PARTS})", parts.len()));
+        if parts.len() > MAX_PARTS {
+            return Err(format!("{} parts (at most {MAX_PARTS})", parts.len()));
         }
         let fractions: f64 = parts.iter().map(|(_, share)| share.fraction()).sum();
         if fractions > 1.0 + 1e-9 {
@@ -346,7 +346,7 @@ impl Share {
 mod tests {
     use super::*;
     use crate::context::Recorder;
-    use crate::nodes::Counting;
+    use crate::nodes::Consecutive;
     use proptest::prelude::*;
 
     fn table(bytes: &[u8]) -> Result<Vec<Split>, String> {
@@ -355,7 +355,7 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let observer = Recorder::default();
         let context = Context { threads: 1, memory: 1 << 20, seed: 0, observer: &observer };
-        from_table(&context, &Counting(4), &path)
+        from_table(&context, &Consecutive(4), &path)
             .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
     }
 
@@ -495,7 +495,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(
+        fn arbitrary_bytes_do_not_panic(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             spec in ".{0,40}",
         ) {
@@ -504,7 +504,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_specs_do_no_harm(spec in "[a-c:=,.0-9e-]{0,20}", nodes in 0u64..30) {
+        fn arbitrary_specs_do_not_panic(spec in "[a-c:=,.0-9e-]{0,20}", nodes in 0u64..30) {
             let _ = drawn(&[&spec], None, nodes);
         }
     }

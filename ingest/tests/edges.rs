@@ -9,7 +9,7 @@ use ignn_format::ids::Ids;
 use ignn_format::manifest::{Normalisation, Scale};
 use ignn_format::random::Sequence;
 use ignn_ingest::Context;
-use ignn_ingest::builder::Made;
+use ignn_ingest::builder::DatasetSummary;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::context::Recorder;
 use ignn_ingest::edges::options::{Duplicates, RelationOptions, SelfLoops};
@@ -20,7 +20,7 @@ fn job(files: &[&Path], out: PathBuf) -> IngestEdges {
     IngestEdges::new(files.iter().map(|file| file.to_path_buf()).collect(), out)
 }
 
-fn run(job: &IngestEdges, threads: usize, memory: u64) -> Result<Made, String> {
+fn run(job: &IngestEdges, threads: usize, memory: u64) -> Result<DatasetSummary, String> {
     let observer = Recorder::default();
     let context = Context { threads, memory, seed: 1, observer: &observer };
     job.run(&context).map_err(|error| error.to_string())

@@ -206,7 +206,7 @@ impl Edges {
         IngestEdges {
             input: EdgeInput {
                 files: self.files,
-                form: self.format.choice(),
+                format: self.format.choice(),
                 ids: self.ids.choice(),
                 header,
                 source: self.source,

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::edges::options::{self, RelationOptions};
 use ignn_ingest::order::Order;
-use ignn_ingest::source::edge_input::{EdgeForm, IdChoice};
+use ignn_ingest::source::edge_input::{EdgeFormat, IdChoice};
 
 /// Where a dataset goes.
 #[derive(Debug, Args)]
@@ -120,13 +120,13 @@ pub enum Form {
 
 impl Form {
     /// The library's choice; `None` to recognise the format.
-    pub fn choice(self) -> Option<EdgeForm> {
+    pub fn choice(self) -> Option<EdgeFormat> {
         match self {
             Self::Auto => None,
-            Self::List => Some(EdgeForm::List),
-            Self::Mtx => Some(EdgeForm::MatrixMarket),
-            Self::Parquet => Some(EdgeForm::Parquet),
-            Self::Adjacency => Some(EdgeForm::Adjacency),
+            Self::List => Some(EdgeFormat::List),
+            Self::Mtx => Some(EdgeFormat::MatrixMarket),
+            Self::Parquet => Some(EdgeFormat::Parquet),
+            Self::Adjacency => Some(EdgeFormat::Adjacency),
         }
     }
 }

@@ -11,7 +11,7 @@ use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
 use ignn_format::splits::SplitEntry;
-use ignn_ingest::builder::Made;
+use ignn_ingest::builder::DatasetSummary;
 use ignn_ingest::context::Phase;
 use ignn_ingest::{Context, Observer, Unit};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub struct Run {
 /// A finished job.
 pub struct Job {
     /// What it made.
-    pub made: Made,
+    pub made: DatasetSummary,
     /// Its time, phases and notes.
     pub run: Run,
 }
@@ -55,7 +55,7 @@ pub fn observe<T>(
 /// Runs a job that makes a dataset.
 pub fn time_job(
     session: &Session,
-    run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<DatasetSummary>,
 ) -> Result<Job> {
     let (made, run) = observe(session, run)?;
     Ok(Job { made, run })
@@ -65,7 +65,7 @@ pub fn time_job(
 pub fn run_job(
     session: &Session,
     out: &Path,
-    run: impl FnOnce(&Context) -> ignn_ingest::Result<Made>,
+    run: impl FnOnce(&Context) -> ignn_ingest::Result<DatasetSummary>,
 ) -> Result<Outcome> {
     time_job(session, run)?.print(session, out)?;
     Ok(Outcome::Done)
@@ -88,7 +88,7 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
 
 /// The summary as text.
 pub fn as_text(job: &Job, out: &Path) -> String {
-    let Made { manifest, counts, .. } = &job.made;
+    let DatasetSummary { manifest, counts, .. } = &job.made;
     let mut sheet = Sheet::pairs();
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
     sheet.row(["edges read".into(), quantity::count(counts.read)]);
@@ -158,7 +158,7 @@ pub fn split_words(split: &SplitEntry) -> String {
 
 /// The summary as JSON.
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
-    let Made { manifest, counts, .. } = &job.made;
+    let DatasetSummary { manifest, counts, .. } = &job.made;
     json!({
         "dataset": out,
         "command": manifest.made_by.command,

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_offsets_are_refused() {
+    fn decreasing_offsets_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let mut offsets =
             ArrayWriter::<u64>::create(&dir.path().join("in.offsets.u64"), "offsets").unwrap();

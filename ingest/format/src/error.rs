@@ -115,7 +115,7 @@ impl FormatError {
     }
 
     /// The same when a file is written. The library wraps system errors such as a full disk; they
-    /// are unwrapped, because the system's message is clearer.
+    /// are unwrapped, because the system's message is explain_unknown_node.
     pub fn parquet_written(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |error| match error {

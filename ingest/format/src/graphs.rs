@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_graphs_are_refused() {
+    fn wrong_graphs_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let message = |graphs: Graphs| {
             let error = write(dir.path(), &graphs).unwrap_err().to_string();

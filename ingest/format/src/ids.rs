@@ -129,7 +129,7 @@ impl Ids {
     }
 
     /// Whether every node `i` has integer id `i`.
-    pub fn is_counting(&self) -> bool {
+    pub fn is_consecutive(&self) -> bool {
         self.integers().is_some_and(|ids| ids.iter().zip(0..).all(|(id, i)| *id == i))
     }
 }
@@ -324,7 +324,9 @@ mod tests {
         assert_eq!(round_trip(&ids), ids);
         assert_eq!(ids.get(149_999), IdRef::String("node 149999"));
         assert_eq!(Ids::from_strings(odd).iter().map(|id| id.to_string()).collect::<Vec<_>>(), odd);
-        assert!(Ids::Integer(vec![0, 1, 2]).is_counting() && !Ids::Integer(vec![1]).is_counting());
+        assert!(
+            Ids::Integer(vec![0, 1, 2]).is_consecutive() && !Ids::Integer(vec![1]).is_consecutive()
+        );
     }
 
     #[test]
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_files_are_refused() {
+    fn wrong_files_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), &Ids::Integer(vec![1, 2])).unwrap();
         let message = |kind, nodes| {

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_labels_are_refused() {
+    fn wrong_labels_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let message = |labels: Labels| {
             let error = write(dir.path(), &labels).unwrap_err().to_string();

@@ -31,7 +31,7 @@ const CHECKSUM: &str = "xxh3";
 const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
 const CHECKSUM_AFTER: &str = "\"\n}\n";
 /// Largest number of feature columns.
-const MOST_COLUMNS: u64 = i32::MAX as u64;
+const MAX_COLUMNS: u64 = i32::MAX as u64;
 
 /// The manifest, without the checksum of its own text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -277,11 +277,11 @@ impl Manifest {
             }
         }
         if let Some(features) = &self.features {
-            if features.columns == 0 || features.columns > MOST_COLUMNS {
+            if features.columns == 0 || features.columns > MAX_COLUMNS {
                 return invalid(
                     "feature columns".into(),
                     &features.columns,
-                    &format!("1 to {MOST_COLUMNS}"),
+                    &format!("1 to {MAX_COLUMNS}"),
                 );
             }
             if features.rows_per_shard == 0 {

@@ -3,13 +3,13 @@
 /// The closest of the words, if it is close enough: at most one edit, and one more per four
 /// letters.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let slips = known.into_iter().map(|other| (slips(word, other), other));
-    let near = slips.filter(|(slips, other)| *slips <= 1 + other.len() / 4);
-    near.min_by_key(|(slips, _)| *slips).map(|(_, other)| other)
+    let distances = known.into_iter().map(|other| (edit_distance(word, other), other));
+    let near = distances.filter(|(distance, other)| *distance <= 1 + other.len() / 4);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
 /// Number of edits: letters inserted, removed, replaced or swapped with their neighbour.
-fn slips(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     // Longer words are not close to any key.
     let (a, b): (Vec<char>, Vec<char>) =
         (a.chars().take(64).collect(), b.chars().take(64).collect());
@@ -39,6 +39,13 @@ mod tests {
         assert_eq!(nearest("stat", known), Some("state"));
         assert_eq!(nearest("kapap", known), Some("kappa"));
         assert_eq!(nearest("colour", known), None);
-        assert_eq!((slips("", "abc"), slips("ab", "ba"), slips("kitten", "sitting")), (3, 1, 3));
+        assert_eq!(
+            (
+                edit_distance("", "abc"),
+                edit_distance("ab", "ba"),
+                edit_distance("kitten", "sitting")
+            ),
+            (3, 1, 3)
+        );
     }
 }

@@ -20,7 +20,7 @@ pub const SPLITS: &str = "splits.parquet";
 /// In no part.
 pub const NO_PART: u8 = u8::MAX;
 /// Largest number of parts of a split.
-pub const MOST_PARTS: usize = 254;
+pub const MAX_PARTS: usize = 254;
 
 /// A split's part of the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,8 +124,8 @@ pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
             return Err(FormatError::invalid(path, "split name", found, "unique names"));
         }
         let what = || format!("parts of split {:?}", entry.name);
-        if entry.parts.len() > MOST_PARTS {
-            let expected = format!("at most {MOST_PARTS}");
+        if entry.parts.len() > MAX_PARTS {
+            let expected = format!("at most {MAX_PARTS}");
             return Err(FormatError::invalid(path, what(), entry.parts.len(), expected));
         }
         let mut names: Vec<_> = entry.parts.iter().map(|(name, _)| name).collect();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_splits_are_refused() {
+    fn wrong_splits_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let message = |splits: &[Split]| {
             let error = write(dir.path(), splits).unwrap_err().to_string();

@@ -59,7 +59,7 @@ impl Staging {
         let parents = Parents::create(parent)?;
         let prefix = format!(".{}.ignn-", name.to_string_lossy());
         remove_dead(parent, &prefix, target)?;
-        if is_there(target) && !force {
+        if exists(target) && !force {
             return Err(FormatError::Exists { path: target.into() });
         }
         let directory = parent.join(format!("{prefix}{}", std::process::id()));
@@ -89,7 +89,7 @@ impl Staging {
     /// removed afterwards.
     pub fn commit(self) -> Result<()> {
         let mut live = LIVE.lock().expect("no panic while held");
-        let old = is_there(&self.target).then(|| with_ending(&self.directory, OLD));
+        let old = exists(&self.target).then(|| with_ending(&self.directory, OLD));
         if let Some(old) = &old {
             if !self.force {
                 return Err(FormatError::Exists { path: self.target.clone() });
@@ -169,7 +169,7 @@ struct Parents(Vec<PathBuf>);
 
 impl Parents {
     fn create(parent: &Path) -> Result<Self> {
-        if is_there(parent) && !parent.is_dir() {
+        if exists(parent) && !parent.is_dir() {
             return Err(FormatError::invalid(
                 parent,
                 "parent of the output",
@@ -177,7 +177,7 @@ impl Parents {
                 "a directory",
             ));
         }
-        let missing = |path: &&Path| !path.as_os_str().is_empty() && !is_there(path);
+        let missing = |path: &&Path| !path.as_os_str().is_empty() && !exists(path);
         let parents = Self(parent.ancestors().take_while(missing).map(PathBuf::from).collect());
         fs::create_dir_all(parent).map_err(FormatError::io("create", parent))?;
         Ok(parents)
@@ -198,7 +198,7 @@ fn remove_empty(directories: &[PathBuf]) {
 }
 
 /// Whether the path exists, also as a dangling link.
-fn is_there(path: &Path) -> bool {
+fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
@@ -258,11 +258,11 @@ fn remove_dead(parent: &Path, prefix: &str, target: &Path) -> Result<()> {
         let lock_path = with_ending(&directory, LOCK);
         let _lock = lock(&lock_path, target)?;
         let old = with_ending(&directory, OLD);
-        if is_there(&old) && !is_there(target) {
+        if exists(&old) && !exists(target) {
             fs::rename(&old, target).map_err(FormatError::io("rename", &old))?;
         }
         for left in [old, directory, lock_path] {
-            if is_there(&left) {
+            if exists(&left) {
                 remove(&left)?;
             }
         }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_appears_whole_and_nothing_else_stays() {
+    fn the_target_appears_complete_and_nothing_else_remains() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("new/deep/out");
         let staging = Staging::create(&target, false).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_target_is_refused_and_force_replaces_it() {
+    fn an_existing_target_is_rejected_and_force_replaces_it() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
         commit(&target, false, "1").unwrap();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_without_commit_nothing_stays() {
+    fn without_commit_nothing_remains() {
         let dir = tempfile::tempdir().unwrap();
         let staging = Staging::create(&dir.path().join("out"), false).unwrap();
         fs::create_dir_all(staging.path().join("a/b")).unwrap();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_go_with_what_they_were_made_for() {
+    fn created_parents_are_removed_with_their_target() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("there")).unwrap();
         drop(Staging::create(&dir.path().join("new/deep/out"), false).unwrap());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_runs_left_is_removed() {
+    fn remains_of_dead_runs_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".out.ignn-1/deep")).unwrap();
         fs::write(dir.path().join(".out.ignn-1.lock"), "").unwrap();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_target_whose_replacement_never_came_is_put_back() {
+    fn an_old_target_without_replacement_is_restored() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
         commit(&target, false, "old").unwrap();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_name_is_refused() {
+    fn a_path_without_a_name_is_rejected() {
         assert!(Staging::create(Path::new(".."), false).is_err());
         assert!(Staging::create(Path::new("/"), true).is_err());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{self, Made};
+use crate::builder::{self, DatasetSummary};
 use crate::command::tu::join;
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
@@ -25,7 +25,7 @@ pub struct IngestDgcnn {
 
 impl IngestDgcnn {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Made> {
+    pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
         let set = dgcnn::read(&self.file)?;
         let options = BTreeMap::from([("tags".to_owned(), join(&set.tags))]);

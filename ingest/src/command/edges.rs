@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ignn_format::csr::CsrFile;
 use ignn_format::dataset::relation_path;
 
-use crate::builder::{DatasetBuilder, Made, RELATION};
+use crate::builder::{DatasetBuilder, DatasetSummary, RELATION};
 use crate::command::node_data::{NodeData, add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
@@ -17,7 +17,7 @@ use crate::nodes::NodeLookup;
 use crate::order::{self, Order, Pattern};
 use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
 use crate::relabel::{Reader, Relabelled};
-use crate::relation::Built;
+use crate::relation::BuiltRelation;
 use crate::source::edge_input::{EdgeInput, IdChoice};
 use crate::source::edges::EdgeFiles;
 use crate::source::text;
@@ -59,7 +59,7 @@ impl IngestEdges {
     }
 
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Made> {
+    pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         self.node_data.check()?;
         self.nodes_file.iter().try_for_each(|path| text::open_file(path).map(drop))?;
         let mut builder = DatasetBuilder::begin(
@@ -73,9 +73,9 @@ impl IngestEdges {
         let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count)?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
-        let least_nodes = self.least_nodes(&files)?;
-        builder.set_nodes(least_nodes)?;
-        // Unweighted duplicates that are to be summed count 1 each.
+        let min_nodes = self.min_nodes(&files)?;
+        builder.set_nodes(min_nodes)?;
+        // To sum unweighted duplicates, each edge needs a weight of 1.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
         let reader = Reader {
             context,
@@ -83,17 +83,17 @@ impl IngestEdges {
             scratch: &scratch,
             dataset: builder.path(),
             budget: builder.budget(),
-            least_nodes,
+            min_nodes,
         };
         let mut read = reader.read(weighted, list)?;
         files.finish()?;
-        if read.edges.is_empty() && least_nodes == 0 {
+        if read.edges.is_empty() && min_nodes == 0 {
             return Err(IngestError::file(files.first_path(), "no edges (expected at least one)"));
         }
         if let Some(count) = self.node_count
             && read.index.nodes() > count
         {
-            return Err(files.beyond(count, "as --nodes says"));
+            return Err(files.id_out_of_range(count, "as --nodes says"));
         }
         builder.set_nodes(read.index.nodes())?;
         let built = self.build(&mut builder, &mut read, context)?;
@@ -129,10 +129,10 @@ impl IngestEdges {
         self.nodes_file.as_ref().map(|path| NodeList::read(path, integer, limit)).transpose()
     }
 
-    /// Ids `0 .. this` exist: by the user's word, by the form of the files, or by features without
-    /// ids.
-    fn least_nodes(&self, files: &EdgeFiles) -> Result<u64> {
-        let least = files.least_nodes;
+    /// Ids below this number exist even without edges: because the user says so, because of the
+    /// format of the edge files, or because there are that many rows of features without ids.
+    fn min_nodes(&self, files: &EdgeFiles) -> Result<u64> {
+        let least = files.min_nodes;
         if let Some(count) = self.node_count {
             if !files.integer {
                 let what = "--nodes counts integer ids, but the ids are strings: list the nodes \
@@ -160,7 +160,7 @@ impl IngestEdges {
         builder: &mut DatasetBuilder,
         read: &mut Relabelled,
         context: &Context,
-    ) -> Result<Built> {
+    ) -> Result<BuiltRelation> {
         let (index, rank) = (&read.index, &read.rank);
         let describe = |node: u32| index.name(node);
         let map = read_map(index, rank);

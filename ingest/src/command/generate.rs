@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ignn_format::manifest::Normalisation;
 use ignn_format::staging::Staging;
 
-use crate::builder::{self, Made};
+use crate::builder::{self, DatasetSummary};
 use crate::content::Content;
 use crate::context::{Context, Unit};
 use crate::edges::options::{RelationOptions, SelfLoops};
@@ -49,8 +49,8 @@ pub struct Generate {
 }
 
 impl Generate {
-    /// Runs the job; there is a manifest where there is a dataset.
-    pub fn run(&self, context: &Context) -> Result<Option<Made>> {
+    /// Runs the job; returns a result only if a dataset is written.
+    pub fn run(&self, context: &Context) -> Result<Option<DatasetSummary>> {
         if self.out.is_none() && self.raw.is_none() {
             return Err(IngestError::Usage(
                 "generate: nothing to write: pass --out DIR or --raw DIR".into(),
@@ -75,7 +75,7 @@ impl Generate {
         }
     }
 
-    fn write(&self, content: &dyn Content, context: &Context) -> Result<Option<Made>> {
+    fn write(&self, content: &dyn Content, context: &Context) -> Result<Option<DatasetSummary>> {
         if let Some(target) = &self.raw {
             let staging = Staging::create(target, self.force)?;
             let edges = if matches!(self.kind, Kind::Rmat(_)) { "edges.txt" } else { "edges.tsv" };
@@ -85,7 +85,11 @@ impl Generate {
         self.write_dataset(content, context)
     }
 
-    fn write_dataset(&self, content: &dyn Content, context: &Context) -> Result<Option<Made>> {
+    fn write_dataset(
+        &self,
+        content: &dyn Content,
+        context: &Context,
+    ) -> Result<Option<DatasetSummary>> {
         let Some(out) = &self.out else {
             context.observer.finish();
             return Ok(None);
@@ -188,7 +192,7 @@ mod tests {
     use super::*;
     use crate::context::Recorder;
 
-    fn generate(kind: Kind, raw: Option<PathBuf>) -> Result<Option<Made>> {
+    fn generate(kind: Kind, raw: Option<PathBuf>) -> Result<Option<DatasetSummary>> {
         let context =
             Context { threads: 2, memory: 1 << 30, seed: 1, observer: &Recorder::default() };
         Generate { kind, out: None, raw, force: false, normalise: Normalisation::Renorm }
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_directories_appear_whole_or_not_at_all() {
+    fn raw_directories_appear_complete_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let kinds = [
             Kind::Chains(ChainsOptions::default()),

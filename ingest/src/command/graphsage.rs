@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{self, Made};
+use crate::builder::{self, DatasetSummary};
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
 use crate::error::Result;
@@ -24,7 +24,7 @@ pub struct IngestGraphSage {
 
 impl IngestGraphSage {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Made> {
+    pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
         let set = graphsage::read(&self.directory)?;
         set.notes.iter().for_each(|note| context.observer.note(note));

@@ -141,7 +141,7 @@ pub(super) fn add_ids(
         return builder.add_ids(&ids);
     }
     match index.known() {
-        KnownIds::Counting => builder.add_ids_counting(),
+        KnownIds::Consecutive => builder.add_consecutive_ids(),
         KnownIds::Set(set) => builder.add_ids_streamed(set.iter().map(u64::from)),
         KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
             builder.add_integer_ids(ids)

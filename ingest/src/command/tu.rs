@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::builder::{self, Made};
+use crate::builder::{self, DatasetSummary};
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub struct IngestTu {
 
 impl IngestTu {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Made> {
+    pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
         let tu = tu::read(&self.directory, self.degree_features)?;
         for path in &tu.unused {
@@ -59,12 +59,12 @@ impl IngestTu {
     }
 }
 
-/// More values than this are only counted in the manifest.
-const MOST_LISTED: usize = 1000;
+/// If there are more values than this, the manifest only has their number.
+const MAX_LISTED: usize = 1000;
 
 /// `3,5,7`: the values behind one-hot columns, in column order.
 pub(super) fn join(values: &[i64]) -> String {
-    if values.len() > MOST_LISTED {
+    if values.len() > MAX_LISTED {
         return format!("{} values, rising", values.len());
     }
     values.iter().map(i64::to_string).collect::<Vec<_>>().join(",")

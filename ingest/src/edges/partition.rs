@@ -15,7 +15,7 @@ use crate::edges::sort::KeySpace;
 use crate::edges::spool::{Edge, Spool};
 use crate::edges::store::{Budget, ChunkStore};
 use crate::error::Result;
-use crate::pipeline::{self, Spare};
+use crate::pipeline::{self, BufferPool};
 
 /// Which entries an edge makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub enum Side {
 const CHUNK_BYTES: u64 = 8 << 20;
 /// Entries a bucket holds when memory is no concern.
 const BUCKET_BYTES: u64 = 1 << 20;
-/// Most buckets; their number fits the 16 bits kept for each entry.
-const MOST_BUCKETS: u64 = 8192;
-/// Slots of the table that finds a bucket by its row.
+/// Maximum number of buckets: 16 bits per entry hold the bucket.
+const MAX_BUCKETS: u64 = 8192;
+/// Slots of the table that finds a bucket by row.
 const SLOTS: u64 = 1 << 14;
 
 fn key(row: u32, column: u32) -> u64 {
@@ -99,7 +99,7 @@ impl Plan<'_> {
         } else {
             (self.context.memory / 16 / workers).max(1 << 18)
         };
-        let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MOST_BUCKETS);
+        let buckets = bytes.div_ceil(bucket_bytes).clamp(1, MAX_BUCKETS);
         let finder = Finder::new(self.bounds(spool.sample(), buckets, &map), self.nodes);
         let chunk_edges = (chunk_bytes / entry_bytes / per_edge) as usize;
 
@@ -181,14 +181,18 @@ impl Plan<'_> {
 
 /// Buffers of the workers.
 struct SpareChunks<E> {
-    entries: Spare<E>,
-    owners: Spare<u16>,
-    grouped: Spare<E>,
+    entries: BufferPool<E>,
+    owners: BufferPool<u16>,
+    grouped: BufferPool<E>,
 }
 
 impl<E> Default for SpareChunks<E> {
     fn default() -> Self {
-        Self { entries: Spare::default(), owners: Spare::default(), grouped: Spare::default() }
+        Self {
+            entries: BufferPool::default(),
+            owners: BufferPool::default(),
+            grouped: BufferPool::default(),
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use crate::error::{IngestError, Result};
 
 /// Records of a bucket, about, so that a reader holds little.
 const BUCKET_BYTES: u64 = 4 << 20;
-/// Less is not worth a write.
-const SHORTEST_PIECE: u64 = 4 << 10;
+/// Buffers smaller than this are not worth a write.
+const MIN_PIECE: u64 = 4 << 10;
 
 /// Records by node.
 pub struct Buckets {
@@ -43,11 +43,11 @@ impl Buckets {
     pub fn new(path: PathBuf, nodes: u64, record: usize, expected: u64, memory: u64) -> Self {
         let record = record + size_of::<u32>();
         let bytes = expected.saturating_mul(record as u64);
-        let most = (memory / SHORTEST_PIECE.max(record as u64)).clamp(1, 1 << 16);
+        let most = (memory / MIN_PIECE.max(record as u64)).clamp(1, 1 << 16);
         let wanted = bytes.div_ceil(BUCKET_BYTES).clamp(1, most);
         let shift = nodes.div_ceil(wanted).max(1).next_power_of_two().trailing_zeros();
         let count = nodes.div_ceil(1 << shift).max(1);
-        let piece = (memory / count).clamp(SHORTEST_PIECE, BUCKET_BYTES) as usize;
+        let piece = (memory / count).clamp(MIN_PIECE, BUCKET_BYTES) as usize;
         let buckets = (0..count).map(|_| Bucket::default()).collect();
         Self { path, file: None, end: 0, record, shift, piece, buckets }
     }
@@ -96,7 +96,7 @@ impl Buckets {
         for bucket in &self.buckets[first..=last] {
             for &(offset, length) in &bucket.pieces {
                 bytes.resize(length, 0);
-                let file = self.file.as_ref().expect("pieces lie in the file");
+                let file = self.file.as_ref().expect("pieces are in the file");
                 file.read_exact_at(&mut bytes, offset)
                     .map_err(IngestError::io("read", &self.path))?;
                 each(&bytes);

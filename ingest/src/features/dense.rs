@@ -28,7 +28,7 @@ pub fn from_array(job: &Job, sink: &mut dyn Sink, array: &NpyArray) -> Result<Fe
             None => Ok(()),
         }
     };
-    if job.nodes.is_counting() {
+    if job.nodes.is_consecutive() {
         sink.add_dense(columns, &|first, out| {
             let there = rows.saturating_sub(first).min((out.len() / columns) as u64) as usize;
             let (given, missing) = out.split_at_mut(there * columns);

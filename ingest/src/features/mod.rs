@@ -55,32 +55,32 @@ pub fn add(
 /// Number of rows of a file without ids, whose row `r` belongs to the node with id `r`; `None` if
 /// it has ids.
 pub fn rows_by_position(path: &Path) -> Result<Option<u64>> {
-    match Form::of(path)? {
-        Form::Npy => {
+    match Format::of(path)? {
+        Format::Npy => {
             let header = NpyHeader::read(path, text::open_file(path)?)?;
             Ok(Some(header.matrix(path)?.0))
         }
-        Form::Npz => npz::rows(path).map(Some),
-        Form::MatrixMarket => Ok(Some(matrix_market::Header::open(path)?.rows)),
-        Form::Table if table::is_parquet(path)? => {
+        Format::Npz => npz::rows(path).map(Some),
+        Format::MatrixMarket => Ok(Some(matrix_market::Header::open(path)?.rows)),
+        Format::Table if table::is_parquet(path)? => {
             let (has_ids, rows) = table::parquet_rows(path)?;
             Ok((!has_ids).then_some(rows))
         }
-        Form::Table => Ok(None),
+        Format::Table => Ok(None),
     }
 }
 
 /// Forms of a feature file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum Format {
     Npy,
     Npz,
     MatrixMarket,
     Table,
 }
 
-impl Form {
-    /// By the name's ending, else by the first bytes.
+impl Format {
+    /// Detected by the file name extension, or else by the first bytes.
     fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -89,7 +89,7 @@ impl Form {
         // A damaged compressed file: its reader will say so.
         let got = text::read_up_to(&mut stream, &mut head).unwrap_or(0);
         let head = &head[..got];
-        let form = match name.rsplit('.').next() {
+        let format = match name.rsplit('.').next() {
             Some("npy") => Self::Npy,
             Some("npz") => Self::Npz,
             Some("mtx") => Self::MatrixMarket,
@@ -98,10 +98,10 @@ impl Form {
             _ if head.eq_ignore_ascii_case(matrix_market::MAGIC) => Self::MatrixMarket,
             _ => Self::Table,
         };
-        if matches!(form, Self::Npy | Self::Npz) && compression != text::Compression::Plain {
+        if matches!(format, Self::Npy | Self::Npz) && compression != text::Compression::Plain {
             return Err(IngestError::file(path, "a compressed NumPy file: decompress it first"));
         }
-        Ok(form)
+        Ok(format)
     }
 }
 
@@ -141,14 +141,14 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn run(&self, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
-        match Form::of(self.path)? {
-            Form::Npy => dense::from_array(self, sink, &NpyArray::open(self.path)?),
-            Form::Npz => match npz::open(self.path, &sink.scratch())? {
+        match Format::of(self.path)? {
+            Format::Npy => dense::from_array(self, sink, &NpyArray::open(self.path)?),
+            Format::Npz => match npz::open(self.path, &sink.scratch())? {
                 Npz::Dense(array) => dense::from_array(self, sink, &array),
                 Npz::Sparse(matrix) => sparse::from_arrays(self, sink, &matrix),
             },
-            Form::MatrixMarket => sparse::from_matrix_market(self, sink),
-            Form::Table => dense::from_table(self, sink),
+            Format::MatrixMarket => sparse::from_matrix_market(self, sink),
+            Format::Table => dense::from_table(self, sink),
         }
     }
 

@@ -46,7 +46,7 @@ pub fn from_arrays(
 ) -> Result<FeaturesSummary> {
     let columns = job.check_columns(matrix.columns)?;
     job.check_rows(matrix.rows)?;
-    if matrix.layout == SparseLayout::Csr && job.nodes.is_counting() {
+    if matrix.layout == SparseLayout::Csr && job.nodes.is_consecutive() {
         sink.add_sparse(columns, &|first, count| {
             let mut rows = RowsBuilder::new(count);
             let end = matrix.rows.min(first + count as u64);

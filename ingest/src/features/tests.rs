@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, ListArray};
 
 use super::*;
 use crate::context::Recorder;
-use crate::nodes::Counting;
+use crate::nodes::Consecutive;
 use crate::source::npy::tests::npy;
 use crate::source::npz::tests::{npz, sparse};
 use crate::source::table::tests::parquet;
@@ -129,13 +129,14 @@ fn floats(rows: usize, columns: usize, values: &[f32]) -> Vec<u8> {
 fn arrays_by_position() {
     let values: Vec<f32> = (0..10).map(|v| v as f32).collect();
     let bytes = floats(5, 2, &values);
-    assert_eq!(dense("x.npy", &bytes, &Counting(5)), values);
-    assert_eq!(dense("x.npz", &npz(&[("x", bytes.clone())]), &Counting(5)), values);
+    assert_eq!(dense("x.npy", &bytes, &Consecutive(5)), values);
+    assert_eq!(dense("x.npz", &npz(&[("x", bytes.clone())]), &Consecutive(5)), values);
     assert_eq!(
         dense("x", &bytes, &Reversed(5)),
         [8.0, 9.0, 6.0, 7.0, 4.0, 5.0, 2.0, 3.0, 0.0, 1.0]
     );
-    let (summary, sink) = run("x.npy", &floats(1, 2, &[1.0, 2.0]), &Counting(4), true, 0).unwrap();
+    let (summary, sink) =
+        run("x.npy", &floats(1, 2, &[1.0, 2.0]), &Consecutive(4), true, 0).unwrap();
     let expected = FeaturesSummary { kind: FeatureKind::Dense, columns: 2, given: 1, missing: 3 };
     assert_eq!(summary, expected);
     assert_eq!(sink.dense, [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
@@ -145,9 +146,9 @@ fn arrays_by_position() {
 fn tables_by_id() {
     let text = b"f0,NODE,f1\r\n5,c,6\r\n\"1\",a,2\r\n# x\r\n3, b ,4";
     assert_eq!(dense("x.csv", text, &Letters(3)), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    assert_eq!(dense("x.txt", b"1 3e1\n0 4\n", &Counting(2)), [4.0, 30.0]);
-    assert_eq!(dense("x.tsv", b"paper\tx\n1\t1\n0\t4\n", &Counting(2)), [4.0, 1.0]);
-    let (summary, sink) = run("x.csv", b"node,x\n2,5\n", &Counting(3), true, 0).unwrap();
+    assert_eq!(dense("x.txt", b"1 3e1\n0 4\n", &Consecutive(2)), [4.0, 30.0]);
+    assert_eq!(dense("x.tsv", b"paper\tx\n1\t1\n0\t4\n", &Consecutive(2)), [4.0, 1.0]);
+    let (summary, sink) = run("x.csv", b"node,x\n2,5\n", &Consecutive(3), true, 0).unwrap();
     assert_eq!((summary.given, summary.missing, sink.dense), (1, 2, vec![0.0, 0.0, 5.0]));
 }
 
@@ -165,15 +166,15 @@ fn parquet_by_id_by_row_and_as_lists() {
         ("id", integers(&[1, 0])),
         ("g", integers(&[7, 8])),
     ]);
-    assert_eq!(dense("x.parquet", &by_id, &Counting(2)), [1.5, 8.0, 0.5, 7.0]);
+    assert_eq!(dense("x.parquet", &by_id, &Consecutive(2)), [1.5, 8.0, 0.5, 7.0]);
     let by_row = parquet(vec![("x", lists(&[&[1.0, 2.0], &[3.0, 4.0]]))]);
     assert_eq!(dense("x", &by_row, &Reversed(2)), [3.0, 4.0, 1.0, 2.0]);
     assert_eq!(
-        message("x.parquet", &by_row, &Counting(1)),
+        message("x.parquet", &by_row, &Consecutive(1)),
         "x.parquet: 2 rows, but the graph has 1 nodes"
     );
     assert!(
-        message("x.parquet", &by_row, &Counting(3))
+        message("x.parquet", &by_row, &Consecutive(3))
             .starts_with("x.parquet: 2 rows, but the graph has 3 nodes")
     );
     assert!(
@@ -181,25 +182,25 @@ fn parquet_by_id_by_row_and_as_lists() {
     );
     let uneven = parquet(vec![("node", integers(&[0, 1])), ("x", lists(&[&[1.0, 2.0], &[3.0]]))]);
     assert_eq!(
-        message("x.parquet", &uneven, &Counting(2)),
+        message("x.parquet", &uneven, &Consecutive(2)),
         "x.parquet: row 1 (counting from 0): expected 2 values, as in the first row, found 1"
     );
     let infinite = parquet(vec![("node", integers(&[0, 1])), ("x", floats(&[0.0, 1e300]))]);
     assert_eq!(
-        message("x.parquet", &infinite, &Counting(2)),
+        message("x.parquet", &infinite, &Consecutive(2)),
         "x.parquet: row 1 (counting from 0): expected a finite number in column \"x\", found \
          \"1e300\""
     );
     let twice = parquet(vec![("node", integers(&[1, 1])), ("x", floats(&[0.0, 1.0]))]);
     assert_eq!(
-        message("x.parquet", &twice, &Counting(2)),
+        message("x.parquet", &twice, &Consecutive(2)),
         "x.parquet: row 1 (counting from 0): expected each node once, found \"1\" again (first in \
          row 0)"
     );
 }
 
 #[test]
-fn sparse_forms_agree() {
+fn sparse_formats_agree() {
     // Rows: {1: 2, 3: -1}, {}, {0: 4}, {0: 1, 2: 8}; with a repeated entry and zeros.
     let expected = SparseRows {
         offsets: vec![0, 2, 2, 3, 5],
@@ -229,7 +230,7 @@ fn sparse_forms_agree() {
         for (name, bytes) in
             [("x.mtx", &mtx[..]), ("r.npz", &csr), ("c.npz", &csc), ("o.npz", &coo)]
         {
-            let (summary, sink) = run(name, bytes, &Counting(4), false, memory).unwrap();
+            let (summary, sink) = run(name, bytes, &Consecutive(4), false, memory).unwrap();
             assert_eq!(sink.sparse, expected, "{name}");
             assert_eq!((summary.kind, summary.columns, summary.given), (FeatureKind::Sparse, 4, 4));
             let (_, sink) = run(name, bytes, &Reversed(4), false, memory).unwrap();
@@ -238,7 +239,7 @@ fn sparse_forms_agree() {
         }
     }
     let symmetric = b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n";
-    let (_, sink) = run("x.mtx", symmetric, &Counting(3), false, 0).unwrap();
+    let (_, sink) = run("x.mtx", symmetric, &Consecutive(3), false, 0).unwrap();
     assert_eq!((sink.sparse.offsets, sink.sparse.columns), (vec![0, 1, 2, 3], vec![1, 0, 2]));
 }
 
@@ -258,7 +259,7 @@ fn rows_by_position_are_counted() {
 
 #[test]
 fn malformed_files_have_exact_messages() {
-    let nodes = &Counting(3);
+    let nodes = &Consecutive(3);
     let array = |rows, value| floats(rows, 1, &vec![value; rows]);
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("x.npy", array(4, 0.0), "x.npy: 4 rows, but the graph has 3 nodes"),
@@ -359,22 +360,22 @@ fn malformed_files_have_exact_messages() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for name in ["x", "x.csv", "x.npy", "x.npz", "x.mtx", "x.parquet"] {
-            let _ = run(name, &bytes, &Counting(3), true, 0);
+            let _ = run(name, &bytes, &Consecutive(3), true, 0);
         }
     }
 
     #[test]
-    fn damaged_arrays_do_no_harm(at in 0usize..4000, byte in any::<u8>()) {
+    fn damaged_arrays_do_not_panic(at in 0usize..4000, byte in any::<u8>()) {
         let mut bytes = sparse("csr", [3, 2], &[0, 1, 1, 2], &[1, 0], &[1.0, 2.0]);
         let length = bytes.len();
         bytes[at % length] = byte;
-        let _ = run("x.npz", &bytes, &Counting(3), true, 0);
+        let _ = run("x.npz", &bytes, &Consecutive(3), true, 0);
     }
 
     #[test]
-    fn permuted_rows_arrive(
+    fn permuted_rows_reach_their_nodes(
         columns in 1usize..5,
         values in prop::collection::vec(-9i16..9, 1..60),
         memory in 0u64..20_000,

@@ -8,12 +8,12 @@ use crate::context::Context;
 use crate::edges::map::BitRank;
 use crate::edges::spool::{Edge, Spool};
 use crate::error::Result;
-use crate::pipeline::{self, Spare};
+use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, Parsed};
 
-/// Ids are 32-bit in the spool.
-const MOST_IDS: u64 = 1 << 32;
+/// Ids have 32 bits in the spool.
+const MAX_IDS: u64 = 1 << 32;
 
 /// Reads all edges; `None` if an id is `limit` or more.
 pub fn read<E: Edge>(
@@ -21,17 +21,17 @@ pub fn read<E: Edge>(
     files: &EdgeFiles,
     spool: &mut Spool<E>,
     limit: u64,
-    least_nodes: u64,
+    min_nodes: u64,
 ) -> Result<Option<BitRank>> {
-    let limit = limit.min(MOST_IDS);
-    if least_nodes > limit {
+    let limit = limit.min(MAX_IDS);
+    if min_nodes > limit {
         return Ok(None);
     }
     let bitmap = Bitmap::new(limit);
     let mark = |id: u64| bitmap.mark(id);
-    let spare = Spare::default();
+    let spare = BufferPool::default();
     let mut full = false;
-    let mut largest = least_nodes.saturating_sub(1);
+    let mut largest = min_nodes.saturating_sub(1);
     let work = |item| {
         let item = files.load(item)?;
         let bytes = files.item_bytes(&item);
@@ -75,7 +75,7 @@ pub fn read<E: Edge>(
     if full {
         return Ok(None);
     }
-    for id in 0..least_nodes {
+    for id in 0..min_nodes {
         mark(id);
     }
     Ok(Some(BitRank::new(bitmap.words(largest))))

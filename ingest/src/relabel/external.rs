@@ -108,8 +108,8 @@ fn group(bytes: &[u8], records: &[(u32, u32, u32)], buckets: usize) -> (Vec<u8>,
     (out, starts)
 }
 
-/// Ids without edges that are sent to their buckets at once.
-const IDS_A_PIECE: u64 = 1 << 16;
+/// Number of ids without edges that are sent to their buckets at once.
+const IDS_PER_PIECE: u64 = 1 << 16;
 
 /// Appends a record; returns its bucket and range.
 fn record(
@@ -204,27 +204,27 @@ impl TokenFamily for Strings {
     const KIND: IdKind = IdKind::String;
 }
 
-/// Reads all edges into the spool with final numbers; writes the ids; returns them as a searchable
-/// file. Integer ids below `least_nodes` exist, with edges or without.
+/// Reads all edges into the spool with final numbers, writes the ids, and returns them as a
+/// searchable file. Integer ids below `min_nodes` exist even without edges.
 pub fn read<K: TokenFamily, E: Edge>(
     places: &Places,
     files: &EdgeFiles,
     spool: &mut Spool<E>,
-    least_nodes: u64,
+    min_nodes: u64,
 ) -> Result<(IdsWriter, KeyFile)> {
     let (context, observer) = (places.context, places.context.observer);
     let mut survey = survey::<K>(places, files)?;
-    let certain = (0..least_nodes).step_by(SAMPLE_EVERY).map(|id| id.to_be_bytes().to_vec());
+    let certain = (0..min_nodes).step_by(SAMPLE_EVERY).map(|id| id.to_be_bytes().to_vec());
     survey.sample.extend(certain);
     survey.sample.sort_unstable();
-    survey.bytes += least_nodes * size_of::<u64>() as u64;
+    survey.bytes += min_nodes * size_of::<u64>() as u64;
     let share =
         (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
 
     // Second pass: every end of an edge to the bucket of its id.
     observer.phase("read edges", Some(files.bytes), Unit::Bytes);
-    // A record in memory takes its bytes and an index of 24.
-    let total = survey.bytes + (survey.ends + least_nodes) * (RECORD_BYTES + 24);
+    // In memory, a record needs its bytes and 24 bytes of index.
+    let total = survey.bytes + (survey.ends + min_nodes) * (RECORD_BYTES + 24);
     let buckets = (total.div_ceil(share) as usize).clamp(1, survey.sample.len().max(1));
     let quantile = |bucket: usize| survey.sample[bucket * survey.sample.len() / buckets].as_slice();
     let mut bounds: Vec<&[u8]> = (1..buckets).map(quantile).collect();
@@ -265,14 +265,14 @@ pub fn read<K: TokenFamily, E: Edge>(
     )?;
 
     let mut next = 0;
-    while next < least_nodes {
+    while next < min_nodes {
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
-        for id in next..least_nodes.min(next + IDS_A_PIECE) {
+        for id in next..min_nodes.min(next + IDS_PER_PIECE) {
             records.push(record(&mut bytes, &bounds, NO_POSITION, |out| {
                 out.extend_from_slice(&id.to_be_bytes());
             }));
         }
-        next += IDS_A_PIECE;
+        next += IDS_PER_PIECE;
         let (grouped, starts) = group(&bytes, &records, buckets);
         by_id.push(&grouped, starts, ends)?;
     }

@@ -25,8 +25,8 @@ pub struct NodeIndex {
 /// The ids of all nodes before reordering.
 pub enum KnownIds {
     /// Node `i` has id `i`.
-    Counting,
-    /// The members of a set, rising.
+    Consecutive,
+    /// The members of a set, ascending.
     Set(BitRank),
     /// Integers, rising.
     Integers(Vec<u64>),
@@ -136,7 +136,7 @@ impl NodeIndex {
             }
             _ => false,
         };
-        Self { ids: if counting { KnownIds::Counting } else { ids }, nodes, position: None }
+        Self { ids: if counting { KnownIds::Consecutive } else { ids }, nodes, position: None }
     }
 
     /// Reorders the nodes: `position[i]` is the new number of node `i`.
@@ -158,7 +158,7 @@ impl NodeIndex {
     pub fn name(&self, node: u32) -> String {
         let at = node as usize;
         match &self.ids {
-            KnownIds::Counting => node.to_string(),
+            KnownIds::Consecutive => node.to_string(),
             KnownIds::Set(set) => set.iter().nth(at).map_or_else(String::new, |id| id.to_string()),
             KnownIds::Integers(ids) | KnownIds::Listed(NodeList::Integers(ids, _)) => {
                 ids[at].to_string()
@@ -183,7 +183,7 @@ impl NodeIndex {
             Some(Ids::Integer(original.iter().map(|&n| id(n as usize)).collect()))
         };
         match &self.ids {
-            KnownIds::Counting => integers(&|node| node as u64),
+            KnownIds::Consecutive => integers(&|node| node as u64),
             KnownIds::Set(set) => {
                 let ids: Vec<u32> = set.iter().collect();
                 integers(&|node| u64::from(ids[node]))
@@ -211,7 +211,7 @@ impl NodeIndex {
 impl NodeLookup for NodeIndex {
     fn kind(&self) -> IdKind {
         match &self.ids {
-            KnownIds::Counting | KnownIds::Set(_) | KnownIds::Integers(_) => IdKind::Integer,
+            KnownIds::Consecutive | KnownIds::Set(_) | KnownIds::Integers(_) => IdKind::Integer,
             KnownIds::Listed(NodeList::Integers(..)) => IdKind::Integer,
             KnownIds::Strings(_) | KnownIds::Listed(NodeList::Strings(..)) => IdKind::String,
             KnownIds::OnDisk(keys) => keys.kind(),
@@ -224,7 +224,7 @@ impl NodeLookup for NodeIndex {
 
     fn find_integer(&self, id: u64) -> Result<Option<u32>> {
         let node = match &self.ids {
-            KnownIds::Counting => (id < self.nodes).then_some(id as u32),
+            KnownIds::Consecutive => (id < self.nodes).then_some(id as u32),
             KnownIds::Set(set) => set.contains(id).then(|| set.rank(id as u32)),
             KnownIds::Integers(ids) => ids.binary_search(&id).ok().map(|at| at as u32),
             KnownIds::Listed(NodeList::Integers(_, map)) => map.get(&id).copied(),
@@ -261,7 +261,7 @@ impl NodeLookup for NodeIndex {
         Ok(self.name(original))
     }
 
-    fn is_counting(&self) -> bool {
-        matches!(self.ids, KnownIds::Counting) && self.position.is_none()
+    fn is_consecutive(&self) -> bool {
+        matches!(self.ids, KnownIds::Consecutive) && self.position.is_none()
     }
 }

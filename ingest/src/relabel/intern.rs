@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::context::Context;
 use crate::edges::spool::{Edge, Spool};
 use crate::error::Result;
-use crate::pipeline::{self, Spare};
+use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, IdKey, Parsed};
 
@@ -127,7 +127,7 @@ pub fn read<I: OwnedId, E: Edge>(
         }
         number.checked_mul(SHARDS as u32).map(|number| number + shard as u32)
     };
-    let spare = Spare::default();
+    let spare = BufferPool::default();
     for token in also {
         if number(token).is_none() || bytes.load(Ordering::Relaxed) > limit {
             return Ok(None);

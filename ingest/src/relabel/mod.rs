@@ -52,8 +52,8 @@ pub struct Reader<'a> {
     pub dataset: &'a Path,
     /// Memory for chunks.
     pub budget: &'a Budget,
-    /// Ids below this exist, with edges or without (integers only).
-    pub least_nodes: u64,
+    /// Integer ids below this number exist even without edges.
+    pub min_nodes: u64,
 }
 
 impl Reader<'_> {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
         if self.files.integer {
             if let Some(set) =
-                bitmap::read(self.context, self.files, &mut spool, limit / 2 * 8, self.least_nodes)?
+                bitmap::read(self.context, self.files, &mut spool, limit / 2 * 8, self.min_nodes)?
             {
                 let nodes = set.members();
                 return Ok(done(spool, KnownIds::Set(set), nodes, Vec::new()));
@@ -108,7 +108,7 @@ impl Reader<'_> {
                 self.files,
                 &mut spool,
                 limit,
-                0..self.least_nodes,
+                0..self.min_nodes,
             )? {
                 let nodes = found.ids.len() as u64;
                 return Ok(done(spool, KnownIds::Integers(found.ids), nodes, found.rank));
@@ -138,7 +138,7 @@ impl Reader<'_> {
             budget: self.budget,
         };
         let (written, keys) =
-            external::read::<K, E>(&places, self.files, &mut spool, self.least_nodes)?;
+            external::read::<K, E>(&places, self.files, &mut spool, self.min_nodes)?;
         let nodes = keys.nodes();
         let index = NodeIndex::new(KnownIds::OnDisk(keys), nodes);
         Ok(Relabelled { edges: wrap(spool), index, rank: Vec::new(), written: Some(written) })

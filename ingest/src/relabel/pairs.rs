@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_beyond_the_memory_are_refused() {
+    fn ids_beyond_the_memory_are_rejected() {
         let text: String = (0..10_000).map(|id| format!("{id} {id}\n")).collect();
         let error = pairs(text.as_bytes(), 1, 1 << 20).unwrap_err().to_string();
         assert!(
@@ -353,7 +353,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = pairs(&bytes, 1, 1 << 20);
         }
 

@@ -81,21 +81,21 @@ mod tests {
     }
 
     #[test]
-    fn wrong_counts_are_told() {
-        let refuse = |text: &[u8]| {
+    fn wrong_counts_are_reported() {
+        let error = |text: &[u8]| {
             let bad = parse(text, 0, Some(3), |_, _, _| Pushed::Taken).unwrap_err();
             (bad.at, bad.expected, bad.found)
         };
         let expected = "2 neighbours, as the first number of the line says".to_string();
-        assert_eq!(refuse(b"1 0\n2 1\n"), (4, expected, "1".into()));
-        assert_eq!(refuse(b"x 0\n"), (0, "a number of neighbours".into(), "\"x\"".into()));
-        assert_eq!(refuse(b"1 0\n\n1 0\n").0, 4);
-        let beyond = "a neighbour below 3, the number of nodes".to_string();
-        assert_eq!(refuse(b"1 1\n2 0 3\n"), (4, beyond, "\"3\"".into()));
+        assert_eq!(error(b"1 0\n2 1\n"), (4, expected, "1".into()));
+        assert_eq!(error(b"x 0\n"), (0, "a number of neighbours".into(), "\"x\"".into()));
+        assert_eq!(error(b"1 0\n\n1 0\n").0, 4);
+        let expected = "a neighbour below 3, the number of nodes".to_string();
+        assert_eq!(error(b"1 1\n2 0 3\n"), (4, expected, "\"3\"".into()));
     }
 
     #[test]
-    fn the_form_is_told_from_edge_lists() {
+    fn the_format_is_distinguished_from_edge_lists() {
         assert!(looks_like(b"2 5 6\n0\n1 9\n"));
         assert!(!looks_like(b"1 5\n1 6\n1 9\n"));
         assert!(!looks_like(b"2 5\n3 6\n"));

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_files_are_told() {
+    fn malformed_files_are_reported() {
         let cases = [
             ("", "t.txt: empty (expected the number of graphs on the first line)"),
             ("many\n", "t.txt:1: expected a number of graphs from 1 to 4294967295, found \"many\""),

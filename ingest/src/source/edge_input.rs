@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 /// The forms an edge file can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EdgeForm {
-    /// Two or three columns split by whitespace, tabs or commas.
+pub enum EdgeFormat {
+    /// Two or three columns separated by whitespace, tabs or commas.
     List,
     /// Matrix Market coordinate.
     MatrixMarket,
@@ -32,8 +32,8 @@ pub enum IdChoice {
 pub struct EdgeInput {
     /// Files or globs, read in this order.
     pub files: Vec<PathBuf>,
-    /// Form of the files; detected where absent.
-    pub form: Option<EdgeForm>,
+    /// Format of the files; detected if absent.
+    pub format: Option<EdgeFormat>,
     /// Type of the ids.
     pub ids: IdChoice,
     /// Whether the first line is a header; detected where absent.

@@ -244,24 +244,26 @@ impl Layout {
             data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
         let header = input.header.unwrap_or_else(|| {
             let asked = [&input.source, &input.target, &input.weight];
-            let by_name =
-                asked.into_iter().flatten().any(|wish| names.contains(&wish.to_ascii_lowercase()));
+            let by_name = asked
+                .into_iter()
+                .flatten()
+                .any(|chosen| names.contains(&chosen.to_ascii_lowercase()));
             let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
             let only_first_differs = second_is_integer
                 && !cells(first).iter().take(2).any(&is_integer)
                 && input.ids != IdChoice::String;
             by_name || known || only_first_differs
         });
-        let find = |wish: &Option<String>, known: &[&str], default: Option<usize>, role: &str| {
-            match wish {
-                Some(wish) => {
+        let find = |chosen: &Option<String>, known: &[&str], default: Option<usize>, role: &str| {
+            match chosen {
+                Some(chosen) => {
                     let by_name = if header {
-                        names.iter().position(|n| *n == wish.to_ascii_lowercase())
+                        names.iter().position(|n| *n == chosen.to_ascii_lowercase())
                     } else {
                         None
                     };
                     let found = by_name
-                        .or_else(|| wish.parse().ok().filter(|&at: &usize| at < names.len()));
+                        .or_else(|| chosen.parse().ok().filter(|&at: &usize| at < names.len()));
                     found.map(Some).ok_or_else(|| {
                         let what = if header {
                             format!("columns: {}", names.join(", "))
@@ -270,7 +272,7 @@ impl Layout {
                         };
                         IngestError::file(
                             path,
-                            format!("no column {wish:?} for the {role} (found {what})"),
+                            format!("no column {chosen:?} for the {role} (found {what})"),
                         )
                     })
                 }

@@ -55,12 +55,12 @@ impl EdgeTable {
         let fields = metadata.schema().fields().clone();
         let names: Vec<String> =
             fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
-        let find = |wish: &Option<String>, known: &[&str], role: &str| {
-            let found = match wish {
-                Some(wish) => names.iter().position(|name| *name == wish.to_ascii_lowercase()),
+        let find = |chosen: &Option<String>, known: &[&str], role: &str| {
+            let found = match chosen {
+                Some(chosen) => names.iter().position(|name| *name == chosen.to_ascii_lowercase()),
                 None => names.iter().position(|name| known.contains(&name.as_str())),
             };
-            let wanted = wish.as_deref().unwrap_or(known[0]);
+            let wanted = chosen.as_deref().unwrap_or(known[0]);
             found.ok_or_else(|| {
                 let found = names.join(", ");
                 let what = format!(
@@ -137,7 +137,7 @@ impl EdgeTable {
 
     /// Decodes a slice.
     pub fn read(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
-        let batches = parquet_file::guarded(&self.path, || self.decode(slice))?;
+        let batches = parquet_file::catch_panic(&self.path, || self.decode(slice))?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let group = self.metadata.metadata().row_group(slice.group).num_rows().max(0) as usize;
         let expected = SLICE_ROWS.min(group - slice.offset);

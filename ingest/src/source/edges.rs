@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::adjacency;
-use crate::source::edge_input::{EdgeForm, EdgeInput};
+use crate::source::edge_input::{EdgeFormat, EdgeInput};
 use crate::source::edge_list::{self, BadLine, Key, Layout, Pushed};
 use crate::source::edge_table::{self, EdgeTable, Slice};
 use crate::source::matrix_market::{self, Symmetry};
@@ -22,9 +22,9 @@ pub struct EdgeFiles {
     pub integer: bool,
     /// All have weights.
     pub weighted: bool,
-    /// Ids below this exist, with edges or without.
-    pub least_nodes: u64,
-    /// The same for sources and for targets by themselves, where they are of different types.
+    /// Ids below this number exist even without edges.
+    pub min_nodes: u64,
+    /// The same for sources and for targets, which may be of different types.
     pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
@@ -34,12 +34,12 @@ pub struct EdgeFiles {
 
 struct EdgeFile {
     path: PathBuf,
-    form: Form,
-    /// Bytes on disk a byte of text takes, for progress.
+    format: Format,
+    /// Bytes on disk per byte of text, for progress.
     compression: f64,
 }
 
-enum Form {
+enum Format {
     List(Layout),
     MatrixMarket {
         header: matrix_market::Header,
@@ -119,26 +119,26 @@ impl EdgeFiles {
     /// `nodes`: the least number of nodes, where sources and targets are the same nodes.
     fn open_files(input: &EdgeInput, directed: bool, nodes: Option<u64>) -> Result<Self> {
         let square = nodes.is_some();
-        let (least_nodes, shape) = (0, [0; 2]);
+        let (min_nodes, shape) = (0, [0; 2]);
         let mut all = Self {
             files: Vec::new(),
             directed,
             integer: true,
             weighted: false,
-            least_nodes,
+            min_nodes,
             shape,
             bytes: 0,
             guesses: Vec::new(),
         };
         for path in expand(&input.files)? {
-            let (mut form, compression) = recognise(&path, input)?;
-            let (integer, weighted) = match &mut form {
-                Form::List(layout) => {
+            let (mut format, compression) = detect_format(&path, input)?;
+            let (integer, weighted) = match &mut format {
+                Format::List(layout) => {
                     let about = |guess| format!("{}: {guess}", path.display());
                     all.guesses.extend(layout.guesses.iter().map(about));
                     (layout.integer, layout.weight.is_some())
                 }
-                Form::MatrixMarket { header, .. } => {
+                Format::MatrixMarket { header, .. } => {
                     if square && header.rows != header.cols {
                         let (rows, cols) = (header.rows, header.cols);
                         let what = format!(
@@ -158,13 +158,13 @@ impl EdgeFiles {
                     all.shape = [all.shape[0].max(header.rows), all.shape[1].max(header.cols)];
                     (true, header.field != matrix_market::Field::Pattern && !input.unweighted)
                 }
-                Form::Adjacency { nodes: limit } => {
+                Format::Adjacency { nodes: limit } => {
                     let lines = count_lines(&path)?;
                     *limit = nodes.map(|nodes| nodes.max(lines));
                     all.shape[0] = all.shape[0].max(lines);
                     (true, false)
                 }
-                Form::Parquet(table) => (table.integer, table.weighted()),
+                Format::Parquet(table) => (table.integer, table.weighted()),
             };
             if weighted != all.weighted && !all.files.is_empty() {
                 let what = if weighted {
@@ -185,29 +185,29 @@ impl EdgeFiles {
             }
             (all.integer, all.weighted) = (integer, weighted);
             all.bytes += std::fs::metadata(&path).map_err(IngestError::io("read", &path))?.len();
-            all.files.push(EdgeFile { path, form, compression });
+            all.files.push(EdgeFile { path, format, compression });
         }
         if all.files.is_empty() {
             return Err(IngestError::Usage("no edge files given".into()));
         }
-        all.least_nodes = all.shape[0].max(all.shape[1]);
+        all.min_nodes = all.shape[0].max(all.shape[1]);
         Ok(all)
     }
 
     /// The pieces of all files, in order.
     pub fn items(&self) -> impl Iterator<Item = Result<Item>> + Send + '_ {
-        self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, form, .. })| {
-            let items: Box<dyn Iterator<Item = Result<Item>> + Send> = match form {
-                Form::Parquet(table) => Box::new(
+        self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, format, .. })| {
+            let items: Box<dyn Iterator<Item = Result<Item>> + Send> = match format {
+                Format::Parquet(table) => Box::new(
                     table.slices().map(move |slice| Ok(Item { file, piece: Piece::Slice(slice) })),
                 ),
                 _ => match Blocks::open(path) {
                     Err(error) => Box::new(std::iter::once(Err(error))),
                     Ok(blocks) => {
-                        if let Form::MatrixMarket { seen, .. } = form {
+                        if let Format::MatrixMarket { seen, .. } = format {
                             seen.store(0, Ordering::Relaxed);
                         }
-                        let numbered = matches!(form, Form::Adjacency { .. });
+                        let numbered = matches!(format, Format::Adjacency { .. });
                         let mut line = 0;
                         Box::new(blocks.map(move |block| {
                             let (block, first) = (block?, line);
@@ -226,8 +226,8 @@ impl EdgeFiles {
 
     /// Decodes a piece where that is work of its own.
     pub fn load(&self, item: Item) -> Result<Item> {
-        match (item.piece, &self.files[item.file].form) {
-            (Piece::Slice(slice), Form::Parquet(table)) => {
+        match (item.piece, &self.files[item.file].format) {
+            (Piece::Slice(slice), Format::Parquet(table)) => {
                 Ok(Item { piece: Piece::Rows(slice, table.read(slice)?), ..item })
             }
             (piece, _) => Ok(Item { piece, ..item }),
@@ -240,14 +240,14 @@ impl EdgeFiles {
         item: &'a Item,
         mut push: impl FnMut(K, K, f32) -> Pushed,
     ) -> Result<Parsed> {
-        let EdgeFile { path, form, .. } = &self.files[item.file];
-        let (start, done) = match (form, &item.piece) {
-            (Form::List(layout), Piece::Text(Block { text, offset, .. }, _)) => {
+        let EdgeFile { path, format, .. } = &self.files[item.file];
+        let (start, done) = match (format, &item.piece) {
+            (Format::List(layout), Piece::Text(Block { text, offset, .. }, _)) => {
                 let start = if *offset == 0 { layout.data_start(text) } else { 0 };
                 (start, K::parse_list(&text[start..], layout, push))
             }
             (
-                Form::MatrixMarket { header, start, seen },
+                Format::MatrixMarket { header, start, seen },
                 Piece::Text(Block { text, offset, .. }, _),
             ) => {
                 let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
@@ -259,11 +259,11 @@ impl EdgeFiles {
                     }),
                 )
             }
-            (Form::Adjacency { nodes }, Piece::Text(Block { text, .. }, first)) => (
+            (Format::Adjacency { nodes }, Piece::Text(Block { text, .. }, first)) => (
                 0,
                 adjacency::parse(text, *first, *nodes, |s, t, w| K::integers(&mut push, s, t, w)),
             ),
-            (Form::Parquet(table), Piece::Rows(_, batches)) => {
+            (Format::Parquet(table), Piece::Rows(_, batches)) => {
                 (0, K::parse_table(table, batches, push))
             }
             _ => unreachable!(
@@ -289,16 +289,16 @@ impl EdgeFiles {
     /// Checks what can only be known at the end of a pass.
     pub fn finish(&self) -> Result<()> {
         for file in &self.files {
-            if let Form::MatrixMarket { header, seen, .. } = &file.form {
+            if let Format::MatrixMarket { header, seen, .. } = &file.format {
                 header.check_count(&file.path, seen.load(Ordering::Relaxed))?;
             }
         }
         Ok(())
     }
 
-    /// The error for the first edge with an integer id of `limit` or more, which must be there: it
-    /// reads the files again to say where. `why` says where the limit comes from.
-    pub fn beyond(&self, limit: u64, why: &str) -> IngestError {
+    /// The error for the first edge with an integer id of `limit` or more, which must exist. It
+    /// reads the files again to find the line. `why` explains the limit.
+    pub fn id_out_of_range(&self, limit: u64, why: &str) -> IngestError {
         let check = |source: u64, target: u64, _| match (source < limit, target < limit) {
             (true, true) => Pushed::Taken,
             (false, _) => Pushed::UnknownSource,
@@ -450,13 +450,13 @@ impl<'a> IdKey<'a> for &'a str {
     }
 }
 
-/// The form of a file, and its bytes on disk for a byte of its content.
-fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
+/// The format of a file, and its bytes on disk per byte of content.
+fn detect_format(path: &Path, input: &EdgeInput) -> Result<(Format, f64)> {
     let size = std::fs::metadata(path).map_err(IngestError::io("open", path))?.len();
     let mut magic = [0u8; 4];
     let is_parquet = std::io::Read::read_exact(&mut text::open_file(path)?, &mut magic).is_ok()
         && magic == *edge_table::MAGIC;
-    if is_parquet && input.form.is_none() || input.form == Some(EdgeForm::Parquet) {
+    if is_parquet && input.format.is_none() || input.format == Some(EdgeFormat::Parquet) {
         if !is_parquet {
             return Err(IngestError::file(
                 path,
@@ -464,7 +464,7 @@ fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
             ));
         }
         let table = EdgeTable::open(path, input)?;
-        return Ok((Form::Parquet(table), 1.0));
+        return Ok((Format::Parquet(table), 1.0));
     }
     let head = match Blocks::open(path)?.next() {
         Some(block) => std::mem::take(&mut block?.text),
@@ -478,19 +478,19 @@ fn recognise(path: &Path, input: &EdgeInput) -> Result<(Form, f64)> {
     } else {
         0.3
     };
-    let form = input.form.unwrap_or_else(|| match &head {
-        head if head.starts_with(matrix_market::MAGIC) => EdgeForm::MatrixMarket,
-        head if adjacency::looks_like(head) => EdgeForm::Adjacency,
-        _ => EdgeForm::List,
+    let format = input.format.unwrap_or_else(|| match &head {
+        head if head.starts_with(matrix_market::MAGIC) => EdgeFormat::MatrixMarket,
+        head if adjacency::looks_like(head) => EdgeFormat::Adjacency,
+        _ => EdgeFormat::List,
     });
-    let form = match form {
-        EdgeForm::List => Form::List(Layout::detect(path, &head, input)?),
-        EdgeForm::MatrixMarket => {
+    let format = match format {
+        EdgeFormat::List => Format::List(Layout::detect(path, &head, input)?),
+        EdgeFormat::MatrixMarket => {
             let (header, start) = matrix_market::Header::parse(path, &head)?;
-            Form::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
+            Format::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
         }
-        EdgeForm::Adjacency => Form::Adjacency { nodes: None },
-        EdgeForm::Parquet => unreachable!("handled above"),
+        EdgeFormat::Adjacency => Format::Adjacency { nodes: None },
+        EdgeFormat::Parquet => unreachable!("handled above"),
     };
-    Ok((form, compression))
+    Ok((format, compression))
 }

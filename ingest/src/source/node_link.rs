@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_places_are_told_apart() {
+    fn ids_and_places_are_distinguished() {
         let counting = r#"{"directed": false, "nodes": [{"id": 0, "f": [1, {}]}, {"id": 1}],
             "links": [{"source": 0, "target": 1, "w": null}], "multigraph": false}"#;
         assert_eq!(edges(counting.as_bytes()).unwrap(), [[0, 1]]);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_graphs_are_told() {
+    fn malformed_graphs_are_reported() {
         let cases = [
             (
                 "",

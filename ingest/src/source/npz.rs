@@ -310,7 +310,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn dense_and_sparse_are_told_apart() {
+    fn dense_and_sparse_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.npz");
         let data: Vec<u8> = (0..4).flat_map(|v| (v as f32).to_le_bytes()).collect();
@@ -353,7 +353,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn damaged_archives_do_no_harm(at in 0usize..1500, byte in any::<u8>(), cut in 0usize..1500) {
+        fn damaged_archives_do_not_panic(at in 0usize..1500, byte in any::<u8>(), cut in 0usize..1500) {
             let mut bytes = sparse("csc", [3, 2], &[0, 1, 2], &[2, 0], &[1.0, 2.0]);
             let length = bytes.len();
             bytes[at % length] = byte;

@@ -20,7 +20,7 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = text::open_file(path)?;
     let length = file.metadata().map_err(IngestError::io("read", path))?.len();
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = guarded(path, || {
+    let builder = catch_panic(path, || {
         ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
             .map_err(|error| FormatError::parquet(path)(error).into())
     })?;
@@ -37,9 +37,9 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     Ok(builder)
 }
 
-/// Runs a call of the library; a panic in it becomes an error.
-pub fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the call had hold of is dropped or never used again once this error is on its way.
+/// Calls the library; a panic becomes an error.
+pub fn catch_panic<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
+    // After this error, what the call used is dropped or never used again.
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{IngestError, Result};
-use crate::pipeline::Spare;
+use crate::pipeline::BufferPool;
 
 /// Text read at once; large enough to keep a worker busy, small enough to stay in cache.
 pub const BLOCK_BYTES: usize = 2 << 20;
-/// A longer line is taken for a sign that the file is no text.
-pub const LONGEST_LINE: usize = 256 << 20;
+/// A file with a longer line is assumed not to be text.
+pub const MAX_LINE_BYTES: usize = 256 << 20;
 
 /// The first bytes of a file, by which its compression and form are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Blocks {
     carry: Vec<u8>,
     offset: u64,
     ended: bool,
-    spare: Arc<Spare<u8>>,
+    spare: Arc<BufferPool<u8>>,
 }
 
 /// Whole lines; the last line of the file may lack its newline.
@@ -44,7 +44,7 @@ pub struct Block {
     pub text: Vec<u8>,
     /// Bytes of (decompressed) text before it in the file.
     pub offset: u64,
-    spare: Arc<Spare<u8>>,
+    spare: Arc<BufferPool<u8>>,
 }
 
 impl Drop for Block {
@@ -145,10 +145,13 @@ impl Blocks {
                 text.truncate(start + end + 1);
                 return Ok(Some(Block { text, offset, spare: self.spare.clone() }));
             }
-            if text.len() > LONGEST_LINE {
+            if text.len() > MAX_LINE_BYTES {
                 return Err(IngestError::file(
                     &self.path,
-                    format!("a line longer than {} MiB: is this a text file?", LONGEST_LINE >> 20),
+                    format!(
+                        "a line longer than {} MiB: is this a text file?",
+                        MAX_LINE_BYTES >> 20
+                    ),
                 ));
             }
         }
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_forms_are_recognised_and_truncation_is_told() {
+    fn compression_is_detected_and_truncation_is_reported() {
         let text: Vec<u8> =
             (0..500_000).flat_map(|i| format!("{i} {}\n", i * 7).into_bytes()).collect();
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text;
 
-/// A specification is written by hand; anything longer is another kind of file.
-const LONGEST: u64 = 4 << 20;
+/// A specification is written by hand; a longer file is something else.
+const MAX_LENGTH: u64 = 4 << 20;
 
 /// The text of a TOML file.
 pub struct TomlFile {
@@ -24,12 +24,12 @@ impl TomlFile {
     pub fn read(path: &Path) -> Result<Self> {
         let file = text::open_file(path)?;
         let mut bytes = Vec::new();
-        let mut limited = std::io::Read::take(file, LONGEST + 1);
+        let mut limited = std::io::Read::take(file, MAX_LENGTH + 1);
         std::io::Read::read_to_end(&mut limited, &mut bytes)
             .map_err(IngestError::io("read", path))?;
-        if bytes.len() as u64 > LONGEST {
+        if bytes.len() as u64 > MAX_LENGTH {
             let what =
-                format!("longer than {} MiB (expected a specification in TOML)", LONGEST >> 20);
+                format!("longer than {} MiB (expected a specification in TOML)", MAX_LENGTH >> 20);
             return Err(IngestError::file(path, what));
         }
         match String::from_utf8(bytes) {
@@ -238,7 +238,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_text_does_no_harm(text in "[a-c.=\\[\\]\"0-9\n {}t,#é-]{0,60}") {
+        fn arbitrary_text_does_not_panic(text in "[a-c.=\\[\\]\"0-9\n {}t,#é-]{0,60}") {
             let file = TomlFile { path: "x.toml".into(), text };
             if let Ok(table) = file.parse() {
                 let root = Section::root(&file, table.get_ref());

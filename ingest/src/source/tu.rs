@@ -316,7 +316,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn malformed_files_are_told() {
+    fn malformed_files_are_reported() {
         let cases: [(&[(&str, &str)], &str); 13] = [
             (&[("A", "1 2\n42\n")], "T_A.txt:2: expected 2 node numbers, found 1: \"42\""),
             (&[("A", "1,2,3\n")], "T_A.txt:1: expected 2 node numbers, found 3: \"1,2,3\""),

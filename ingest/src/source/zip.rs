@@ -13,9 +13,9 @@ use flate2::read::DeflateDecoder;
 
 /// Bytes of the end record without its comment (4.3.16), and of the longest comment.
 const END_BYTES: usize = 22;
-const LONGEST_COMMENT: u64 = u16::MAX as u64;
-/// Largest directory that is read: a hundred thousand members and more.
-const MOST_DIRECTORY_BYTES: u64 = 16 << 20;
+const MAX_COMMENT_BYTES: u64 = u16::MAX as u64;
+/// Largest directory that is read: enough for a hundred thousand members.
+const MAX_DIRECTORY_BYTES: u64 = 16 << 20;
 /// In a 16-bit or 32-bit field: the value is in a Zip64 record.
 const IN_ZIP64: (u64, u64) = (u16::MAX as u64, u32::MAX as u64);
 
@@ -125,7 +125,7 @@ impl Member {
 
 /// The bytes of the directory and the number of its entries, by the records at the end of the file.
 fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
-    let tail_start = length.saturating_sub(END_BYTES as u64 + LONGEST_COMMENT);
+    let tail_start = length.saturating_sub(END_BYTES as u64 + MAX_COMMENT_BYTES);
     let tail = read_range(file, tail_start, length)?;
     let end = (0..=tail.len().saturating_sub(END_BYTES))
         .rev()
@@ -156,7 +156,7 @@ fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
         let mut fields = Fields(&record[32..]);
         (count, bytes, start) = (fields.number(8)?, fields.number(8)?, fields.number(8)?);
     }
-    if bytes > MOST_DIRECTORY_BYTES {
+    if bytes > MAX_DIRECTORY_BYTES {
         return Err(invalid(format!("a directory of {bytes} bytes")));
     }
     Ok((read_range(file, start, start.saturating_add(bytes))?, count))

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_told() {
+    fn bad_options_are_reported() {
         let message = |options| Chains::new(&options, 1).err().unwrap().to_string();
         let default = ChainsOptions::default();
         assert_eq!(

@@ -12,9 +12,9 @@ pub const COLUMNS: u64 = 100;
 
 /// Nodes whose edges make a chunk.
 const CHUNK: u64 = 1 << 16;
-/// A row or column is closed to a ring from this length on; below, the closing edge would be there
-/// already.
-const SHORTEST_RING: u64 = 3;
+/// Minimum length of a row or column that is closed to a ring; below, the closing edge already
+/// exists.
+const MIN_RING: u64 = 3;
 
 /// Options of `ignn generate grid`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl Grid {
     fn next(&self, place: u64, side: u64) -> Option<u64> {
         match place + 1 {
             next if next < side => Some(next),
-            _ if self.options.torus && side >= SHORTEST_RING => Some(0),
+            _ if self.options.torus && side >= MIN_RING => Some(0),
             _ => None,
         }
     }
@@ -79,7 +79,7 @@ impl Content for Grid {
 
     fn edges(&self) -> Option<u64> {
         let GridOptions { rows, columns, torus, .. } = self.options;
-        let along = |side: u64| if torus && side >= SHORTEST_RING { side } else { side - 1 };
+        let along = |side: u64| if torus && side >= MIN_RING { side } else { side - 1 };
         Some(rows * along(columns) + columns * along(rows))
     }
 

@@ -20,8 +20,8 @@ use ignn_format::random::Sequence;
 pub const SPLIT: &str = "default";
 /// Names of its parts.
 pub const PARTS: [&str; 3] = ["train", "val", "test"];
-/// Most nodes of a dataset.
-pub const MOST_NODES: u64 = u32::MAX as u64;
+/// Maximum number of nodes of a dataset.
+pub const MAX_NODES: u64 = u32::MAX as u64;
 
 /// Refuses options with the message unless the condition holds.
 fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
@@ -31,12 +31,12 @@ fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
 /// Refuses a number of nodes that no dataset can have; `None` stands for one beyond 64 bits.
 fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
     match nodes {
-        Some(nodes) if (1..=MOST_NODES).contains(&nodes) => Ok(nodes),
-        Some(nodes) => Err(IngestError::Usage(format!(
-            "{command}: {nodes} nodes (expected 1 to {MOST_NODES})"
-        ))),
+        Some(nodes) if (1..=MAX_NODES).contains(&nodes) => Ok(nodes),
+        Some(nodes) => {
+            Err(IngestError::Usage(format!("{command}: {nodes} nodes (expected 1 to {MAX_NODES})")))
+        }
         None => Err(IngestError::Usage(format!(
-            "{command}: more than 2^64 nodes (expected 1 to {MOST_NODES})"
+            "{command}: more than 2^64 nodes (expected 1 to {MAX_NODES})"
         ))),
     }
 }

@@ -46,8 +46,8 @@ pub const RESTART: f64 = 0.05;
 
 /// Nodes of the smallest and of the largest graph of the full set.
 const SIZES: [f64; 2] = [600.0, 3500.0];
-/// The smallest graph must be able to hold its edges.
-const SMALLEST_GRAPH: f64 = 45.0;
+/// The smallest graph must have room for its edges.
+const MIN_GRAPH: f64 = 45.0;
 /// Width of the strip, where points have density 1.
 const WIDTH: f64 = 4.0;
 /// Probability that a bit of the features is set.
@@ -55,8 +55,8 @@ const BIT: f64 = 0.1;
 /// Steps of one spreading; with them a label depends on nothing farther away than twice as many
 /// hops.
 const STEPS: usize = 80;
-/// Spreadings, one after the other: after one alone near nodes would still weigh most.
-const SPREADINGS: usize = 2;
+/// Number of propagations: after only one, close nodes would still dominate.
+const PROPAGATIONS: usize = 2;
 /// Rates of the rarest and of the most frequent class.
 const RATES: [f64; 2] = [0.05, 0.75];
 /// Ranks by size of the graphs for validation and test: larger than most, and the same for every
@@ -90,7 +90,7 @@ struct Part {
 /// Makes the whole set.
 pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
     let PpiOptions { scale, restart } = *options;
-    let least = SMALLEST_GRAPH / SIZES[0];
+    let least = MIN_GRAPH / SIZES[0];
     require((least..=1.0).contains(&scale), || {
         format!("generate ppi: scale {scale} (expected {least} to 1)")
     })?;
@@ -112,7 +112,7 @@ pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
         let stream = stream.fork(graph as u64);
         let edges = nearest_pairs(nodes[graph] as usize, edges[graph] as usize, stream.fork(0));
         let features = draw_features(nodes[graph] as usize, stream.fork(1));
-        let spread = spread_features(nodes[graph] as usize, &edges, &features, restart as f32);
+        let spread = propagate_features(nodes[graph] as usize, &edges, &features, restart as f32);
         Ok::<_, IngestError>(Part { edges, features, spread })
     };
     pipeline::ordered(context.threads, (0..nodes.len()).map(Ok), make, |part| {
@@ -251,11 +251,16 @@ fn mean_step(neighbours: &[Vec<u32>], from: &[f32], to: &mut [f32]) {
     }
 }
 
-fn spread_features(nodes: usize, edges: &[[u32; 2]], features: &[f32], restart: f32) -> Vec<f32> {
+fn propagate_features(
+    nodes: usize,
+    edges: &[[u32; 2]],
+    features: &[f32],
+    restart: f32,
+) -> Vec<f32> {
     let neighbours = neighbours(nodes, edges);
     let mut source = features.to_vec();
     let mut next = vec![0.0; source.len()];
-    for _ in 0..SPREADINGS {
+    for _ in 0..PROPAGATIONS {
         let mut now = source.clone();
         for _ in 0..STEPS {
             mean_step(&neighbours, &now, &mut next);

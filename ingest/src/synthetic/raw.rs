@@ -96,12 +96,12 @@ fn write_edges(content: &dyn Content, context: &Context, path: &Path, separator:
 }
 
 /// Digits of the largest id.
-const MOST_DIGITS: usize = 10;
-/// Most bytes of a line: two ids, separator and line end.
-const LONGEST_LINE: usize = 2 * MOST_DIGITS + 2;
+const MAX_DIGITS: usize = 10;
+/// Maximum bytes of a line: two ids, separator and line end.
+const MAX_LINE_BYTES: usize = 2 * MAX_DIGITS + 2;
 
 fn format_edges(edges: &[[u32; 2]], separator: u8) -> Vec<u8> {
-    let mut text = vec![0; edges.len() * LONGEST_LINE];
+    let mut text = vec![0; edges.len() * MAX_LINE_BYTES];
     let mut at = 0;
     for &[source, target] in edges {
         at = put(&mut text, at, source, separator);

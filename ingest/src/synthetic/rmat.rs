@@ -20,9 +20,9 @@ pub const EDGE_FACTOR: u64 = 16;
 /// Probabilities of the four quarters: both low, high target, high source, both high.
 pub const QUARTERS: [f64; 4] = [0.57, 0.19, 0.19, 0.05];
 
-/// Largest scale: 2^32 ids are one more than a dataset can have.
-const LARGEST_SCALE: u32 = 31;
-/// Edges of a chunk.
+/// Largest scale: a dataset can have one node less than 2^32.
+const MAX_SCALE: u32 = 31;
+/// Edges per chunk.
 const CHUNK: u64 = 1 << 18;
 /// Levels drawn at once.
 const LEVELS: u32 = 4;
@@ -75,8 +75,8 @@ impl Rmat {
     pub fn new(options: &RmatOptions, seed: u64) -> Result<Self> {
         let command = "generate rmat";
         let RmatOptions { scale, quarters, .. } = *options;
-        require((1..=LARGEST_SCALE).contains(&scale), || {
-            format!("{command}: scale {scale} (expected 1 to {LARGEST_SCALE})")
+        require((1..=MAX_SCALE).contains(&scale), || {
+            format!("{command}: scale {scale} (expected 1 to {MAX_SCALE})")
         })?;
         let sum: f64 = quarters.iter().sum();
         // `contains` refuses NaN too.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_told() {
+    fn bad_options_are_reported() {
         let message = |options| Rmat::new(&options, 1).err().unwrap().to_string();
         let default = RmatOptions::default();
         assert_eq!(

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn features_tell_the_block_through_noise() {
+    fn features_indicate_the_block_despite_noise() {
         let sbm = Sbm::new(
             &SbmOptions { nodes: 4000, blocks: 2, noise: 0.5, ..SbmOptions::default() },
             1,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_options_are_told() {
+    fn bad_options_are_reported() {
         let message = |options| Sbm::new(&options, 1).err().unwrap().to_string();
         let default = SbmOptions::default();
         assert_eq!(

@@ -7,7 +7,7 @@ use ignn_format::DatasetDir;
 use ignn_format::check::check;
 use ignn_format::ids::Ids;
 use ignn_ingest::Context;
-use ignn_ingest::builder::Made;
+use ignn_ingest::builder::DatasetSummary;
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::context::Recorder;
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ pub fn run_with(
     job: &IngestRelations,
     threads: usize,
     memory: u64,
-) -> Result<(Made, Vec<String>), String> {
+) -> Result<(DatasetSummary, Vec<String>), String> {
     let observer = Recorder::default();
     let context = Context { threads, memory, seed: 1, observer: &observer };
     let summary = job.run(&context).map_err(|error| error.to_string())?;
@@ -45,7 +45,7 @@ impl Fixture {
         IngestRelations { spec: path, data: None, out: self.0.path().join(out), force: true }
     }
 
-    pub fn run(&self, spec: &str) -> Result<(Made, Vec<String>), String> {
+    pub fn run(&self, spec: &str) -> Result<(DatasetSummary, Vec<String>), String> {
         run_with(&self.job(spec, "out"), 2, AMPLE)
     }
 

@@ -165,7 +165,7 @@ fn wrong_specifications_have_exact_messages() {
 }
 
 #[test]
-fn a_path_that_does_not_fit_in_memory_is_refused() {
+fn a_path_that_does_not_fit_in_memory_is_rejected() {
     let pairs = pairs(1, 300_000, 2_000, 3_000);
     let files =
         Fixture::new(&[("pa.tsv", &table(&pairs, |id| id.to_string(), |id| id.to_string()))]);

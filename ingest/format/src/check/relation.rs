@@ -62,7 +62,7 @@ pub(super) fn check(
 #[derive(Default)]
 struct Rows {
     range: Tally,
-    rising: Tally,
+    unsorted: Tally,
     values: Tally,
     blocks: Tally,
     diagonal: u64,
@@ -72,7 +72,7 @@ impl Rows {
     fn then(self, later: Self) -> Self {
         Self {
             range: self.range.then(later.range),
-            rising: self.rising.then(later.rising),
+            unsorted: self.unsorted.then(later.unsorted),
             values: self.values.then(later.values),
             blocks: self.blocks.then(later.blocks),
             diagonal: self.diagonal + later.diagonal,
@@ -87,7 +87,7 @@ impl Rows {
         }
         if let Some(pair) = neighbours.windows(2).find(|pair| pair[0] >= pair[1]) {
             let (last, next) = (pair[0], pair[1]);
-            self.rising.add(|| {
+            self.unsorted.add(|| {
                 format!(
                     "row {row}: neighbours must be strictly increasing (found {next} after \
                          {last})"
@@ -165,7 +165,7 @@ fn check_direction(
         findings.push(Finding { path: path.into(), message });
     }
     rows.range.report(path, findings);
-    rows.rising.report(path, findings);
+    rows.unsorted.report(path, findings);
     rows.values.report(path, findings);
     rows.blocks.report(path, findings);
 }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_dense_files_are_refused() {
+    fn wrong_dense_files_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let entry = write_dense(dir.path(), 3, 4, &[1.0; 24]);
         let message = |entry: &FeaturesEntry, rows: usize| {

@@ -17,13 +17,14 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::context::Recorder;
-use crate::source::edge_input::EdgeForm;
+use crate::source::edge_input::EdgeFormat;
 use crate::source::matrix_market;
 
 /// Little enough to spill and to refuse large tables.
 const MEMORY: u64 = 1 << 20;
-/// A header may announce that many nodes, and they are made; for these tests that is too long.
-const MOST_NODES: u64 = 100_000;
+/// A header may declare more nodes than this and they would be created; that takes too long for a
+/// test.
+const MAX_NODES: u64 = 100_000;
 
 type Edges = Vec<(u64, u64, f32)>;
 type Matrix = BTreeMap<(String, String), f32>;
@@ -32,7 +33,7 @@ type Matrix = BTreeMap<(String, String), f32>;
 fn ingest(
     name: &str,
     bytes: &[u8],
-    form: Option<EdgeForm>,
+    format: Option<EdgeFormat>,
     directed: bool,
 ) -> Result<Matrix, String> {
     let dir = tempfile::tempdir().unwrap();
@@ -41,7 +42,7 @@ fn ingest(
     let relation =
         RelationOptions { directed, normalise: Normalisation::None, ..RelationOptions::default() };
     let mut job = IngestEdges { relation, ..IngestEdges::new(vec![path], out.clone()) };
-    job.input.form = form;
+    job.input.format = format;
     let observer = Recorder::default();
     let context = Context { threads: 2, memory: MEMORY, seed: 0, observer: &observer };
     job.run(&context).map_err(|error| error.to_string())?;
@@ -152,7 +153,7 @@ fn forms(
     nodes: u64,
     weighted: bool,
     directed: bool,
-) -> Vec<(&'static str, Vec<u8>, Option<EdgeForm>)> {
+) -> Vec<(&'static str, Vec<u8>, Option<EdgeFormat>)> {
     let text = |separator, end, header| lines(edges, weighted, &Lines { separator, end, header });
     let blank = text(" ", "\n", false);
     let integers = |ids: Vec<u64>| {
@@ -185,7 +186,7 @@ fn forms(
         all.push(("symmetric.mtx", matrix_market(edges, nodes, weighted, true), None));
     }
     if !weighted {
-        all.push(("lines.txt", adjacency_list(edges, nodes), Some(EdgeForm::Adjacency)));
+        all.push(("lines.txt", adjacency_list(edges, nodes), Some(EdgeFormat::Adjacency)));
     }
     all
 }
@@ -243,15 +244,15 @@ impl Damage {
 /// Whether a Matrix Market file announces no more nodes than a test can wait for.
 fn modest(bytes: &[u8]) -> bool {
     let header = matrix_market::Header::parse(Path::new("x"), bytes);
-    header.map_or(true, |(header, _)| header.rows.max(header.cols) <= MOST_NODES)
+    header.map_or(true, |(header, _)| header.rows.max(header.cols) <= MAX_NODES)
 }
 
-const FORMS: [Option<EdgeForm>; 5] = [
+const FORMATS: [Option<EdgeFormat>; 5] = [
     None,
-    Some(EdgeForm::List),
-    Some(EdgeForm::MatrixMarket),
-    Some(EdgeForm::Adjacency),
-    Some(EdgeForm::Parquet),
+    Some(EdgeFormat::List),
+    Some(EdgeFormat::MatrixMarket),
+    Some(EdgeFormat::Adjacency),
+    Some(EdgeFormat::Parquet),
 ];
 
 proptest! {
@@ -262,7 +263,7 @@ proptest! {
     })]
 
     #[test]
-    fn every_form_says_the_same((nodes, edges) in edges(), weighted: bool, directed: bool) {
+    fn every_format_gives_the_same_matrix((nodes, edges) in edges(), weighted: bool, directed: bool) {
         let forms = forms(&edges, nodes, weighted, directed);
         let expected = ingest(forms[0].0, &forms[0].1, None, directed).unwrap();
         for (name, bytes, form) in &forms[1..] {
@@ -272,22 +273,22 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), directed: bool) {
-        for form in FORMS {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), directed: bool) {
+        for form in FORMATS {
             let _ = ingest("x", &bytes, form, directed);
         }
         let _ = ingest("x", &[b"PAR1", &bytes[..], b"PAR1"].concat(), None, directed);
     }
 
     #[test]
-    fn arbitrary_text_does_no_harm(text in "[0-9a-c ,\t\n\r\"#%.\\-]{0,80}", directed: bool) {
-        for form in FORMS {
+    fn arbitrary_text_does_not_panic(text in "[0-9a-c ,\t\n\r\"#%.\\-]{0,80}", directed: bool) {
+        for form in FORMATS {
             let _ = ingest("x", text.as_bytes(), form, directed);
         }
     }
 
     #[test]
-    fn damaged_files_do_no_harm(
+    fn damaged_files_do_not_panic(
         (nodes, edges) in edges(),
         weighted: bool,
         damages in prop::collection::vec(damage(), 1..4),

@@ -11,7 +11,7 @@ mod spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::builder::{DatasetBuilder, Made};
+use crate::builder::{DatasetBuilder, DatasetSummary};
 use crate::command::node_data::{add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
@@ -19,7 +19,7 @@ use crate::edges::options::SelfLoops;
 use crate::edges::spool::EdgeSpool;
 use crate::error::{IngestError, Result};
 use crate::metapath::{Matrix, Product};
-use crate::relation::Built;
+use crate::relation::BuiltRelation;
 use numbering::{Numbered, NumberedList};
 use spec::{Edges, MetaPath, Spec};
 
@@ -38,7 +38,7 @@ pub struct IngestRelations {
 
 impl IngestRelations {
     /// Runs the job.
-    pub fn run(&self, context: &Context) -> Result<Made> {
+    pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         let spec = Spec::read(&self.spec, self.data.as_deref())?;
         let mut builder = DatasetBuilder::begin(
             context,
@@ -50,9 +50,9 @@ impl IngestRelations {
         let mut numbered = numbering::read(context, &builder, &spec)?;
         builder.set_nodes(numbered.nodes())?;
         let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
-        // Relations from files come first, so that their edges leave the memory to the matrices of
-        // the paths.
-        let mut built: Vec<Option<Built>> = Vec::new();
+        // Relations from files are built first, so that the memory of their edges is free for the
+        // matrices of the paths.
+        let mut built: Vec<Option<BuiltRelation>> = Vec::new();
         for at in 0..spec.relations.len() {
             built.push(job.build_files(at, &mut numbered).transpose()?);
         }
@@ -102,8 +102,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Builds a relation that was read from files; `None` for a path.
-    fn build_files(&self, at: usize, numbered: &mut Numbered) -> Option<Result<Built>> {
+    /// Builds a relation that was read from files; `None` for a meta-path.
+    fn build_files(&self, at: usize, numbered: &mut Numbered) -> Option<Result<BuiltRelation>> {
         let relation = &self.spec.relations[at];
         let Edges::Files(_, options) = &relation.edges else { return None };
         let (index, read) = (&numbered.index, numbered.relations[at].take()?);
@@ -114,8 +114,13 @@ impl Job<'_> {
         Some(built.map_err(|error| self.about(&relation.name, error)))
     }
 
-    /// Composes a path and builds its relation.
-    fn build_path(&mut self, name: &str, path: &MetaPath, numbered: &Numbered) -> Result<Built> {
+    /// Composes a meta-path and builds its relation.
+    fn build_path(
+        &mut self,
+        name: &str,
+        path: &MetaPath,
+        numbered: &Numbered,
+    ) -> Result<BuiltRelation> {
         self.context.observer.phase(&format!("compose {name}"), None, Unit::Items("rows"));
         let mut edges = self.builder.spool(path.counted);
         self.compose(path, numbered, &mut edges).map_err(|error| self.about(name, error))?;

@@ -89,7 +89,7 @@ pub fn read(context: &Context, builder: &DatasetBuilder, spec: &Spec) -> Result<
     let job = Job { context, builder, spec, input: &input };
     let known = match &spec.nodes {
         Nodes::Seen => None,
-        Nodes::Count(count) => Some(NodeIndex::new(KnownIds::Counting, *count)),
+        Nodes::Count(count) => Some(NodeIndex::new(KnownIds::Consecutive, *count)),
         Nodes::File(path) => {
             let list = job.node_list(path)?;
             let nodes = list.len() as u64;
@@ -232,7 +232,7 @@ impl Job<'_> {
             let columns = [position(&list.columns[0]), position(&list.columns[1])];
             let mut pairs = Spool::new(&self.builder.scratch(), self.builder.budget());
             pairs::read(self.context, files, &mut types, columns, &mut memory, &mut pairs)
-                .map_err(|error| self.clearer(error))?;
+                .map_err(|error| self.explain_unknown_node(error))?;
             lists.push(Some(NumberedList { types: columns, pairs }));
         }
         Ok((types, lists))
@@ -264,11 +264,11 @@ impl Job<'_> {
                 scratch: &scratch,
                 dataset: self.builder.path(),
                 budget: self.builder.budget(),
-                least_nodes: 0,
+                min_nodes: 0,
             };
             let read = reader.read(weighted, list)?;
             files.finish()?;
-            if read.edges.is_empty() && files.least_nodes == 0 {
+            if read.edges.is_empty() && files.min_nodes == 0 {
                 return Err(IngestError::file(files.first_path(), "no edges"));
             }
             if matches!(read.index.known(), KnownIds::OnDisk(_)) {
@@ -331,7 +331,7 @@ impl Job<'_> {
             let nodes = ids.len() as u64;
             return Ok(NodeIndex::new(KnownIds::Strings(ids), nodes));
         }
-        let least = self.least_nodes()?;
+        let least = self.min_nodes()?;
         let each = |visit: &mut dyn FnMut(u64)| {
             if let Some(GatheredIds::Integers(map)) = target {
                 map.keys().for_each(|&id| visit(id));
@@ -362,10 +362,11 @@ impl Job<'_> {
         Ok(NodeIndex::new(KnownIds::Integers(ids), nodes))
     }
 
-    /// Ids below this exist: by the shape of matrices, and by features without ids.
-    fn least_nodes(&self) -> Result<u64> {
+    /// Ids below this number exist even without edges: because of the shape of a matrix, or because
+    /// there are that many rows of features without ids.
+    fn min_nodes(&self) -> Result<u64> {
         let mut least =
-            self.input.relations.iter().flatten().map(|files| files.least_nodes).max().unwrap_or(0);
+            self.input.relations.iter().flatten().map(|files| files.min_nodes).max().unwrap_or(0);
         for (list, files) in self.spec.lists.iter().zip(&self.input.lists) {
             let columns =
                 list.columns.iter().zip(files.as_ref().map_or([0; 2], |files| files.shape));
@@ -391,17 +392,17 @@ impl Job<'_> {
             return Ok(NumberedEdges { edges, map: EdgeMap::Identity });
         }
         // Without a rank, the numbers are the ids themselves.
-        if rank.is_empty() && index.is_counting() {
+        if rank.is_empty() && index.is_consecutive() {
             if integers(&own).last().is_none_or(|last| last < index.nodes()) {
                 return Ok(NumberedEdges { edges, map: EdgeMap::Identity });
             }
-            return Err(beyond(files, index));
+            return Err(id_out_of_range(files, index));
         }
         let places: Option<Vec<u32>> = match own.known() {
             KnownIds::Strings(ids) => ids.iter().map(|id| place(index, IdRef::Text(id))).collect(),
             _ => integers(&own).map(|id| place(index, IdRef::Integer(id))).collect(),
         };
-        let places = places.ok_or_else(|| beyond(files, index))?;
+        let places = places.ok_or_else(|| id_out_of_range(files, index))?;
         let map = if rank.is_empty() {
             EdgeMap::Ranked(own, places)
         } else {
@@ -410,8 +411,8 @@ impl Job<'_> {
         Ok(NumberedEdges { edges, map })
     }
 
-    /// Says what nodes there are where the specification counts them.
-    fn clearer(&self, error: IngestError) -> IngestError {
+    /// Improves a message about an unknown node if the specification counts the nodes.
+    fn explain_unknown_node(&self, error: IngestError) -> IngestError {
         match (error, &self.spec.nodes) {
             (IngestError::Line { path, line, expected, found }, Nodes::Count(count))
                 if expected.ends_with(NODE_LIST) =>
@@ -425,8 +426,8 @@ impl Job<'_> {
 }
 
 /// The error for the first id that is not below the number of nodes.
-fn beyond(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
-    files.beyond(index.nodes(), AS_SPECIFIED)
+fn id_out_of_range(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
+    files.id_out_of_range(index.nodes(), AS_SPECIFIED)
 }
 
 /// Explains in messages where a limit comes from.
@@ -446,7 +447,7 @@ fn place(index: &NodeIndex, id: IdRef) -> Option<u32> {
 /// The integer ids of an index in the order of its nodes.
 fn integers(index: &NodeIndex) -> Box<dyn Iterator<Item = u64> + '_> {
     match index.known() {
-        KnownIds::Counting => Box::new(0..index.nodes()),
+        KnownIds::Consecutive => Box::new(0..index.nodes()),
         KnownIds::Set(set) => Box::new(set.iter().map(u64::from)),
         KnownIds::Integers(ids) => Box::new(ids.iter().copied()),
         _ => Box::new(std::iter::empty()),

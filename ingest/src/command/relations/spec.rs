@@ -10,7 +10,7 @@ use crate::command::node_data::NodeData;
 use crate::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use crate::error::{IngestError, Result};
 use crate::labels::CommunityChoice;
-use crate::source::edge_input::{EdgeForm, EdgeInput, IdChoice};
+use crate::source::edge_input::{EdgeFormat, EdgeInput, IdChoice};
 use crate::source::text;
 use crate::source::toml_file::{Section, TomlFile, did_you_mean};
 
@@ -233,14 +233,14 @@ fn edge_input(section: &Section, folder: &Path) -> Result<EdgeInput> {
         return Err(section.wrong("file", "a file or a list of files", "nothing"));
     }
     let mut input = EdgeInput::new(paths.iter().map(|path| folder.join(path)).collect());
-    use EdgeForm::{Adjacency, List, MatrixMarket, Parquet};
+    use EdgeFormat::{Adjacency, List, MatrixMarket, Parquet};
     let forms = [
         ("list", List),
         ("matrix-market", MatrixMarket),
         ("parquet", Parquet),
         ("adjacency", Adjacency),
     ];
-    input.form = section.choice("form", &forms)?;
+    input.format = section.choice("form", &forms)?;
     let ids =
         [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
     input.ids = section.choice("ids", &ids)?.unwrap_or_default();

@@ -129,7 +129,7 @@ fn one_graph_is_ordered_by_rows() {
 }
 
 #[test]
-fn malformed_parts_are_told() {
+fn malformed_parts_are_reported() {
     let cases: [(&str, Vec<u8>, &str); 12] = [
         (
             "train_graph.json",
@@ -201,7 +201,7 @@ fn malformed_parts_are_told() {
 }
 
 #[test]
-fn malformed_maps_are_told() {
+fn malformed_maps_are_reported() {
     let cases: [(&str, Vec<u8>, &str); 8] = [
         (
             "p-id_map.json",

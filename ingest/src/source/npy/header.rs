@@ -12,8 +12,8 @@ use crate::source::text::read_up_to;
 
 /// First bytes of the form.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
-/// NumPy itself refuses longer headers (10,000 characters) unless told otherwise.
-const LONGEST_HEADER: u64 = 1 << 16;
+/// By default, NumPy rejects headers of more than 10,000 characters.
+const MAX_HEADER_BYTES: u64 = 1 << 16;
 
 /// Shape and element type, as the header has them.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,10 +57,10 @@ impl NpyHeader {
                 ));
             }
         }
-        if length > LONGEST_HEADER {
+        if length > MAX_HEADER_BYTES {
             return Err(bad_header(
                 name,
-                &format!("{length} bytes (expected at most {LONGEST_HEADER})"),
+                &format!("{length} bytes (expected at most {MAX_HEADER_BYTES})"),
             ));
         }
         let mut text = Vec::new();

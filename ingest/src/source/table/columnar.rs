@@ -47,7 +47,7 @@ impl Columnar {
         let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
         let rows =
             if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
-        let reader = parquet_file::guarded(path, || {
+        let reader = parquet_file::catch_panic(path, || {
             Ok(builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?)
         })?;
         Ok(Self { path: path.into(), names, types, total, reader, next: 0 })
@@ -67,7 +67,7 @@ impl Columnar {
 
     pub fn next_batch(&mut self) -> Result<Option<ColumnarBatch>> {
         let Self { path, reader, .. } = self;
-        let columns = parquet_file::guarded(path, || {
+        let columns = parquet_file::catch_panic(path, || {
             reader.next().transpose().map_err(|error| parquet_file::damaged(path, error))
         })?;
         let Some(columns) = columns else { return Ok(None) };

@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
 use super::*;
-use crate::nodes::Counting;
+use crate::nodes::Consecutive;
 
 /// The bytes of a Parquet file.
 pub(crate) fn parquet(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
@@ -80,7 +80,7 @@ fn tabs_and_whitespace() {
 }
 
 #[test]
-fn headers_are_recognised() {
+fn headers_are_detected() {
     let id = |text: &[u8], ids| {
         let (table, _) = open("t.csv", text, ids).unwrap();
         (table.names.is_some(), table.id_column().unwrap(), table.value_columns())
@@ -132,9 +132,9 @@ fn parquet_cells_of_every_type() {
     assert_eq!(batch.cell(2, 1), Cell::Missing);
     assert_eq!(batch.cell(2, 3).text(), None);
     assert_eq!(batch.cell(0, 6).number(), Some(1.0));
-    assert_eq!(table.node(batch, 1, &Counting(5)).unwrap(), 1);
+    assert_eq!(table.node(batch, 1, &Consecutive(5)).unwrap(), 1);
     assert_eq!(
-        table.node(batch, 2, &Counting(5)).unwrap_err().to_string(),
+        table.node(batch, 2, &Consecutive(5)).unwrap_err().to_string(),
         "t: row 2 (counting from 0): expected the id of a node of the graph, found \"-2\" (unknown)"
     );
 }
@@ -194,7 +194,7 @@ fn wrong_parquet_files_have_exact_messages() {
 
 proptest! {
     #[test]
-    fn damaged_parquet_does_no_harm(at in 0usize..10_000, byte in any::<u8>(), cut in 0usize..10_000) {
+    fn damaged_parquet_does_not_panic(at in 0usize..10_000, byte in any::<u8>(), cut in 0usize..10_000) {
         let mut bytes = parquet(vec![
             ("node", Arc::new(Int64Array::from(vec![0, 1, 2])) as ArrayRef),
             ("label", Arc::new(StringArray::from(vec!["a", "bb", "a"]))),
