@@ -3,6 +3,17 @@
 //!
 //! The layout is specified in this package's `README.md`.
 //!
+//! ```
+//! use ignn_format::DatasetDir;
+//!
+//! let dataset = DatasetDir::open("tests/golden/v1/graphs")?;
+//! assert_eq!(dataset.manifest().nodes, 6);
+//! // Edges into node 1, from the mapped file; renormalisation added the edge from itself.
+//! let edges = dataset.relation("edges")?;
+//! assert_eq!(edges.incoming.row(1), [0, 1, 2]);
+//! # Ok::<(), ignn_format::FormatError>(())
+//! ```
+//!
 //! Modules have numbers. A module names only modules with lower numbers, or itself; a test of the
 //! workspace (`tests/architecture.rs`) reads this table and the sources.
 //!
