@@ -1,5 +1,5 @@
-//! A dataset in the making: every command gathers its parts here, and the manifest comes last.
-//! It knows the format and the order of things; it does not know raw files.
+//! A dataset under construction: every command adds its parts here, and the manifest is written
+//! last. The builder knows the format and in which order parts are written, but not raw files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,27 +27,27 @@ use crate::relation::{BuiltRelation, EdgeCounts, Relation};
 /// Name of the only relation of a homogeneous graph.
 pub const RELATION: &str = "edges";
 
-/// Rows of features aimed at for a shard: about this many bytes.
+/// Target size of a shard of features, in bytes.
 const SHARD_BYTES: u64 = 64 << 20;
-/// Most rows of a shard.
+/// Maximum number of rows per shard.
 const SHARD_ROWS: u64 = 1 << 20;
-/// The part of the job's memory that chunks may take; the rest is for what the workers hold.
+/// The share of the job's memory for chunks of edges; the rest is for the workers' own buffers.
 const CHUNK_SHARE: (u64, u64) = (1, 2);
 /// Temporary files of a build, inside the staging directory.
 const SCRATCH: &str = "scratch";
 
-/// A finished dataset and what happened on the way.
+/// A finished dataset, with statistics of its edges.
 #[derive(Clone, Debug)]
 pub struct DatasetSummary {
     /// The manifest as written.
     pub manifest: Manifest,
-    /// What became of the edges, over all relations.
+    /// How many edges were read, merged and dropped, over all relations.
     pub counts: EdgeCounts,
-    /// The same by relation, in the order of the manifest.
+    /// The same for each relation, in the order of the manifest.
     pub by_relation: Vec<EdgeCounts>,
 }
 
-/// A dataset in the making.
+/// A dataset under construction.
 pub struct DatasetBuilder<'a> {
     context: &'a Context<'a>,
     staging: Staging,
@@ -58,9 +58,9 @@ pub struct DatasetBuilder<'a> {
 }
 
 impl<'a> DatasetBuilder<'a> {
-    /// Refuses an existing target without `force`; creates the temporary directory. `command` is
-    /// the subcommand ("generate chains"), `options` what shaped the result; both go to the
-    /// manifest.
+    /// Creates the temporary directory; an existing target is an error without `force`. `command`
+    /// is the subcommand ("generate chains") and `options` are those that affect the result; the
+    /// manifest records both.
     pub fn begin(
         context: &'a Context<'a>,
         out: &Path,
@@ -95,7 +95,7 @@ impl<'a> DatasetBuilder<'a> {
         self.staging.path()
     }
 
-    /// A directory for temporary files, gone at the end.
+    /// A directory for temporary files, removed at the end.
     pub fn scratch(&self) -> PathBuf {
         self.staging.path().join(SCRATCH)
     }
@@ -105,7 +105,7 @@ impl<'a> DatasetBuilder<'a> {
         &self.budget
     }
 
-    /// Says how many nodes there are; before any other part. At most 2^32 - 1.
+    /// Sets the number of nodes, at most 2^32 - 1. Call it before any part is added.
     pub fn set_nodes(&mut self, nodes: u64) -> Result<()> {
         if nodes > u64::from(u32::MAX) {
             let limit = u32::MAX;
@@ -122,8 +122,8 @@ impl<'a> DatasetBuilder<'a> {
         self.manifest.order = order.into();
     }
 
-    /// An empty spool for [`DatasetBuilder::add_relation`], with a share of the memory. Where
-    /// unweighted duplicates are to be summed, `weighted` must be true and every weight 1.
+    /// An empty spool for [`DatasetBuilder::add_relation`] that shares the job's memory. To sum
+    /// unweighted duplicates, pass `weighted = true` and give every edge weight 1.
     pub fn spool(&self, weighted: bool) -> EdgeSpool {
         EdgeSpool::new(&self.scratch(), &self.budget, weighted)
     }
@@ -141,7 +141,8 @@ impl<'a> DatasetBuilder<'a> {
         Ok(self.add_built(built))
     }
 
-    /// Builds a relation's files without adding them; `keep` the spool for another build.
+    /// Builds a relation's files without adding them to the manifest. With `keep`, the spool can be
+    /// used for another build.
     pub fn build(
         &self,
         name: &str,
@@ -235,13 +236,14 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Rows of a shard of features, for rows of this many bytes: fixed by the data alone.
+    /// Number of rows per shard for rows of this many bytes. It depends on the data only, so that
+    /// the files do not depend on threads or memory.
     pub fn rows_per_shard(row_bytes: u64) -> u64 {
         (SHARD_BYTES / row_bytes.max(1)).clamp(1, SHARD_ROWS)
     }
 
-    /// Writes dense features, shard by shard in parallel: `fill(first_row, rows)` fills whole rows
-    /// from node `first_row` on; it is called from several threads.
+    /// Writes dense features, several shards in parallel. `fill(first_row, rows)` fills whole rows,
+    /// starting with node `first_row`; it is called from several threads.
     pub fn add_dense_features(
         &mut self,
         columns: usize,
@@ -262,8 +264,8 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Writes sparse features, shard by shard in parallel: `rows(first_row, count)` returns those
-    /// rows.
+    /// Writes sparse features, several shards in parallel. `rows(first_row, count)` returns those
+    /// rows; it is called from several threads.
     pub fn add_sparse_features(
         &mut self,
         columns: usize,
@@ -338,7 +340,7 @@ impl<'a> DatasetBuilder<'a> {
         Ok(())
     }
 
-    /// Writes the blocks, labels and splits of a dataset of many graphs.
+    /// Writes the node ranges, labels and splits of a dataset of many graphs.
     pub fn add_graphs(&mut self, graphs: &Graphs) -> Result<()> {
         let (entry, files) = graphs::write(self.path(), graphs)?;
         self.manifest.graphs = Some(entry);
@@ -375,10 +377,11 @@ impl<'a> DatasetBuilder<'a> {
     }
 }
 
-/// Bytes taken for a row of sparse features when their number a shard is chosen.
+/// Assumed size of a row of sparse features when the number of rows per shard is chosen.
 const SPARSE_ROW_BYTES: u64 = 1024;
 
-/// Writes the dataset. `command` is the subcommand ("ingest tu"), `options` what shaped the result.
+/// Writes a whole dataset. `command` is the subcommand ("ingest tu") and `options` are those that
+/// affect the result.
 pub fn write(
     content: &dyn Content,
     context: &Context,

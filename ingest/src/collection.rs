@@ -1,5 +1,5 @@
-//! A data set small enough to be held in memory whole, as the parsers of many-graph forms and some
-//! generators make it. It does not parse and does not write; [`crate::content`] does the latter.
+//! A dataset that fits in memory, produced by the parsers of many-graph formats and by some
+//! generators. Parsing is done in `source` and `synthetic`, writing by the builder.
 
 use ignn_format::features::SparseRows;
 use ignn_format::graphs::Graphs;
@@ -9,7 +9,7 @@ use ignn_format::splits::Split;
 
 use crate::content::{Content, Features};
 
-/// Edges of a chunk.
+/// Edges per chunk.
 const CHUNK: usize = 1 << 16;
 /// Features with at most this many columns are stored dense, wider ones sparse: wide one-hot rows
 /// are nearly all zeros.
@@ -22,7 +22,7 @@ pub struct Collection {
     pub nodes: u64,
     /// The user's ids; `None` where they are `0, 1, ..., nodes - 1`.
     pub ids: Option<Ids>,
-    /// Edges, as read: duplicates, both directions and loops as they come.
+    /// Edges as read, with duplicates, both directions and self-loops.
     pub edges: Vec<[u32; 2]>,
     /// Node features.
     pub features: FeatureTable,
@@ -30,7 +30,7 @@ pub struct Collection {
     pub labels: Option<Labels>,
     /// Splits of the nodes.
     pub splits: Vec<Split>,
-    /// Blocks, labels and splits of many graphs.
+    /// Node ranges, labels and splits of the graphs, for a dataset of many graphs.
     pub graphs: Option<Graphs>,
 }
 
@@ -39,9 +39,9 @@ pub struct Collection {
 pub struct FeatureTable {
     /// Number of one-hot columns.
     pub hot_columns: usize,
-    /// The columns that are 1, `groups` of them a node, rising.
+    /// The columns that are 1: `groups` of them per node, in ascending order.
     pub hot: Vec<u32>,
-    /// One-hot groups a node.
+    /// One-hot groups per node.
     pub groups: usize,
     /// Number of plain columns.
     pub plain_columns: usize,
@@ -89,7 +89,7 @@ impl FeatureTable {
         &self.plain[node * self.plain_columns..(node + 1) * self.plain_columns]
     }
 
-    /// Fills dense rows from node `first` on.
+    /// Fills dense rows, starting with node `first`.
     pub fn fill(&self, first: u64, rows: &mut [f32]) {
         for (node, row) in (first as usize..).zip(rows.chunks_exact_mut(self.columns())) {
             let (hot, plain) = row.split_at_mut(self.hot_columns);
@@ -101,7 +101,7 @@ impl FeatureTable {
         }
     }
 
-    /// Sparse rows from node `first` on.
+    /// Sparse rows, starting with node `first`.
     pub fn sparse(&self, first: u64, count: usize) -> SparseRows {
         let mut rows = SparseRows { offsets: vec![0], ..SparseRows::default() };
         for node in first as usize..first as usize + count {
@@ -121,8 +121,8 @@ impl FeatureTable {
     }
 }
 
-/// Degree of every node of an undirected graph whose edges may be listed once, both ways or
-/// repeatedly; a loop counts once.
+/// The degree of every node of an undirected graph. An edge counts once, even if it is listed in
+/// both directions or several times; so does a self-loop.
 pub fn degrees(nodes: u64, edges: &[[u32; 2]]) -> Vec<f32> {
     let mut pairs: Vec<[u32; 2]> = edges.iter().map(|&[u, v]| [u.min(v), u.max(v)]).collect();
     pairs.sort_unstable();
@@ -137,7 +137,7 @@ pub fn degrees(nodes: u64, edges: &[[u32; 2]]) -> Vec<f32> {
     degrees
 }
 
-/// Distinct values in rising order, and the place of each value among them.
+/// The distinct values in ascending order, and the position of each value among them.
 pub fn classes_of(values: &[i64]) -> (Vec<i64>, Vec<u32>) {
     let mut classes = values.to_vec();
     classes.sort_unstable();

@@ -1,5 +1,5 @@
-//! What a dataset is made of, however it came about, and the one way from there into the builder.
-//! It does not know raw forms nor how anything was drawn; sources and generators implement it.
+//! The parts of a dataset as one trait, which sources and generators implement and the builder
+//! writes.
 
 use ignn_format::features::SparseRows;
 use ignn_format::graphs::Graphs;
@@ -10,9 +10,9 @@ use ignn_format::splits::Split;
 use crate::error::{IngestError, Result};
 use crate::pipeline;
 
-/// The parts of a dataset. Edges come in chunks, each a function of its index alone, so that any
-/// thread can make any chunk and the result does not depend on the threads; features come in rows,
-/// likewise.
+/// The parts of a dataset. Edges come in chunks. A chunk is a function of its index only, so any
+/// thread can produce any chunk and the result does not depend on the number of threads. The same
+/// holds for rows of features.
 pub trait Content: Sync {
     /// Number of nodes.
     fn nodes(&self) -> u64;
@@ -23,7 +23,7 @@ pub trait Content: Sync {
     /// Appends the edges of a chunk to `edges`.
     fn edge_chunk(&self, chunk: u64, edges: &mut Vec<[u32; 2]>);
 
-    /// Number of edges over all chunks, where it is known beforehand.
+    /// Number of edges in all chunks, if it is known in advance.
     fn edges(&self) -> Option<u64> {
         None
     }
@@ -48,27 +48,27 @@ pub trait Content: Sync {
         Vec::new()
     }
 
-    /// Blocks, labels and splits of many graphs.
+    /// Node ranges, labels and splits of the graphs, for a dataset of many graphs.
     fn graphs(&self) -> Option<&Graphs> {
         None
     }
 }
 
-/// Fills whole rows from a node on: `(first_row, rows)`.
+/// Fills whole rows, starting with a node: `(first_row, rows)`.
 pub type FillRows<'a> = Box<dyn Fn(u64, &mut [f32]) + Sync + 'a>;
-/// Returns `count` rows from a node on: `(first_row, count)`.
+/// Returns `count` rows, starting with a node: `(first_row, count)`.
 pub type MakeRows<'a> = Box<dyn Fn(u64, usize) -> SparseRows + Sync + 'a>;
 
-/// Node features, made when they are written.
+/// Node features, computed when they are written.
 pub enum Features<'a> {
-    /// Every value stored.
+    /// Every value is stored.
     Dense {
         /// Number of columns.
         columns: usize,
         /// The rows.
         fill: FillRows<'a>,
     },
-    /// Non-zero values stored.
+    /// Only non-zero values are stored.
     Sparse {
         /// Number of columns.
         columns: usize,
@@ -77,8 +77,8 @@ pub enum Features<'a> {
     },
 }
 
-/// Makes all chunks in parallel, hands each to `work` on the same thread and the results to
-/// `consume` in order.
+/// Produces all chunks in parallel, passes each to `work` on the same thread, and passes the
+/// results to `consume` in order.
 pub fn for_each_chunk<U: Send>(
     content: &dyn Content,
     threads: usize,

@@ -1,18 +1,18 @@
-//! What every ingest job is given besides its input: threads, memory, seed, and somebody to tell.
-//! It prints nothing itself.
+//! What every ingest job gets besides its input: threads, memory, seed, and an observer for its
+//! progress.
 
 use std::sync::Mutex;
 use std::time::Instant;
 
 /// Threads, memory, seed and observer of a job.
 pub struct Context<'a> {
-    /// Worker threads, at least 1. The result does not depend on it.
+    /// Number of worker threads, at least 1. It does not affect the result.
     pub threads: usize,
-    /// Bytes that buffers may take together. The result does not depend on it.
+    /// Bytes that all buffers together may use. It does not affect the result.
     pub memory: u64,
-    /// Seed of everything drawn at random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Where progress goes.
+    /// Receives progress and notes.
     pub observer: &'a dyn Observer,
 }
 
@@ -27,19 +27,20 @@ pub enum Unit {
     Items(&'static str),
 }
 
-/// Hears how a job goes. Phases follow each other; a new one ends the one before.
+/// Receives the progress of a job. Phases follow each other; a new phase ends the previous one.
 pub trait Observer: Sync {
-    /// A phase begins; `total` where it is known.
+    /// A phase begins; `total` is the amount of work, if it is known.
     fn phase(&self, name: &str, total: Option<u64>, unit: Unit);
-    /// Work done in the current phase; called from any thread, not too often.
+    /// Reports work done in the current phase. Called from any thread, but not for every item.
     fn advance(&self, amount: u64);
-    /// Something a user should know that is not an error.
+    /// Reports something a user should know that is not an error.
     fn note(&self, message: &str);
-    /// The job's last phase is over.
+    /// The last phase has ended.
     fn finish(&self);
 }
 
-/// An observer that keeps phases with their times, and notes; for tests, benchmarks and summaries.
+/// An observer that records phases with their times, and notes; for tests, benchmarks and
+/// summaries.
 #[derive(Default)]
 pub struct Recorder {
     state: Mutex<RecorderState>,
@@ -52,7 +53,7 @@ struct RecorderState {
     notes: Vec<String>,
 }
 
-/// A phase that ended.
+/// A finished phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Its name.

@@ -1,5 +1,5 @@
-//! What can go wrong while raw files become a dataset: one enum for the package.
-//! Each message names the file, the line where there is one, what was found and what was expected.
+//! The errors of this package. Each message names the file, the line if there is one, what was
+//! found and what was expected.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,14 +45,14 @@ pub enum IngestError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// "open", "read", "write", ...
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Options that contradict each other or the data.
@@ -106,7 +106,7 @@ impl IngestError {
     }
 }
 
-/// A piece of input in quotes for a message: at most 60 bytes, control characters and what is no
+/// A piece of input in quotes, for messages: at most 60 bytes, with control characters and invalid
 /// UTF-8 escaped.
 pub fn quoted(bytes: &[u8]) -> String {
     const MAX_LENGTH: usize = 60;

@@ -1,7 +1,7 @@
-//! Node labels from a table (`node,label`) or from a community file.
-//! It finds nodes and orders classes; the files of the dataset are written by `ignn-format`.
+//! Node labels from a table (`node,label`) or from a community file. This module finds the nodes
+//! and orders the classes; `ignn-format` writes the files.
 //!
-//! Memory: the labels themselves, 8 bytes each while they are gathered.
+//! Labels are held in memory: 8 bytes each while they are read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,16 +21,16 @@ pub enum CommunityChoice {
     All,
     /// Those with more members than this.
     LargerThan(u64),
-    /// This many of the largest.
+    /// The largest ones, this many.
     Top(usize),
 }
 
-/// Names of the label column, in lower case, for tables with more than two columns.
+/// Names of the label column in tables with more than two columns, in lower case.
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 
-/// Reads a table with a row for each label of a node. A node with several labels makes all labels
-/// sets; a row that repeats another is ignored, an empty label too. Classes are ordered as numbers
-/// if all names are integers, else by their bytes.
+/// Reads a table with one row per label of a node. If any node has several labels, all nodes have
+/// sets of labels. Repeated rows and empty labels are ignored. Classes are ordered as numbers if
+/// all names are integers, else by their bytes.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
     context.observer.phase("labels", None, Unit::Items("rows"));
     let mut table = Table::open(path, nodes.kind(), false)?;
@@ -95,10 +95,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
     Ok(Labels::Single { classes, of })
 }
 
-/// Reads a community file; the labels of a node are the communities that it is in, always as a set.
-/// Classes are ordered by size, the largest first, then by their place in the file. The name of a
+/// Reads a community file. The labels of a node are the set of communities that it belongs to.
+/// Classes are ordered by size, largest first, then by their position in the file. The name of a
 /// class is the number of its community in the file, from 0 (comments and blank lines do not
-/// count). Communities that were not chosen are counted, but their members are not looked up.
+/// count). Members of communities that are not chosen are not looked up.
 pub fn from_communities(
     context: &Context,
     nodes: &dyn NodeLookup,
@@ -211,7 +211,7 @@ fn class_order(names: &[String]) -> Vec<usize> {
     order
 }
 
-/// Label sets from pairs `(node, class)`, sorted and without repetition.
+/// Label sets from pairs `(node, class)`, sorted and without duplicates.
 fn sets(classes: Vec<String>, pairs: &[(u32, u32)], nodes: u64) -> Labels {
     let mut offsets = vec![0u64; nodes as usize + 1];
     for &(node, _) in pairs {
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(zero, "--communities-top 0: expected at least 1");
     }
 
-    /// The shared data, or `None` where it is not to be had.
+    /// The shared data, or `None` if it is not available.
     fn shared(file: &str) -> Option<std::path::PathBuf> {
         let root = std::env::var_os("IGNN_SHARED").map_or_else(
             || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),

@@ -1,9 +1,9 @@
-//! Products of bipartite lists: the number of paths between nodes, or whether there is one.
-//! It knows matrices of numbered things; names, files and types are for others.
+//! Products of bipartite lists: the number of paths between nodes, or whether there is one. The
+//! module works on numbers; names, files and types are handled by its callers.
 //!
-//! The matrices on the way are in memory, taken from the job's budget and refused beyond it; the
-//! last product is the relation itself, which goes row by row into a spool. A row is gathered in a
-//! dense accumulator, one a thread: `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of
+//! Intermediate matrices are in memory; it is an error if they exceed the job's budget. The last
+//! product is the relation itself, which goes row by row into a spool. A row is gathered in a dense
+//! accumulator, one per thread: `A[i, j] = sum over k of L[i, k] R[k, j]`. Counts are sums of
 //! integers in f64, so they are exact below 2^53 in any order; as f32 weights they are exact up to
 //! 2^24.
 
@@ -23,7 +23,7 @@ const MIN_BLOCK_PRODUCTS: u64 = 1 << 12;
 /// Bytes per entry while a row is gathered.
 const ENTRY_BYTES: u64 = 16;
 
-/// Bytes taken from a budget until dropped.
+/// Bytes reserved from a budget until dropped.
 #[derive(Debug)]
 struct Charge {
     budget: Budget,
@@ -61,20 +61,20 @@ impl Drop for Charge {
     }
 }
 
-/// A sparse matrix in memory; the columns of a row rise.
+/// A sparse matrix in memory; the columns of a row are in ascending order.
 #[derive(Debug)]
 pub struct Matrix {
     columns: u64,
     offsets: Vec<usize>,
     neighbours: Vec<u32>,
-    /// Numbers of paths; all 1 where absent.
+    /// Numbers of paths; if absent, all are 1.
     counts: Option<Vec<f64>>,
     charge: Charge,
 }
 
 impl Matrix {
-    /// The 0/1 matrix of a list of pairs. `entry` makes row and column of a pair; `both`: and the
-    /// reverse. Returns how many pairs repeated another.
+    /// The 0/1 matrix of a list of pairs. `entry` maps a pair to row and column; with `both`, the
+    /// reverse entry is added too. Also returns the number of duplicates.
     pub fn from_pairs(
         pairs: &Spool<Plain>,
         rows: u64,
@@ -97,8 +97,7 @@ impl Matrix {
                 }
             })
         };
-        // The start of a row runs to its end while the row is filled, and so becomes that of the
-        // next one.
+        // While a row is filled, its start advances to its end, which is the start of the next row.
         let mut offsets = vec![0usize; rows as usize + 1];
         let mut total = 0;
         visit(&mut |row, _| {
@@ -148,7 +147,7 @@ impl Matrix {
         self.counts.as_ref().map_or(1.0, |counts| counts[at])
     }
 
-    /// Rows become columns.
+    /// The transpose.
     pub fn transposed(&self) -> Result<Self> {
         let mut charge = Charge::new(&self.charge.budget);
         let entry = if self.counts.is_some() { 12 } else { 4 };
@@ -198,7 +197,7 @@ impl Matrix {
             }
         };
         product.run(context, budget, finish, |rows: Rows| {
-            // A vector that grows may take twice its length.
+            // A growing vector may use twice its length.
             charge.grow(2 * entry * rows.neighbours.len() as u64)?;
             neighbours.extend(rows.neighbours);
             if let Some(counts) = &mut counts {
@@ -218,29 +217,29 @@ impl Matrix {
     }
 }
 
-/// A relation as the product of two matrices, or as one alone.
+/// A relation as the product of two matrices, or as a single matrix.
 pub struct Product<'a> {
-    /// From the nodes to the middle.
+    /// From the nodes to the middle of the path.
     pub left: &'a Matrix,
-    /// From the middle to the nodes.
+    /// From the middle of the path to the nodes.
     pub right: Option<&'a Matrix>,
-    /// The number of paths is wanted, not only whether there is one.
+    /// Whether to count paths, not only to find whether there is one.
     pub counted: bool,
-    /// Only entries on and above the diagonal, of a symmetric product.
+    /// Whether to keep only entries on and above the diagonal, for a symmetric product.
     pub upper: bool,
 }
 
-/// A row in the making.
+/// The accumulator of a row.
 struct Row {
-    /// Number of paths to each column, where they are counted.
+    /// Number of paths to each column, if they are counted.
     sums: Vec<f64>,
-    /// Whether there is a path to each column, where they are not.
+    /// Whether there is a path to each column, if they are not counted.
     seen: Vec<bool>,
-    /// Columns with a path, in the order in which they were met.
+    /// Columns with a path, in the order in which they were found.
     touched: Vec<u32>,
 }
 
-/// Rows of a product on their way into a matrix.
+/// Rows of a product that are collected into a matrix.
 #[derive(Default)]
 struct Rows {
     lengths: Vec<usize>,
@@ -274,8 +273,8 @@ impl Row {
 }
 
 impl Product<'_> {
-    /// Puts the entries into a spool, row by row, the row as source; those on the diagonal only if
-    /// asked for.
+    /// Appends the entries to a spool, row by row, with the row as source; entries on the diagonal
+    /// only with `diagonal`.
     pub fn spool<E: Edge>(
         &self,
         context: &Context,
@@ -329,7 +328,7 @@ impl Product<'_> {
         })
     }
 
-    /// Rows in blocks that take about so many products each.
+    /// Blocks of rows with about `products` multiplications each.
     fn blocks(&self, products: u64) -> impl Iterator<Item = Range<usize>> + Send + '_ {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -351,7 +350,7 @@ impl Product<'_> {
         })
     }
 
-    /// Adds up one row.
+    /// Gathers one row.
     fn gather(&self, source: usize, row: &mut Row) {
         let below = |columns: &[u32]| {
             if self.upper {

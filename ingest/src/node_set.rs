@@ -1,6 +1,6 @@
-//! A set of nodes: a bit each.
+//! A set of nodes, one bit per node.
 
-/// Some of the nodes `0 .. nodes`.
+/// A subset of the nodes `0 .. nodes`.
 #[derive(Clone, Debug)]
 pub struct NodeSet {
     bits: Vec<u64>,
@@ -9,12 +9,12 @@ pub struct NodeSet {
 }
 
 impl NodeSet {
-    /// The empty set; it takes `nodes / 8` bytes.
+    /// The empty set; it uses `nodes / 8` bytes.
     pub fn new(nodes: u64) -> Self {
         Self { bits: vec![0; nodes.div_ceil(64) as usize], nodes, count: 0 }
     }
 
-    /// Adds a node; false if it was there already.
+    /// Adds a node; returns false if it was already there.
     pub fn insert(&mut self, node: u32) -> bool {
         let (word, bit) = (&mut self.bits[node as usize / 64], 1 << (node % 64));
         let new = *word & bit == 0;
@@ -23,7 +23,7 @@ impl NodeSet {
         new
     }
 
-    /// How many nodes are missing.
+    /// Number of nodes that are missing.
     pub fn missing(&self) -> u64 {
         self.nodes - self.count
     }

@@ -1,19 +1,18 @@
-//! From the user's node ids to node numbers: what labels, features and splits need to find their
-//! node.
+//! From the user's node ids to node numbers, for labels, features and splits.
 
 use ignn_format::ids::IdKind;
 
 use crate::error::Result;
 
-/// Finds nodes by the user's id; numbers are final (after any reordering).
+/// Finds nodes by the user's id. Numbers are final, after any reordering.
 pub trait NodeLookup: Sync {
     /// Type of the ids.
     fn kind(&self) -> IdKind;
     /// Number of nodes.
     fn nodes(&self) -> u64;
-    /// The node with this integer id; `None` for an unknown one and for string ids.
+    /// The node with this integer id; `None` if it is unknown or ids are strings.
     fn find_integer(&self, id: u64) -> Result<Option<u32>>;
-    /// The node with this string id; `None` for an unknown one and for integer ids.
+    /// The node with this string id; `None` if it is unknown or ids are integers.
     fn find_string(&self, id: &str) -> Result<Option<u32>>;
 
     /// Whether every node `i` has integer id `i`.
@@ -21,18 +20,18 @@ pub trait NodeLookup: Sync {
         false
     }
 
-    /// The node of row `row` of a file without ids: the one with that integer id, or the one on
-    /// that place of the user's own list of nodes.
+    /// The node of row `row` of a file without ids: the node with that integer id, or at that
+    /// position of the user's list of nodes.
     fn find_row(&self, row: u64) -> Result<Option<u32>> {
         self.find_integer(row)
     }
 
-    /// How messages name a node: by its id where that can be told, else by its number.
+    /// How messages name a node: by its id if it is known, else by its number.
     fn describe(&self, node: u32) -> Result<String> {
         Ok(if self.is_consecutive() { node.to_string() } else { format!("number {node}") })
     }
 
-    /// The node whose id is written here: parsed as an integer where ids are integers.
+    /// The node with an id given as text, which is parsed as an integer if ids are integers.
     fn find_text(&self, id: &str) -> Result<Option<u32>> {
         match self.kind() {
             IdKind::Integer => id.parse().map_or(Ok(None), |id| self.find_integer(id)),

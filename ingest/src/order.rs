@@ -1,5 +1,5 @@
-//! Orders of the nodes that keep neighbours near each other or hubs together: new positions from an
-//! adjacency. It needs the graph in memory (mapped), and says so when that does not fit.
+//! Orders of the nodes that place neighbours or hubs close together, computed from an adjacency.
+//! The graph has to fit in memory; a message says so if it does not.
 
 use ignn_format::csr::CsrFile;
 
@@ -8,12 +8,12 @@ use crate::error::{IngestError, Result};
 /// Order of the nodes in the dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// By id: integers rising, strings by their bytes (or as listed by `nodes_file`).
+    /// By id: integers ascending, strings by their bytes (or in the order of `nodes_file`).
     #[default]
     None,
     /// Highest degree first.
     Degree,
-    /// Reverse Cuthill-McKee: neighbours near each other.
+    /// Reverse Cuthill-McKee: neighbours close together.
     Rcm,
 }
 
@@ -21,7 +21,7 @@ pub enum Order {
 pub struct Pattern<'a> {
     /// Incoming neighbours.
     pub incoming: &'a CsrFile,
-    /// Outgoing neighbours, where they differ.
+    /// Outgoing neighbours, if they differ.
     pub outgoing: Option<&'a CsrFile>,
 }
 
@@ -36,8 +36,8 @@ impl Pattern<'_> {
     }
 }
 
-/// Refuses an order that needs more memory than the job has: before the graph is built a first
-/// time.
+/// Checks, before the graph is built for the first time, that the job has enough memory for an
+/// order.
 pub fn check_memory(
     order: Order,
     nodes: u64,
@@ -80,8 +80,8 @@ fn by_degree(pattern: &Pattern) -> Vec<u32> {
     nodes
 }
 
-/// Breadth first from a node far out, neighbours by rising degree, component after component, then
-/// reversed.
+/// Breadth-first from a peripheral node, neighbours by ascending degree, component by component,
+/// then reversed.
 fn reverse_cuthill_mckee(pattern: &Pattern) -> Vec<u32> {
     let nodes = pattern.incoming.rows();
     let mut starts: Vec<u32> = (0..nodes as u32).collect();
@@ -92,7 +92,7 @@ fn reverse_cuthill_mckee(pattern: &Pattern) -> Vec<u32> {
         if seen[start as usize] {
             continue;
         }
-        // The last node reached from the component's node of least degree lies far out.
+        // The last node reached from the component's node of lowest degree is peripheral.
         let first = sequence.len();
         let far = breadth_first(pattern, start, &mut seen, &mut sequence);
         for &node in &sequence[first..] {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn degree_puts_hubs_first_and_rcm_straightens_a_path() {
-        // The path 3 - 0 - 4 - 1 - 2, and 5 alone.
+        // The path 3 - 0 - 4 - 1 - 2, and node 5 without edges.
         let (_dir, csr) = csr(&[&[3, 4], &[2, 4], &[1], &[0], &[0, 1], &[]]);
         let pattern = Pattern { incoming: &csr, outgoing: None };
         assert_eq!(positions(Order::Degree, &pattern), [0, 1, 3, 4, 2, 5]);

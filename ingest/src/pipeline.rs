@@ -1,6 +1,6 @@
-//! Work in order on several threads: items are produced one by one, worked on in parallel, consumed
-//! in order. At most a fixed number of items is alive at once, so memory is bounded; results never
-//! depend on the threads.
+//! Ordered work on several threads: items are produced one by one, processed in parallel and
+//! consumed in order. Only a fixed number of items is alive at a time, so memory is bounded, and
+//! results never depend on the number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,16 +9,15 @@ use std::thread;
 
 use crossbeam_channel::bounded;
 
-/// Items alive at once, for each worker.
+/// Items alive at a time, per worker.
 const ALIVE_PER_WORKER: usize = 3;
 
-/// Number of items that [`ordered`] keeps alive at once.
+/// Maximum number of items that [`ordered`] keeps alive at a time.
 pub fn alive(threads: usize) -> usize {
     threads.max(1) * ALIVE_PER_WORKER
 }
 
-/// Buffers to be used again: memory that was touched once stays touched, where fresh memory costs a
-/// fault a page.
+/// Buffers for reuse: fresh memory costs one page fault per page, reused memory does not.
 #[derive(Debug)]
 pub struct BufferPool<T>(Mutex<Vec<Vec<T>>>);
 
@@ -34,7 +33,7 @@ impl<T> BufferPool<T> {
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
-    /// Gives a buffer back; its contents are forgotten.
+    /// Returns a buffer; its contents are discarded.
     pub fn give(&self, mut buffer: Vec<T>) {
         buffer.clear();
         if let Ok(mut spare) = self.0.lock() {
@@ -43,8 +42,8 @@ impl<T> BufferPool<T> {
     }
 }
 
-/// Runs `produce -> work -> consume`. Errors come back in item order: the first item in order that
-/// failed decides, whatever thread failed first.
+/// Runs `produce -> work -> consume`. The reported error is that of the first failed item in order,
+/// whichever thread fails first.
 pub fn ordered<T, U, E>(
     threads: usize,
     produce: impl Iterator<Item = Result<T, E>> + Send,
@@ -71,8 +70,8 @@ where
             scope.spawn(move || {
                 while permits.recv().is_ok() {
                     let (index, item) = {
-                        // Poisoned: another worker's producer panicked; the scope will pass that
-                        // on.
+                        // A poisoned lock means that the producer panicked on another worker; the
+                        // scope propagates the panic.
                         let Ok(mut source) = source.lock() else { return };
                         if stop.load(Ordering::Relaxed) {
                             return;
@@ -105,7 +104,7 @@ where
                 if outcome.is_err() {
                     break 'receive;
                 }
-                // Workers that have all ended no longer take permits.
+                // Sending fails if all workers have ended.
                 let _ = permit_in.send(());
             }
         }

@@ -1,5 +1,5 @@
-//! From a spool of edges to the adjacency files of a relation: partition, sort, merge, write,
-//! bucket by bucket. It knows nodes by number only.
+//! From a spool of edges to the adjacency files of a relation: partition, sort, merge and write,
+//! bucket by bucket. Nodes are known by their numbers only.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ use crate::pipeline::{self, BufferPool};
 pub struct Relation<'a> {
     /// Threads, memory, observer.
     pub context: &'a Context<'a>,
-    /// The dataset directory, unfinished.
+    /// The unfinished dataset directory.
     pub dataset: &'a Path,
     /// Where to spill.
     pub scratch: &'a Path,
@@ -50,24 +50,24 @@ pub struct BuiltRelation {
     pub entry: RelationEntry,
     /// Its files, for the manifest.
     pub files: Vec<(PathBuf, FileEntry)>,
-    /// What became of its edges.
+    /// Statistics of its edges.
     pub counts: EdgeCounts,
 }
 
-/// What became of the edges that were read.
+/// Statistics of the edges that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeCounts {
     /// Edges read.
     pub read: u64,
-    /// Edges that were duplicates of another.
+    /// Edges merged into another as duplicates.
     pub merged: u64,
     /// Self-loops dropped.
     pub dropped_loops: u64,
-    /// Bytes of edges that went through the disk because they did not fit in memory.
+    /// Bytes of edges written to disk because they did not fit in memory.
     pub spilled: u64,
 }
 
-/// One direction, written.
+/// One direction of a relation, written.
 struct Direction {
     files: Vec<(PathBuf, FileEntry)>,
     entries: u64,
@@ -94,7 +94,7 @@ impl Relation<'_> {
         let doubled_diagonal = options.normalise == Normalisation::Renorm
             && options.self_loops == SelfLoops::Keep
             && spool.loops() > 0;
-        // Whoever sums unweighted edges spools them with weight 1 (see `DatasetBuilder::spool`).
+        // To sum unweighted edges, they are spooled with weight 1 (see `DatasetBuilder::spool`).
         let keep_values = E::WEIGHTED || doubled_diagonal;
         let scale_path =
             (options.normalise != Normalisation::None).then(|| directory.join("scale.f32"));
@@ -109,7 +109,7 @@ impl Relation<'_> {
         let write = |spool: &mut Spool<E>, side, keep, scale: Option<&mut ScaleWriter>| {
             self.write_direction(&directory, spool, side, keep, keep_values, scale)
         };
-        // The scale comes from the rows of A, the outgoing side.
+        // The scale is computed from the rows of A, which are the outgoing edges.
         let (outgoing, incoming) = if options.directed {
             let outgoing = write(spool, Side::Outgoing, true, scale.as_mut())?;
             (Some(outgoing), write(spool, Side::Incoming, keep, None)?)
@@ -256,7 +256,7 @@ impl Relation<'_> {
         let duplicates = self.options.duplicates;
         let space = partition.space(bucket);
         let count = partition.entries(bucket);
-        // A bucket that is much too full holds duplicates of few entries: they are merged while it
+        // A bucket that is far larger than expected has many duplicates; they are merged while it
         // is read.
         let worker_bytes = self.context.memory / 8 / pipeline::alive(self.context.threads) as u64;
         let limit = ((worker_bytes / size_of::<E>() as u64) as usize).max(1 << 16);
@@ -282,15 +282,15 @@ impl Relation<'_> {
     }
 }
 
-/// The row that a bucket left unfinished.
+/// The row that continues in the next bucket.
 #[derive(Default)]
 struct OpenRow {
     pending: Option<(u64, f64)>,
 }
 
 impl OpenRow {
-    /// Degrees and sums of the rows that this bucket completes. `complete`: its last row ends with
-    /// it; a row that does not is the first of the next bucket.
+    /// Degrees and sums of the rows that end in this bucket. Without `complete`, its last row
+    /// continues in the next bucket.
     fn close(&mut self, rows: &Rows, complete: bool) -> (Vec<u64>, Vec<f64>) {
         let mut degrees = rows.degrees.clone();
         let mut sums = if rows.sums.is_empty() {
@@ -322,7 +322,7 @@ impl ScaleWriter {
         let renorm = self.normalisation == Normalisation::Renorm;
         self.scratch.clear();
         self.scratch.extend(sums.iter().map(|&sum| match sum {
-            // A row of zeros scales nothing.
+            // A row of zeros has nothing to scale.
             0.0 => 0.0,
             sum if renorm => (1.0 / sum.sqrt()) as f32,
             sum => (1.0 / sum) as f32,

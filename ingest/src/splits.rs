@@ -1,5 +1,5 @@
-//! Splits of the nodes: read from a table, or drawn at random.
-//! It assigns nodes to named parts; the file of the dataset is written by `ignn-format`.
+//! Splits of the nodes into named parts, read from a table or drawn at random. `ignn-format` writes
+//! them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,8 +20,9 @@ const DEFAULT: &str = "default";
 /// Maximum number of parts of a split.
 const MAX_PARTS: usize = NO_PART as usize;
 
-/// Reads a table: `node,split` is one split named "default"; `node,a,b` with a header is a split
-/// for each further column, named by it. An empty cell is no part; each node comes at most once.
+/// Reads a table. `node,split` is one split named "default"; `node,a,b` with a header has one split
+/// per further column, with its name. A node with an empty cell is in no part; each node appears at
+/// most once.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
     let mut table = Table::open(path, nodes.kind(), false)?;
@@ -99,7 +100,7 @@ fn split_names(table: &Table, columns: &[usize]) -> Result<Vec<String>> {
 
 const NAME_RULE: &str = "at most 64 letters, digits, '-', '_' and '.'";
 
-/// A split while its parts are in the order of their first appearance.
+/// A split being read, with its parts in the order of their first appearance.
 struct Gathered {
     name: String,
     parts: Vec<String>,
@@ -112,7 +113,7 @@ impl Gathered {
         Self { name, parts: Vec::new(), known: HashMap::new(), of: vec![NO_PART; nodes as usize] }
     }
 
-    /// False if there are too many parts.
+    /// Returns false if there are too many parts.
     fn assign(&mut self, node: u32, part: &str) -> bool {
         let index = match self.known.get(part) {
             Some(&index) => index,
@@ -128,7 +129,7 @@ impl Gathered {
         true
     }
 
-    /// Puts the parts in order: train, validation, test, then the others as they came.
+    /// Puts the parts in order: train, validation, test, then the others by first appearance.
     fn finish(self) -> Split {
         let Self { name, mut parts, mut of, .. } = self;
         let mut order: Vec<usize> = (0..parts.len()).collect();
@@ -145,7 +146,7 @@ impl Gathered {
     }
 }
 
-/// What a part is for, by its name; in the order in which parts are listed.
+/// The role of a part, by its name; in the order in which parts are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Train,
@@ -165,7 +166,7 @@ impl Role {
     }
 }
 
-/// How much of the nodes a part takes.
+/// The share of the nodes in a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Share {
     Fraction(f64),
@@ -180,8 +181,8 @@ struct Draw {
     parts: Vec<(String, Share)>,
 }
 
-/// Refuses splits that cannot be drawn, whatever the nodes: no `[NAME:]PART=SHARE,...`, or twice
-/// the same name.
+/// Rejects splits that cannot be drawn for any nodes: not of the form `[NAME:]PART=SHARE,...`, or
+/// with a repeated name.
 pub fn check(specs: &[String]) -> Result<()> {
     parse(specs).map(drop)
 }
@@ -202,14 +203,14 @@ fn parse(specs: &[String]) -> Result<Vec<Draw>> {
     Ok(draws)
 }
 
-/// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes where there are
-/// no labels. A share is a fraction (`0.06`), a count (`140`) or `rest`.
+/// Draws splits `[NAME:]PART=SHARE,...` over the labelled nodes, or over all nodes if there are no
+/// labels. A share is a fraction (`0.06`), a count (`140`) or `rest`.
 ///
-/// The nodes are shuffled once for all splits, and each takes them from the front: test first, then
-/// validation, then the other parts as written, `rest` last. So splits that differ only in their
-/// train share have the same test nodes, and their train sets lie in each other. The draw depends
-/// on the seed and on the order of the ids; a reordering of the nodes does not change it when
-/// `position` gives the new number of each.
+/// The nodes are shuffled once for all splits, and each split takes them from the front: test
+/// first, then validation, then the other parts as written, `rest` last. Splits that differ only in
+/// their train share therefore have the same test nodes, and their train sets are nested. The
+/// result depends on the seed and on the order of the ids. A reordering of the nodes does not
+/// change it: `position` has the new number of each node.
 pub fn draw(
     specs: &[String],
     labels: Option<&Labels>,
@@ -283,7 +284,7 @@ impl Draw {
         Ok(Self { name: name.into(), parts })
     }
 
-    /// Gives nodes from the front of `shuffled` to the parts.
+    /// Assigns nodes from the front of `shuffled` to the parts.
     fn take(&self, shuffled: &[u32], nodes: u64, of_what: &str) -> Result<Split, String> {
         let mut turns: Vec<&(String, Share)> = self.parts.iter().collect();
         turns.sort_by_key(|(part, share)| match (share, Role::of(part)) {
@@ -294,14 +295,14 @@ impl Draw {
         });
         let total = shuffled.len() as u64;
         let mut split = Gathered::new(self.name.clone(), nodes);
-        // Parts in the order of the spec, whatever turn they have.
+        // Parts are listed as in the spec, whatever the order of drawing.
         for (part, _) in &self.parts {
             split.known.insert(part.clone(), split.parts.len() as u8);
             split.parts.push(part.clone());
         }
         let (mut fractions, mut counts, mut start) = (0.0, 0u64, 0u64);
         for (part, share) in turns {
-            // Ends are rounded, not lengths: fractions that add up to 1 leave no node out.
+            // Ends are rounded, not lengths, so that fractions that sum to 1 cover all nodes.
             fractions += share.fraction();
             if let Share::Count(count) = share {
                 counts = counts.saturating_add(*count);

@@ -1,4 +1,5 @@
-//! `ignn ingest dgcnn`: a file in the DGCNN/GIN text form becomes a dataset of many graphs.
+//! `ignn ingest dgcnn`: turns a file in the text format of DGCNN and GIN into a dataset of many
+//! graphs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::source::dgcnn;
 pub struct IngestDgcnn {
     /// The file.
     pub file: PathBuf,
-    /// The dataset directory to make.
+    /// The dataset directory to create.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,

@@ -1,4 +1,5 @@
-//! `ignn ingest edges`: edge lists of any form, with features, labels and splits, become a dataset.
+//! `ignn ingest edges`: turns edge files of any format, with features, labels and splits, into a
+//! dataset.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -103,7 +104,7 @@ impl IngestEdges {
         builder.finish()
     }
 
-    /// The options that shaped the result, for the manifest.
+    /// The options that affect the result, for the manifest.
     fn options(&self, context: &Context) -> BTreeMap<String, String> {
         let mut options = BTreeMap::new();
         let mut set = |name: &str, value: String| options.insert(name.to_string(), value);
@@ -153,8 +154,8 @@ impl IngestEdges {
         }
     }
 
-    /// Builds the adjacency; a second time where the nodes are to be reordered by what the first
-    /// one shows.
+    /// Builds the adjacency. To reorder the nodes, it is built twice: the new order is computed
+    /// from the first adjacency.
     fn build(
         &self,
         builder: &mut DatasetBuilder,
@@ -220,7 +221,7 @@ impl IngestEdges {
     }
 }
 
-/// From the numbers in the spool to node numbers.
+/// The map from the numbers in the spool to node numbers.
 fn read_map<'a>(index: &'a NodeIndex, rank: &'a [u32]) -> NodeMap<'a> {
     match index.known() {
         KnownIds::Set(set) => NodeMap::Rank(set),

@@ -1,4 +1,4 @@
-//! `ignn generate`: a graph made by rule or by lot becomes a dataset, raw files, or both.
+//! `ignn generate`: writes a synthetic graph as a dataset, as raw files, or both.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use crate::synthetic::rmat::{Rmat, RmatOptions};
 use crate::synthetic::sbm::{Density, Sbm, SbmOptions};
 use crate::synthetic::{ppi_raw, raw};
 
-/// What to make.
+/// What to generate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Directed chains whose class is told at their first node.
+    /// Directed chains whose class is only visible at their first node.
     Chains(ChainsOptions),
-    /// Many graphs of the shape of PPI.
+    /// Many graphs of the size and degree distribution of PPI.
     Ppi(PpiOptions),
-    /// R-MAT; loops are left out of the dataset, and every id is a node.
+    /// R-MAT. Self-loops are dropped, and every id is a node, with edges or without.
     Rmat(RmatOptions),
     /// Stochastic block model.
     Sbm(SbmOptions),
@@ -36,11 +36,11 @@ pub enum Kind {
 /// Options of `ignn generate`.
 #[derive(Clone, Debug)]
 pub struct Generate {
-    /// What to make.
+    /// What to generate.
     pub kind: Kind,
-    /// The dataset directory to make.
+    /// The dataset directory to create.
     pub out: Option<PathBuf>,
-    /// The directory of raw files to make.
+    /// The directory of raw files to create.
     pub raw: Option<PathBuf>,
     /// Replace existing targets.
     pub force: bool,
@@ -109,7 +109,7 @@ impl Kind {
             Self::Rmat(options) => options.directed,
             _ => false,
         };
-        // Only R-MAT draws loops, and there they mean nothing.
+        // Only R-MAT generates self-loops, and they are an artefact of the method.
         RelationOptions {
             directed,
             normalise,
@@ -118,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// Name of the subcommand, and the options by name.
+    /// Name of the subcommand, and its options.
     fn describe(&self) -> (&'static str, BTreeMap<String, String>) {
         let (name, options): (_, Vec<(&str, String)>) = match self {
             Self::Chains(o) => (

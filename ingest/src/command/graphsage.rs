@@ -1,4 +1,4 @@
-//! `ignn ingest graphsage`: the published forms of the PPI data set become a dataset.
+//! `ignn ingest graphsage`: turns the published files of PPI into a dataset.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::source::graphsage;
 pub struct IngestGraphSage {
     /// The directory with `train_graph.json` or `PREFIX-G.json` and the other files.
     pub directory: PathBuf,
-    /// The dataset directory to make.
+    /// The dataset directory to create.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,

@@ -1,4 +1,4 @@
-//! The jobs of this package, one file a command: options in, a finished dataset directory out.
+//! The jobs of this package, one file per command: options in, a finished dataset directory out.
 
 pub mod dgcnn;
 pub mod edges;

@@ -1,5 +1,5 @@
-//! Data about the nodes that `ingest edges` and `ingest relations` take along: ids, features, labels
-//! and splits.
+//! Data about nodes that `ingest edges` and `ingest relations` add to a dataset: ids, features,
+//! labels and splits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ pub struct NodeData {
 }
 
 impl NodeData {
-    /// Rejects what can be rejected before the edges are read, which may take long: files that do
-    /// not exist, and splits that cannot be drawn.
+    /// Reports early what would fail after the edges are read, which may take long: missing files,
+    /// and splits that cannot be drawn.
     pub(super) fn check(&self) -> Result<()> {
         if self.labels.is_some() && self.communities.is_some() {
             return Err(IngestError::Usage(
@@ -97,7 +97,7 @@ impl NodeData {
         Ok(())
     }
 
-    /// Records in `options`, for the manifest, what shaped the result.
+    /// Adds the options that affect the result to `options`, for the manifest.
     pub(super) fn record(&self, context: &Context, options: &mut BTreeMap<String, String>) {
         let mut set = |name: &str, value: String| options.insert(name.into(), value);
         for (option, path) in [("features", &self.features), ("labels", &self.labels)] {
@@ -118,7 +118,8 @@ impl NodeData {
     }
 }
 
-/// The last part of a path, for the manifest: a dataset does not depend on where its input lay.
+/// The last component of a path. The manifest records no more, so that a dataset does not depend on
+/// where its input was.
 pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! `ignn ingest tu`: a data set of the TU collection becomes a dataset of many graphs.
+//! `ignn ingest tu`: turns a dataset of the TU collection into a dataset of many graphs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use crate::source::tu;
 pub struct IngestTu {
     /// The directory with `NAME_A.txt` and the other files.
     pub directory: PathBuf,
-    /// The dataset directory to make.
+    /// The dataset directory to create.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
-    /// Add the degree as last feature column also where nodes have labels or attributes.
+    /// Add the degree as the last feature column even if the nodes have labels or attributes.
     pub degree_features: bool,
     /// Direction, normalisation, duplicates, self-loops.
     pub relation: RelationOptions,
@@ -62,7 +62,7 @@ impl IngestTu {
 /// If there are more values than this, the manifest only has their number.
 const MAX_LISTED: usize = 1000;
 
-/// `3,5,7`: the values behind one-hot columns, in column order.
+/// The values of one-hot columns, in column order: `3,5,7`.
 pub(super) fn join(values: &[i64]) -> String {
     if values.len() > MAX_LISTED {
         return format!("{} values, rising", values.len());

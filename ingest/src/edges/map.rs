@@ -1,5 +1,5 @@
-//! From the numbers in a spool to node numbers: the identity, a rank in a set of ids, a table, or
-//! both.
+//! Maps from the numbers in a spool to node numbers: the identity, the rank in a set of ids, a
+//! table, or both.
 
 /// A set of 32-bit ids with the rank of each: its position among the members.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl BitRank {
         self.words.get((id / 64) as usize).is_some_and(|word| word >> (id % 64) & 1 == 1)
     }
 
-    /// The members in rising order.
+    /// The members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(at, &word)| {
             std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)))
@@ -48,7 +48,7 @@ impl BitRank {
     }
 }
 
-/// How the numbers of a spool become node numbers.
+/// A map from the numbers in a spool to node numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeMap<'a> {
     /// They are node numbers.

@@ -1,5 +1,5 @@
-//! A sorted bucket becomes rows: duplicates merged, self-loops kept or dropped, the identity added
-//! for renormalisation. One thread; it writes nothing.
+//! Turns a sorted bucket into rows: merges duplicates, keeps or drops self-loops, and adds the
+//! identity for renormalisation. It runs on one thread and writes no files.
 
 use ignn_format::manifest::Normalisation;
 
@@ -9,14 +9,14 @@ use crate::edges::spool::Edge;
 /// The rows, or parts of rows, of one bucket.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// Entries of each row from the bucket's first to its last.
+    /// Number of entries of each row, from the bucket's first row to its last.
     pub degrees: Vec<u64>,
-    /// Sum of the values of each of those rows; left empty where values are not kept (the sum is
-    /// the degree).
+    /// Sum of the values of each of those rows. Empty if values are not kept: then the sum is the
+    /// degree.
     pub sums: Vec<f64>,
     /// Columns, row after row.
     pub neighbours: Vec<u32>,
-    /// Values, where they are kept.
+    /// Values, if they are kept.
     pub values: Vec<f32>,
     /// Entries on the diagonal.
     pub diagonal: u64,
@@ -24,15 +24,15 @@ pub struct Rows {
     pub merged: [u64; 2],
     /// Self-loops dropped.
     pub dropped: u64,
-    /// Whether every value kept is 1.
+    /// Whether all values are 1.
     pub all_one: bool,
     /// An edge given twice: its row and column.
     pub duplicate: Option<(u32, u32)>,
 }
 
-/// Merges equal keys of sorted entries in place, to keep a bucket small while it is read; `done`
-/// counts them and keeps the first duplicate. Later entries come after earlier ones, so merging in
-/// steps equals merging at once.
+/// Merges equal keys of sorted entries in place, to keep a bucket small while it is read. `done`
+/// counts the merged entries and keeps the first duplicate. Entries stay in input order, so merging
+/// in steps gives the same result as merging at once.
 pub fn compact<E: Edge>(entries: &mut Vec<E>, duplicates: Duplicates, done: &mut Rows) {
     entries.dedup_by(|later, kept| {
         let (row, column) = (kept.source(), kept.target());
@@ -54,8 +54,8 @@ fn combine(duplicates: Duplicates, kept: f32, later: f32) -> f32 {
     }
 }
 
-/// Makes the rows of the keys `bounds.0 .. bounds.1` from their sorted entries. `keep_values`: the
-/// output has values; `done`: what [`compact`] counted before.
+/// Builds the rows of the keys `bounds.0 .. bounds.1` from their sorted entries. With
+/// `keep_values`, the result has values; `done` has the counts of [`compact`].
 pub fn rows<E: Edge>(
     entries: &[E],
     bounds: (u64, u64),
@@ -76,7 +76,7 @@ pub fn rows<E: Edge>(
     let mut at = 0;
     for row in first..=last {
         let start = out.neighbours.len();
-        // The identity's entry of this row, if its key lies in this bucket.
+        // The entry of the identity in this row, if its key is in this bucket.
         let diagonal_key = u64::from(row) << 32 | u64::from(row);
         let mut identity_due = identity && (bounds.0..bounds.1).contains(&diagonal_key);
         let push = |column: u32, value: f32, out: &mut Rows| {

@@ -1,5 +1,5 @@
-//! Edges on their way from a source to an adjacency: spooled, partitioned, sorted, merged; in
-//! memory or on disk.
+//! Edges between a source and the adjacency: spooled, partitioned, sorted and merged, in memory or
+//! on disk.
 
 pub mod map;
 pub mod merge;

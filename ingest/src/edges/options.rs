@@ -1,40 +1,40 @@
-//! How the edges of a relation become its matrix: direction, normalisation, duplicates, self-loops.
+//! Options for building the matrix of a relation: direction, normalisation, duplicates, self-loops.
 
 use ignn_format::manifest::Normalisation;
 
-/// How the edges of a relation become its matrix.
+/// How the matrix of a relation is built from its edges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelationOptions {
-    /// Keep the direction of edges; otherwise each edge counts both ways.
+    /// Keep the direction of edges; otherwise each edge counts in both directions.
     pub directed: bool,
     /// Normalisation of the matrix.
     pub normalise: Normalisation,
-    /// What becomes of an edge given more than once.
+    /// How edges that are given more than once are handled.
     pub duplicates: Duplicates,
-    /// What becomes of edges from a node to itself. Renormalisation gives every node a loop of
-    /// weight 1; loops that are kept add to it.
+    /// How self-loops are handled. Renormalisation adds a self-loop of weight 1 to every node;
+    /// self-loops that are kept add to it.
     pub self_loops: SelfLoops,
 }
 
-/// What becomes of an edge given more than once.
+/// How edges that are given more than once are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     /// Weights are added (an unweighted edge counts 1).
     Sum,
-    /// The largest weight stays; unweighted edges stay unweighted.
+    /// The largest weight is kept; unweighted edges stay unweighted.
     Max,
-    /// The first in the input stays.
+    /// The first edge in the input is kept.
     First,
-    /// They are refused.
+    /// Duplicates are an error.
     Error,
 }
 
-/// What becomes of edges from a node to itself.
+/// How self-loops are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfLoops {
-    /// They stay.
+    /// Self-loops are kept.
     Keep,
-    /// They are left out.
+    /// Self-loops are dropped.
     Drop,
 }
 

@@ -1,11 +1,11 @@
-//! Entries of the matrix in buckets of rising (row, column): each bucket can then be sorted by
-//! itself. Buckets are chosen from a sample so that they are about equally full; a hub's row may
-//! span several.
+//! Partitions the entries of the matrix into buckets of ascending (row, column), each of which can
+//! be sorted on its own. The bounds come from a sample, so that buckets have about equal size; the
+//! row of a hub may span several buckets.
 //!
 //! A worker takes about `CHUNK_BYTES` of edges, maps their ends to node numbers, and writes their
-//! entries grouped by bucket as one chunk. Chunks keep the order of the input, so a bucket read
-//! chunk after chunk holds its entries in input order, and a stable sort makes "the first of the
-//! duplicates" well defined for any number of threads.
+//! entries as one chunk, grouped by bucket. Chunks keep the order of the input, so a bucket read
+//! chunk by chunk has its entries in input order. With a stable sort, "the first duplicate" is then
+//! well defined for any number of threads.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::edges::store::{Budget, ChunkStore};
 use crate::error::Result;
 use crate::pipeline::{self, BufferPool};
 
-/// Which entries an edge makes.
+/// The entries that an edge contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Rows are targets, columns sources: the incoming adjacency.
@@ -28,9 +28,9 @@ pub enum Side {
     Both,
 }
 
-/// Entries a chunk holds when memory is no concern: it stays in the caches.
+/// Entries per chunk when everything fits in memory: a chunk stays in the caches.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Entries a bucket holds when memory is no concern.
+/// Entries per bucket when everything fits in memory.
 const BUCKET_BYTES: u64 = 1 << 20;
 /// Maximum number of buckets: 16 bits per entry hold the bucket.
 const MAX_BUCKETS: u64 = 8192;
@@ -67,7 +67,7 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Partitions a spool; `keep` it for another time, or give up its memory on the way.
+    /// Partitions a spool. Without `keep`, the memory of the spool is freed on the way.
     pub fn run<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<Partition<E>> {
         match self.map {
             NodeMap::Identity => self.run_mapped(spool, keep, |id| id),
@@ -88,8 +88,8 @@ impl Plan<'_> {
         let per_edge = if self.side == Side::Both { 2 } else { 1 };
         let entry_bytes = size_of::<E>() as u64;
         let bytes = spool.len() * per_edge * entry_bytes;
-        // Chunks and buckets are small while everything stays in memory; on disk they are as large
-        // as memory allows, so that a bucket's slice of a chunk is worth a read.
+        // Chunks and buckets are small while everything stays in memory. On disk they are as large
+        // as memory allows, so that the slices of a bucket are long enough to be read efficiently.
         let in_memory = bytes <= self.budget.left();
         let workers = pipeline::alive(self.context.threads) as u64;
         let chunk_bytes =
@@ -149,8 +149,8 @@ impl Plan<'_> {
         Ok(partition)
     }
 
-    /// Bounds at the quantiles of the sample, at row starts except inside rows that are a bucket by
-    /// themselves.
+    /// Bounds at the quantiles of the sample. They are moved to the start of a row, except within
+    /// rows that fill a bucket on their own.
     fn bounds(&self, sample: &[[u32; 2]], buckets: u64, map: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut keys: Vec<u64> = Vec::with_capacity(sample.len() * 2);
         for &[source, target] in sample {
@@ -223,8 +223,8 @@ impl Finder {
         bucket
     }
 
-    /// The entries of some edges grouped by bucket, where each group starts, and how many edges
-    /// there were.
+    /// Groups the entries of some edges by bucket. Returns them with the start of each group and
+    /// the number of edges.
     fn group<E: Edge>(
         &self,
         edges: Vec<Vec<E>>,
@@ -301,8 +301,8 @@ impl<E: Edge> Partition<E> {
         self.starts.iter().map(|starts| (starts[bucket + 1] - starts[bucket]) as usize).sum()
     }
 
-    /// Reads a bucket in input order, in pieces: `flush` is called whenever `entries` has grown by
-    /// a chunk's part.
+    /// Reads a bucket in input order, slice by slice; `flush` is called after each slice is
+    /// appended to `entries`.
     pub fn read(
         &self,
         bucket: usize,

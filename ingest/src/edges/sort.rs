@@ -1,19 +1,19 @@
-//! A stable radix sort of edges by (row, column), for buckets from a handful of records to hundreds
-//! of millions. One thread, no allocation: the scratch is the caller's.
+//! A stable radix sort of edges by (row, column), for buckets from a few records to hundreds of
+//! millions. It runs on one thread and allocates nothing: the caller provides the scratch space.
 //!
-//! Above `IN_CACHE` bytes the highest digit is split off first (each part then fits a cache);
-//! below, plain least-significant-digit passes.
+//! Above `IN_CACHE` bytes, the data is first split by the highest digit so that each part fits in
+//! cache; below, plain least-significant-digit passes are used.
 
 use crate::edges::spool::Edge;
 
-/// Data up to this size is sorted in passes over all of it.
+/// Up to this many bytes, passes go over all of the data.
 const IN_CACHE: usize = 1 << 20;
 const MSD_BITS: u32 = 8;
 const LSD_BITS: u32 = 11;
-/// Up to this many records insertion is faster.
+/// Up to this many records, insertion sort is faster.
 const FEW: usize = 48;
 
-/// The part of the key that differs inside a bucket: rows from `first_row`, columns of
+/// The part of the key that varies within a bucket: rows from `first_row`, columns of
 /// `column_bits`.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpace {
@@ -38,12 +38,12 @@ impl KeySpace {
     }
 }
 
-/// Sorts by key, equal keys in their given order; `scratch` is as long as `edges`.
+/// Sorts by key; equal keys keep their order. `scratch` has the length of `edges`.
 pub fn sort<E: Edge>(edges: &mut [E], scratch: &mut [E], space: KeySpace) {
     sort_bits(edges, scratch, space, space.bits, false);
 }
 
-/// Sorts by the low `bits`; the result ends in `b` if `into_b`, else in `a`.
+/// Sorts by the low `bits`; the result is in `b` if `into_b`, else in `a`.
 fn sort_bits<E: Edge>(a: &mut [E], b: &mut [E], space: KeySpace, bits: u32, into_b: bool) {
     if a.len() <= FEW {
         insertion(a, space);
@@ -73,8 +73,8 @@ fn sort_bits<E: Edge>(a: &mut [E], b: &mut [E], space: KeySpace, bits: u32, into
     }
 }
 
-/// One counting pass on the digit of `DIGITS` values above `shift`; `ends` becomes the end of each
-/// digit's part.
+/// One counting pass over the digit of `DIGITS` values above `shift`; `ends` receives the end of
+/// each digit's part.
 fn scatter<E: Edge, const DIGITS: usize>(
     from: &[E],
     to: &mut [E],

@@ -1,5 +1,5 @@
-//! Edges in the order in which they were read, in memory while they fit and on disk beyond.
-//! Node numbers are whatever the reader gave; the build maps them.
+//! Edges in the order in which they were read, in memory while they fit and then on disk. Nodes
+//! have the numbers that the reader assigned; they are mapped when the relation is built.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::error::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Plain {
-    /// Where it starts; after partitioning, the row of the entry.
+    /// Source node; after partitioning, the row of the entry.
     pub source: u32,
-    /// Where it ends; after partitioning, the column of the entry.
+    /// Target node; after partitioning, the column of the entry.
     pub target: u32,
 }
 
@@ -22,9 +22,9 @@ pub struct Plain {
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Weighted {
-    /// Where it starts, or the row.
+    /// Source node, or the row.
     pub source: u32,
-    /// Where it ends, or the column.
+    /// Target node, or the column.
     pub target: u32,
     /// Its weight.
     pub weight: f32,
@@ -32,9 +32,9 @@ pub struct Weighted {
 
 /// An edge of either kind; also an entry of the matrix, with the row as source.
 pub trait Edge: Pod + Send + Sync {
-    /// Whether it carries a weight.
+    /// Whether it has a weight.
     const WEIGHTED: bool;
-    /// Makes an edge; plain ones forget the weight.
+    /// Creates an edge; plain edges ignore the weight.
     fn new(source: u32, target: u32, weight: f32) -> Self;
     /// Source, or row.
     fn source(&self) -> u32;
@@ -89,16 +89,16 @@ pub enum EdgeSpool {
 #[derive(Debug)]
 pub struct Spool<E> {
     store: ChunkStore<E>,
-    /// The chunk being filled: chunks are full but for the last, so that the memory they take is
-    /// what they hold.
+    /// The chunk being filled. All chunks but the last are full, so that no memory is reserved in
+    /// vain.
     open: Vec<E>,
     sample: Vec<[u32; 2]>,
     loops: u64,
 }
 
-/// One edge in so many is kept in the sample.
+/// One edge in this many is kept in the sample.
 pub const SAMPLE_EVERY: usize = 509;
-/// Bytes of a chunk.
+/// Bytes per chunk.
 const CHUNK_BYTES: usize = 2 << 20;
 
 impl<E: Edge> Spool<E> {
@@ -153,7 +153,7 @@ impl<E: Edge> Spool<E> {
         &self.sample
     }
 
-    /// All edges in order, a chunk at a time.
+    /// Visits all edges in order, one chunk at a time.
     pub fn visit(&self, mut visit: impl FnMut(&[E])) -> Result<()> {
         for chunk in 0..self.store.chunks() {
             visit(&self.store.read(chunk)?);
@@ -186,7 +186,7 @@ impl<E: Edge> Spool<E> {
 }
 
 impl EdgeSpool {
-    /// An empty spool; beyond the budget it goes on in a file in `scratch`.
+    /// An empty spool; when the budget is used up, it continues in a file in `scratch`.
     pub fn new(scratch: &Path, budget: &Budget, weighted: bool) -> Self {
         if weighted {
             Self::Weighted(Spool::new(scratch, budget))
@@ -195,8 +195,8 @@ impl EdgeSpool {
         }
     }
 
-    /// Appends a chunk of edges; `weights` is empty for an unweighted spool, else as long as
-    /// `edges`.
+    /// Appends a chunk of edges. `weights` has the length of `edges`, or is empty for an unweighted
+    /// spool.
     pub fn push(&mut self, edges: &[[u32; 2]], weights: &[f32]) -> Result<()> {
         match self {
             Self::Plain(spool) => {
@@ -229,7 +229,7 @@ impl EdgeSpool {
         self.len() == 0
     }
 
-    /// Whether edges carry weights.
+    /// Whether edges have weights.
     pub fn weighted(&self) -> bool {
         matches!(self, Self::Weighted(_))
     }

@@ -1,5 +1,5 @@
-//! Chunks of plain records, kept in memory while the job's budget lasts and in one scratch file
-//! beyond. It knows nothing of what the records mean.
+//! Chunks of plain records, kept in memory while the job's budget lasts and then in one scratch
+//! file. The store does not know what the records mean.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,7 +14,7 @@ use bytemuck::Pod;
 
 use crate::error::{IngestError, Result};
 
-/// Bytes that the stores of a job may still take.
+/// Bytes that the stores of a job may still use.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<AtomicU64>);
 
@@ -24,24 +24,24 @@ impl Budget {
         Self(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// What is left.
+    /// Bytes left.
     pub fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes if that many are left.
+    /// Reserves bytes, if that many are left.
     pub fn take(&self, bytes: u64) -> bool {
         let spend = |left: u64| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok()
     }
 
-    /// Gives bytes back.
+    /// Releases bytes.
     pub fn give(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-/// A file without a name to anybody else, removed when dropped.
+/// A private temporary file, removed when dropped.
 #[derive(Debug)]
 pub struct ScratchFile {
     file: File,
@@ -50,7 +50,7 @@ pub struct ScratchFile {
 }
 
 impl ScratchFile {
-    /// Creates a file with a fresh name.
+    /// Creates a file with a new name.
     pub fn create(scratch: &Path) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = scratch.join(format!("spill-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -58,7 +58,7 @@ impl ScratchFile {
         Ok(Self { file: file.map_err(IngestError::io("create", &path))?, path, length: 0 })
     }
 
-    /// Appends bytes; returns where they start.
+    /// Appends bytes; returns their position.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let at = self.length;
         self.file.write_all(bytes).map_err(IngestError::io("write", &self.path))?;
@@ -115,7 +115,7 @@ impl<T: Pod> ChunkStore<T> {
         Self { scratch, budget, file: None, chunks: Vec::new(), records: 0 }
     }
 
-    /// Adds a chunk; gives its buffer back if the records went to disk.
+    /// Adds a chunk; returns its buffer if the records were written to disk.
     pub fn push(&mut self, records: Vec<T>) -> Result<Option<Vec<T>>> {
         self.records += records.len() as u64;
         if self.budget.take(bytes_of::<T>(records.capacity())) {
@@ -149,7 +149,7 @@ impl<T: Pod> ChunkStore<T> {
         }
     }
 
-    /// Bytes that went to disk.
+    /// Bytes written to disk.
     pub fn spilled(&self) -> u64 {
         self.file.as_ref().map_or(0, ScratchFile::len)
     }
@@ -186,7 +186,7 @@ impl<T: Pod> ChunkStore<T> {
         Ok(())
     }
 
-    /// A whole chunk, whose memory the store gives up: it must not be read again.
+    /// Takes a whole chunk out of the store and frees its memory; it must not be read again.
     pub fn take(&mut self, chunk: usize) -> Result<Vec<T>> {
         match &mut self.chunks[chunk] {
             Chunk::Memory(records) => {

@@ -1,9 +1,8 @@
-//! Records of fixed size gathered by node range: in memory while they fit, in one scratch file
-//! beyond. It knows a record's node and its bytes; what the bytes mean is for the caller.
+//! Records of fixed size, grouped by node range: in memory while they fit, then in one scratch
+//! file. A record is a node and some bytes, whose meaning is up to the caller.
 //!
-//! A bucket is a range of nodes. Its records keep the order in which they came: first its pieces in
-//! the file, in order, then what is still in its buffer. So reading is the same whatever the
-//! memory.
+//! A bucket is a range of nodes. Its records keep their order: first its pieces in the file, then
+//! those still in its buffer. The result of reading therefore does not depend on the memory.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{IngestError, Result};
 
-/// Records of a bucket, about, so that a reader holds little.
+/// Approximate number of records per bucket, so that readers need little memory.
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buffers smaller than this are not worth a write.
 const MIN_PIECE: u64 = 4 << 10;
@@ -37,9 +36,9 @@ struct Bucket {
 }
 
 impl Buckets {
-    /// No records; they have `record` bytes besides their node, there will be about `expected` of
-    /// them, and buffers take at most `memory` bytes (but a few KiB and a record at least). The
-    /// file is created when it is needed.
+    /// Empty buckets for about `expected` records of `record` bytes besides their node. Buffers use
+    /// at most `memory` bytes, but at least a few KiB and one record. The file is created when it
+    /// is needed.
     pub fn new(path: PathBuf, nodes: u64, record: usize, expected: u64, memory: u64) -> Self {
         let record = record + size_of::<u32>();
         let bytes = expected.saturating_mul(record as u64);
@@ -75,8 +74,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Visits the records of some nodes, from any thread: bucket by bucket, in the order in which
-    /// they came.
+    /// Visits the records of some nodes, bucket by bucket and in their original order. It may be
+    /// called from any thread.
     pub fn visit(&self, nodes: Range<u64>, mut visit: impl FnMut(u32, &[u8])) -> Result<()> {
         if nodes.is_empty() {
             return Ok(());

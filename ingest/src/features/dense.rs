@@ -1,4 +1,4 @@
-//! Dense features: arrays by row ranges, tables row by row.
+//! Dense features: arrays are read by row ranges, tables row by row.
 
 use ignn_format::features::FeatureKind;
 use ignn_format::ids::IdKind;
@@ -11,7 +11,7 @@ use crate::node_set::NodeSet;
 use crate::source::npy::NpyArray;
 use crate::source::table::{Batch, ColumnKind, Table};
 
-/// Values read at once from an array whose rows go to other places.
+/// Values read at once from an array whose rows are in another order than the nodes.
 const PIECE_VALUES: u64 = 1 << 20;
 
 /// Features in an array: row `r` belongs to node id `r`.
@@ -61,7 +61,7 @@ pub fn from_table(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
     if table.id_column().is_some() {
         table.require_id()?;
     } else if job.nodes.kind() == IdKind::String {
-        // It says that rows without ids do not fit.
+        // Reports that rows without ids do not fit.
         job.check_rows(0)?;
     }
     let columns = value_columns(&table)?;
@@ -119,7 +119,7 @@ pub fn from_table(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
     Ok(job.summary(FeatureKind::Dense, columns, rows))
 }
 
-/// The columns with features: all numeric ones besides the id, or one column of lists.
+/// The columns with features: all numeric columns besides the id, or one column of lists.
 fn value_columns(table: &Table) -> Result<Vec<usize>> {
     let columns = table.value_columns();
     if columns.is_empty() {
@@ -183,7 +183,7 @@ impl RowBuckets {
         self.buckets.push(node, |bytes| bytes.extend_from_slice(bytemuck::cast_slice(values)))
     }
 
-    /// Writes all rows; zeros where there are none.
+    /// Writes all rows; nodes without a row get zeros.
     fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let columns = self.columns;
         sink.add_dense(columns, &|first, out| {

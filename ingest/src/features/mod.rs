@@ -1,11 +1,11 @@
-//! Node features from any supported file into the dataset, dense or sparse as the file is, in
-//! bounded memory. It pairs rows with nodes; parsing is done in [`crate::source`], shards are
-//! written by the builder.
+//! Adds node features from any supported file to the dataset, dense or sparse as in the file, in
+//! bounded memory. This module assigns rows to nodes; parsing is done in [`crate::source`], and the
+//! builder writes the shards.
 //!
-//! A file without ids (.npy, .npz, Matrix Market, Parquet without an id column) gives row `r` to
-//! the node with integer id `r`. Where nodes are numbered so and rows can be read anywhere, shards
-//! are filled straight from the file; otherwise rows or entries pass through `buckets`, by node
-//! range.
+//! In a file without ids (.npy, .npz, Matrix Market, Parquet without an id column), row `r` belongs
+//! to the node with integer id `r`. If that is also the order of the nodes and the file allows
+//! random access, shards are filled directly from the file. Otherwise rows or entries pass through
+//! `buckets`, grouped by node range.
 
 mod buckets;
 mod dense;
@@ -24,19 +24,19 @@ use crate::source::npy::{NpyArray, NpyHeader};
 use crate::source::npz::Npz;
 use crate::source::{matrix_market, npy, npz, table, text};
 
-/// Part of the memory that buffers of this module may take; the shards being written take the rest.
+/// The share of the memory for buffers of this module; the rest is for the shards being written.
 const MEMORY_SHARE: u64 = 4;
 
-/// What became of a feature file.
+/// Summary of a feature file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeaturesSummary {
     /// Dense or sparse.
     pub kind: FeatureKind,
     /// Number of columns.
     pub columns: u64,
-    /// Nodes that were given features.
+    /// Number of nodes with features.
     pub given: u64,
-    /// Nodes that were not, and got zeros.
+    /// Number of nodes without features, which got zeros.
     pub missing: u64,
 }
 
@@ -70,7 +70,7 @@ pub fn rows_by_position(path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// Forms of a feature file.
+/// Formats of a feature file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Npy,
@@ -86,7 +86,7 @@ impl Format {
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
         let (mut stream, compression) = text::open_stream(path)?;
         let mut head = [0; matrix_market::MAGIC.len()];
-        // A damaged compressed file: its reader will say so.
+        // A damaged compressed file is reported by its reader.
         let got = text::read_up_to(&mut stream, &mut head).unwrap_or(0);
         let head = &head[..got];
         let format = match name.rsplit('.').next() {
@@ -112,9 +112,9 @@ trait Sink {
     fn add_sparse(&mut self, columns: usize, rows: &SparseRead) -> Result<()>;
 }
 
-/// Fills whole rows from a node on.
+/// Fills whole rows, starting with a node.
 type DenseFill<'a> = dyn Fn(u64, &mut [f32]) -> Result<()> + Sync + 'a;
-/// Returns so many rows from a node on.
+/// Returns a number of rows, starting with a node.
 type SparseRead<'a> = dyn Fn(u64, usize) -> Result<SparseRows> + Sync + 'a;
 
 impl Sink for DatasetBuilder<'_> {
@@ -131,7 +131,7 @@ impl Sink for DatasetBuilder<'_> {
     }
 }
 
-/// One feature file on its way.
+/// The job of adding one feature file.
 struct Job<'a> {
     context: &'a Context<'a>,
     nodes: &'a dyn NodeLookup,
@@ -152,7 +152,7 @@ impl Job<'_> {
         }
     }
 
-    /// Bytes that buffers may take.
+    /// Bytes that buffers may use.
     fn memory(&self) -> u64 {
         self.context.memory / MEMORY_SHARE
     }
@@ -194,7 +194,7 @@ impl Job<'_> {
         })
     }
 
-    /// Number of columns as the format has it.
+    /// Checks the number of columns against the format's limit.
     fn check_columns(&self, columns: u64) -> Result<usize> {
         match u32::try_from(columns) {
             Ok(0) => Err(IngestError::file(self.path, "no feature columns (expected at least 1)")),

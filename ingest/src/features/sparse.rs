@@ -1,4 +1,4 @@
-//! Sparse features: entries summed where they repeat, zeros left out.
+//! Sparse features: repeated entries are summed, zeros are dropped.
 
 use std::ops::Range;
 
@@ -78,8 +78,8 @@ pub fn from_arrays(
     Ok(job.summary(FeatureKind::Sparse, columns, matrix.rows))
 }
 
-/// Visits the entries of rows `first .. end` (of columns, or of entries themselves, by the layout)
-/// in order, checked.
+/// Visits the entries of rows `first .. end` in order, and checks them. For other layouts, the
+/// range is one of columns or of entries.
 fn for_each_entry(
     job: &Job,
     matrix: &SparseArrays,
@@ -131,7 +131,7 @@ fn for_each_entry(
     Ok(())
 }
 
-/// Checks that offsets rise and stay inside; returns the entries that they enclose.
+/// Checks that offsets do not decrease and stay in range; returns the range of entries.
 fn check_offsets(matrix: &SparseArrays, first: u64, offsets: &[u64]) -> Result<Range<u64>> {
     let (start, end) = (offsets[0], offsets[offsets.len() - 1]);
     if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
@@ -215,10 +215,11 @@ impl RowsBuilder {
         self.entries.push((row as u32, column, value));
     }
 
-    /// Sorts, adds up what repeats and leaves out zeros; the error is the place of a sum that
-    /// overflows.
+    /// Sorts the entries, sums repeated ones and drops zeros. The error is the position of a sum
+    /// that overflows.
     fn finish(mut self) -> Result<SparseRows, (usize, u32)> {
-        // Stable, and summed in the order of the file: the same bits whatever the memory.
+        // The sort is stable and sums are in the order of the file, so the bits do not depend on
+        // the memory.
         self.entries.sort_by_key(|&(row, column, _)| (row, column));
         let mut out =
             SparseRows { offsets: Vec::with_capacity(self.rows + 1), ..SparseRows::default() };

@@ -1,5 +1,4 @@
-//! Features through a sink in memory that asks for its shards in odd sizes, from the last to the
-//! first.
+//! Features go to a sink in memory, which asks for shards of odd sizes, from the last to the first.
 
 use std::sync::Arc;
 

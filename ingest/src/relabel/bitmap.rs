@@ -1,5 +1,5 @@
-//! Integer ids of moderate size: a bit for each possible id, set while edges are read; a node's
-//! number is its rank.
+//! Integer ids of moderate size: one bit per possible id, set while edges are read. The number of a
+//! node is its rank.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,8 +50,7 @@ pub fn read<E: Edge>(
         })?;
         Ok((parsed, edges, largest, bytes))
     };
-    // Once full, the items that are still on their way are dropped; nothing new is started after
-    // the error below.
+    // Once an id is too large, items in flight are dropped; the error below stops the reading.
     let outcome = pipeline::ordered(
         context.threads,
         files.items().map(|item| item.map_err(Some)),
@@ -81,10 +80,10 @@ pub fn read<E: Edge>(
     Ok(Some(BitRank::new(bitmap.words(largest))))
 }
 
-/// Ids of a segment.
+/// Ids per segment.
 const SEGMENT: u64 = 1 << 22;
 
-/// A shared bitmap whose segments take memory when an id of theirs is marked.
+/// A shared bitmap whose segments are allocated when their first id is marked.
 struct Bitmap {
     segments: Vec<OnceLock<Vec<AtomicU64>>>,
 }
@@ -99,13 +98,13 @@ impl Bitmap {
         let segment = &self.segments[(id / SEGMENT) as usize];
         let words = segment.get_or_init(|| bytemuck::zeroed_vec((SEGMENT / 64) as usize));
         let (word, bit) = (&words[(id % SEGMENT / 64) as usize], 1 << (id % 64));
-        // Most ids are marked already, and reading does not take the line from the other cores.
+        // Most ids are already marked, and a read does not take the cache line from other cores.
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// All words up to that of the largest id.
+    /// All words up to the one of the largest id.
     fn words(self, largest: u64) -> Vec<u64> {
         let mut all = vec![0u64; (largest / 64 + 1) as usize];
         for (out, segment) in all.chunks_mut((SEGMENT / 64) as usize).zip(self.segments) {

@@ -1,10 +1,11 @@
-//! Any ids, however many: through the disk, a bucket at a time.
+//! Any number of ids of any kind: through the disk, one bucket at a time.
 //!
-//! Ids become byte strings whose order is theirs (integers big-endian). Two passes over the files:
-//! the first draws a sample and chooses bounds between buckets, the second sends the end of every
-//! edge, with its position, to its bucket. Each bucket is then sorted in memory: equal ids get the
-//! next number, which goes, with the position, to a bucket of positions; and each of those, in
-//! order, becomes a chunk of edges. Everything moves in large sequential pieces.
+//! Ids become byte strings in the same order (integers big-endian). There are two passes over the
+//! files: the first draws a sample and chooses the bounds between buckets, the second sends each
+//! end of an edge, with its position, to the bucket of its id. Each bucket is then sorted in
+//! memory, distinct ids get consecutive numbers, and each number goes, with its position, to a
+//! bucket of positions. Those buckets, in order, become chunks of edges. All reads and writes are
+//! large and sequential.
 
 use std::path::Path;
 
@@ -18,9 +19,9 @@ use crate::pipeline;
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, IdKey};
 
-/// One end in so many is in the sample.
+/// One end of an edge in this many is in the sample.
 const SAMPLE_EVERY: usize = 499;
-/// The position of a record that belongs to no edge: a node that exists without one.
+/// The position of a record without an edge: a node that exists on its own.
 const NO_POSITION: u32 = u32::MAX;
 /// Bytes of a record besides its key: position in its piece, length of the key.
 const RECORD_BYTES: u64 = 8;
@@ -43,7 +44,7 @@ impl<'a> ByteKey<'a> for &'a str {
     }
 }
 
-/// Where things are written.
+/// Where and with what the work is done.
 pub struct Places<'a> {
     /// Threads, memory, observer.
     pub context: &'a Context<'a>,
@@ -88,7 +89,8 @@ impl Pieces {
     }
 }
 
-/// Groups byte records by bucket: `records` yields bucket and range in `bytes`, twice the same.
+/// Groups byte records by bucket. `records` yields bucket and range in `bytes`; it is called twice
+/// and must yield the same.
 fn group(bytes: &[u8], records: &[(u32, u32, u32)], buckets: usize) -> (Vec<u8>, Vec<u32>) {
     let mut starts = vec![0u32; buckets + 1];
     for &(bucket, start, end) in records {
@@ -129,7 +131,7 @@ fn record(
     (bucket as u32, start as u32, bytes.len() as u32)
 }
 
-/// A sample of the ids and what they add up to.
+/// A sample of the ids, the number of ends of edges, their bytes, and the largest id.
 struct Survey {
     sample: Vec<Vec<u8>>,
     ends: u64,
@@ -181,7 +183,7 @@ where
     Ok(all)
 }
 
-/// Tokens of one type, whatever their lifetime.
+/// Tokens of one type, for any lifetime.
 pub trait TokenFamily {
     /// The token.
     type Token<'a>: ByteKey<'a>;
@@ -221,7 +223,7 @@ pub fn read<K: TokenFamily, E: Edge>(
     let share =
         (context.memory / 6 / pipeline::alive(context.threads) as u64).clamp(1 << 16, 1 << 30);
 
-    // Second pass: every end of an edge to the bucket of its id.
+    // Second pass: sends each end of an edge to the bucket of its id.
     observer.phase("read edges", Some(files.bytes), Unit::Bytes);
     // In memory, a record needs its bytes and 24 bytes of index.
     let total = survey.bytes + (survey.ends + min_nodes) * (RECORD_BYTES + 24);
@@ -277,7 +279,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         by_id.push(&grouped, starts, ends)?;
     }
 
-    // Each bucket: sort, number, send the numbers to their positions.
+    // For each bucket: sort, assign numbers, send the numbers to their positions.
     observer.phase("number ids", Some(ends), Unit::Items("edge ends"));
     let span = (share / 16).clamp(1 << 10, 1 << 30) & !1;
     let spans = ends.div_ceil(span).max(1) as usize;
@@ -348,7 +350,7 @@ pub fn read<K: TokenFamily, E: Edge>(
     )?;
     drop(by_id);
 
-    // Each span of positions: put the numbers in their places; pairs of ends are edges.
+    // For each span of positions: put the numbers in place; two ends make an edge.
     observer.phase("relabel edges", Some(ends / 2), Unit::Edges);
     let work = |at: usize| {
         let mut numbers = vec![0u32; (span.min(ends - at as u64 * span)) as usize];
@@ -398,10 +400,10 @@ impl Sequence {
     }
 }
 
-/// Keys of a block of the file: one in memory, all on disk.
+/// Keys per block of the file: one is in memory, all are on disk.
 const BLOCK_KEYS: usize = 256;
 
-/// All ids in rising order on disk, with every `BLOCK_KEYS`th in memory.
+/// All ids in ascending order on disk, with every `BLOCK_KEYS`th in memory.
 pub struct KeyFile {
     kind: IdKind,
     file: ScratchFile,

@@ -1,5 +1,4 @@
-//! The ids of a dataset's nodes and the way from an id to its node, in every way that they can be
-//! known.
+//! The ids of a dataset's nodes, in each of their representations, and the lookup from id to node.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,11 +13,11 @@ use crate::relabel::intern::IntegerMap;
 use crate::source::edge_list::Key;
 use crate::source::text::Lines;
 
-/// Ids in rising order, or as listed; and an order of the nodes on top.
+/// Ids in ascending order or as listed, and a new order of the nodes, if there is one.
 pub struct NodeIndex {
     ids: KnownIds,
     nodes: u64,
-    /// New number of each node, where they were reordered.
+    /// New number of each node, if they were reordered.
     position: Option<Vec<u32>>,
 }
 
@@ -28,9 +27,9 @@ pub enum KnownIds {
     Consecutive,
     /// The members of a set, ascending.
     Set(BitRank),
-    /// Integers, rising.
+    /// Integers, ascending.
     Integers(Vec<u64>),
-    /// Strings, rising.
+    /// Strings, ascending.
     Strings(Vec<Box<str>>),
     /// As listed by the user.
     Listed(NodeList),
@@ -47,7 +46,7 @@ pub enum NodeList {
 }
 
 impl NodeList {
-    /// Reads a file with an id a line; all in memory, at most `limit` bytes.
+    /// Reads a file with one id per line into memory, at most `limit` bytes.
     pub fn read(path: &Path, integer: Option<bool>, limit: u64) -> Result<Self> {
         let (mut names, mut lines_of): (Vec<Box<str>>, Vec<u64>) = (Vec::new(), Vec::new());
         let mut lines = Lines::open(path)?;
@@ -122,14 +121,14 @@ impl NodeList {
 }
 
 impl NodeIndex {
-    /// For so many nodes; recognises ids that count from 0.
+    /// An index for this number of nodes; detects ids `0, 1, ..., nodes - 1`.
     pub fn new(ids: KnownIds, nodes: u64) -> Self {
         let counting = match &ids {
             KnownIds::Set(set) => {
                 nodes == 0
                     || set.contains(nodes - 1) && u64::from(set.rank(nodes as u32 - 1)) + 1 == nodes
             }
-            // The last of n different integers is n - 1: they are 0 .. n.
+            // If the largest of n distinct integers is n - 1, they are 0 .. n.
             KnownIds::Integers(ids) => ids.last().is_none_or(|&last| last == nodes - 1),
             KnownIds::Listed(NodeList::Integers(ids, _)) => {
                 ids.iter().zip(0..).all(|(&id, at)| id == at)
@@ -144,7 +143,7 @@ impl NodeIndex {
         self.position = Some(position);
     }
 
-    /// The new number of each node, where they were reordered.
+    /// The new number of each node, if they were reordered.
     pub fn position(&self) -> Option<&[u32]> {
         self.position.as_deref()
     }
@@ -170,8 +169,8 @@ impl NodeIndex {
         }
     }
 
-    /// The ids in their final order, where they have to be in memory for it; `None`: write
-    /// [`Self::known`] as it is.
+    /// The ids in their final order, if the nodes were reordered; otherwise [`Self::known`] has
+    /// them in order.
     pub fn reordered(&self) -> Option<Ids> {
         let position = self.position.as_ref()?;
         let nodes = position.len();

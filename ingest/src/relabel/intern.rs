@@ -1,5 +1,5 @@
-//! Any ids, while a table of them fits in memory: each gets a provisional number when it is first
-//! seen, and its final one, the rank among all ids, when all are known.
+//! Any ids, while a table of them fits in memory. An id gets a provisional number when it is first
+//! seen, and its final number, the rank among all ids, when all are known.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,24 +13,24 @@ use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, IdKey, Parsed};
 
-/// Parts of the table, each behind its own lock, so that workers seldom meet.
+/// Shards of the table, each with its own lock, so that workers rarely wait.
 const SHARDS: usize = 256;
 
 /// An id that a table can own.
 pub trait OwnedId: Ord + Send + Sized {
-    /// As it stands in a file.
+    /// The id as it is in a file.
     type Token<'a>: IdKey<'a>;
-    /// One part of the table.
+    /// One shard of the table.
     type Map: Default + Send;
-    /// Chooses the part.
+    /// Chooses the shard.
     fn shard(token: Self::Token<'_>) -> usize;
-    /// The number of an id in its part, and the bytes it added.
+    /// The number of an id in its shard, and the bytes that it added.
     fn number(map: &mut Self::Map, token: Self::Token<'_>) -> (u32, u64);
-    /// All ids of a part with their numbers.
+    /// All ids of a shard with their numbers.
     fn drain(map: Self::Map) -> impl Iterator<Item = (Self, u32)>;
 }
 
-/// Multiplication by the golden ratio, high bits first: enough for ids.
+/// Multiplication by the golden ratio, high bits first: good enough for ids.
 #[derive(Default)]
 pub struct IntegerHasher(u64);
 
@@ -51,7 +51,7 @@ impl Hasher for IntegerHasher {
 /// A table of integers.
 pub type IntegerMap = HashMap<u64, u32, BuildHasherDefault<IntegerHasher>>;
 
-/// Bytes a table entry takes, with the room for growth and for the sort at the end.
+/// Bytes per table entry, including growth and the final sort.
 const ENTRY_BYTES: u64 = 64;
 
 impl OwnedId for u64 {
@@ -59,7 +59,7 @@ impl OwnedId for u64 {
     type Map = IntegerMap;
 
     fn shard(token: u64) -> usize {
-        // Other bits than the hash inside the part uses first.
+        // Uses other bits than the hash table within the shard.
         (token.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 56) as usize % SHARDS
     }
 
@@ -98,7 +98,7 @@ impl OwnedId for Box<str> {
     }
 }
 
-/// All ids in rising order, and the rank of each provisional number.
+/// All ids in ascending order, and the rank of each provisional number.
 pub struct Interned<I> {
     /// The ids.
     pub ids: Vec<I>,
@@ -107,7 +107,7 @@ pub struct Interned<I> {
 }
 
 /// Reads all edges with provisional numbers; `None` if the table would exceed `limit` bytes. The
-/// ids in `also` exist, with edges or without.
+/// ids in `also` exist even without edges.
 pub fn read<I: OwnedId, E: Edge>(
     context: &Context,
     files: &EdgeFiles,

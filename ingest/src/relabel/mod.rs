@@ -1,13 +1,14 @@
-//! From the ids in the files to node numbers `0 .. n`, rising with the id: three ways, by what fits
-//! in memory.
+//! From the ids in the files to node numbers `0 .. n`, in the order of the ids. There are three
+//! methods; the memory decides.
 //!
-//! | way | ids | memory |
+//! | method | ids | memory |
 //! | --- | --- | --- |
-//! | [`bitmap`] | integers below a limit that depends on the memory | a bit an id |
-//! | [`intern`] | any, while their table fits | some tens of bytes a node |
-//! | [`external`] | any | a bucket at a time, through the disk |
+//! | [`bitmap`] | integers below a limit that depends on the memory | one bit per id |
+//! | [`intern`] | any, while their table fits in memory | tens of bytes per node |
+//! | [`external`] | any | one bucket at a time, through the disk |
 //!
-//! Each reads the files once and fails over to the next; all three give the same numbers.
+//! Each method reads the files and, if its memory does not suffice, gives way to the next, which
+//! reads them again. All three give the same numbers.
 
 pub mod bitmap;
 pub mod external;
@@ -36,11 +37,11 @@ pub struct Relabelled {
     pub index: NodeIndex,
     /// Provisional numbers to final ones, for [`KnownIds::Integers`] and [`KnownIds::Strings`].
     pub rank: Vec<u32>,
-    /// Ids that were written on the way.
+    /// The ids, if they were written while they were read.
     pub written: Option<IdsWriter>,
 }
 
-/// What reading edges needs.
+/// What is needed to read edges.
 pub struct Reader<'a> {
     /// Threads, memory, observer.
     pub context: &'a Context<'a>,
@@ -57,7 +58,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all edges; `weighted` spools carry weights (1 where the files have none).
+    /// Reads all edges. With `weighted`, the spool has weights, which are 1 if the files have none.
     pub fn read(&self, weighted: bool, list: Option<NodeList>) -> Result<Relabelled> {
         if weighted {
             self.read_edges(EdgeSpool::Weighted, list)
@@ -66,7 +67,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The part of the memory that ids may take.
+    /// The share of the memory for ids.
     pub fn id_memory(context: &Context) -> u64 {
         context.memory / 4
     }

@@ -1,5 +1,5 @@
-//! Lists of pairs whose columns are ids of two types, each type with a numbering of its own.
-//! It numbers ids and keeps pairs as they come; duplicates, direction and products are for others.
+//! Lists of pairs whose columns are ids of two types, each type with its own numbering. Pairs are
+//! kept as they are; duplicates, direction and products are handled elsewhere.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::source::text::Lines;
 
 /// The ids of a type.
 pub enum TypeIds<'a> {
-    /// Known before any list is read; others are refused.
+    /// Known before any list is read; other ids are an error.
     Known(&'a NodeIndex),
-    /// Numbered as they come.
+    /// Numbered in the order in which they are read.
     Gathered(GatheredIds),
 }
 
@@ -61,7 +61,7 @@ impl TypeIds<'_> {
 }
 
 impl GatheredIds {
-    /// What `place` says of each number's id; `None` if it knows one not.
+    /// The result of `place` for the id of each number; `None` if any id is unknown.
     pub fn places(&self, place: impl Fn(IdRef) -> Option<u32>) -> Option<Vec<u32>> {
         let mut places;
         match self {
@@ -82,11 +82,11 @@ impl GatheredIds {
     }
 }
 
-/// Memory that the ids of all types may take.
+/// Memory for the ids of all types.
 pub struct IdMemory {
-    /// The bound.
+    /// Bytes allowed.
     pub limit: u64,
-    /// Bytes taken.
+    /// Bytes used.
     pub used: u64,
 }
 
@@ -94,13 +94,13 @@ pub struct IdMemory {
 trait ListId: OwnedId {
     /// The node with this id.
     fn find(index: &NodeIndex, token: Self::Token<'_>) -> Option<u32>;
-    /// Its number among the ids of its type, and the bytes it added.
+    /// Its number among the ids of its type, and the bytes that it added.
     fn number_in(&self, ids: &mut TypeIds) -> (u32, u64);
 }
 
 impl ListId for u64 {
     fn find(index: &NodeIndex, token: u64) -> Option<u32> {
-        // Only ids on disk can fail, and those are not known beforehand.
+        // Only ids on disk can fail, and those are not known in advance.
         let found = match index.kind() {
             IdKind::Integer => index.find_integer(token),
             IdKind::String => index.find_string(&token.to_string()),
@@ -127,7 +127,7 @@ impl ListId for Box<str> {
     fn number_in(&self, ids: &mut TypeIds) -> (u32, u64) {
         match ids {
             TypeIds::Known(index) => (Self::find(index, self).unwrap_or(0), 0),
-            // A type has integers only where all lists with it have.
+            // A type has integer ids only if all lists with that type have integers.
             TypeIds::Gathered(GatheredIds::Integers(map)) => {
                 <u64 as OwnedId>::number(map, self.parse().unwrap_or(0))
             }
@@ -138,8 +138,8 @@ impl ListId for Box<str> {
     }
 }
 
-/// Opens the files of a list. Where a header names both types, the columns are those; else they are
-/// the first two.
+/// Opens the files of a list. If a header names both types, those are its columns; otherwise the
+/// first two are.
 pub fn open(input: &EdgeInput, columns: &[String; 2]) -> Result<EdgeFiles> {
     let mut input = input.clone();
     let by_user = input.source.is_some() || input.target.is_some();
@@ -157,7 +157,7 @@ fn names_columns(path: &Path, columns: &[String; 2]) -> Result<bool> {
     if table::is_parquet(path)? {
         return Ok(true);
     }
-    // Types that are called like ids are no names of columns.
+    // Types whose names look like ids are not column names.
     if columns.iter().any(|name| name.parse::<u64>().is_ok()) {
         return Ok(false);
     }
@@ -198,7 +198,7 @@ pub fn read(
     Ok(())
 }
 
-/// The ids and pairs of a piece of a file, numbered by themselves.
+/// The ids and pairs of a piece of a file, with a numbering of their own.
 struct Piece<I> {
     ids: [Vec<I>; 2],
     pairs: Vec<[u32; 2]>,

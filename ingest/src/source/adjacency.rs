@@ -1,14 +1,14 @@
-//! Adjacency lists: line `i` (from 0) is `degree neighbour neighbour ...` of node `i`.
-//! Every line is a node, so there are no comments and no empty lines but at the end.
+//! Adjacency lists: line `i` (from 0) is `degree neighbour neighbour ...` of node `i`. Every line
+//! is a node, so there are no comments, and blank lines only at the end.
 
 use crate::error::quoted;
 use crate::source::edge_list::{BadLine, Key, Pushed};
 
-/// Whether the first lines of a text look like this form and not like an edge list: every count is
-/// right, and the lines have different lengths.
+/// Whether the first lines look like this format and not like an edge list: every count is right,
+/// and the lines have different lengths.
 pub fn looks_like(text: &[u8]) -> bool {
     let mut lengths = Vec::new();
-    // The last line may be cut.
+    // The last line may be incomplete.
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1);
     for line in
         text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(1000)
@@ -26,8 +26,8 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|cell| !cell.is_empty())
 }
 
-/// Parses whole lines, the first of them that of node `first`; edges go from the line's node to its
-/// neighbours, which are among so many `nodes` where that is known.
+/// Parses whole lines, starting with the line of node `first`. Edges go from the node of the line
+/// to its neighbours, which must be below `nodes`, if that is known.
 pub fn parse(
     text: &[u8],
     first: u64,

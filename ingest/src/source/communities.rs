@@ -1,5 +1,5 @@
-//! SNAP community files: one community a line, the ids of its members split by whitespace.
-//! It gives lines; which communities become labels is for [`crate::labels`].
+//! SNAP community files: one community per line, the ids of its members separated by whitespace.
+//! Which communities become labels is decided in [`crate::labels`].
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The one-file text form of graph classification sets used by the DGCNN and GIN programs.
-//! It parses and checks; tags become one-hot features, further numbers of a node's line plain ones.
+//! The text format of DGCNN and GIN for graph classification datasets, one file per dataset. Node
+//! tags become one-hot features, further numbers on a node's line become plain features.
 //!
 //! ```text
 //! 2                  number of graphs
@@ -20,10 +20,10 @@ use crate::error::{IngestError, Result, quoted};
 use crate::source::fields::{finite, integer, integer_within, split};
 use crate::source::text::Lines;
 
-/// A parsed data set.
+/// A parsed dataset.
 #[derive(Debug)]
 pub struct Dgcnn {
-    /// Its graphs; node ids count from 0 through the file.
+    /// Its graphs; node ids count from 0 throughout the file.
     pub collection: Collection,
     /// Values of the node tags, in the order of their one-hot features.
     pub tags: Vec<i64>,
@@ -65,7 +65,7 @@ struct Parsed {
     labels: Vec<i64>,
     tags: Vec<i64>,
     edges: Vec<[u32; 2]>,
-    /// Attributes a node; known from the first node on.
+    /// Attributes per node; known after the first node.
     attributes: Option<usize>,
     values: Vec<f32>,
 }
@@ -167,7 +167,7 @@ impl Parsed {
     }
 }
 
-/// The lines that are not blank.
+/// The lines, without blank ones.
 struct Rows {
     lines: Lines,
     row: Vec<u8>,

@@ -1,8 +1,8 @@
-//! What a user can say about edge files: which they are, their form, and where things are in them.
+//! What a user can say about edge files: their names, their format, and their columns.
 
 use std::path::PathBuf;
 
-/// The forms an edge file can have.
+/// The formats of edge files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeFormat {
     /// Two or three columns separated by whitespace, tabs or commas.
@@ -11,14 +11,14 @@ pub enum EdgeFormat {
     MatrixMarket,
     /// A Parquet table.
     Parquet,
-    /// `degree neighbour neighbour ...`, the node is the line number from 0.
+    /// `degree neighbour neighbour ...`; the node is the line number, from 0.
     Adjacency,
 }
 
 /// Type of the ids in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdChoice {
-    /// Integers if all ids in the first lines are, else text.
+    /// Integers if all ids in the first lines are integers, else text.
     #[default]
     Auto,
     /// Integers from 0 to 2^64 - 1.
@@ -36,14 +36,14 @@ pub struct EdgeInput {
     pub format: Option<EdgeFormat>,
     /// Type of the ids.
     pub ids: IdChoice,
-    /// Whether the first line is a header; detected where absent.
+    /// Whether the first line is a header; detected if absent.
     pub header: Option<bool>,
     /// Column of the source, by name or by position from 0.
     pub source: Option<String>,
     /// Column of the target.
     pub target: Option<String>,
-    /// Column of the weight; `None`: a column that is named like a weight, or the third of exactly
-    /// three unnamed ones.
+    /// Column of the weight. If absent, it is a column with a name like `weight`, or the third of
+    /// exactly three unnamed columns.
     pub weight: Option<String>,
     /// Never read weights.
     pub unweighted: bool,

@@ -1,28 +1,28 @@
-//! Edge lists: a line an edge, two columns or more, split by blanks, tabs or commas.
-//! It finds out the layout and parses blocks; where ids go is for the caller.
+//! Edge lists: one line per edge, two or more columns, separated by blanks, tabs or commas. This
+//! module detects the layout and parses blocks of text.
 
 use std::path::Path;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::edge_input::{EdgeInput, IdChoice};
 
-/// What stands between columns.
+/// The separator of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// Any run of spaces and tabs.
     Blank,
     /// One tab.
     Tab,
-    /// One comma, with blanks around it ignored; fields may be quoted.
+    /// One comma; blanks around it are ignored, and fields may be quoted.
     Comma,
 }
 
-/// Where things are in a line.
+/// The layout of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Between columns.
+    /// The separator of its columns.
     pub separator: Separator,
-    /// The first line that is no comment is a header.
+    /// Whether the first line that is not a comment is a header.
     pub header: bool,
     /// Column of the source.
     pub source: usize,
@@ -32,11 +32,11 @@ pub struct Layout {
     pub weight: Option<usize>,
     /// Ids are integers.
     pub integer: bool,
-    /// What was guessed and may be wrong.
+    /// Guesses that may be wrong, for notes to the user.
     pub guesses: Vec<String>,
 }
 
-/// A line that cannot be parsed, by its offset in the block.
+/// An error in a line, with its offset in the block.
 #[derive(Debug)]
 pub struct BadLine {
     /// Start of the line in the block.
@@ -47,12 +47,12 @@ pub struct BadLine {
     pub found: String,
 }
 
-/// What the receiver of an edge says.
+/// The answer of the receiver of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// Go on.
+    /// The edge was taken.
     Taken,
-    /// Stop: this receiver cannot take such ids.
+    /// This receiver cannot take such ids: stop.
     Full,
     /// The source is not in the list of nodes.
     UnknownSource,
@@ -60,9 +60,9 @@ pub enum Pushed {
     UnknownTarget,
 }
 
-/// An id as it stands in a file.
+/// An id as it is in a file.
 pub trait Key<'a>: Copy + Send {
-    /// Reads a token.
+    /// Parses a token.
     fn parse(token: &'a [u8]) -> Result<Self, &'static str>;
 }
 
@@ -90,7 +90,7 @@ impl<'a> Key<'a> for &'a str {
     }
 }
 
-/// Digits from `at` on; `None` if there are none or the number exceeds 64 bits.
+/// Parses digits, starting at `at`; `None` if there are none or the number exceeds 64 bits.
 #[inline]
 fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     if let Some(eight) = bytes.get(*at..*at + 8) {
@@ -104,15 +104,14 @@ fn integer(bytes: &[u8], at: &mut usize) -> Option<u64> {
     any_integer(bytes, at)
 }
 
-/// How many of eight bytes are digits, from the lowest on, and the number that they make: all at
-/// once.
+/// The number of leading digits among eight bytes and their value, computed without a loop.
 #[inline]
 fn up_to_eight_digits(eight: u64) -> (u32, u64) {
     let values = eight ^ 0x3030_3030_3030_3030;
-    // The high bit of each byte above 9; a carry can only disturb bytes above the first such.
+    // The high bit of each byte above 9; a carry only affects bytes after the first such byte.
     let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
     let digits = others.trailing_zeros() / 8;
-    // Leading zeros in front of the digits, then pairs, fours and eight, each in one
+    // Pads with leading zeros, then combines digits to pairs, fours and eight, each in one
     // multiplication.
     let padded = if digits == 0 { 0 } else { values << (64 - 8 * digits) };
     let pairs = (padded.wrapping_mul(10) + (padded >> 8)) & 0x00ff_00ff_00ff_00ff;
@@ -181,7 +180,7 @@ impl<'a> Iterator for Columns<'a> {
                 let start = rest.trim_ascii_start();
                 match start.strip_prefix(b"\"") {
                     Some(quoted) => match quoted.iter().position(|&byte| byte == b'"') {
-                        // Doubled quotes leave a quote in the token, which no id may have.
+                        // Doubled quotes leave a quote in the token, which is not allowed in ids.
                         Some(end) if quoted.get(end + 1) != Some(&b'"') => {
                             let (_, after) = cut(&quoted[end + 1..], b',');
                             (&quoted[..end], after)
@@ -204,7 +203,7 @@ fn cut(line: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether a line holds no edge: empty, or a comment.
+/// Whether a line has no edge: it is empty or a comment.
 fn no_edge(line: &[u8]) -> bool {
     matches!(line.trim_ascii_start().first(), None | Some(b'#' | b'%'))
 }
@@ -221,7 +220,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 impl Layout {
-    /// Finds the layout from the first block of a file and the user's input.
+    /// Detects the layout from the first block of a file and the user's options.
     pub fn detect(path: &Path, text: &[u8], input: &EdgeInput) -> Result<Self> {
         let data: Vec<&[u8]> =
             lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
@@ -307,7 +306,7 @@ impl Layout {
         Ok(Self { separator, header, source, target, weight, integer, guesses })
     }
 
-    /// Where the data starts in the first block: after the header, if there is one.
+    /// Start of the data in the first block: after the header, if there is one.
     pub fn data_start(&self, text: &[u8]) -> usize {
         if !self.header {
             return 0;
@@ -320,7 +319,7 @@ impl Layout {
             .map_or(text.len(), |newline| end + newline + 1)
     }
 
-    /// Whether the fast parser of plain integer columns fits.
+    /// Whether the fast parser for plain integer columns can be used.
     fn plain(&self) -> bool {
         self.integer && (self.source, self.target) == (0, 1) && self.weight.is_none()
     }
@@ -360,8 +359,8 @@ pub const TARGET_NAMES: &[&str] = &[
 /// Names of the weight column.
 pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 
-/// Parses the edges of a block of whole lines; stops where `push` does. Returns how many edges it
-/// took and why it stopped.
+/// Parses the edges of a block of whole lines until `push` asks to stop. Returns the last answer of
+/// `push`.
 pub fn parse<'a, K: Key<'a>>(
     text: &'a [u8],
     layout: &Layout,
@@ -404,8 +403,8 @@ pub fn parse<'a, K: Key<'a>>(
     Ok(Pushed::Taken)
 }
 
-/// The same for integer ids in the first two columns, without looking at cells: most of the world's
-/// edge lists. Lines that it does not understand go to [`parse`].
+/// The same for integer ids in the first two columns, which most edge lists have, without splitting
+/// a line into cells. Other lines are passed to [`parse`].
 pub fn parse_integers(
     text: &[u8],
     layout: &Layout,
@@ -427,7 +426,7 @@ pub fn parse_integers(
                 return Ok(pushed);
             }
         }
-        // A comment, an empty line, an error, or more columns: one line, slowly.
+        // A comment, an empty line, an error, or more columns: take the slow path for this line.
         let end = text[start..]
             .iter()
             .position(|&byte| byte == b'\n')

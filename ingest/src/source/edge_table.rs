@@ -1,5 +1,5 @@
-//! Edges in Parquet tables: the columns of source, target and weight, by name; a slice of a row
-//! group at a time.
+//! Edges in Parquet tables: the columns of source, target and weight, found by name and read one
+//! slice of a row group at a time.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::source::edge_input::EdgeInput;
 use crate::source::edge_list::{self, BadLine, Pushed, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES};
 use crate::source::{parquet_file, text};
 
-/// First bytes of the form.
+/// First bytes of the format.
 pub const MAGIC: &[u8] = b"PAR1";
 /// Rows decoded at once.
 const SLICE_ROWS: usize = 1 << 18;
@@ -142,7 +142,7 @@ impl EdgeTable {
         let group = self.metadata.metadata().row_group(slice.group).num_rows().max(0) as usize;
         let expected = SLICE_ROWS.min(group - slice.offset);
         if rows != expected {
-            // Else a damaged file that announces 2^60 rows would be read for ever.
+            // Otherwise a damaged file that declares 2^60 rows would be read forever.
             let what = format!(
                 "{rows} rows starting with row {}, but it declares {expected}",
                 slice.first_row
@@ -170,7 +170,8 @@ impl EdgeTable {
             .collect()
     }
 
-    /// The position of one of our columns in a batch, which keeps the file's order.
+    /// The position of a column in a batch, which has the selected columns in the order of the
+    /// file.
     fn place(&self, column: usize) -> usize {
         let all = self.columns.into_iter().chain(self.weight);
         let mut smaller: Vec<usize> = all.filter(|&other| other < column).collect();
@@ -290,7 +291,7 @@ fn integer_column(array: &dyn Array) -> Vec<Result<u64, String>> {
     }
 }
 
-/// Weights as f32; null is NaN, which is refused later.
+/// Weights as f32; null becomes NaN, which is rejected later.
 fn weight_column(array: &dyn Array) -> Vec<f32> {
     match array.data_type() {
         DataType::Float32 => {

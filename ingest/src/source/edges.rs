@@ -1,5 +1,5 @@
-//! All edge files of a job, whatever their forms, as items of work that yield edges.
-//! It recognises forms and reports positions; ids stay what they are in the file.
+//! All edge files of a job, of any format, as items of work that yield edges. This module detects
+//! formats and reports positions; ids stay as they are in the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +18,9 @@ use crate::source::text::{self, Block, Blocks};
 pub struct EdgeFiles {
     files: Vec<EdgeFile>,
     directed: bool,
-    /// Ids are integers in all of them.
+    /// Whether ids are integers in all of them.
     pub integer: bool,
-    /// All have weights.
+    /// Whether all of them have weights.
     pub weighted: bool,
     /// Ids below this number exist even without edges.
     pub min_nodes: u64,
@@ -28,7 +28,7 @@ pub struct EdgeFiles {
     pub shape: [u64; 2],
     /// Bytes on disk.
     pub bytes: u64,
-    /// What was guessed about a file and may be wrong.
+    /// Guesses about the files that may be wrong, for notes to the user.
     pub guesses: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ enum Format {
     List(Layout),
     MatrixMarket {
         header: matrix_market::Header,
-        /// Where the entries start in the text.
+        /// Start of the entries in the text.
         start: u64,
-        /// Entries parsed so far, to be compared with the header's at the end.
+        /// Entries parsed so far; compared with the header at the end.
         seen: AtomicU64,
     },
     Adjacency {
-        /// The nodes, a line each, where neighbours must be among them.
+        /// Number of nodes, if neighbours must be below it.
         nodes: Option<u64>,
     },
     Parquet(EdgeTable),
@@ -62,7 +62,7 @@ pub struct Item {
 }
 
 enum Piece {
-    /// Whole lines, with the number of lines before them where the form needs it.
+    /// Whole lines, with the number of lines before them, if the format needs it.
     Text(Block, u64),
     /// Rows of a table, not read yet.
     Slice(Slice),
@@ -79,7 +79,7 @@ pub enum Parsed {
     Full,
 }
 
-/// The files that the user's words name: globs expanded and sorted, plain paths as they are.
+/// Expands globs and sorts what they match; other paths stay as they are.
 pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for word in words {
@@ -102,10 +102,10 @@ pub fn expand(words: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 impl EdgeFiles {
-    /// Opens each file and recognises its form.
+    /// Opens each file and detects its format.
     ///
-    /// `directed` decides whether an entry of a symmetric matrix counts once or both ways;
-    /// `node_count` is the number of nodes where the user gives it.
+    /// In a `directed` graph, an entry of a symmetric matrix becomes two edges. `node_count` is the
+    /// number of nodes, if the user gives it.
     pub fn open(input: &EdgeInput, directed: bool, node_count: Option<u64>) -> Result<Self> {
         Self::open_files(input, directed, Some(node_count.unwrap_or(0)))
     }
@@ -116,7 +116,8 @@ impl EdgeFiles {
         Self::open_files(input, true, None)
     }
 
-    /// `nodes`: the least number of nodes, where sources and targets are the same nodes.
+    /// `nodes` is the minimum number of nodes, or `None` if sources and targets are of different
+    /// types.
     fn open_files(input: &EdgeInput, directed: bool, nodes: Option<u64>) -> Result<Self> {
         let square = nodes.is_some();
         let (min_nodes, shape) = (0, [0; 2]);
@@ -224,7 +225,7 @@ impl EdgeFiles {
         })
     }
 
-    /// Decodes a piece where that is work of its own.
+    /// Decodes a piece, if that is separate work (Parquet).
     pub fn load(&self, item: Item) -> Result<Item> {
         match (item.piece, &self.files[item.file].format) {
             (Piece::Slice(slice), Format::Parquet(table)) => {
@@ -286,7 +287,7 @@ impl EdgeFiles {
         }
     }
 
-    /// Checks what can only be known at the end of a pass.
+    /// Checks what is only known at the end of a pass.
     pub fn finish(&self) -> Result<()> {
         for file in &self.files {
             if let Format::MatrixMarket { header, seen, .. } = &file.format {
@@ -318,7 +319,7 @@ impl EdgeFiles {
         }
     }
 
-    /// Bytes of a piece on disk, about.
+    /// Approximate bytes of a piece on disk.
     pub fn item_bytes(&self, item: &Item) -> u64 {
         let bytes = match &item.piece {
             Piece::Text(block, _) => block.text.len(),
@@ -376,7 +377,7 @@ fn parse_entries(
     Ok(Pushed::Taken)
 }
 
-/// A key with the parsers that it has.
+/// A key and its parsers.
 pub trait IdKey<'a>: Key<'a> {
     /// Parses a block of an edge list.
     fn parse_list(
@@ -392,7 +393,7 @@ pub trait IdKey<'a>: Key<'a> {
         push: impl FnMut(Self, Self, f32) -> Pushed,
     ) -> Result<Pushed, BadLine>;
 
-    /// Passes integer ids on; only keys that are integers are used with forms that have no others.
+    /// Passes integer ids on. Formats with only integer ids are never read with string keys.
     fn integers(
         push: &mut impl FnMut(Self, Self, f32) -> Pushed,
         source: u64,
@@ -470,7 +471,7 @@ fn detect_format(path: &Path, input: &EdgeInput) -> Result<(Format, f64)> {
         Some(block) => std::mem::take(&mut block?.text),
         None => return Err(IngestError::file(path, "the file is empty (expected edges)")),
     };
-    // What a whole small file takes; a large one is taken to go on as it begins.
+    // Exact for a small file; a fixed estimate for a large one.
     let compression = if text::open_stream(path)?.1 == text::Compression::Plain {
         1.0
     } else if head.len() < text::BLOCK_BYTES / 2 {

@@ -1,12 +1,12 @@
-//! The fields of a short line as numbers, with the message for what is none.
-//! Not for edge lists of any size: it takes the plain way, not the fast one.
+//! The fields of a short line as numbers, with error messages. Not for edge lists, which need a
+//! faster parser.
 
 use std::path::Path;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::Lines;
 
-/// The fields of a line, between commas or blanks.
+/// The fields of a line, separated by commas or blanks.
 pub fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b',' || byte.is_ascii_whitespace()).filter(|field| !field.is_empty())
 }
@@ -40,9 +40,8 @@ pub fn finite(path: &Path, line: u64, field: &[u8]) -> Result<f32> {
         .ok_or_else(|| IngestError::line(path, line, "a finite number", quoted(field)))
 }
 
-/// Calls `row` with each line that is not blank, and returns their number. Where the line number
-/// means something a blank line would shift what follows: blank lines are allowed at the end of the
-/// file alone.
+/// Calls `row` with each line and returns their number. The line number is the number of the row,
+/// so blank lines are only allowed at the end of the file.
 pub fn each_row(path: &Path, mut row: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<u64> {
     let mut lines = Lines::open(path)?;
     let (mut rows, mut blank) = (0, None);

@@ -1,14 +1,14 @@
-//! The two published forms of the PPI data set, and whatever else was saved the same way.
-//! It parses and checks; the JSON of graphs is read by [`super::node_link`].
+//! The two published formats of PPI, and other datasets in the same formats. The JSON of graphs is
+//! read by [`super::node_link`].
 //!
-//! Form of many graphs, three parts `train`, `valid` and `test`, each with nodes numbered from 0
-//! (the rows of its arrays): `PART_graph.json` (node-link), `PART_feats.npy`, `PART_labels.npy` (0
-//! or 1 for each class) and `PART_graph_id.npy` (rising: the nodes of a graph follow each other).
+//! Many graphs, in three parts `train`, `valid` and `test`, each with nodes numbered from 0 (the
+//! rows of its arrays): `PART_graph.json` (node-link), `PART_feats.npy`, `PART_labels.npy` (0 or 1
+//! for each class) and `PART_graph_id.npy` (ascending: the nodes of a graph are contiguous).
 //!
-//! GraphSAGE's form of one graph: `PREFIX-G.json` (node-link; nodes with `val` and `test`),
+//! GraphSAGE's format of one graph: `PREFIX-G.json` (node-link; nodes with `val` and `test`),
 //! `PREFIX-id_map.json` (id to row), `PREFIX-class_map.json` (id to a class, or to a list of 0 and
-//! 1) and, if there are features, `PREFIX-feats.npy`. It says nothing of separate graphs: one
-//! graph, with a split of its nodes.
+//! 1) and, if there are features, `PREFIX-feats.npy`. It does not separate graphs: the result is
+//! one graph with a split of its nodes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,25 +25,25 @@ use crate::error::{IngestError, Result};
 use crate::source::node_link::{self, Key, read_json};
 use crate::source::npy::NpyArray;
 
-/// Parts as the files of the first form name them.
+/// Names of the parts in the files of the first format.
 pub const PART_FILES: [&str; 3] = ["train", "valid", "test"];
-/// Parts as a dataset names them.
+/// Names of the parts in a dataset.
 pub const PARTS: [&str; 3] = ["train", "val", "test"];
 /// Name of the split.
 pub const SPLIT: &str = "default";
-/// End of the name of the graph file of the second form.
+/// Suffix of the graph file of the second format.
 const GRAPH: &str = "-G.json";
 
-/// A parsed data set.
+/// A parsed dataset.
 #[derive(Debug)]
 pub struct GraphSage {
     /// Its nodes.
     pub collection: Collection,
-    /// What a user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Reads a directory in either form.
+/// Reads a directory in either format.
 pub fn read(directory: &Path) -> Result<GraphSage> {
     if directory.join("train_graph.json").exists() {
         return Ok(GraphSage { collection: read_parts(directory)?, notes: Vec::new() });
@@ -74,7 +74,7 @@ pub fn read(directory: &Path) -> Result<GraphSage> {
     }
 }
 
-/// Reads the form of many graphs.
+/// Reads the format of many graphs.
 fn read_parts(directory: &Path) -> Result<Collection> {
     let mut set = Collection::default();
     let mut graphs = Graphs {
@@ -91,8 +91,8 @@ fn read_parts(directory: &Path) -> Result<Collection> {
         let file = |what: &str| directory.join(format!("{name}_{what}"));
         let (features_path, labels_path, ids_path) =
             (file("feats.npy"), file("labels.npy"), file("graph_id.npy"));
-        // One column: its number of rows is one that the file really has, and all others must agree
-        // with it.
+        // This array has one column, so the file really has that many rows; the other arrays must
+        // agree.
         let graph_of = read_graph_ids(&ids_path)?;
         let open_rows = |path: &Path| {
             let array = NpyArray::open(path)?;
@@ -197,7 +197,7 @@ fn append_marks(
     offsets: &mut Vec<u64>,
     of: &mut Vec<u32>,
 ) -> Result<()> {
-    // Without rows the file need not hold as many columns as it says.
+    // Without rows, the file need not have as many columns as it declares.
     let mut marks = vec![0.0; if array.rows() == 0 { 0 } else { array.columns() as usize }];
     for row in 0..array.rows() {
         array.read_rows(row, &mut marks)?;
@@ -271,7 +271,7 @@ fn append_edges(
     Ok(())
 }
 
-/// What the class map holds for a node.
+/// The class map's value for a node.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ClassEntry {
@@ -279,7 +279,7 @@ enum ClassEntry {
     Marks(Vec<u8>),
 }
 
-/// Reads GraphSAGE's form.
+/// Reads GraphSAGE's format.
 fn read_graph(directory: &Path, prefix: &str) -> Result<GraphSage> {
     let file = |part: &str| directory.join(format!("{prefix}{part}"));
     let graph_path = file(GRAPH);
@@ -441,7 +441,7 @@ fn integer_of(id: &Key) -> u64 {
     }
 }
 
-/// An id as the maps spell it: keys of JSON objects are strings.
+/// An id as a key of the maps: keys of JSON objects are strings.
 fn text_of(id: &Key) -> std::borrow::Cow<'_, str> {
     match id {
         Key::Integer(id) => id.to_string().into(),

@@ -1,12 +1,12 @@
-//! Matrix Market files: the header, and coordinate entries one by one. It neither mirrors symmetric
-//! entries nor sums repeated ones; what rows and columns mean is for the caller.
+//! Matrix Market files: the header, and coordinate entries one by one. Symmetric entries are not
+//! mirrored and repeated ones are not summed; that is up to the caller.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::Lines;
 
-/// First bytes of the form.
+/// First bytes of the format.
 pub const MAGIC: &[u8] = b"%%MatrixMarket";
 
 /// Type of the values.
@@ -29,7 +29,7 @@ pub enum Symmetry {
     Symmetric,
 }
 
-/// What the file says of itself.
+/// The declarations at the start of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Number of rows.
@@ -42,11 +42,11 @@ pub struct Header {
     pub field: Field,
     /// Which entries are written.
     pub symmetry: Symmetry,
-    /// Lines up to and with the sizes: the first entry is on a later line.
+    /// Number of lines of the header, including the sizes.
     pub lines: u64,
 }
 
-/// A line that is not what it should be; file and line number are for the caller to add.
+/// An error in a line; the caller adds file and line number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// What should be there.
@@ -60,13 +60,13 @@ impl Mismatch {
         Self { expected: expected.into(), found: quoted(line) }
     }
 
-    /// The error with its place.
+    /// The error with file and line number.
     pub fn at(self, path: &Path, line: u64) -> IngestError {
         IngestError::line(path, line, self.expected, self.found)
     }
 }
 
-/// Takes the first lines of a file until the header is complete.
+/// Parses the first lines of a file until the header is complete.
 #[derive(Debug, Default)]
 struct HeaderParser {
     banner: Option<(Field, Symmetry)>,
@@ -98,7 +98,7 @@ impl HeaderParser {
 }
 
 impl Header {
-    /// Parses the header at the beginning of a text; returns it with the bytes it takes.
+    /// Parses the header at the start of a text; returns it with its length in bytes.
     pub fn parse(path: &Path, text: &[u8]) -> Result<(Self, usize)> {
         let mut parser = HeaderParser::default();
         let mut used = 0;
@@ -165,8 +165,8 @@ impl Header {
         Ok(Some((row, col, value)))
     }
 
-    /// Checks how many entries there were in the end; more than announced are best refused where
-    /// they begin, see [`Header::surplus`].
+    /// Checks the number of entries at the end. Surplus entries are better reported where they
+    /// begin, see [`Header::surplus`].
     pub fn check_count(&self, path: &Path, found: u64) -> Result<()> {
         if found == self.entries {
             return Ok(());
@@ -178,7 +178,7 @@ impl Header {
         ))
     }
 
-    /// The error for the first entry beyond those announced.
+    /// The error for the first entry beyond the declared number.
     pub fn surplus(&self, line: &[u8]) -> Mismatch {
         Mismatch::new(format!("the end of the file after {} entries", self.entries), line)
     }
@@ -204,7 +204,8 @@ impl Entries {
         &self.header
     }
 
-    /// The next entry: row and column, from 0, and value. At the end it checks how many there were.
+    /// The next entry: row and column, from 0, and value. At the end, the number of entries is
+    /// checked.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(u64, u64, f32)>> {
         while let Some((number, line)) = self.lines.next()? {
@@ -235,7 +236,7 @@ fn parse_integer(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// Parses `%%MatrixMarket matrix coordinate real general`; words may be in capitals.
+/// Parses `%%MatrixMarket matrix coordinate real general`, in upper or lower case.
 fn parse_banner(line: &[u8]) -> Result<(Field, Symmetry), Mismatch> {
     const FORM: &str =
         "\"%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric\"";

@@ -1,4 +1,4 @@
-//! Raw forms: one file a form. They parse; they do not relabel, sort or write.
+//! Raw file formats, one file per format. They parse; they do not relabel, sort or write.
 
 pub mod adjacency;
 pub mod communities;

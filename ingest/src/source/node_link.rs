@@ -1,10 +1,11 @@
-//! A graph as networkx writes it in node-link JSON: `{"nodes": [{"id": 0}, ...], "links":
-//! [{"source": 0, ...}]}`. It keeps ids, the `val` and `test` marks of nodes, and links; all other
-//! fields are skipped while reading.
+//! Node-link JSON, as networkx writes it: `{"nodes": [{"id": 0}, ...], "links": [{"source": 0,
+//! ...}]}`. Ids, links, and the fields `val` and `test` of nodes are kept; all other fields are
+//! skipped.
 //!
-//! Old versions of networkx write the place of a node in the list of nodes into a link, newer ones
-//! write its id. Where ids are `0, 1, ..., n - 1` in order it is the same. Otherwise: where all
-//! links hold integers and the ids are text, links hold places; in every other case they hold ids.
+//! Links of old versions of networkx have the positions of nodes in the list, those of newer
+//! versions have ids. If ids are `0, 1, ..., n - 1` in order, both are the same. Otherwise, if all
+//! links have integers and the ids are text, links have positions; in all other cases they have
+//! ids.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +18,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use crate::error::{IngestError, Result};
 use crate::source::text::open_stream;
 
-/// Read from the file at once.
+/// Bytes read from the file at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// A graph in memory.
@@ -30,7 +31,7 @@ pub struct NodeLink {
     pub links: Links,
 }
 
-/// A node; the marks are GraphSAGE's.
+/// A node, with the marks of GraphSAGE.
 #[derive(Debug, Deserialize)]
 pub struct Node {
     /// Its id.
@@ -68,7 +69,7 @@ pub fn read(path: &Path) -> Result<NodeLink> {
     read_json(path, "a graph in node-link JSON")
 }
 
-/// Reads a JSON file piece by piece into `T`; `expected` says in the message what it should hold.
+/// Reads a JSON file into `T`, without holding its text; `expected` is for the error message.
 pub fn read_json<T: de::DeserializeOwned>(path: &Path, expected: &str) -> Result<T> {
     let (stream, _) = open_stream(path)?;
     serde_json::from_reader(BufReader::with_capacity(BUFFER_BYTES, stream)).map_err(|error| {
@@ -86,7 +87,7 @@ pub fn read_json<T: de::DeserializeOwned>(path: &Path, expected: &str) -> Result
 }
 
 impl NodeLink {
-    /// The links as pairs of places in the list of nodes.
+    /// The links as pairs of positions in the list of nodes.
     pub fn edges(&self, path: &Path) -> Result<Vec<[u32; 2]>> {
         let nodes = self.nodes.len();
         if u32::try_from(nodes).is_err() {

@@ -10,7 +10,7 @@ use crate::source::npy::{NpyArray, NpyHeader};
 use crate::source::text;
 use crate::source::zip::Zip;
 
-/// What an archive holds.
+/// The content of an archive.
 #[derive(Debug)]
 pub enum Npz {
     /// One array of numbers.
@@ -22,14 +22,14 @@ pub enum Npz {
 /// The arrays of a SciPy sparse matrix (`scipy.sparse.save_npz`).
 #[derive(Debug)]
 pub struct SparseArrays {
-    /// Which way round it is.
+    /// How the entries are arranged.
     pub layout: SparseLayout,
     /// Number of rows.
     pub rows: u64,
     /// Number of columns.
     pub columns: u64,
-    /// Offsets of the rows (or columns), one more than there are; for [`SparseLayout::Coo`], the
-    /// row of each entry.
+    /// Offsets of the rows (or columns) and their end; for [`SparseLayout::Coo`], the row of each
+    /// entry.
     pub major: NpyArray,
     /// Column (or row) of each entry.
     pub minor: NpyArray,
@@ -37,18 +37,18 @@ pub struct SparseArrays {
     pub values: NpyArray,
 }
 
-/// Layouts of SciPy that can be read.
+/// Supported layouts of SciPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SparseLayout {
-    /// Row after row.
+    /// By rows.
     Csr,
-    /// Column after column.
+    /// By columns.
     Csc,
     /// Entries in any order.
     Coo,
 }
 
-/// Longest array of an archive that is read into memory: its `shape` and `format`.
+/// Maximum size of the arrays that are read into memory: `shape` and `format`.
 const SMALL_BYTES: u64 = 4096;
 
 /// Opens an archive; its arrays are unpacked into `scratch`, an existing directory.
@@ -173,7 +173,7 @@ impl Archive {
         }
     }
 
-    /// The member `format`: a byte or unicode string of no dimension.
+    /// The member `format`: a byte or unicode string without dimensions.
     fn layout(&self) -> Result<SparseLayout> {
         let (_, bytes) = self.small("format")?;
         let word: String =
@@ -207,7 +207,7 @@ impl Archive {
                 return Err(IngestError::file(&self.path, what));
             }
         };
-        // Above 2^63: a negative number.
+        // Numbers above 2^63 are negative.
         match numbers[..] {
             [rows, columns] if rows.max(columns) <= i64::MAX as u64 => Ok([rows, columns]),
             _ => Err(IngestError::file(
@@ -217,7 +217,7 @@ impl Archive {
         }
     }
 
-    /// A member of a few bytes, in memory.
+    /// Reads a small member into memory.
     fn small(&self, name: &str) -> Result<(NpyHeader, Vec<u8>)> {
         let shown = self.shown(name);
         self.member(name, |mut member| {
@@ -230,8 +230,8 @@ impl Archive {
 
     fn unpack(&self, name: &str, scratch: &Path) -> Result<NpyArray> {
         let shown = self.shown(name);
-        // Names inside an archive are anything, paths upwards too: the scratch file has a name of
-        // its own.
+        // A name in an archive can be anything, even a path like `../x`, so the scratch file gets
+        // its own name.
         let target = scratch.join(match name {
             "indptr" | "row" => "features.major.npy",
             "indices" | "col" => "features.minor.npy",

@@ -1,6 +1,6 @@
-//! Parquet files of users, opened with care: the library trusts what a file says of itself, and
-//! panics where a damaged one lies. Offsets are checked here first; what else it may trip over
-//! becomes an error.
+//! Opens Parquet files that may be damaged. The Parquet library trusts the metadata of a file and
+//! panics if it is wrong, so offsets are checked here first and any remaining panic becomes an
+//! error.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,9 +13,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use crate::error::{IngestError, Result};
 use crate::source::text;
 
-/// Opens a file and checks that its columns lie inside it. Arrow's own description of the columns
-/// is left aside, so that text is `Utf8` and a list is `List` however the writing program held them
-/// in memory.
+/// Opens a file and checks that its columns are within the file. The embedded Arrow schema is
+/// ignored, so that text is `Utf8` and a list is `List`, whatever types the writing program used.
 pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = text::open_file(path)?;
     let length = file.metadata().map_err(IngestError::io("read", path))?.len();

@@ -1,5 +1,4 @@
-//! Text files, plain or compressed, as blocks of whole lines or line by line.
-//! It knows lines, gzip and zstd; what a line means is for the other files of this folder.
+//! Text files, plain or compressed (gzip, zstd), as blocks of whole lines or line by line.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,19 +10,19 @@ use flate2::read::MultiGzDecoder;
 use crate::error::{IngestError, Result};
 use crate::pipeline::BufferPool;
 
-/// Text read at once; large enough to keep a worker busy, small enough to stay in cache.
+/// Bytes of text per block: large enough to keep a worker busy, small enough to stay in cache.
 pub const BLOCK_BYTES: usize = 2 << 20;
 /// A file with a longer line is assumed not to be text.
 pub const MAX_LINE_BYTES: usize = 256 << 20;
 
-/// The first bytes of a file, by which its compression and form are known.
+/// Number of bytes by which compression and format of a file are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// None.
+    /// Not compressed.
     Plain,
-    /// gzip, of one member or several.
+    /// gzip, one or more members.
     Gzip,
-    /// Zstandard, of one frame or several.
+    /// Zstandard, one or more frames.
     Zstd,
 }
 
@@ -63,7 +62,7 @@ pub fn open_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Fills the buffer as far as the input goes; returns how far that was.
+/// Fills the buffer as far as the input lasts; returns the number of bytes.
 pub fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -75,8 +74,7 @@ pub fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize
     Ok(got)
 }
 
-/// Opens a file, recognises its compression by its first bytes, and returns the decompressed
-/// stream.
+/// Opens a file, detects its compression by the first bytes, and returns the decompressed stream.
 pub fn open_stream(path: &Path) -> Result<(Box<dyn Read + Send>, Compression)> {
     let mut file = open_file(path)?;
     let mut magic = [0u8; 4];
@@ -157,7 +155,7 @@ impl Blocks {
         }
     }
 
-    /// The error of the stream, after so many bytes that came before it in the same piece.
+    /// The error of the stream, which occurred `got` bytes into the current block.
     fn read_error(&self, error: io::Error, got: usize) -> IngestError {
         let offset = self.offset + got as u64;
         match self.compression {
@@ -203,7 +201,7 @@ pub fn line_at(path: &Path, offset: u64) -> Result<u64> {
     Ok(line)
 }
 
-/// A file line by line, for files that are not worth threads.
+/// A file line by line, for files that need no parallel parsing.
 pub struct Lines {
     blocks: Blocks,
     block: Vec<u8>,

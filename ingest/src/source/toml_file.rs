@@ -1,5 +1,5 @@
-//! TOML files read key by key: every complaint has the file, the line, the whole key and what was
-//! expected. It knows types of values; what keys there are and mean is for the caller.
+//! TOML files, read key by key: every error message has the file, the line, the full key and what
+//! was expected. The caller knows the keys and their meaning.
 
 use std::path::{Path, PathBuf};
 
@@ -72,12 +72,12 @@ impl<'a> Section<'a> {
         Self { file, name: String::new(), line: 1, table }
     }
 
-    /// A key as messages name it: with the section it is in.
+    /// A key as messages name it, with its section.
     pub fn key(&self, key: &str) -> String {
         if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) }
     }
 
-    /// Where a key is, or where its section begins.
+    /// The line of a key, or of the start of its section.
     pub fn line(&self, key: &str) -> u64 {
         self.table.get(key).map_or(self.line, |value| self.file.line(value.span().start))
     }
@@ -88,7 +88,7 @@ impl<'a> Section<'a> {
         IngestError::line(&self.file.path, self.line(key), expected, found)
     }
 
-    /// Refuses keys that are not known.
+    /// Rejects unknown keys.
     pub fn check_keys(&self, known: &[&str]) -> Result<()> {
         let mut unknown: Vec<_> =
             self.table.keys().filter(|key| !known.contains(&&**key.get_ref())).collect();
@@ -107,7 +107,7 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// A value, where it is of the kind that `take` accepts.
+    /// A value, if it has the type that `take` accepts.
     fn value<T>(
         &self,
         key: &str,
@@ -131,12 +131,12 @@ impl<'a> Section<'a> {
         self.value(key, "true or false", DeValue::as_bool)
     }
 
-    /// A number from 0 on.
+    /// A non-negative integer.
     pub fn integer(&self, key: &str) -> Result<Option<u64>> {
         self.value(key, "a non-negative integer", integer)
     }
 
-    /// A number from 0 on, or text.
+    /// A non-negative integer, or text.
     pub fn integer_or_string(
         &self,
         key: &str,
@@ -147,7 +147,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Texts; a single one need not be a list.
+    /// A list of strings; a single string need not be in a list.
     pub fn strings(&self, key: &str) -> Result<Option<Vec<String>>> {
         self.value(key, "a string or a list of strings", |value| match value {
             DeValue::Array(items) => {
@@ -215,7 +215,7 @@ fn shown(value: &DeValue) -> String {
     }
 }
 
-/// ` (did you mean "x"?)` for the nearest word that is near, else nothing.
+/// ` (did you mean "x"?)` with the closest known word, if it is close enough; else nothing.
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(nearest) => format!(" (did you mean {nearest:?}?)"),

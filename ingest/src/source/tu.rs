@@ -1,6 +1,6 @@
-//! The raw text files of the TU collection of graph data sets: `NAME_A.txt`,
-//! `NAME_graph_indicator.txt` and so on. It parses and checks them; files about edges are not used,
-//! since edges carry no features here.
+//! The raw text files of the TU collection of graph datasets: `NAME_A.txt`,
+//! `NAME_graph_indicator.txt` and so on. Files about edges are not used, because edges have no
+//! features in ignn.
 //!
 //! | file | line | meaning |
 //! | --- | --- | --- |
@@ -20,17 +20,17 @@ use crate::collection::{Collection, FeatureTable, classes_of, degrees};
 use crate::error::{IngestError, Result, quoted};
 use crate::source::fields::{each_row, finite, integer, integer_within, split};
 
-/// End of the name of the edge file, by which the data set's name is found.
+/// Suffix of the edge file, by which the name of the dataset is found.
 const EDGES: &str = "_A.txt";
 
-/// A parsed data set.
+/// A parsed dataset.
 #[derive(Debug)]
 pub struct Tu {
-    /// The name that begins its files' names.
+    /// The common prefix of its file names.
     pub name: String,
     /// Its graphs; node ids are the numbers in the files.
     pub collection: Collection,
-    /// Values of each column of node labels, in the order of their one-hot features.
+    /// Values of each column of node labels, in the order of the one-hot features.
     pub node_label_values: Vec<Vec<i64>>,
     /// Whether the last feature is the degree.
     pub has_degrees: bool,
@@ -38,8 +38,8 @@ pub struct Tu {
     pub unused: Vec<PathBuf>,
 }
 
-/// Reads the data set in a directory; with `degree_features`, or where nodes have no others, the
-/// degree becomes one more, last feature.
+/// Reads the dataset in a directory. With `degree_features`, or if nodes have no other features,
+/// the degree becomes the last feature.
 pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     let name = find_name(directory)?;
     let file = |part: &str| directory.join(format!("{name}_{part}.txt"));
@@ -99,7 +99,7 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     Ok(Tu { name, collection, node_label_values, has_degrees, unused })
 }
 
-/// The part before `_A.txt` of the one file that has it.
+/// The part before `_A.txt` of the only file with that suffix.
 fn find_name(directory: &Path) -> Result<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).map_err(IngestError::io("read", directory))? {
@@ -131,7 +131,7 @@ fn read_indicator(path: &Path) -> Result<Vec<u32>> {
         if graph_of.len() == u32::MAX as usize {
             return Err(IngestError::file(path, format!("more than {} nodes", u32::MAX)));
         }
-        // Graphs are numbered from 1: the last one's number is the next one's index.
+        // Graphs are numbered from 1, so the number of the last graph is the index of the next.
         let last = graph_of.last().map_or(0, |&graph| u64::from(graph) + 1);
         let expected = match last {
             0 => "graph number 1".to_owned(),
@@ -206,8 +206,7 @@ fn read_attributes(path: &Path, nodes: u64, indicator: &Path) -> Result<(usize, 
     Ok((columns, values))
 }
 
-/// Reads a table with the same number of fields on each of exactly `expected` lines; returns that
-/// number.
+/// Reads a table of exactly `expected` lines with the same number of fields; returns that number.
 fn read_table(
     path: &Path,
     each: &str,
@@ -247,7 +246,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::content::{Content, Features};
 
-    /// Directory of the shared data, or `None` after saying so.
+    /// Directory of the shared data, or `None` after a note.
     pub(crate) fn shared(part: &str) -> Option<PathBuf> {
         let root = std::env::var_os("IGNN_SHARED").map_or_else(
             || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
@@ -304,7 +303,7 @@ pub(crate) mod tests {
         fill(1, &mut rows);
         assert_eq!(rows, [1.0, 0.0, 3.0, 4.0, 2.0, 0.0, 1.0, 5.0, 6.0, 1.0]);
         drop(fill);
-        // Without labels and attributes the degree is all there is.
+        // Without labels and attributes, the degree is the only feature.
         for part in ["node_labels", "node_attributes"] {
             fs::remove_file(dir.path().join(format!("T_{part}.txt"))).unwrap();
         }
@@ -393,7 +392,7 @@ pub(crate) mod tests {
             let found = tu.collection.graphs.unwrap();
             assert_eq!((found.labels.len(), found.classes.len()), (graphs, 2), "{name}");
             assert_eq!(tu.collection.features.columns(), columns, "{name}");
-            // Every edge is listed both ways.
+            // Every edge is listed in both directions.
             let mut edges = tu.collection.edges.clone();
             let mut turned: Vec<_> = edges.iter().map(|&[u, v]| [v, u]).collect();
             edges.sort_unstable();

@@ -54,7 +54,7 @@ impl Zip {
         self.members.iter().map(|member| member.name.as_str())
     }
 
-    /// The content of a member. Reading fails at its end where the size or checksum is wrong.
+    /// The content of a member. Reading fails at its end if the size or checksum is wrong.
     pub fn member(&self, name: &str) -> io::Result<impl Read + use<'_>> {
         let member = self.members.iter().find(|member| member.name == name);
         let member =
@@ -107,7 +107,7 @@ impl Member {
             let (kind, length) = (extra.number(2)?, extra.number(2)?);
             let mut field = Fields(extra.take(length)?);
             if kind == 1 {
-                // Only the values that do not fit in their places are here (4.5.3).
+                // This field only has the values that do not fit in their usual places (4.5.3).
                 for value in [&mut size, &mut packed, &mut start] {
                     if *value == IN_ZIP64.1 {
                         *value = field.number(8)?;
@@ -162,7 +162,7 @@ fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
     Ok((read_range(file, start, start.saturating_add(bytes))?, count))
 }
 
-/// Bytes of the file; the range must lie in it.
+/// Bytes of the file; the range must be within it.
 fn read_range(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (end - start) as usize];
     file.read_exact_at(&mut bytes, start)?;
@@ -173,7 +173,7 @@ fn invalid(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
-/// Little-endian fields one after another.
+/// A cursor over little-endian fields.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads a file from a position on, whatever others read.
+/// Reads a file from a position, independently of other readers.
 struct FileAt<'a> {
     file: &'a File,
     at: u64,

@@ -1,9 +1,9 @@
-//! Directed chains whose class is told at their first node only: a test of long-range dependency.
-//! It knows nothing of how long a model's reach is.
+//! Directed chains whose class is only visible at their first node: a test of long-range
+//! dependencies.
 //!
-//! For each class there are `chains` chains of `length` nodes, node ids chain by chain along each
-//! chain. All features are zero but feature `class` of the first node of a chain, which is 1; the
-//! label of every node is the class of its chain.
+//! For each class there are `chains` chains of `length` nodes; ids are consecutive along a chain.
+//! All features are zero except feature `class` of the first node of a chain, which is 1. The label
+//! of every node is the class of its chain.
 
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
@@ -15,9 +15,9 @@ use ignn_format::random::Sequence;
 
 /// Number of classes.
 pub const CLASSES: u64 = 2;
-/// Chains of each class.
+/// Chains per class.
 pub const CHAINS: u64 = 20;
-/// Nodes of a chain.
+/// Nodes per chain.
 pub const LENGTH: u64 = 10;
 /// Number of features.
 pub const FEATURES: usize = 100;
@@ -28,7 +28,7 @@ pub const VAL: u64 = 100;
 /// Test nodes.
 pub const TEST: u64 = 200;
 
-/// Nodes whose edges make a chunk.
+/// Nodes per chunk of edges.
 const CHUNK: u64 = 1 << 16;
 
 /// Options of `ignn generate chains`.
@@ -36,11 +36,11 @@ const CHUNK: u64 = 1 << 16;
 pub struct ChainsOptions {
     /// Number of classes.
     pub classes: u64,
-    /// Chains of each class.
+    /// Chains per class.
     pub chains: u64,
-    /// Nodes of a chain.
+    /// Nodes per chain.
     pub length: u64,
-    /// Number of features, at least one a class.
+    /// Number of features, at least one per class.
     pub features: usize,
     /// Nodes of the train part, drawn at random.
     pub train: u64,
@@ -64,7 +64,7 @@ impl Default for ChainsOptions {
     }
 }
 
-/// The chains of valid options.
+/// Chains with checked options.
 pub struct Chains {
     options: ChainsOptions,
     nodes: u64,

@@ -1,5 +1,5 @@
-//! A grid of rows and columns, each node joined to the next in its row and in its column; a torus
-//! on request. For benchmarks and as a graph whose distances are known; it has no labels.
+//! A grid, or a torus on request: each node is connected to the next in its row and in its column.
+//! For benchmarks, and as a graph with known distances; it has no labels.
 
 use crate::content::{Content, Features};
 use crate::error::Result;
@@ -10,7 +10,7 @@ pub const ROWS: u64 = 100;
 /// Columns.
 pub const COLUMNS: u64 = 100;
 
-/// Nodes whose edges make a chunk.
+/// Nodes per chunk of edges.
 const CHUNK: u64 = 1 << 16;
 /// Minimum length of a row or column that is closed to a ring; below, the closing edge already
 /// exists.
@@ -23,7 +23,7 @@ pub struct GridOptions {
     pub rows: u64,
     /// Columns.
     pub columns: u64,
-    /// Join the ends of rows and columns (of at least three nodes).
+    /// Connect the ends of rows and columns (of at least three nodes).
     pub torus: bool,
     /// Give each node its row and column, scaled to [0, 1], as two features.
     pub coordinates: bool,
@@ -35,7 +35,7 @@ impl Default for GridOptions {
     }
 }
 
-/// The grid of valid options; node `row * columns + column`.
+/// A grid with checked options; its nodes are `row * columns + column`.
 pub struct Grid {
     options: GridOptions,
     nodes: u64,
@@ -48,7 +48,7 @@ impl Grid {
         Ok(Self { options: options.clone(), nodes })
     }
 
-    /// The next place along a side, if there is one.
+    /// The next position along a side, if there is one.
     fn next(&self, place: u64, side: u64) -> Option<u64> {
         match place + 1 {
             next if next < side => Some(next),

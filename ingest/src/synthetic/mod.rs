@@ -1,5 +1,5 @@
-//! Graphs made by rule or by lot, one file a kind: seeded, and the same bytes for any number of
-//! threads. They make content; writing a dataset is [`crate::content`], writing raw files [`raw`]
+//! Generators of graphs, one file per kind. They depend on a seed, and give the same bytes for any
+//! number of threads. They implement [`crate::content::Content`]; raw files are written by [`raw`]
 //! and [`ppi_raw`].
 
 pub mod chains;
@@ -16,19 +16,19 @@ use ignn_format::splits::{NO_PART, Split};
 use crate::error::{IngestError, Result};
 use ignn_format::random::Sequence;
 
-/// Name of the split that a generator makes.
+/// Name of a generated split.
 pub const SPLIT: &str = "default";
 /// Names of its parts.
 pub const PARTS: [&str; 3] = ["train", "val", "test"];
 /// Maximum number of nodes of a dataset.
 pub const MAX_NODES: u64 = u32::MAX as u64;
 
-/// Refuses options with the message unless the condition holds.
+/// Rejects options with this message unless the condition holds.
 fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { Err(IngestError::Usage(message())) }
 }
 
-/// Refuses a number of nodes that no dataset can have; `None` stands for one beyond 64 bits.
+/// Rejects a number of nodes that no dataset can have; `None` is a number beyond 64 bits.
 fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
     match nodes {
         Some(nodes) if (1..=MAX_NODES).contains(&nodes) => Ok(nodes),
@@ -41,14 +41,14 @@ fn require_nodes(command: &str, nodes: Option<u64>) -> Result<u64> {
     }
 }
 
-/// Draws the parts at random without overlap; `counts` together are at most `nodes`.
+/// Draws disjoint parts at random; the sum of `counts` is at most `nodes`.
 fn draw_split(mut stream: Sequence, nodes: u64, counts: [u64; 3]) -> Split {
     let mut order: Vec<u32> = (0..nodes as u32).collect();
     let mut of = vec![NO_PART; nodes as usize];
     let mut at = 0;
     for (part, count) in (0u8..).zip(counts) {
         for _ in 0..count {
-            // Fisher-Yates, as far as it is needed.
+            // Fisher-Yates, only as far as needed.
             order.swap(at, at + stream.below(nodes - at as u64) as usize);
             of[order[at] as usize] = part;
             at += 1;

@@ -7,12 +7,12 @@ use crate::error::{IngestError, Result};
 use crate::source::npy::MAGIC;
 use crate::synthetic::raw::create;
 
-/// The data begins at a multiple of this.
+/// The data starts at a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// A type that arrays can have.
+/// A type of array elements.
 pub(super) trait Element: Copy {
-    /// As NumPy names it.
+    /// Its name in NumPy.
     const DTYPE: &'static str;
 
     fn write(self, out: &mut impl Write) -> io::Result<()>;

@@ -1,22 +1,22 @@
-//! A stand-in for the PPI data set: the same shape, and labels that can only be learned from wide
-//! neighbourhoods. It does not imitate proteins; what it shares with the real set are the counts
-//! and the published raw form.
+//! A substitute for PPI: graphs of the same sizes, with labels that can only be learned from wide
+//! neighbourhoods. It does not imitate proteins; it only shares the counts and the published raw
+//! format with the real dataset.
 //!
-//! Graphs. Nodes are points drawn in a long, narrow strip; the `m` nearest pairs are joined. Such
-//! graphs are local: about 29 neighbours a node, and more than a hundred hops from end to end, so
-//! that a neighbourhood grows slowly with its radius and a graph holds many that do not overlap:
-//! enough to learn from.
+//! Graphs. Nodes are random points in a long, narrow strip; the `m` nearest pairs are connected.
+//! Such graphs are local, with about 29 neighbours per node and more than a hundred hops from end
+//! to end. A neighbourhood therefore grows slowly with its radius, and a graph has many that do not
+//! overlap: enough to learn from.
 //!
 //! Features. Each node has 50 independent bits, few of them set, standardised to mean 0 and
 //! variance 1.
 //!
-//! Labels. The features `X` are spread over the graph by personalised PageRank, twice: `Z = R R X`
-//! with `R = c sum_k (1 - c)^k P^k`, `P` the mean over a node and its neighbours and `c` the
-//! restart probability. Class `j` is on where `w_j . z` (random `w_j`) is among the highest, with a
-//! rate of its own; 37 classes are on for a node on average. So a node's own features say nothing,
-//! two hops something, and it takes ten and more to know most of it: a linear fit that knows `w_j`
-//! and sees `P^k X` explains 1, 24, 31, 36 and 38 % of the variance of a label for `k` = 0, 2, 5,
-//! 10 and 20, measured on a fifth of the full size.
+//! Labels. The features `X` are propagated over the graph by personalised PageRank, twice: `Z = R R
+//! X` with `R = c sum_k (1 - c)^k P^k`, where `P` is the mean over a node and its neighbours and
+//! `c` the restart probability. A node has class `j` if its `w_j . z` (random `w_j`) is among the
+//! highest; each class has its own rate, and a node has 37 classes on average. A node's own
+//! features thus say almost nothing about its labels; ten or more hops are needed for most of what
+//! can be known. A linear fit that knows `w_j` and sees `P^k X` explains 1, 24, 31, 36 and 38 % of
+//! the variance of a label for `k` = 0, 2, 5, 10 and 20, measured on a fifth of the full size.
 
 use ignn_format::graphs::Graphs;
 use ignn_format::labels::Labels;
@@ -29,7 +29,7 @@ use crate::pipeline;
 use crate::synthetic::{PARTS, SPLIT, require};
 use ignn_format::random::Sequence;
 
-/// Graphs of each part, in this order.
+/// Number of graphs of each part, in this order.
 pub const GRAPHS: [usize; 3] = [20, 2, 2];
 /// Nodes of all graphs.
 pub const NODES: u64 = 56_944;
@@ -39,12 +39,12 @@ pub const EDGES: u64 = 818_716;
 pub const FEATURES: usize = 50;
 /// Number of classes.
 pub const CLASSES: usize = 121;
-/// Classes that are on for a node, on average.
+/// Average number of classes per node.
 pub const CLASSES_ON: f64 = 37.0;
 /// Restart probability.
 pub const RESTART: f64 = 0.05;
 
-/// Nodes of the smallest and of the largest graph of the full set.
+/// Nodes of the smallest and of the largest graph at full size.
 const SIZES: [f64; 2] = [600.0, 3500.0];
 /// The smallest graph must have room for its edges.
 const MIN_GRAPH: f64 = 45.0;
@@ -52,25 +52,23 @@ const MIN_GRAPH: f64 = 45.0;
 const WIDTH: f64 = 4.0;
 /// Probability that a bit of the features is set.
 const BIT: f64 = 0.1;
-/// Steps of one spreading; with them a label depends on nothing farther away than twice as many
-/// hops.
+/// Steps per propagation; a label depends on nodes at most twice as many hops away.
 const STEPS: usize = 80;
 /// Number of propagations: after only one, close nodes would still dominate.
 const PROPAGATIONS: usize = 2;
 /// Rates of the rarest and of the most frequent class.
 const RATES: [f64; 2] = [0.05, 0.75];
-/// Ranks by size of the graphs for validation and test: larger than most, and the same for every
-/// seed.
+/// Ranks by size of the validation and test graphs: larger than most, and the same for every seed.
 const HELD_OUT: [usize; 4] = [14, 20, 17, 22];
 
 /// Options of `ignn generate ppi`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PpiOptions {
-    /// Fraction of the nodes and edges of the full set, for quick runs; graphs, features and
-    /// classes stay.
+    /// Fraction of the nodes and edges of the full dataset, for quick runs; the numbers of graphs,
+    /// features and classes stay the same.
     pub scale: f64,
-    /// Restart probability of the spreading: the smaller, the wider the neighbourhoods that labels
-    /// depend on.
+    /// Restart probability of the propagation. Smaller values mean that labels depend on wider
+    /// neighbourhoods.
     pub restart: f64,
 }
 
@@ -80,14 +78,14 @@ impl Default for PpiOptions {
     }
 }
 
-/// A graph with its features, before and after spreading.
+/// A graph with its features, before and after propagation.
 struct Part {
     edges: Vec<[u32; 2]>,
     features: Vec<f32>,
     spread: Vec<f32>,
 }
 
-/// Makes the whole set.
+/// Generates the whole dataset.
 pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
     let PpiOptions { scale, restart } = *options;
     let least = MIN_GRAPH / SIZES[0];
@@ -154,12 +152,11 @@ fn apportion(total: u64, weights: &[f64]) -> Vec<u64> {
     shares
 }
 
-/// Nodes of each graph: sizes spread between the two of [`SIZES`], those of the train part in
-/// random order.
+/// Number of nodes of each graph: between the two [`SIZES`], in random order for the train part.
 fn graph_sizes(nodes: u64, seed: u64) -> Vec<u64> {
     let count: usize = GRAPHS.iter().sum();
     let [smallest, largest] = SIZES;
-    // The power with which evenly spaced ranks have the mean size of the real set.
+    // The power for which evenly spaced ranks give the mean size of the real dataset.
     let mean = (NODES as f64 / count as f64 - smallest) / (largest - smallest);
     let power = 1.0 / mean - 1.0;
     let weight = |rank: usize| {
@@ -172,13 +169,13 @@ fn graph_sizes(nodes: u64, seed: u64) -> Vec<u64> {
     apportion(nodes, &ranks.into_iter().map(weight).collect::<Vec<_>>())
 }
 
-/// The `edges` nearest pairs `[u, v]`, `u < v`, of points drawn in a strip; in rising order.
+/// The `edges` nearest pairs `[u, v]`, `u < v`, of random points in a strip, in ascending order.
 fn nearest_pairs(nodes: usize, edges: usize, mut stream: Sequence) -> Vec<[u32; 2]> {
     let length = nodes as f64 / WIDTH;
     let points: Vec<[f64; 2]> =
         (0..nodes).map(|_| [stream.unit() * length, stream.unit() * WIDTH]).collect();
-    // The radius of a disc, or half the length of a piece of the strip, with as many points as a
-    // node has neighbours; but for the borders and luck that would do: begin with more.
+    // The radius of a disc, or half the length of a piece of the strip, that has as many points as
+    // a node has neighbours. Borders and chance make it too small, so the search starts with more.
     let degree = 2.0 * edges as f64 / nodes as f64;
     let mut radius = 1.2 * (degree / std::f64::consts::PI).sqrt().max(degree / 2.0 / WIDTH);
     loop {
@@ -195,7 +192,8 @@ fn nearest_pairs(nodes: usize, edges: usize, mut stream: Sequence) -> Vec<[u32; 
 
 /// All pairs at most `radius` apart, with the square of their distance.
 fn pairs_within(points: &[[f64; 2]], radius: f64, length: f64) -> Vec<(f64, [u32; 2])> {
-    // Slices across the strip, as long as the radius: a pair lies in one or in two that touch.
+    // Slices across the strip, as long as the radius: a pair is in one slice or in two adjacent
+    // ones.
     let slices = ((length / radius).floor() as usize).max(1);
     let slice_of =
         |point: &[f64; 2]| ((point[0] / length * slices as f64) as usize).min(slices - 1);
@@ -226,7 +224,7 @@ fn draw_features(nodes: usize, mut stream: Sequence) -> Vec<f32> {
     (0..nodes * FEATURES).map(|_| if stream.unit() < BIT { on } else { off }).collect()
 }
 
-/// Neighbours of each node, in rising order.
+/// Neighbours of each node, in ascending order.
 fn neighbours(nodes: usize, edges: &[[u32; 2]]) -> Vec<Vec<u32>> {
     let mut neighbours = vec![Vec::new(); nodes];
     for &[u, v] in edges {
@@ -274,8 +272,8 @@ fn propagate_features(
     source
 }
 
-/// Rate of each class: spread between the two of [`RATES`] with the mean that [`CLASSES_ON`] asks
-/// for, shuffled.
+/// Rate of each class: between the two [`RATES`], with the mean required by [`CLASSES_ON`],
+/// shuffled.
 fn class_rates(seed: u64) -> Vec<f64> {
     let [rarest, commonest] = RATES;
     let power = (commonest - rarest) / (CLASSES_ON / CLASSES as f64 - rarest) - 1.0;
@@ -308,7 +306,7 @@ fn draw_labels(spread: &[f32], context: &Context) -> Result<Labels> {
         order.truncate((rates[class] * nodes as f64).round() as usize);
         Ok::<_, IngestError>(order)
     };
-    // A bit a class; there are fewer than 128.
+    // One bit per class; there are fewer than 128.
     let mut on = vec![0u128; nodes];
     let mut class = 0;
     pipeline::ordered(context.threads, (0..CLASSES).map(Ok), members, |members| {
@@ -396,7 +394,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Share of the variance of a label that the best linear fit on one number a node explains.
+    /// Share of the variance of a label that the best linear fit on one number per node explains.
     fn explained(x: &[f32], y: &[f32]) -> f64 {
         let moment = |f: &dyn Fn(f64, f64) -> f64| {
             x.iter().zip(y).map(|(&x, &y)| f(x.into(), y.into())).sum::<f64>() / x.len() as f64
@@ -406,7 +404,7 @@ mod tests {
         moment(&|x, y| (x - mean_x) * (y - mean_y)).powi(2) / (xx * yy)
     }
 
-    /// The fit is even told the weights of the class: what is missing then is the reach.
+    /// The fit knows the weights of the class, so only the distance limits it.
     #[test]
     fn labels_need_wide_neighbourhoods() {
         const CLASSES_TRIED: usize = 15;

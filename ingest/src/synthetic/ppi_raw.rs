@@ -1,5 +1,5 @@
-//! Many graphs in the published PPI form, for each part `train`, `valid` and `test` four files:
-//! `PART_graph.json`, `PART_feats.npy`, `PART_labels.npy`, `PART_graph_id.npy`;
+//! Writes many graphs in the published format of PPI, with four files for each part `train`,
+//! `valid` and `test`: `PART_graph.json`, `PART_feats.npy`, `PART_labels.npy`, `PART_graph_id.npy`.
 //! [`crate::source::graphsage`] reads it.
 
 use std::io::{self, Write};
@@ -15,7 +15,8 @@ use crate::source::graphsage::PART_FILES;
 use crate::synthetic::npy;
 use crate::synthetic::raw::create;
 
-/// Writes a set whose graphs lie part by part and whose nodes have plain features and multi-labels.
+/// Writes a dataset whose graphs are ordered by part and whose nodes have plain features and
+/// multi-labels.
 pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> {
     let parts = graphs.splits.first().map_or(&[][..], |split| &split.of);
     let mut edges = set.edges.clone();
@@ -46,7 +47,7 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
             });
             npy::write(&file("labels.npy"), &[count, classes.len() as u64], marks)?;
         }
-        // Graphs are numbered from 1 over all parts.
+        // Graphs are numbered from 1 throughout all parts.
         let ids = (begin..end).flat_map(|graph| {
             let size = graphs.first_node[graph + 1] - graphs.first_node[graph];
             std::iter::repeat_n(graph as i64 + 1, size as usize)
@@ -56,7 +57,7 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
     Ok(())
 }
 
-/// Node-link JSON, as networkx writes it; nodes count from 0 inside the part.
+/// Node-link JSON, as networkx writes it; nodes are numbered from 0 within the part.
 fn write_graph(path: &Path, nodes: &Range<u64>, edges: &[[u32; 2]]) -> Result<()> {
     let mut out = create(path)?;
     let mut write = || -> io::Result<()> {

@@ -1,10 +1,10 @@
-//! Generated content as plain files that any program reads: edge list, features, labels, splits.
-//! The published PPI form is [`super::ppi_raw`].
+//! Writes generated content as plain files for any program: edge list, features, labels, splits.
+//! The published format of PPI is [`super::ppi_raw`].
 //!
-//! | file | form |
+//! | file | format |
 //! | --- | --- |
-//! | `edges.tsv` or `edges.txt` | two node ids a line, between them a tab or a space |
-//! | `features.npy` | f32, a row a node |
+//! | `edges.tsv` or `edges.txt` | two node ids per line, separated by a tab or a space |
+//! | `features.npy` | f32, one row per node |
 //! | `labels.csv` | `node,label` |
 //! | `splits.csv` | `node,split`, for the nodes that are in a part |
 
@@ -20,13 +20,13 @@ use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result};
 use crate::synthetic::npy;
 
-/// Written at once, for files of rows.
+/// Bytes written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Feature rows filled at once.
 const ROWS: u64 = 4096;
 
-/// Writes the files of all parts that the content has into a directory; `edges` names the edge
-/// list, and the ending `.tsv` asks for tabs.
+/// Writes one file per part of the content into a directory. `edges` is the name of the edge list;
+/// with the extension `.tsv`, its separator is a tab.
 pub fn write(
     content: &dyn Content,
     context: &Context,
@@ -61,7 +61,7 @@ pub fn write(
     Ok(())
 }
 
-/// Creates a file with a buffer.
+/// Creates a file with buffered writes.
 pub(super) fn create(path: &Path) -> Result<BufWriter<File>> {
     let file = File::create_new(path).map_err(IngestError::io("create", path))?;
     Ok(BufWriter::with_capacity(BUFFER_BYTES, file))
@@ -83,7 +83,7 @@ fn write_csv<'a>(
     write().map_err(IngestError::io("write", path))
 }
 
-/// Lines are made in parallel and written in order, a chunk at once.
+/// Formats lines in parallel and writes them in order, one chunk at a time.
 fn write_edges(content: &dyn Content, context: &Context, path: &Path, separator: u8) -> Result<()> {
     context.observer.phase("write edges", content.edges(), Unit::Edges);
     let mut file = File::create_new(path).map_err(IngestError::io("create", path))?;
@@ -111,7 +111,7 @@ fn format_edges(edges: &[[u32; 2]], separator: u8) -> Vec<u8> {
     text
 }
 
-/// Writes the digits of a number and a byte after them; returns where they end.
+/// Writes the digits of a number and one more byte; returns the end.
 fn put(text: &mut [u8], at: usize, number: u32, after: u8) -> usize {
     let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
     let field = &mut text[at..at + digits + 1];

@@ -1,12 +1,10 @@
-//! R-MAT graphs: each edge falls through the levels of the matrix into one of four quarters, again
-//! and again. It removes neither duplicates nor loops (ingest does that) and keeps nothing: an edge
-//! costs no memory.
+//! R-MAT graphs: each edge recursively chooses one of the four quarters of the matrix. Duplicates
+//! and self-loops are not removed here, and edges are not stored: they need no memory.
 //!
-//! The nodes are all ids `0 .. 2^scale`; those without an edge stay as isolated nodes. Without the
-//! permutation the ids with many zero bits are the hubs; with it ids say nothing of degrees.
+//! The nodes are all ids `0 .. 2^scale`, including isolated ones. Without the permutation, ids with
+//! many zero bits are the hubs; with it, ids are unrelated to degrees.
 //!
-//! Cost: four levels are drawn at once from an alias table (Walker 1977; Vose 1991) with 32 random
-//! bits.
+//! Four levels are drawn at once from an alias table (Walker 1977; Vose 1991), with 32 random bits.
 
 use crate::content::Content;
 use crate::error::Result;
@@ -15,9 +13,9 @@ use ignn_format::random::Sequence;
 
 /// Logarithm to base 2 of the number of ids.
 pub const SCALE: u32 = 16;
-/// Edges for each id.
+/// Edges per id.
 pub const EDGE_FACTOR: u64 = 16;
-/// Probabilities of the four quarters: both low, high target, high source, both high.
+/// Probabilities of the four quarters: both ids low, high target, high source, both high.
 pub const QUARTERS: [f64; 4] = [0.57, 0.19, 0.19, 0.05];
 
 /// Largest scale: a dataset can have one node less than 2^32.
@@ -34,11 +32,11 @@ const FRACTION_BITS: u32 = 24;
 pub struct RmatOptions {
     /// Logarithm to base 2 of the number of ids, 1 to 31.
     pub scale: u32,
-    /// Edges to draw, duplicates and loops included; `None`: `edge_factor` for each id.
+    /// Edges to draw, including duplicates and self-loops; by default `edge_factor` per id.
     pub edges: Option<u64>,
-    /// Edges for each id.
+    /// Edges per id.
     pub edge_factor: u64,
-    /// Probabilities of the four quarters: both low, high target, high source, both high.
+    /// Probabilities of the four quarters: both ids low, high target, high source, both high.
     pub quarters: [f64; 4],
     /// Shuffle the ids.
     pub permute: bool,
@@ -59,12 +57,12 @@ impl Default for RmatOptions {
     }
 }
 
-/// The graph of valid options.
+/// A graph with checked options.
 pub struct Rmat {
     scale: u32,
     edges: u64,
     stream: Sequence,
-    /// Four levels at once, and what is left of the scale.
+    /// Tables of four levels, and of the remaining levels.
     four: Table,
     rest: Option<Table>,
     permutation: Option<Permutation>,
@@ -79,7 +77,7 @@ impl Rmat {
             format!("{command}: scale {scale} (expected 1 to {MAX_SCALE})")
         })?;
         let sum: f64 = quarters.iter().sum();
-        // `contains` refuses NaN too.
+        // `contains` rejects NaN too.
         let valid = quarters.iter().all(|p| (0.0..=1.0).contains(p)) && (sum - 1.0).abs() < 1e-6;
         require(valid, || {
             format!("{command}: quarters {quarters:?} (expected four probabilities that sum to 1)")
@@ -106,7 +104,7 @@ impl Rmat {
 
     fn draw(&self, stream: &mut Sequence) -> [u32; 2] {
         let (mut source, mut target) = (0u32, 0u32);
-        // 32 bits a draw: a second draw lies in the upper half of the same number.
+        // 32 bits per draw: the upper half of the same number serves the second draw.
         let mut bits = 0u64;
         for turn in 0..self.scale / LEVELS {
             bits = if turn.is_multiple_of(2) { stream.bits() } else { bits >> 32 };
@@ -156,7 +154,7 @@ struct Table {
     columns: Vec<Column>,
 }
 
-/// The outcome of a column below its threshold, and the one above it.
+/// The outcomes of a column below and above its threshold.
 #[derive(Clone, Copy, Default)]
 struct Column {
     threshold: u32,
@@ -177,7 +175,7 @@ impl Table {
                 outcome[1] |= ((quarter & 1) << level) as u8;
             }
         }
-        // Vose: columns with less than their share are filled up by one with more.
+        // Vose's method: columns below the average are filled up from columns above it.
         let mut columns = vec![Column::default(); count];
         let (mut small, mut large): (Vec<_>, Vec<_>) =
             (0..count).partition(|&index| share[index] < 1.0);
@@ -205,8 +203,8 @@ impl Table {
     }
 }
 
-/// A bijection of `0 .. 2^bits` without a table: odd factors and shifts, each of which can be
-/// undone.
+/// A bijection of `0 .. 2^bits` without a table: multiplications by odd factors and shifts, which
+/// are invertible.
 struct Permutation {
     mask: u32,
     shift: u32,

@@ -1,8 +1,9 @@
-//! Stochastic block model: pairs inside a block are joined with one probability, pairs between
-//! blocks with another. The label of a node is its block, its features a noisy indicator of it;
-//! blocks are ranges of ids of nearly equal size.
+//! Stochastic block model: pairs within a block are connected with one probability, pairs between
+//! blocks with another. The label of a node is its block, and its features are a noisy indicator of
+//! it. Blocks are ranges of ids of nearly equal size.
 //!
-//! Cost: proportional to the edges, by geometric skips from edge to edge (Batagelj, Brandes 2005).
+//! The cost is proportional to the number of edges, by geometric skips from edge to edge (Batagelj,
+//! Brandes 2005).
 
 use std::ops::Range;
 
@@ -24,18 +25,18 @@ pub const DEGREE_WITHIN: f64 = 12.0;
 pub const DEGREE_BETWEEN: f64 = 4.0;
 /// Standard deviation of the noise on the indicator.
 pub const NOISE: f64 = 1.0;
-/// Fractions of the train, validation and test part.
+/// Fractions of the train, validation and test parts.
 pub const FRACTIONS: [f64; 3] = [0.1, 0.1, 0.8];
 
-/// Edges that a chunk should have, roughly.
+/// Approximate number of edges per chunk.
 const CHUNK: f64 = 65_536.0;
 
-/// How many edges there are.
+/// The density of edges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Density {
     /// Average number of neighbours.
     Degrees {
-        /// In a node's own block.
+        /// Within the node's own block.
         within: f64,
         /// In all other blocks.
         between: f64,
@@ -56,13 +57,13 @@ pub struct SbmOptions {
     pub nodes: u64,
     /// Number of blocks.
     pub blocks: u64,
-    /// How many edges there are.
+    /// The density of edges.
     pub density: Density,
-    /// Number of features, at least one a block; `None`: as many as blocks; 0: none.
+    /// Number of features, at least one per block; by default the number of blocks, and 0 for none.
     pub features: Option<usize>,
     /// Standard deviation of the noise on the indicator.
     pub noise: f64,
-    /// Fractions of the train, validation and test part.
+    /// Fractions of the train, validation and test parts.
     pub fractions: [f64; 3],
 }
 
@@ -79,13 +80,13 @@ impl Default for SbmOptions {
     }
 }
 
-/// The graph of valid options.
+/// A graph with checked options.
 pub struct Sbm {
     options: SbmOptions,
     columns: usize,
     within: f64,
     between: f64,
-    /// Nodes whose edges to later nodes make a chunk.
+    /// Nodes per chunk; a chunk has their edges to later nodes.
     rows: u64,
     seed: u64,
 }
@@ -100,7 +101,7 @@ impl Sbm {
             format!("{command}: {blocks} blocks of {nodes} nodes (expected 1 to {nodes})")
         })?;
         let size = nodes as f64 / blocks as f64;
-        // Where there are no others (one block, or blocks of one node) there are no edges to them.
+        // Without other nodes (one block, or blocks of one node), there are no such edges.
         let share = |degree: f64, others: f64| if others <= 0.0 { 0.0 } else { degree / others };
         let (within, between) = match options.density {
             Density::Probabilities { within, between } => (within, between),
@@ -131,20 +132,20 @@ impl Sbm {
                  most 1)"
             )
         })?;
-        // Half of a node's edges lead to later nodes.
+        // On average, half of a node's edges lead to later nodes.
         let expected = (within * size + between * (nodes as f64 - size)) / 2.0;
         let rows = (CHUNK / expected.max(1.0)).max(1.0) as u64;
         Ok(Self { options: options.clone(), columns, within, between, rows, seed })
     }
 
-    /// Nodes of a block: `block * nodes / blocks` and on.
+    /// The nodes of a block.
     fn block(&self, block: u64) -> Range<u64> {
         let first = |block: u64| block * self.options.nodes / self.options.blocks;
         first(block)..first(block + 1)
     }
 
     fn block_of(&self, node: u64) -> u64 {
-        // The last block that begins at or before the node.
+        // The last block that starts at or before the node.
         let guess = node * self.options.blocks / self.options.nodes;
         if self.block(guess).end <= node { guess + 1 } else { guess }
     }
@@ -155,13 +156,13 @@ impl Sbm {
     }
 }
 
-/// Walks through the pairs of a set and stops at each with the same probability.
+/// Selects each pair of a set with the same probability.
 struct Skips {
     stream: Sequence,
 }
 
 impl Skips {
-    /// Pairs that are left out before the next one that is taken.
+    /// Number of pairs to skip before the next selected one.
     fn next(&mut self, log_without: f64) -> u64 {
         // Infinite for probability 0 and 0 for probability 1; the cast saturates.
         ((1.0 - self.stream.unit()).ln() / log_without) as u64
@@ -183,7 +184,7 @@ impl Content for Sbm {
         let log_between = (-self.between).ln_1p();
         let mut rows = self.rows_of(chunk);
         while !rows.is_empty() {
-            // The part of the rows that lies in one block.
+            // The rows of the chunk that are in one block.
             let block = self.block(self.block_of(rows.start));
             let part = rows.start..rows.end.min(block.end);
             rows.start = part.end;
@@ -299,7 +300,7 @@ mod tests {
         let mean =
             |column: usize| rows[..4000].iter().skip(column).step_by(2).sum::<f32>() / 2000.0;
         assert!((mean(0) - 1.0).abs() < 0.05 && mean(1).abs() < 0.05);
-        // Any range of rows gives the same numbers.
+        // Any range of rows gives the same values.
         let mut some = vec![0.0; 20];
         fill(1000, &mut some);
         assert_eq!(some, rows[2000..2020]);

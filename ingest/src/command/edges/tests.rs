@@ -1,5 +1,5 @@
-//! All forms of edge files through a whole ingest: damaged ones do no harm, and sound ones say the
-//! same.
+//! Whole ingest runs over all formats of edge files: damaged files do not cause a panic, and the
+//! same edges give the same dataset in every format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::context::Recorder;
 use crate::source::edge_input::EdgeFormat;
 use crate::source::matrix_market;
 
-/// Little enough to spill and to refuse large tables.
+/// Small enough to spill to disk and to reject large tables.
 const MEMORY: u64 = 1 << 20;
 /// A header may declare more nodes than this and they would be created; that takes too long for a
 /// test.
@@ -147,7 +147,8 @@ fn parquet_table(edges: &Edges, weighted: bool, ids: impl Fn(Vec<u64>) -> ArrayR
     bytes
 }
 
-/// The same edges in every form that can say them: name, bytes, form where it must be told.
+/// The same edges in every format that can express them: name, bytes, and the format where it
+/// cannot be detected.
 fn forms(
     edges: &Edges,
     nodes: u64,
@@ -241,7 +242,7 @@ impl Damage {
     }
 }
 
-/// Whether a Matrix Market file announces no more nodes than a test can wait for.
+/// Whether a Matrix Market file declares few enough nodes for a test.
 fn modest(bytes: &[u8]) -> bool {
     let header = matrix_market::Header::parse(Path::new("x"), bytes);
     header.map_or(true, |(header, _)| header.rows.max(header.cols) <= MAX_NODES)

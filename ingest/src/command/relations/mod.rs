@@ -1,9 +1,10 @@
-//! `ignn ingest relations`: a dataset with several relations among nodes of one type, as a
-//! specification says. Relations are read from files, or composed of lists that join the nodes to
-//! things of other types.
+//! `ignn ingest relations`: builds a dataset with several relations among nodes of one type,
+//! described by a specification. Relations are read from files, or composed from lists that connect
+//! the nodes to entities of other types.
 //!
-//! All relations share one numbering of the nodes. Lists and edges are read once, spilled beyond
-//! the memory; matrices on the way of a path must fit in it (see [`crate::metapath`]).
+//! All relations share one numbering of the nodes. Lists and edges are read once and spill to disk
+//! when they exceed the memory; the intermediate matrices of a path must fit in memory (see
+//! [`crate::metapath`]).
 
 mod numbering;
 mod spec;
@@ -28,9 +29,9 @@ use spec::{Edges, MetaPath, Spec};
 pub struct IngestRelations {
     /// The specification, a TOML file.
     pub spec: PathBuf,
-    /// What the paths in it are relative to, if not to its own folder.
+    /// The directory that paths in the specification are relative to; by default its own.
     pub data: Option<PathBuf>,
-    /// The dataset directory to make.
+    /// The dataset directory to create.
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
@@ -70,7 +71,7 @@ impl IngestRelations {
     }
 }
 
-/// The options that shaped the result, for the manifest.
+/// The options that affect the result, for the manifest.
 fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
     let mut set = |key: String, value: String| options.insert(key, value);
@@ -92,12 +93,12 @@ fn options(spec: &Spec, context: &Context) -> BTreeMap<String, String> {
     options
 }
 
-/// What building relations needs.
+/// What is needed to build relations.
 struct Job<'a> {
     context: &'a Context<'a>,
     spec: &'a Spec,
     builder: &'a DatasetBuilder<'a>,
-    /// Lists whose duplicates were told.
+    /// Lists whose duplicates have been reported.
     noted: BTreeSet<usize>,
 }
 
@@ -146,7 +147,7 @@ impl Job<'_> {
         let left = self.chain(path, 0..half, numbered)?;
         let right = match path.steps.len() - half {
             0 => None,
-            // The way back from the middle is the way there.
+            // The second half of a symmetric path is the transpose of the first.
             rest if path.symmetric && rest == half => Some(left.transposed()?),
             _ => Some(self.chain(path, half..path.steps.len(), numbered)?),
         };
@@ -179,7 +180,7 @@ impl Job<'_> {
         Ok(product.expect("a path has steps"))
     }
 
-    /// The matrix of a list, walked one way or the other.
+    /// The matrix of a list, or its transpose if `reversed`.
     fn matrix(
         &mut self,
         at: usize,

@@ -1,9 +1,9 @@
 //! One numbering of the nodes for all relations: reads every file and list once and maps its ids to
-//! shared numbers. It knows ids and files; what the edges become is for the build.
+//! shared numbers. Building the relations is not done here.
 //!
-//! Nodes are those that the specification counts or lists; otherwise the union of the ids in all
-//! relations and in the lists' columns of the target type, and the rows of features without ids.
-//! That union is held in memory.
+//! The nodes are those that the specification counts or lists. Without either, they are the union
+//! of the ids in all relations and in the lists' columns of the target type, and of the rows of
+//! features without ids. That union is held in memory.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::relabel::{Reader, Relabelled};
 use crate::source::edge_input::IdChoice;
 use crate::source::edges::EdgeFiles;
 
-/// All input of a job, with one numbering of the nodes.
+/// All input of a job, with one shared numbering of the nodes.
 pub struct Numbered {
     /// The nodes.
     pub index: NodeIndex,
@@ -30,17 +30,17 @@ pub struct Numbered {
     pub relations: Vec<Option<NumberedEdges>>,
     /// Pairs of the lists that paths use.
     pub lists: Vec<Option<NumberedList>>,
-    /// How many things there are of each type.
+    /// Number of entities of each type.
     pub sizes: Vec<u64>,
     /// From the numbers in the lists to node numbers, for the target type where they differ.
     pub places: Vec<Option<Vec<u32>>>,
 }
 
-/// Edges with the way to node numbers.
+/// Edges, and the map from their numbers to node numbers.
 pub struct NumberedEdges {
     /// The edges.
     pub edges: EdgeSpool,
-    /// The way.
+    /// The map.
     pub map: EdgeMap,
 }
 
@@ -70,7 +70,7 @@ impl Numbered {
 }
 
 impl EdgeMap {
-    /// For the build.
+    /// A view of this map for building a relation.
     pub fn as_map(&self) -> NodeMap<'_> {
         match self {
             Self::Identity => NodeMap::Identity,
@@ -188,7 +188,7 @@ impl Input {
     }
 }
 
-/// What reading needs.
+/// What is needed to read the input.
 struct Job<'a> {
     context: &'a Context<'a>,
     builder: &'a DatasetBuilder<'a>,
@@ -196,7 +196,7 @@ struct Job<'a> {
     input: &'a Input,
 }
 
-/// Lists as they were read, and the ids of all types.
+/// The ids of all types, and the lists.
 type ReadLists<'k> = (Vec<TypeIds<'k>>, Vec<Option<NumberedList>>);
 
 impl Job<'_> {
@@ -241,7 +241,7 @@ impl Job<'_> {
     /// Reads the edges of all relations from files, each with a numbering of its own.
     fn read_relations(&self) -> Result<Vec<Option<Relabelled>>> {
         let scratch = self.builder.scratch();
-        // The ids of all relations are in memory together.
+        // The ids of all relations are in memory at the same time.
         let several = self.input.relations.iter().flatten().count().max(1) as u64;
         let Context { threads, memory, seed, observer } = *self.context;
         let share = Context { threads, memory: memory / several, seed, observer };
@@ -252,7 +252,7 @@ impl Job<'_> {
                 continue;
             };
             self.check_kind(files)?;
-            // Unweighted duplicates that are to be summed count 1 each.
+            // To sum unweighted duplicates, each edge needs a weight of 1.
             let weighted = files.weighted || options.duplicates == Duplicates::Sum;
             let list = match &self.spec.nodes {
                 Nodes::File(path) => Some(self.node_list(path)?),
@@ -281,7 +281,7 @@ impl Job<'_> {
         Ok(all)
     }
 
-    /// Refuses integers where the other files have strings.
+    /// Rejects integer ids if other files have strings.
     fn check_kind(&self, files: &EdgeFiles) -> Result<()> {
         let path = files.first_path();
         match &self.spec.nodes {
@@ -309,7 +309,7 @@ impl Job<'_> {
         }
     }
 
-    /// All nodes that there are when nobody counts or lists them.
+    /// The nodes of a specification that neither counts nor lists them.
     fn union(
         &self,
         target: Option<&GatheredIds>,

@@ -1,5 +1,5 @@
-//! The specification of `ignn ingest relations`: what a TOML file asks for, checked as far as it
-//! can be without the data. Keys are named like the options of `ignn ingest edges`.
+//! The specification of `ignn ingest relations`: a TOML file, checked as far as possible without
+//! reading data. Keys have the names of the options of `ignn ingest edges`.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub struct Spec {
     pub path: PathBuf,
     /// Type of the dataset's nodes.
     pub target: String,
-    /// Which nodes there are.
+    /// Where the set of nodes comes from.
     pub nodes: Nodes,
     /// Features, labels and splits.
     pub node_data: NodeData,
@@ -63,13 +63,13 @@ pub struct Spec {
     pub relations: Vec<Relation>,
 }
 
-/// Which nodes there are.
+/// Where the set of nodes comes from.
 pub enum Nodes {
-    /// Those in the relations and lists, and as many as features without ids have rows.
+    /// From the ids in relations and lists, and from the rows of features without ids.
     Seen,
     /// Ids `0 .. count`.
     Count(u64),
-    /// Those of a list.
+    /// From a file that lists them.
     File(PathBuf),
 }
 
@@ -81,7 +81,7 @@ pub struct List {
     pub columns: [String; 2],
     /// Its files.
     pub input: EdgeInput,
-    /// Pairs of one type count both ways.
+    /// Whether each pair counts in both directions.
     pub symmetric: bool,
 }
 
@@ -104,15 +104,15 @@ pub enum Edges {
 /// A path through lists.
 #[derive(Debug)]
 pub struct MetaPath {
-    /// The types on the way.
+    /// The types along the path.
     pub types: Vec<String>,
-    /// The lists on the way.
+    /// The lists along the path.
     pub steps: Vec<Step>,
-    /// The path is the same backwards, so its matrix is symmetric.
+    /// Whether the path reads the same backwards, so that its matrix is symmetric.
     pub symmetric: bool,
-    /// The number of paths is the weight.
+    /// Whether the number of paths becomes the weight.
     pub counted: bool,
-    /// How the matrix is made; self-loops are the diagonal.
+    /// How the matrix is built; its self-loops are the diagonal.
     pub options: RelationOptions,
 }
 
@@ -166,12 +166,12 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Adds the specification and a key of it to an error.
+    /// Adds the file name and a key of the specification to an error.
     pub fn about(&self, key: &str, error: &IngestError) -> IngestError {
         IngestError::file(&self.path, format!("{key}: {error}"))
     }
 
-    /// Opens the files about nodes, so that a wrong name is told before the long work.
+    /// Opens the files about nodes, so that a wrong name is reported before the edges are read.
     fn check_node_files(&self) -> Result<()> {
         let nodes = match &self.nodes {
             Nodes::File(path) => Some(("nodes", path.as_path())),
@@ -250,7 +250,7 @@ fn edge_input(section: &Section, folder: &Path) -> Result<EdgeInput> {
     Ok(input)
 }
 
-/// The target must be a type of the lists, if there are any.
+/// Checks that the target is a type of the lists, if there are lists.
 fn check_target(root: &Section, target: &str, lists: &[List]) -> Result<()> {
     let types = types(lists);
     if types.is_empty() || types.contains(&target) {
@@ -272,7 +272,7 @@ fn types(lists: &[List]) -> Vec<&str> {
 impl List {
     fn new(name: &str, section: &Section, folder: &Path) -> Result<Self> {
         section.check_keys(LIST_KEYS)?;
-        // Only the pair of ids of a line is read.
+        // A list has pairs of ids; further columns are not read.
         let input = EdgeInput { unweighted: true, ..edge_input(section, folder)? };
         let expected = "the types of the two columns";
         let columns = section
@@ -386,7 +386,7 @@ impl RelationContext<'_> {
         Ok(MetaPath { types, steps, symmetric, counted, options })
     }
 
-    /// The list of each step: the only one that joins its types, or the one the user names.
+    /// The list of each step: the only one that connects its two types, or the one the user chose.
     fn steps(&self, section: &Section, types: &[String]) -> Result<Vec<Step>> {
         let through = section.strings("through")?;
         let count = types.len() - 1;

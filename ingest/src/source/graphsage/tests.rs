@@ -1,4 +1,4 @@
-//! Both forms, whole and malformed.
+//! Both formats, sound and malformed.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Header of a NumPy array file: element type, order and shape.
 //!
-//! It is parsed here and not by a general parser of Python literals, whose recursion has no limit:
-//! headers come from anywhere.
+//! The header comes from untrusted files, so it is not given to a general parser of Python
+//! literals, whose recursion may have no limit.
 
 use std::fmt;
 use std::io::Read;
@@ -10,21 +10,21 @@ use std::path::Path;
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::read_up_to;
 
-/// First bytes of the form.
+/// First bytes of the format.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 /// By default, NumPy rejects headers of more than 10,000 characters.
 const MAX_HEADER_BYTES: u64 = 1 << 16;
 
-/// Shape and element type, as the header has them.
+/// Shape and element type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NpyHeader {
     /// Type of an element, such as `<f4`.
     pub dtype: Dtype,
-    /// Whether columns, not rows, lie together.
+    /// Whether columns, not rows, are contiguous.
     pub fortran: bool,
     /// Length of each dimension.
     pub shape: Vec<u64>,
-    /// Where the elements begin.
+    /// Offset of the first element.
     pub data_start: u64,
 }
 
@@ -97,7 +97,7 @@ impl NpyHeader {
         }
     }
 
-    /// Bytes of an element; an error where elements are not numbers of a known size.
+    /// Bytes per element; an error if elements are not numbers of a supported size.
     pub(super) fn element_bytes(&self, name: &Path) -> Result<usize> {
         let Dtype { kind, size, .. } = self.dtype;
         let known = match kind {
@@ -127,11 +127,11 @@ impl NpyHeader {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dtype {
     text: String,
-    /// Whether the highest byte comes first.
+    /// Whether elements are big-endian.
     pub big_endian: bool,
-    /// `f`, `i`, `u` and `b` for numbers, other letters for what is not read.
+    /// `f`, `i`, `u` and `b` for numbers; other kinds are not supported.
     pub kind: char,
-    /// Bytes of a number.
+    /// Bytes per element.
     pub size: u64,
 }
 
@@ -182,7 +182,7 @@ enum Descr {
 
 impl Dictionary {
     /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. What follows a list of
-    /// records is not read: such an array is refused anyway.
+    /// records is not parsed: such arrays are not supported.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut at = Cursor { rest: text };
         let mut all = Self::default();

@@ -1,6 +1,6 @@
 //! NumPy array files: one- or two-dimensional arrays of numbers, read by row ranges with `pread`.
-//! Archives of several arrays are [`crate::source::npz`]; nothing here keeps more than the rows
-//! asked for.
+//! Only the requested rows are held in memory. Archives of several arrays are
+//! [`crate::source::npz`].
 
 mod header;
 
@@ -33,7 +33,7 @@ impl NpyArray {
         Self::open_as(path, path)
     }
 
-    /// Opens an array file that messages shall name differently: a member of an archive.
+    /// Opens an array file that messages name differently, such as a member of an archive.
     pub fn open_as(path: &Path, name: &Path) -> Result<Self> {
         let file = text::open_file(path)?;
         let header = NpyHeader::read(name, &file)?;
@@ -69,8 +69,8 @@ impl NpyArray {
         &self.name
     }
 
-    /// Reads whole rows from row `first` on; `out.len()` is a multiple of the columns and the rows
-    /// exist.
+    /// Reads whole rows, starting with row `first`. `out.len()` is a multiple of the number of
+    /// columns, and the rows exist.
     pub fn read_rows(&self, first: u64, out: &mut [f32]) -> Result<()> {
         let columns = self.columns as usize;
         if columns == 0 {
@@ -80,7 +80,7 @@ impl NpyArray {
         if !self.header.fortran || columns == 1 {
             return self.read_elements(first * self.columns, out);
         }
-        // Columns lie together: a strip of each, then into place.
+        // Columns are contiguous: read a strip of each and transpose.
         let mut strip = vec![0.0; count];
         for column in 0..columns {
             self.read_elements(column as u64 * self.rows + first, &mut strip)?;
@@ -91,7 +91,7 @@ impl NpyArray {
         Ok(())
     }
 
-    /// Reads elements of an array of one column as integers that are not negative.
+    /// Reads elements of an array of one column as non-negative integers.
     pub fn read_integers(&self, first: u64, out: &mut [u64]) -> Result<()> {
         if matches!(self.header.dtype.kind, 'f' | 'b') {
             let what = format!("array of dtype '{}' (expected integers)", self.header.dtype);
@@ -114,7 +114,7 @@ impl NpyArray {
         self.read(first, out, |array, bytes, out| array.decode(bytes, out, |value| value.float()))
     }
 
-    /// Reads elements `first ..` in pieces and has them decoded.
+    /// Reads and decodes elements in pieces, starting with element `first`.
     fn read<T>(
         &self,
         first: u64,
@@ -179,7 +179,7 @@ impl Number {
         }
     }
 
-    /// Two's complement for negative ones: the caller looks at the sign.
+    /// Negative numbers in two's complement; the caller checks the sign.
     fn integer(self) -> u64 {
         match self {
             Self::Float(value) => value as u64,

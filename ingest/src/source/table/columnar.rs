@@ -1,4 +1,4 @@
-//! Rows of a Parquet file as cells. It knows types; which columns are wanted is for the caller.
+//! Rows of a Parquet file as cells. The caller chooses the columns.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use super::{Cell, ColumnKind};
 use crate::error::Result;
 use crate::source::parquet_file;
 
-/// Values in a batch, about.
+/// Approximate number of values per batch.
 const BATCH_VALUES: usize = 1 << 18;
-/// Rows in a batch where a column holds lists, whose length is not known before.
+/// Rows per batch if a column has lists, whose lengths are not known in advance.
 const BATCH_LISTS: usize = 256;
 
 /// A Parquet file opened as a table.
@@ -117,7 +117,7 @@ fn kind_of(kind: &DataType) -> ColumnKind {
     }
 }
 
-/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers refuse by their
+/// A value of a type that [`kind_of`] knows; `Missing` for others, which callers reject by their
 /// kind.
 fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
     if array.is_null(row) {

@@ -1,5 +1,5 @@
-//! Rows of text: CSV with quotes, TSV, or columns split by any whitespace; `#` begins a comment
-//! line. A quoted cell ends on its line; every row has as many cells as the first.
+//! Rows of text: CSV with quotes, TSV, or columns separated by whitespace. `#` begins a comment
+//! line. A quoted cell ends on its line, and all rows have the same number of cells.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use super::Cell;
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::Lines;
 
-/// Text in a batch.
+/// Bytes of text per batch.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What splits the cells of a line.
+/// The separator of the cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Comma,
@@ -23,15 +23,15 @@ pub struct Delimited {
     path: PathBuf,
     lines: Lines,
     separator: Separator,
-    /// The first row until it is known whether it is a header, then the rows being gathered.
+    /// The first row until it is known whether it is a header, then the rows of the batch.
     batch: DelimitedBatch,
     any: bool,
 }
 
-/// Rows of cells, back to back in one text.
+/// Rows of cells, concatenated in one string.
 pub struct DelimitedBatch {
     text: String,
-    /// Where each cell ends.
+    /// The end of each cell.
     ends: Vec<usize>,
     lines: Vec<u64>,
     width: usize,
@@ -67,7 +67,7 @@ impl DelimitedBatch {
         self.ends.push(self.text.len());
     }
 
-    /// Splits a line into cells; on failure says what was expected.
+    /// Splits a line into cells; the error is what was expected.
     fn push_line(&mut self, line: &str, separator: Separator) -> Result<(), &'static str> {
         match separator {
             Separator::Tab => line.split('\t').for_each(|cell| self.push_cell(cell)),
@@ -141,7 +141,7 @@ impl Delimited {
         (0..self.batch.width).map(|cell| self.batch.text(cell).into()).collect()
     }
 
-    /// Takes the first row for a header: it is not among the batches.
+    /// Treats the first row as a header, so that it is not part of the batches.
     pub fn drop_first_row(&mut self) {
         self.batch = DelimitedBatch::new(self.batch.width);
         self.any = false;
@@ -159,7 +159,7 @@ impl Delimited {
         Ok((batch.rows() > 0).then_some(batch))
     }
 
-    /// Appends the next row to the batch; false at the end.
+    /// Appends the next row to the batch; returns false at the end.
     fn read_row(&mut self) -> Result<bool> {
         while let Some((number, mut line)) = self.lines.next()? {
             if number == 1 {

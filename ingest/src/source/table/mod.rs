@@ -1,8 +1,8 @@
-//! Tables of node data, in text (CSV, TSV, whitespace) or Parquet, a batch of rows at a time. It
-//! finds the column of the node ids and types the cells; what the other columns mean is for the
-//! caller.
+//! Tables of node data, as text (CSV, TSV, whitespace) or Parquet, one batch of rows at a time.
+//! This module finds the column of node ids and the types of cells; the meaning of the other
+//! columns is up to the caller.
 //!
-//! Rows are numbered as users see them: lines of a text from 1, rows of a Parquet file from 0.
+//! Rows are numbered as users count them: lines of text from 1, rows of a Parquet file from 0.
 
 mod columnar;
 mod delimited;
@@ -21,7 +21,7 @@ use delimited::{Delimited, DelimitedBatch};
 
 /// First bytes of a Parquet file.
 pub const PARQUET_MAGIC: &[u8] = b"PAR1";
-/// Names of the column with the node ids, in lower case.
+/// Names of the column of node ids, in lower case.
 const ID_NAMES: [&str; 3] = ["node", "id", "node_id"];
 
 /// An opened table.
@@ -48,7 +48,7 @@ pub enum Batch {
     Columnar(ColumnarBatch),
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Text, which may be a number.
@@ -83,7 +83,7 @@ pub enum Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// As text; `None` for a missing value, and for NaN, which is how some programs write one.
+    /// As text; `None` for a missing value and for NaN, which some programs write instead.
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Missing => None,
@@ -93,7 +93,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// As a number; `None` where there is none. It may be NaN or infinite.
+    /// As a number, if it is one. It may be NaN or infinite.
     pub fn number(self) -> Option<f32> {
         match self {
             Self::Missing => None,
@@ -137,7 +137,7 @@ impl Batch {
         }
     }
 
-    /// Number of a row as the user counts: its line from 1, or its row from 0.
+    /// Number of a row as users count: the line from 1, or the row from 0.
     pub fn number(&self, row: usize) -> u64 {
         match self {
             Self::Delimited(batch) => batch.line(row),
@@ -153,8 +153,7 @@ impl Batch {
         }
     }
 
-    /// Calls `visit` with each item of a list; a single cell counts as a list of one, null as an
-    /// empty list.
+    /// Calls `visit` with each item of a list. A single cell is a list of one, null an empty list.
     pub fn for_each_item(&self, row: usize, column: usize, visit: &mut dyn FnMut(Cell<'_>)) {
         match self {
             Self::Delimited(batch) => visit(batch.cell(row, column)),
@@ -164,9 +163,9 @@ impl Batch {
 }
 
 impl Table {
-    /// Opens a table. The first line of a text is its header if a cell of it is `node`, `id` or
-    /// `node_id`, or if it cannot be data: its first cell is no integer where `ids` are, or another
-    /// cell no number where `numbers` says that all are.
+    /// Opens a table. The first line of text is a header if one of its cells is `node`, `id` or
+    /// `node_id`, or if it cannot be data: its first cell is not an integer although `ids` are, or
+    /// another cell is not a number although `numbers` says that all are.
     pub fn open(path: &Path, ids: IdKind, numbers: bool) -> Result<Self> {
         if is_parquet(path)? {
             let rows = Columnar::open(path)?;
@@ -205,22 +204,22 @@ impl Table {
         &self.path
     }
 
-    /// Names of all columns, where there is a header.
+    /// Names of all columns, if there is a header.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
     }
 
-    /// The column of the ids; always there in a text, by its name in Parquet.
+    /// The column of ids. Text always has one; in Parquet it is found by name.
     pub fn id_column(&self) -> Option<usize> {
         self.id
     }
 
-    /// All columns but that of the ids.
+    /// All columns except that of the ids.
     pub fn value_columns(&self) -> Vec<usize> {
         (0..self.width).filter(|&column| Some(column) != self.id).collect()
     }
 
-    /// What a column holds.
+    /// Type of a column.
     pub fn kind(&self, column: usize) -> ColumnKind {
         match &self.rows {
             Rows::Delimited(_) => ColumnKind::Text,
@@ -236,7 +235,7 @@ impl Table {
         }
     }
 
-    /// Refuses a column of a kind that is not among those accepted.
+    /// Checks that a column is of an accepted type.
     pub fn require(&self, column: usize, accepted: &[ColumnKind], expected: &str) -> Result<()> {
         let kind = self.kind(column);
         if accepted.contains(&kind) {
@@ -254,7 +253,7 @@ impl Table {
         Err(IngestError::file(&self.path, what))
     }
 
-    /// The column of the ids; an error where a Parquet file has none or one of a wrong type.
+    /// The column of ids; an error if a Parquet file has none, or one of a wrong type.
     pub fn require_id(&self) -> Result<usize> {
         let Some(id) = self.id else {
             let names = self.names.as_deref().unwrap_or_default();
@@ -276,7 +275,7 @@ impl Table {
         }
     }
 
-    /// The node that a row is about.
+    /// The node of a row.
     pub fn node(&self, batch: &Batch, row: usize, nodes: &dyn NodeLookup) -> Result<u32> {
         let column = self.id.unwrap_or(0);
         let cell = batch.cell(row, column);
@@ -301,7 +300,7 @@ impl Table {
         })
     }
 
-    /// The error for a node that an earlier row was about; it reads the file again to say which.
+    /// The error for a node that an earlier row has too; it reads the file again to find that row.
     pub fn repeated(
         &self,
         batch: &Batch,
@@ -337,7 +336,7 @@ impl Table {
         Ok(None)
     }
 
-    /// The error for a row, given its number in the user's count.
+    /// The error for a row, given its number as users count.
     pub fn error(&self, number: u64, expected: &str, found: impl Into<String>) -> IngestError {
         match self.rows {
             Rows::Delimited(_) => IngestError::line(&self.path, number, expected, found),
@@ -346,7 +345,7 @@ impl Table {
     }
 }
 
-/// Whether a file is Parquet: by its name or by its first bytes.
+/// Whether a file is Parquet, by its name or its first bytes.
 pub fn is_parquet(path: &Path) -> Result<bool> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
         return Ok(true);
