@@ -5,7 +5,8 @@
 pub enum ModelError {
     /// The dataset has no features.
     #[error(
-        "model.features: the dataset has no features (found none, expected some for \"given\"): use model.features=learned, or make the dataset with --features"
+        "model.features: the dataset has no features (found none, expected some for \"given\"): use \
+         model.features=learned, or make the dataset with --features"
     )]
     NoFeatures,
     /// Learned features with two input maps.
@@ -42,7 +43,8 @@ pub enum ModelError {
     },
     /// A width that is not a multiple of the heads.
     #[error(
-        "model.heads: heads share the width of a layer in equal parts (found {heads} heads for model.state={width}, expected a divisor)"
+        "model.heads: heads share the width of a layer in equal parts (found {heads} heads for \
+         model.state={width}, expected a divisor)"
     )]
     Heads {
         /// The width.
@@ -60,7 +62,10 @@ pub enum ModelError {
     },
     /// Neither one kappa nor one per relation.
     #[error(
-        "model.kappa: one for all relations or one a relation (found {found}, expected 1 or {} for {})", .relations.len(), .relations.join(", ")
+        "model.kappa: one for all relations or one a relation (found {found}, expected 1 or {} for \
+         {})",
+        .relations.len(),
+        .relations.join(", ")
     )]
     RelationKappas {
         /// Values found.
@@ -70,7 +75,8 @@ pub enum ModelError {
     },
     /// No read-out, and a last layer that is not as wide as the number of classes.
     #[error(
-        "model.readout: without a read-out the last layer is as wide as there are classes (found model.state ending in {found}, expected {expected})"
+        "model.readout: without a read-out the last layer is as wide as there are classes (found \
+         model.state ending in {found}, expected {expected})"
     )]
     LastWidth {
         /// Its width.

@@ -3,19 +3,20 @@
 //!
 //! ```text
 //! 8 bytes     length of the header, little endian
-//! header      JSON: "__metadata__" {text: text}, and for each tensor "dtype", "shape", "data_offsets"; padded to 8
+//! header      JSON, padded to 8: "__metadata__" {text: text}, and for each tensor "dtype",
+//!             "shape", "data_offsets"
 //! data        the tensors one after another, rows without padding
 //! ```
-//! Tensors are in the paper's orientation: an output a row. `m` state width, `p` features, `c`
+//! Tensors are in the paper's orientation: one row per output. `m` state width, `p` features, `c`
 //! outputs, `n` nodes.
 //!
 //! | name | shape | |
 //! | --- | --- | --- |
 //! | `layer0.W` | `[m, m]` | recurrent weight |
-//! | `layer0.Omega` | `[m, p]` | input map of the gathered features, or of the own ones where it is the only map |
+//! | `layer0.Omega` | `[m, p]` | input map; with two maps, that of the gathered features |
 //! | `layer0.Omega2` | `[m, p]` | input map of the own features beside the gathered ones |
 //! | `layer0.bias` | `[m]` | bias of the equation |
-//! | `layer0.E` | `[n, m]` | learned features, a row a node |
+//! | `layer0.E` | `[n, m]` | learned features, one row per node |
 //! | `layer0.source`, `layer0.target` | `[h, f]` | what heads of attention are scored by, `h f = m` |
 //! | `layer0.W1`, `layer0.W2` | `[m, m]` | the two maps of SSE |
 //! | `layer0.W1`, ..., `layer0.WT` | `[m, m]` | the steps of GCNII |

@@ -7,7 +7,8 @@
 //! evaluation   mean, variance are the running ones
 //! forward      z = (x - mean) / sqrt(variance + EPSILON), y = scale z + shift
 //! running      r <- (1 - MOMENTUM) r + MOMENTUM s, s the mean, or the variance over n - 1; the first r is s
-//! backward     dscale = sum z g, dshift = sum g, dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
+//! backward     dscale = sum z g, dshift = sum g,
+//!              dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
 //! ```
 //!
 //! Constants and the two variances are PyTorch's, so that figures compare, but for the first batch,

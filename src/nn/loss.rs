@@ -2,11 +2,13 @@
 //! Means over the nodes given; which nodes those are is for the caller.
 //!
 //! ```text
-//! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)        w = 1 without class weights
-//! binary cross entropy   L = sum_r sum_j ( [j in Y_r] w_j softplus(-z_rj) + [j not in Y_r] softplus(z_rj) ) / (k c)
+//! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)
+//! binary cross entropy   L = sum_r sum_j l_rj / (k c)
+//!                        l_rj = w_j softplus(-z_rj) if j in Y_r, otherwise softplus(z_rj)
 //! ```
 //!
-//! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set. Softplus(z) = log(1 +
+//! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set; w = 1 without class
+//! weights. Softplus(z) = log(1 +
 //! exp z); neither exponential can overflow. In the binary loss a class weight multiplies the
 //! positive side alone: it makes up for rare labels. Terms are f32, sums f64 in a fixed order: the
 //! same bits for any number of threads. NaN in, NaN out.

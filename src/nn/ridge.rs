@@ -3,7 +3,8 @@
 //! others.
 //!
 //! ```text
-//! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2,      y = 1 for a label and -1 for others
+//! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2
+//!           y = 1 for a label and -1 for others
 //! Theta^T = (H^T H / k + penalty I)^-1 H^T Y / k,    H and Y less their means where there is a bias
 //! ```
 //!

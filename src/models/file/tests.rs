@@ -74,7 +74,8 @@ fn tensors_of_another_kind_are_refused() {
     sample(&path);
     let file = ModelFile::open(&path).unwrap();
     let found = message(file.matrix(name::THETA, 2, 3), &path);
-    let expected = "m: tensor head.Theta is missing (found layer0.W, layer0.bias, expected one of shape [2, 3])";
+    let expected = "m: tensor head.Theta is missing (found layer0.W, layer0.bias, expected one of \
+                    shape [2, 3])";
     assert_eq!(found, expected);
     let found = message(file.matrix(name::W, 20, 3), &path);
     assert_eq!(found, "m: tensor layer0.W: shape (found [3, 20], expected [20, 3])");

@@ -10,7 +10,8 @@
 //! | s, d | n x heads | scores of a node as source and as target |
 //!
 //! ```text
-//! s_j = a_source . H_j    d_i = a_target . H_i    e_ij = lrelu(s_j + d_i)    alpha_ij = exp(e_ij) / sum_l exp(e_il)
+//! s_j = a_source . H_j    d_i = a_target . H_i    e_ij = lrelu(s_j + d_i)
+//! alpha_ij = exp(e_ij) / sum_l exp(e_il)
 //! ```
 //! Head k has columns `k f .. (k + 1) f` of H and X, and row k of `source` and `target`. Each
 //! relation has its own softmax; their results are averaged. In training, weights are dropped per
@@ -21,7 +22,8 @@
 //! slope of lrelu:
 //!
 //! ```text
-//! c_i = sum_j alpha mask p      de_ij = alpha (mask p - c_i)      by d_i: sum_j de l'      by s_j: sum_i de l'
+//! c_i = sum_j alpha mask p      de_ij = alpha (mask p - c_i)
+//! by d_i: sum_j de l'           by s_j: sum_i de l'
 //! G_j = sum_i alpha mask g_i + a_source (by s_j) + a_target (by d_j)
 //! ```
 //! Sums over i run over outgoing edges. Every row is summed in its stored order: the same bits on

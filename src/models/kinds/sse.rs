@@ -21,7 +21,8 @@
 //! Backward, from g_T = R:
 //!
 //! ```text
-//! q = a (g_t W1) * phi'(z_t)    dL/dW1 += a g_t^T z_t    dL/dW2 += q^T (P h_{t-1})    G += q    g_{t-1} = (1 - a) g_t + P^T (q W2)
+//! q = a (g_t W1) * phi'(z_t)    dL/dW1 += a g_t^T z_t    dL/dW2 += q^T (P h_{t-1})
+//! G += q                        g_{t-1} = (1 - a) g_t + P^T (q W2)
 //! ```
 
 use std::collections::VecDeque;

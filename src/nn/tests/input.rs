@@ -64,7 +64,12 @@ proptest! {
 
     #[test]
     fn sparse_is_dense_is_the_naive_loop(
-        seed in any::<u64>(), nodes in 1usize..80, p in 1usize..40, m in 1usize..40, map in 0usize..3, bias: bool,
+        seed in any::<u64>(),
+        nodes in 1usize..80,
+        p in 1usize..40,
+        m in 1usize..40,
+        map in 0usize..3,
+        bias: bool,
     ) {
         let random = &mut Random(seed);
         let graph = Both::random(random, nodes);
@@ -123,7 +128,8 @@ proptest! {
         let graph = Both::random(random, nodes);
         let (operators, a_t) = (graph.operators(), graph.dense());
         let map = if own { InputMap::Own } else { InputMap::Gathered };
-        let mut input = Input::new(&operators, Features::Learned, shape(map, Mapped::Learned(nodes), bias, m), false);
+        let shape = shape(map, Mapped::Learned(nodes), bias, m);
+        let mut input = Input::new(&operators, Features::Learned, shape, false);
         let mut values = vec![random.matrix(nodes, m)];
         if bias {
             values.push(random.matrix(1, m));
