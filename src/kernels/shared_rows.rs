@@ -339,7 +339,8 @@ mod tests {
             adjacency_times(&blocks, factored, x.view(), found.view_mut());
             naive::assert_close(found.view(), &expected, "gathered");
             let g = naive::Random(4).matrix(of.len(), 5);
-            let (one, other) = (gradient::weight(plain, g.view(), x.view()), gradient::weight(factored, g.view(), x.view()));
+            let one = gradient::weight(plain, g.view(), x.view());
+            let other = gradient::weight(factored, g.view(), x.view());
             for k in 0..5 {
                 for (x, y) in one.row(k).iter().zip(other.row(k)) {
                     prop_assert!((x - y).abs() <= 1e-3 * (1.0 + x.abs()), "{} {}", x, y);

@@ -109,14 +109,20 @@ proptest! {
 
     #[test]
     fn every_width_and_set_is_the_naive_loop(
-        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6,
+        seed in any::<u64>(),
+        nodes in 1usize..90,
+        width in 1usize..70,
+        relations in 1usize..4,
+        phi in 0usize..6,
     ) {
         let case = Case::random(seed, nodes, width, relations);
-        let expected = naive::forward(&case.naive_terms(), case.input.view(), ACTIVATIONS[phi], case.from.view());
+        let (terms, input) = (case.naive_terms(), case.input.view());
+        let expected = naive::forward(&terms, input, ACTIVATIONS[phi], case.from.view());
         let (u, v) = (Random(seed ^ 1).vector(nodes), Random(seed ^ 2).vector(width));
         for isa in Isa::available() {
             let what = format!("{} {:?} {width} {relations}", isa.name(), ACTIVATIONS[phi]);
-            let (to, change) = case.forward(isa, ACTIVATIONS[phi], Norm { u: Some(&u), v: Some(&v), rows: Some(0.0) });
+            let norm = Norm { u: Some(&u), v: Some(&v), rows: Some(0.0) };
+            let (to, change) = case.forward(isa, ACTIVATIONS[phi], norm);
             naive::assert_close(to.view(), &expected, &what);
             let (weighted, largest, state) = naive_change(case.from.view(), to.view(), &u, &v);
             prop_assert!(change.finite);
@@ -154,7 +160,11 @@ proptest! {
 
     #[test]
     fn the_adjoint_is_the_naive_loop(
-        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, relations in 1usize..4, phi in 0usize..6,
+        seed in any::<u64>(),
+        nodes in 1usize..90,
+        width in 1usize..70,
+        relations in 1usize..4,
+        phi in 0usize..6,
     ) {
         let case = Case::random(seed, nodes, width, relations);
         let state = Random(seed ^ 3).matrix(nodes, width);
@@ -164,9 +174,11 @@ proptest! {
         let recomputed = Derivative::State { activation, state: state.view() };
         let slope = activation.slope_below();
         let by_signs = slope.map(|slope| Derivative::Signs { signs: &signs, slope });
-        for derivative in [Some(recomputed), by_signs, Some(Derivative::One), Some(Derivative::Matrix(state.view()))] {
+        let given = Some(Derivative::Matrix(state.view()));
+        for derivative in [Some(recomputed), by_signs, Some(Derivative::One), given] {
             let Some(derivative) = derivative else { continue };
-            let expected = naive::adjoint(&case.naive_terms(), case.input.view(), derivative, case.from.view());
+            let (terms, input) = (case.naive_terms(), case.input.view());
+            let expected = naive::adjoint(&terms, input, derivative, case.from.view());
             for isa in Isa::available() {
                 let (to, _) = case.adjoint(isa, derivative);
                 naive::assert_close(to.view(), &expected, &format!("{} {width} {relations}", isa.name()));
