@@ -5,7 +5,7 @@
 //!
 //! | invariant | checked |
 //! | --- | --- |
-//! | `offsets` has rows + 1 entries, starts at 0, never decreases, ends at the number of neighbours | on opening, O(rows) |
+//! | `offsets` has rows + 1 entries, from 0 to the number of neighbours, ascending | on opening |
 //! | `values`, if present, has the length of `neighbours` | on opening |
 //! | neighbours are below the number of nodes | by `ignn check` |
 //! | neighbours of a row are strictly increasing | by `ignn check` |
