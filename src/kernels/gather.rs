@@ -127,7 +127,7 @@ pub fn rows_until<L: Lanes>(
         match (adjacency.values(), adjacency.gather_scale()) {
             (None, None) => one_row::<L, _>(entries, One, from, scale, out),
             (Some(values), None) => {
-                one_row::<L, _>(entries, Values(&values[range]), from, scale, out)
+                one_row::<L, _>(entries, Values(&values[range]), from, scale, out);
             }
             (None, Some(scales)) => one_row::<L, _>(entries, Scales(scales), from, scale, out),
             (Some(values), Some(scales)) => {

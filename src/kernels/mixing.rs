@@ -185,10 +185,10 @@ impl Kernel for Dots<'_> {
                 let count = STRIP.min(last - at);
                 for (moved, moves) in self.moves.iter().zip(&mut moves) {
                     let unit = L::splat(moved.unit);
-                    for (to, short) in
+                    for (to, half) in
                         moves.iter_mut().zip(&moved.matrix.all_lines()[at..at + count])
                     {
-                        L::load_half(short).mul(unit).store(to);
+                        L::load_half(half).mul(unit).store(to);
                     }
                     // Lines of an earlier, longer strip.
                     moves[count..].fill(zero);
@@ -267,7 +267,7 @@ mod tests {
     /// Moves of odd shapes: narrow rows, and lines that no strip fills.
     fn moves(rows: usize, cols: usize) -> Vec<Matrix<f16>> {
         let random = &mut Random(3);
-        (0..7).map(|_| naive::shortened(&random.matrix(rows, cols), 1.0)).collect()
+        (0..7).map(|_| naive::rounded(&random.matrix(rows, cols), 1.0)).collect()
     }
 
     fn scaled(moves: &[Matrix<f16>]) -> Vec<Scaled<'_>> {
@@ -307,7 +307,7 @@ mod tests {
                     }
                 }
                 let factors = [0.5f32, -2.0, 1.25];
-                let parts: Vec<_> = moves.iter().map(|short| short.matrix).zip(factors).collect();
+                let parts: Vec<_> = moves.iter().map(|moved| moved.matrix).zip(factors).collect();
                 let mut to = Matrix::from_fn(rows, cols, |_, _| f32::NAN);
                 let mut jump = Matrix::blank(rows, cols);
                 mixing.mix(&from, &parts, &mut to, (&mut jump, 4.0));

@@ -163,14 +163,14 @@ pub fn assert_close(found: MatrixRef<'_>, expected: &Rows, what: &str) {
 }
 
 /// A matrix as 16-bit floats in a unit.
-pub fn shortened(matrix: &Matrix, unit: f32) -> Matrix<f16> {
-    let mut short = Matrix::blank(matrix.rows(), matrix.cols());
+pub fn rounded(matrix: &Matrix, unit: f32) -> Matrix<f16> {
+    let mut result = Matrix::blank(matrix.rows(), matrix.cols());
     for i in 0..matrix.rows() {
-        short
+        result
             .row_mut(i)
             .iter_mut()
             .zip(matrix.row(i))
             .for_each(|(to, x)| *to = f16::from_f32(x / unit));
     }
-    short
+    result
 }

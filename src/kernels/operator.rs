@@ -80,7 +80,8 @@ impl Adjacency {
     /// use ignn::kernels::Adjacency;
     ///
     /// // Row 0 gathers from columns 1 and 2, row 1 from nothing, row 2 from column 0.
-    /// let a = Adjacency::from_csr(3, vec![0, 2, 2, 3], vec![1, 2, 0])?.with_values(vec![0.5, 0.25, 2.0]);
+    /// let a = Adjacency::from_csr(3, vec![0, 2, 2, 3], vec![1, 2, 0])?;
+    /// let a = a.with_values(vec![0.5, 0.25, 2.0]);
     /// assert_eq!(a.view().entries(0).collect::<Vec<_>>(), [(1, 0.5), (2, 0.25)]);
     ///
     /// let error = Adjacency::from_csr(3, vec![0, 1], vec![7]).unwrap_err();

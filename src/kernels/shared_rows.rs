@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_are_the_same_beside_other_relations() {
+    fn sweeps_agree_with_several_relations() {
         let (kinds, of) = cliques(25, 4);
         let graph = Repeating::new(100, &kinds, &of, false);
         let other = naive::Operator::random(&mut naive::Random(5), 100, 100, 1);

@@ -47,7 +47,7 @@ pub(super) fn transposed_product(
 ) -> Matrix {
     match adjacency {
         Some(a) => {
-            assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits")
+            assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits");
         }
         None => assert_eq!(g.rows(), x.rows(), "as many rows on both sides"),
     }

@@ -60,9 +60,9 @@ impl RowBlocks {
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
                 if work_before(middle, offsets, row_work) <= limit {
-                    low = middle
+                    low = middle;
                 } else {
-                    high = middle - 1
+                    high = middle - 1;
                 }
             }
             bounds.push(low);

@@ -13,9 +13,9 @@ use super::anderson::History;
 use super::workspace::Workspace;
 use crate::kernels::mixing::unit;
 
-/// A sweep that moves the state by more than this times the smallest move has left the way.
+/// A sweep that moves the state by more than this times the smallest move counts as a failure.
 const GROWTH: f32 = 4.0;
-/// So many of them without a better state in between end the acceleration.
+/// Number of failures without a better state in between after which acceleration gives up.
 const FAILURES: usize = 3;
 
 /// Where a sweep records its moves: a 16-bit buffer of the workspace, and the unit of its entries.

@@ -182,7 +182,7 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::naive::shortened;
+    use crate::kernels::naive::rounded;
 
     /// x' = M x + b for a diagonal M is solved by as many directions as M has different entries.
     /// The second proposal looks back across the jump of the first.
@@ -205,7 +205,7 @@ mod tests {
                 let unit = mixing::unit(moved.row(0)[0].abs());
                 history.make_room();
                 history.note(kept_moves.len(), unit);
-                kept_moves.push(shortened(&moved, unit));
+                kept_moves.push(rounded(&moved, unit));
                 state = next;
             }
             let mut to = Matrix::zeros(4, 1);
@@ -229,7 +229,7 @@ mod tests {
         let states = [0.0f32, 1.0, 1.5, 1.75, 1.875];
         let moves: Vec<_> =
             states.windows(2).map(|pair| Matrix::from_fn(3, 2, |_, _| pair[1] - pair[0])).collect();
-        let mut kept_moves: Vec<_> = moves.iter().map(|moved| shortened(moved, 1.0)).collect();
+        let mut kept_moves: Vec<_> = moves.iter().map(|moved| rounded(moved, 1.0)).collect();
         let found = |kept_moves: &[Matrix<f16>]| {
             let moves: Vec<_> =
                 kept_moves.iter().map(|matrix| Scaled { matrix, unit: 1.0 }).collect();

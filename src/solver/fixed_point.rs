@@ -253,7 +253,7 @@ struct Step {
     /// Buffer of its result.
     to: usize,
     residual: f64,
-    /// How far it moved the state: in the certificate's norm, or at most.
+    /// How far it moved the state: in the certificate's norm, or in the maximum norm without one.
     moved: f32,
     /// Part of the rows that count as moved.
     moving: f64,

@@ -22,7 +22,7 @@ pub(super) struct Pace {
 impl Pace {
     fn between(before: f64, residual: f64, tolerance: f64) -> Self {
         let rate = residual / before;
-        // A rising residual may be a wave: nobody knows how far it travels.
+        // A rising residual may be a wave, and how far it travels is unknown.
         let sweeps_left =
             if rate < 1.0 { (tolerance / residual).ln() / rate.ln() } else { f64::INFINITY };
         Self { rate, sweeps_left }
@@ -81,13 +81,14 @@ impl Stopping {
         self.sweeps < self.params.max_sweeps
     }
 
-    /// Whether the next sweep may be the last whatever it finds: it then has to compute all rows.
+    /// Whether the solve may end after the next sweep even if it does not converge: the sweep then
+    /// has to compute all rows.
     pub fn next_may_be_last(&self) -> bool {
         self.sweeps + 1 == self.params.max_sweeps || self.is_stalled_for(self.stalled + 1)
     }
 
     /// Takes note of a sweep that read the state in `buffer`, left a relative residual and moved
-    /// the state by `moved`: in the certificate's norm, or at most, where there is none.
+    /// the state by `moved`: in the certificate's norm, or in the maximum norm without one.
     pub fn observe(&mut self, buffer: usize, residual: f64, moved: f32) -> Progress {
         self.sweeps += 1;
         if self.sweeps == 1 {
@@ -137,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_of_geometric_residuals_tells_the_sweeps_left() {
+    fn the_pace_of_geometric_residuals_gives_the_sweeps_left() {
         let mut stopping = Stopping::new(&params(), true);
         let first = stopping.observe(0, 1.0, 1.0);
-        assert_eq!(first.pace.rate, 0.0, "one residual tells no rate");
+        assert_eq!(first.pace.rate, 0.0, "a single residual has no rate");
         let second = stopping.observe(1, 0.1, 0.1);
         assert!((second.pace.rate - 0.1).abs() < 1e-12);
         // 0.1 * 0.1^3 = 1e-4

@@ -51,7 +51,7 @@ pub fn adjoint(
         let (mut state, next) = (state.view_mut(), workspace.spare().view());
         let chunks = state.padded_mut().par_chunks_mut(CHUNK).zip(next.padded().par_chunks(CHUNK));
         chunks.for_each(|(g, new)| {
-            g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g))
+            g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g));
         });
     }
     Ok(SolveInfo {

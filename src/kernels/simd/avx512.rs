@@ -63,8 +63,8 @@ impl Lanes for Avx512 {
         }
         fn load_half(line: &HalfLine) -> Avx512 {
             // SAFETY: a whole half line, aligned to 32 bytes.
-            let short = unsafe { _mm256_load_si256(line.0.as_ptr().cast()) };
-            Avx512(_mm512_cvtph_ps(short))
+            let half = unsafe { _mm256_load_si256(line.0.as_ptr().cast()) };
+            Avx512(_mm512_cvtph_ps(half))
         }
         fn fence() {
             _mm_sfence();
@@ -79,15 +79,15 @@ impl Lanes for Avx512 {
 
     enabled! {
         method store_half(this, line: &mut HalfLine) {
-            let short = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
+            let half = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
             // SAFETY: a whole half line that is ours, aligned to 32 bytes.
-            unsafe { _mm256_store_si256(line.0.as_mut_ptr().cast(), short) };
+            unsafe { _mm256_store_si256(line.0.as_mut_ptr().cast(), half) };
         }
         method stream_half(this, line: &mut HalfLine) {
-            let short = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
+            let half = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(this.0);
             // SAFETY: a whole half line that is ours, aligned; nobody reads it before the caller's
             // fence.
-            unsafe { _mm256_stream_si256(line.0.as_mut_ptr().cast(), short) };
+            unsafe { _mm256_stream_si256(line.0.as_mut_ptr().cast(), half) };
         }
         method store(this, line: &mut Line) {
             // SAFETY: a whole line that is ours, aligned to 64 bytes.

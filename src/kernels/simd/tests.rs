@@ -24,14 +24,14 @@ impl Kernel for Operations {
         L::prefetch(std::ptr::null());
         let mut line = Line([0.0; 16]);
         a.stream(&mut line);
-        let mut short = [HalfLine([f16::ZERO; 16]); 2];
-        a.store_half(&mut short[0]);
-        a.stream_half(&mut short[1]);
+        let mut halves = [HalfLine([f16::ZERO; 16]); 2];
+        a.store_half(&mut halves[0]);
+        a.stream_half(&mut halves[1]);
         L::fence();
         vec![
             ("stream", line.0),
-            ("store_half", L::load_half(&short[0]).to_array()),
-            ("stream_half", short[1].0.map(f16::to_f32)),
+            ("store_half", L::load_half(&halves[0]).to_array()),
+            ("stream_half", halves[1].0.map(f16::to_f32)),
             ("splat", L::splat(self.a.0[3]).to_array()),
             ("add", a.add(b).to_array()),
             ("sub", a.sub(b).to_array()),

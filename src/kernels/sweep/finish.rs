@@ -155,7 +155,7 @@ pub(super) fn line_row<'a>(
     &narrow[..1]
 }
 
-/// Makes the padding of a finished row zero again, whatever the activation made of zero.
+/// Makes the padding of a finished row zero again: not every activation maps zero to zero.
 #[inline(always)]
 pub(super) fn clear_padding<L: Lanes>(row: &mut [Line], cols: usize) {
     if !cols.is_multiple_of(LINE)

@@ -116,13 +116,13 @@ proptest! {
         phi in 0usize..6,
     ) {
         let case = Case::random(seed, nodes, width, relations);
-        let (terms, input) = (case.naive_terms(), case.input.view());
-        let expected = naive::forward(&terms, input, ACTIVATIONS[phi], case.from.view());
+        let (terms, activation) = (case.naive_terms(), ACTIVATIONS[phi]);
+        let expected = naive::forward(&terms, case.input.view(), activation, case.from.view());
         let (u, v) = (Random(seed ^ 1).vector(nodes), Random(seed ^ 2).vector(width));
         for isa in Isa::available() {
-            let what = format!("{} {:?} {width} {relations}", isa.name(), ACTIVATIONS[phi]);
+            let what = format!("{} {activation:?} {width} {relations}", isa.name());
             let norm = Norm { u: Some(&u), v: Some(&v), rows: Some(0.0) };
-            let (to, change) = case.forward(isa, ACTIVATIONS[phi], norm);
+            let (to, change) = case.forward(isa, activation, norm);
             naive::assert_close(to.view(), &expected, &what);
             let (weighted, largest, state) = naive_change(case.from.view(), to.view(), &u, &v);
             prop_assert!(change.finite);
@@ -133,7 +133,11 @@ proptest! {
 
     #[test]
     fn rows_are_measured_by_themselves_above_the_floor(
-        seed in any::<u64>(), nodes in 1usize..90, width in 1usize..70, floor in 0usize..4, weighted: bool,
+        seed in any::<u64>(),
+        nodes in 1usize..90,
+        width in 1usize..70,
+        floor in 0usize..4,
+        weighted: bool,
     ) {
         let mut case = Case::random(seed, nodes, width, 1);
         // Rows of many orders, before and after.
@@ -174,14 +178,14 @@ proptest! {
         let recomputed = Derivative::State { activation, state: state.view() };
         let slope = activation.slope_below();
         let by_signs = slope.map(|slope| Derivative::Signs { signs: &signs, slope });
-        let given = Some(Derivative::Matrix(state.view()));
-        for derivative in [Some(recomputed), by_signs, Some(Derivative::One), given] {
-            let Some(derivative) = derivative else { continue };
+        let others = [recomputed, Derivative::One, Derivative::Matrix(state.view())];
+        for derivative in by_signs.into_iter().chain(others) {
             let (terms, input) = (case.naive_terms(), case.input.view());
             let expected = naive::adjoint(&terms, input, derivative, case.from.view());
             for isa in Isa::available() {
                 let (to, _) = case.adjoint(isa, derivative);
-                naive::assert_close(to.view(), &expected, &format!("{} {width} {relations}", isa.name()));
+                let what = format!("{} {width} {relations}", isa.name());
+                naive::assert_close(to.view(), &expected, &what);
             }
         }
     }
