@@ -10,7 +10,7 @@
 //! | [`parallel`] | 0 | the thread pool, blocks of rows balanced by work |
 //! | [`dense`] | 0 | row-major f32 matrices, aligned |
 //! | [`settings`] | 0 | how a module declares its settings |
-//! | `json_number` | 0 | floats in JSON, with NaN and infinity |
+//! | `json_number` | 0 | floats in JSON: null where they are not finite |
 //! | [`graph`] | 1 | mapped views of a dataset directory, and what can be counted on them |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |

@@ -162,8 +162,7 @@ impl Job<'_> {
         let nodes = self.nodes.nodes();
         if self.nodes.kind() == IdKind::String {
             let what = "rows without node ids, but the ids of the graph are text: give the \
-                        features as CSV or \
-                        Parquet with a column \"node\"";
+                        features as CSV or Parquet with a column \"node\"";
             return Err(IngestError::file(self.path, what));
         }
         if rows > nodes {
@@ -187,8 +186,7 @@ impl Job<'_> {
         self.nodes.find_row(row)?.ok_or_else(|| {
             let what = format!(
                 "row {row} (counting from 0) belongs to node id {row}, which is not in the graph: \
-                 give the features \
-                 as CSV or Parquet with a column \"node\""
+                 give the features as CSV or Parquet with a column \"node\""
             );
             IngestError::file(self.path, what)
         })

@@ -352,8 +352,7 @@ fn malformed_files_have_exact_messages() {
     assert_eq!(
         message("x.npy", &array(3, 0.0), &Letters(3)),
         "x.npy: rows without node ids, but the ids of the graph are text: give the features as CSV \
-         or Parquet with a \
-         column \"node\""
+         or Parquet with a column \"node\""
     );
 }
 

@@ -164,8 +164,7 @@ impl Archive {
                 let listed = if names.is_empty() { "none".into() } else { names.join(", ") };
                 let what = format!(
                     "expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found \
-                     {} arrays: \
-                     {listed}; save only the features as .npy",
+                     {} arrays: {listed}; save only the features as .npy",
                     names.len()
                 );
                 Err(IngestError::file(&self.path, what))
@@ -333,8 +332,7 @@ pub(crate) mod tests {
         assert_eq!(
             message(&npz(&[("b", vec![]), ("a", vec![])])),
             "x.npz: expected one array, or a sparse matrix saved by scipy.sparse.save_npz; found 2 \
-             arrays: a, b; \
-             save only the features as .npy"
+             arrays: a, b; save only the features as .npy"
         );
         assert_eq!(
             message(&npz(&[("x", npy("'|O'", "False", "(2,)", b"pickle"))])),

@@ -88,8 +88,7 @@ impl Chains {
         require(drawn.is_some_and(|drawn| drawn <= nodes), || {
             format!(
                 "{command}: {train} train, {val} validation and {test} test nodes of {nodes} \
-                 nodes: \
-                 make the chains longer or the parts smaller"
+                 nodes: make the chains longer or the parts smaller"
             )
         })?;
         Ok(Self { options: options.clone(), nodes, seed })

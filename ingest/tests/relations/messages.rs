@@ -30,22 +30,18 @@ fn wrong_specifications_have_exact_messages() {
         (
             format!("{head}lables = \"x\"\n"),
             "spec.toml:2: expected one of the keys target, nodes, features, missing-features, \
-             labels, communities, \
-             communities-larger-than, communities-top, splits, split, normalise, lists, relations \
-             at the top, found \
-             \"lables\" (did you mean \"labels\"?)",
+             labels, communities, communities-larger-than, communities-top, splits, split, \
+             normalise, lists, relations at the top, found \"lables\" (did you mean \"labels\"?)",
         ),
         (
             format!("{head}{pa}{apa}diagnol = true\n"),
             "spec.toml:7: expected one of the keys path, through, counted, diagonal, normalise in \
-             relations.apa, \
-             found \"diagnol\" (did you mean \"diagonal\"?)",
+             relations.apa, found \"diagnol\" (did you mean \"diagonal\"?)",
         ),
         (
             format!("target = \"autor\"\n{pa}{apa}"),
             "spec.toml:1: expected target to be a type of the lists (author, paper), found \
-             \"autor\" (did you mean \
-             \"author\"?)",
+             \"autor\" (did you mean \"author\"?)",
         ),
         (
             format!(
@@ -53,8 +49,7 @@ fn wrong_specifications_have_exact_messages() {
                  \"author\"]\n"
             ),
             "spec.toml:6: expected relations.x.path to be a path along lists, one of which \
-             connects \"paper\" and \"venue\" \
-             among them, found pa (paper, author)",
+             connects \"paper\" and \"venue\", found pa (paper, author)",
         ),
         (
             format!(
@@ -62,8 +57,8 @@ fn wrong_specifications_have_exact_messages() {
                  \"paper\"]\n{apa}"
             ),
             "spec.toml:9: expected relations.apa.path to be a path along one list that connects \
-             \"author\" and \"paper\", \
-             found 2 (pa, wrote): choose with through = [...], one list per step",
+             \"author\" and \"paper\", found 2 (pa, wrote): choose with through = [...], one list \
+             per step",
         ),
         (
             format!("{head}{pa}{apa}through = [\"pa\"]\n"),
@@ -72,8 +67,7 @@ fn wrong_specifications_have_exact_messages() {
         (
             format!("{head}{pa}{apa}through = [\"pa\", \"ap\"]\n"),
             "spec.toml:7: expected relations.apa.through to be a list that connects \"paper\" and \
-             \"author\" at step 2 \
-             (pa), found \"ap\"",
+             \"author\" at step 2 (pa), found \"ap\"",
         ),
         (
             format!("{head}{pa}{apa}file = \"pa.tsv\"\n"),
@@ -96,8 +90,7 @@ fn wrong_specifications_have_exact_messages() {
         (
             format!("{head}{pa}[relations.x]\npath = [\"author\"]\n"),
             "spec.toml:6: expected relations.x.path to be a list of two or more types, from \
-             \"author\" to \"author\", \
-             found 1",
+             \"author\" to \"author\", found 1",
         ),
         (
             format!("{head}{pa}{apa}normalise = \"sym\"\n"),
@@ -125,8 +118,7 @@ fn wrong_specifications_have_exact_messages() {
         (
             format!("{head}[relations.\"a/b\"]\nfile = \"pa.tsv\"\n"),
             "spec.toml:2: expected relations to be sections with names of at most 64 letters, \
-             digits, '-', '_' and '.', \
-             found \"a/b\"",
+             digits, '-', '_' and '.', found \"a/b\"",
         ),
         (
             format!("{head}[relations.x]\nfile = \"none.tsv\"\n"),

@@ -420,7 +420,8 @@ impl RelationContext<'_> {
                 }
                 (None, [list]) => *list,
                 (None, []) => {
-                    let expected = format!("a path along lists, one {join} among them");
+                    let expected =
+                        format!("a path along lists, one of which connects {from:?} and {to:?}");
                     let known: Vec<String> = self.lists.iter().map(List::described).collect();
                     let known = if known.is_empty() { "no lists".into() } else { known.join(", ") };
                     return Err(section.wrong("path", &expected, known));

@@ -284,8 +284,7 @@ pub(crate) mod tests {
         assert_eq!(
             message(&npy("'<f8'", "False", "(4294967296, 4294967296)", &[])),
             "x.npy: 0 bytes of data, but shape (4294967296, 4294967296) of '<f8' needs more than \
-             2^64: \
-             truncated or damaged"
+             2^64: truncated or damaged"
         );
         assert_eq!(
             message(b"\x93NUMPY\x02\x00\xff\xff\xff\xff"),
