@@ -189,7 +189,9 @@ fn conversions_of_16_bit_floats_have_the_bits_of_half() {
         // Every finite positive 16-bit float, 16 at a time, with both signs by turns.
         for first in (0..0x7c00u16).step_by(16) {
             let half = |lane: usize| {
-                f16::from_bits((first + lane as u16) | if lane % 2 == 0 { 0 } else { 0x8000 })
+                f16::from_bits(
+                    (first + lane as u16) | if lane.is_multiple_of(2) { 0 } else { 0x8000 },
+                )
             };
             let next = |lane: usize| f16::from_bits(half(lane).to_bits() + 1);
             let load = HalfLine(std::array::from_fn(half));
