@@ -5,6 +5,7 @@
 //! it has formulas for with f64.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use ignn::config::Config;
 use ignn::dense::Matrix;
@@ -13,6 +14,7 @@ use ignn::models::{Facts, Mode, Network, NetworkShape, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
 
+use crate::architecture::project;
 use crate::engine::Rows;
 use crate::reference::{Mat, Random};
 
@@ -243,4 +245,29 @@ fn every_kind_is_a_word_of_the_setting() {
     for kind in KINDS {
         assert_eq!(config(kind, &[]).model.kind.to_string(), kind.name());
     }
+}
+
+/// `docs/adding-a-model.md` counts the files that a kind touches; this holds the count.
+#[test]
+fn gcnii_is_named_in_its_own_file_the_table_and_the_settings_only() {
+    let mut named = BTreeSet::new();
+    let mut directories = vec![project().join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if fs::read_to_string(&path).unwrap().to_lowercase().contains("gcnii") {
+                named.insert(path.strip_prefix(project()).unwrap().display().to_string());
+            }
+        }
+    }
+    let expected = [
+        "src/config/document.rs",
+        "src/config/model.rs",
+        "src/config/tests.rs",
+        "src/models/kinds/gcnii.rs",
+        "src/models/kinds/mod.rs",
+    ];
+    assert_eq!(named, expected.map(String::from).into());
 }

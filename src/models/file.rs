@@ -17,13 +17,12 @@
 //! | `layer0.Omega2` | `[m, p]` | input map of the own features beside the gathered ones |
 //! | `layer0.bias` | `[m]` | bias of the equation |
 //! | `layer0.E` | `[n, m]` | learned features, one row per node |
-//! | `layer0.source`, `layer0.target` | `[h, f]` | what heads of attention are scored by, `h f = m` |
-//! | `layer0.W1`, `layer0.W2` | `[m, m]` | the two maps of SSE |
-//! | `layer0.W1`, ..., `layer0.WT` | `[m, m]` | the steps of GCNII |
 //! | `head.hidden0.Theta`, ... | `[h, m], ...` | maps of an mlp read-out before the last, in their order |
 //! | `head.hidden0.bias`, ... | `[h], ...` | their biases |
 //! | `head.Theta` | `[c, m]` | read-out; of an mlp the last map |
 //! | `head.bias` | `[c]` | bias of the read-out |
+//!
+//! Layers that are computed have parameters of their own: see their kind in [`super::kinds`].
 //!
 //! Texts: see [`text`]. The same content gives the same bytes.
 //!
