@@ -151,7 +151,7 @@ fn the_spectral_bound_is_reported_with_its_origin() {
     sandbox
         .ignn(&["help", "inspect"])
         .exits(0)
-        .says("never below the spectral radius")
+        .says("an upper bound of the spectral radius")
         .says("kappa / bound");
 }
 

@@ -27,7 +27,7 @@ fn options() {
         path(
             "memory in words",
             "--memory lots",
-            "invalid value 'lots' for '--memory <SIZE>': expected a size with its unit, such as \
+            "invalid value 'lots' for '--memory <SIZE>': expected a size with a unit, such as \
              2GiB or 512MiB, or a share such as 50%\n\nFor more information, try '--help'.",
         ),
         path(
