@@ -135,7 +135,7 @@ impl Case {
     }
 
     /// Loss, gradients by name, and the state that SSE's last steps began with, by the engine after
-    /// so many passes.
+    /// this many passes.
     fn run(&self, passes: usize) -> (f64, Values, Mat) {
         let sides: Vec<_> = self.a.iter().map(|a| (Rows::of(&a.t()), Rows::of(a))).collect();
         let (incoming, outgoing) = sides.iter().map(|(a, b)| (a.view(), b.view())).unzip();
@@ -147,7 +147,7 @@ impl Case {
         let mut on = OnGraph::new(&model, &operators, self.features(), true);
         // So loose that SSE's first pass makes its depth's steps and no more.
         let params = SolveParams { tolerance: 1e9, ..SolveParams::default() };
-        // A pass for evaluation before: what it leaves must not shine through.
+        // An evaluation first: what it leaves must not affect the training pass.
         let mut start = zeros(NODES, 0);
         for _ in 1..passes {
             on.forward(&mut model, &params, Mode::Evaluation).unwrap();
@@ -166,7 +166,7 @@ impl Case {
         let loss = Loss { kind: LossKind::CrossEntropy, class_weights: None };
         let (logits, ids, by_logits) = pass.for_loss();
         let loss = loss.evaluate(logits, ids, Targets::Classes(&classes), Some(by_logits));
-        // Twice: likewise.
+        // Twice, for the same reason.
         for _ in 0..2 {
             let solves =
                 on.backward(&mut model, &mut pass, EPOCH, Backward::Exact, &params).unwrap();

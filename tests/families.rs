@@ -156,7 +156,7 @@ pub fn compare(model: &Model, is_sparse: bool, what: &str) {
         "{what}: loss {loss} {}",
         expected.loss
     );
-    // Twice: what a pass left must not shine through in the next.
+    // Twice: what one pass leaves must not affect the next.
     on.backward(&mut ignn, &mut pass, 0, Backward::Exact, &params).unwrap();
     let solves = on.backward(&mut ignn, &mut pass, 0, Backward::Exact, &params).unwrap();
     assert!(

@@ -142,7 +142,7 @@ impl Case {
         let loss = Loss { kind, class_weights: None };
         let (logits, ids, by_logits) = pass.for_loss();
         let loss = loss.evaluate(logits, ids, targets, Some(by_logits));
-        // Twice: what a pass left must not shine through in the next.
+        // Twice: what one pass leaves must not affect the next.
         on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap();
         let adjoint = on.backward(&mut model, &mut pass, EPOCH, backward, &params).unwrap()[0];
         let gradients =

@@ -175,7 +175,7 @@ fn check(case: &Case, what: &str) {
         (loss - expected).abs() < 1e-4 * expected.max(1.0),
         "{what}: loss {loss}, expected {expected}"
     );
-    // Twice: what a pass left must not shine through in the next.
+    // Twice: what one pass leaves must not affect the next.
     on.backward(&mut model, &mut pass, 0, Backward::Exact, &params).unwrap();
     on.backward(&mut model, &mut pass, 0, Backward::Exact, &params).unwrap();
     for parameter in &model.parameters {

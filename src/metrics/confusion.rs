@@ -27,7 +27,7 @@ pub fn predicted_class(scores: &[f32]) -> usize {
     best
 }
 
-/// Hits and misses by class: what a confusion tells too, without a number for each pair of classes.
+/// Hits and misses by class: the diagonal and the margins of a confusion matrix.
 ///
 /// # Panics
 /// Where shapes do not fit, or a label is none of the classes.
@@ -46,7 +46,7 @@ pub fn class_counts(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Clas
 }
 
 fn predictions(scores: MatrixRef<'_>, nodes: &[u32]) -> Vec<u32> {
-    assert_eq!(scores.rows(), nodes.len(), "a row a node");
+    assert_eq!(scores.rows(), nodes.len(), "one row per node");
     let rows = (0..nodes.len()).into_par_iter().with_min_len(ROWS);
     rows.map(|row| predicted_class(scores.row(row)) as u32).collect()
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// Hits and misses, a number a class.
+/// Hits and misses, one number per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCounts {
     /// Predicted and true.

@@ -3,7 +3,7 @@
 //!
 //! Two rules. Threshold: the classes of probability 0.5 or more, that is of a logit of 0 or more.
 //! Top-k: a node's k highest scores, k its true number of labels; of equal scores the lower class.
-//! The second is told the answer's size: figures by it are only to be compared with others by it.
+//! The second knows the true number of labels: compare its scores only with others of the same rule.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub fn label_counts(
     offsets: &[u64],
     of: &[u32],
 ) -> ClassCounts {
-    assert_eq!(scores.rows(), nodes.len(), "a row a node");
+    assert_eq!(scores.rows(), nodes.len(), "one row per node");
     let classes = scores.cols();
     let count = |_, rows: Range<usize>, ()| {
         let mut counts = ClassCounts::new(classes);
@@ -80,7 +80,7 @@ pub fn top_classes<'a>(scores: &[f32], k: usize, order: &'a mut Vec<u32>) -> &'a
     order.clear();
     order.extend(0..scores.len() as u32);
     if k < order.len() && k > 0 {
-        // -0 + 0 is 0: total_cmp would tell them apart.
+        // -0 + 0 is 0: total_cmp would order them.
         let key = |class: u32| {
             let score = scores[class as usize] + 0.0;
             (if score.is_nan() { f32::NEG_INFINITY } else { score }, score.is_nan())

@@ -10,6 +10,18 @@
 //! F1 over **all** classes: a class with neither truth nor prediction counts, with an F1 of 0. (As
 //! scikit-learn's `zero_division=0` does for sets of labels. For single labels it leaves such
 //! classes out, unless it is given the list of all of them.)
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::metrics::Scores;
+//!
+//! // Four nodes of the classes 0, 0, 1 and 1; all are predicted as class 0 but the last.
+//! let logits = Matrix::from_fn(4, 2, |i, k| if (i == 3) == (k == 1) { 1.0 } else { 0.0 });
+//! let scores = Scores::of_classes(logits.view(), &[0, 1, 2, 3], &[0, 0, 1, 1]);
+//! assert_eq!(scores.accuracy, Some(0.75));
+//! // F1 is 2 * 2 / (2 * 2 + 1) for class 0 and 2 / (2 + 1) for class 1.
+//! assert!((scores.macro_f1 - (4.0 / 5.0 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
+//! ```
 
 mod confusion;
 mod counts;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Rule, class_counts, label_counts};
 use crate::dense::MatrixRef;
 
-/// The figures of a split. Accuracy is told of single labels, the top-k rule of sets.
+/// The scores of a split. Accuracy exists for single labels, the top-k rule for sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Part of the nodes whose class is right.
@@ -28,7 +28,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Of single labels: a class a node, -1 for none.
+    /// Of single labels: one class per node, -1 for none.
     pub fn of_classes(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
         let counts = class_counts(scores, nodes, truth);
         // A miss of one class is a wrong prediction of another: micro-F1 is the accuracy.
@@ -50,7 +50,7 @@ impl Scores {
     }
 }
 
-/// What a model is judged by.
+/// The score by which epochs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub enum Metric {

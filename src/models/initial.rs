@@ -6,9 +6,8 @@ use crate::dense::Matrix;
 use crate::nn::{InputShape, Mapped, Slot, random};
 use crate::solver::posedness::infinity_norm;
 
-/// What a bank of the cascade hears from the bank before it, of all that it may hear: so little
-/// that the two are about as large where kappa is 0.95, and so much that the second reaches
-/// farther.
+/// Share of a bank's input that comes from the bank before it. With kappa 0.95 it keeps both about
+/// equally large while the second reaches farther.
 const CASCADE_SHARE: f64 = 0.1;
 
 /// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m));
@@ -34,7 +33,7 @@ pub(super) fn initial_weight(
         Init::Uniform => uniform(),
         Init::Identity => Matrix::from_fn(m, m, |k, l| if k == l { radius as f32 } else { 0.0 }),
         Init::Cascade => Matrix::from_fn(m, m, |k, l| {
-            // Columns that make no whole bank hear nothing: some classes would have more columns
+            // Columns beyond the last whole bank get no input: some classes would have more columns
             // than others.
             let is_fed = k >= bank && k < m / bank.max(1) * bank;
             let heard = if is_fed { CASCADE_SHARE } else { 0.0 };

@@ -62,7 +62,7 @@ pub struct Network {
     /// What normalisations keep beside it, one for each layer that has one.
     pub statistics: Vec<RunningStatistics>,
     radii: Vec<f64>,
-    /// Which parameters are biases. Names do not tell: they may end in that of a relation.
+    /// Which parameters are biases. A name cannot decide it: it may end in that of a relation.
     biases: Vec<usize>,
 }
 
@@ -162,7 +162,7 @@ impl Network {
     /// Where there are not as many.
     pub fn take_values(&mut self, values: Vec<Matrix>) {
         let statistics = 2 * self.statistics.len();
-        assert_eq!(values.len(), self.parameters.len() + statistics, "a value a parameter");
+        assert_eq!(values.len(), self.parameters.len() + statistics, "one value per parameter");
         let mut values = values.into_iter();
         for parameter in &mut self.parameters {
             parameter.value = values.next().expect("counted");

@@ -153,7 +153,7 @@ impl OnGraph {
     /// # Panics
     /// Where there is not one a node.
     pub fn with_ids(mut self, ids: &[u32]) -> Self {
-        assert_eq!(ids.len(), self.operators.nodes(), "a number a node");
+        assert_eq!(ids.len(), self.operators.nodes(), "one number per node");
         self.ids = ids.to_vec();
         self
     }
@@ -190,7 +190,7 @@ impl OnGraph {
         kept.collect()
     }
 
-    /// Takes over a state that [`OnGraph::kept_states`] told.
+    /// Restores a state that [`OnGraph::kept_states`] returned.
     pub fn keep_state(&mut self, layer: usize, state: Matrix) {
         if let Body::Explicit(layer) = &mut self.layers[layer].body {
             layer.keep(state);
@@ -218,8 +218,8 @@ impl OnGraph {
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
     }
 
-    /// What the read-out sees before rows are normalised: a row a node or, where the model pools, a
-    /// graph.
+    /// What the read-out sees before rows are normalised: one row per node, or per
+    /// graph if the model pools.
     pub fn seen(self, model: &Network) -> Matrix {
         let Some(pooling) = model.pooling else { return self.into_result() };
         let result = self.result();

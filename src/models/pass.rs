@@ -11,7 +11,7 @@ pub struct Pass {
     pub(super) items: Vec<u32>,
     /// The same by their numbers in the dataset.
     pub(super) ids: Vec<u32>,
-    /// A row a graph, where the model pools.
+    /// One row per graph, if the model pools.
     pub(super) pooled: Matrix,
     pub(super) by_pooled: Matrix,
     pub(super) pooling: PoolingMemory,
@@ -51,7 +51,7 @@ impl Network {
 impl Pass {
     pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
         assert!(items.is_sorted_by(|a, b| a < b), "rising items");
-        assert_eq!(items.len(), ids.len(), "an id an item");
+        assert_eq!(items.len(), ids.len(), "one id per item");
         let width = model.layers.last().map_or(0, |layer| layer.input.width);
         let (k, c) = (items.len(), model.outputs());
         Self {
@@ -75,7 +75,7 @@ impl Pass {
         &self.ids
     }
 
-    /// What the read-out saw, one row an item.
+    /// What the read-out saw, one row per item.
     pub fn rows(&self) -> MatrixRef<'_> {
         self.rows.view()
     }

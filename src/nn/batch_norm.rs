@@ -36,7 +36,7 @@ const PARTS: usize = 64;
 /// Rows of a piece of elementwise work.
 const ROWS: usize = 64;
 
-/// Batch normalisation of matrices so many columns wide.
+/// Batch normalisation of matrices with a given number of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchNorm {
     width: usize,

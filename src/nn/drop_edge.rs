@@ -2,7 +2,7 @@
 //! is normalised anew. It draws and normalises; which layer gathers over the edges that are left is
 //! for others.
 //!
-//! An edge is told by the numbers of its two ends in the dataset, whichever comes first: both
+//! An edge is identified by the dataset numbers of its two ends, in either order: both
 //! directions lose the same edges, and so do two opposite ones. Draws follow from seed, epoch and
 //! edge: the same on any number of threads. Loops stay. Relations with a factor on both sides
 //! (renormalised ones) get factors 1 / sqrt(d) with d the row sums of what is left, as the

@@ -5,6 +5,20 @@
 //! The map is diagonal: forward and backward are the same function, of the state and of its
 //! gradient. By node, not by place in the matrix: a node's mask does not depend on which other
 //! nodes are read out, nor on the number of threads.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::nn::Dropout;
+//!
+//! let dropout = Dropout::new(0.5, 7)?;
+//! let [mut once, mut again] = [0, 1].map(|_| Matrix::from_fn(2, 8, |_, _| 1.0));
+//! dropout.apply(3, &[10, 20], once.view_mut());
+//! dropout.apply(3, &[10, 20], again.view_mut());
+//! // The mask depends on seed, epoch, node and column only.
+//! assert_eq!(once.row(1), again.row(1));
+//! assert!(once.row(0).iter().all(|&x| x == 0.0 || x == 2.0));
+//! # Ok::<(), ignn::nn::dropout::DropoutError>(())
+//! ```
 
 use rayon::prelude::*;
 
@@ -64,9 +78,9 @@ impl Dropout {
     /// Row r is that of node `nodes[r]`.
     ///
     /// # Panics
-    /// Where there is not one node a row.
+    /// If there is not one node per row.
     pub fn apply(&self, epoch: u64, nodes: &[u32], x: MatrixMut<'_>) {
-        assert_eq!(nodes.len(), x.rows(), "a node a row");
+        assert_eq!(nodes.len(), x.rows(), "one node per row");
         if self.rate == 0.0 {
             return;
         }
@@ -92,9 +106,9 @@ impl Mask {
     /// Multiplies every entry by its factor; row r is that of node `nodes[r]`.
     ///
     /// # Panics
-    /// Where there is not one node a row.
+    /// If there is not one node per row.
     pub fn apply(&self, nodes: &[u32], mut x: MatrixMut<'_>) {
-        assert_eq!(nodes.len(), x.rows(), "a node a row");
+        assert_eq!(nodes.len(), x.rows(), "one node per row");
         let (stride, cols) = (x.stride(), x.cols());
         let parts = x.padded_mut().par_chunks_mut(ROWS * stride).zip(nodes.par_chunks(ROWS));
         parts.for_each(|(part, nodes)| {

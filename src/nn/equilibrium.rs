@@ -8,7 +8,7 @@
 //! | R | n x m | dL/dX, written by the caller before an adjoint solve |
 //! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
 //!
-//! Memory: these four, one buffer that both solves share, a bit an entry for relu's derivative, the
+//! Memory: these four, one buffer that both solves share, one bit per entry for relu's derivative, the
 //! vectors of two certificates; a second buffer only where no contraction is certified, and those
 //! of acceleration where a solve is slow. All of it is allocated once.
 
@@ -69,7 +69,7 @@ struct Side {
     kept: Option<Vectors>,
 }
 
-/// The vectors of a certificate's norm: a weight a row and a weight a column; missing ones are all
+/// The vectors of a certificate's norm: one weight per row and one per column; missing ones are all
 /// ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vectors {
@@ -197,7 +197,7 @@ impl Equilibrium {
         [self.forward.kept.as_ref(), self.backward.kept.as_ref()]
     }
 
-    /// Takes over what [`Equilibrium::kept`] told.
+    /// Restores what [`Equilibrium::kept`] returned.
     pub fn keep(&mut self, [forward, backward]: [Option<Vectors>; 2]) {
         (self.forward.kept, self.backward.kept) = (forward, backward);
     }

@@ -24,7 +24,7 @@ pub enum Features {
 }
 
 impl Features {
-    /// Reads the features of a dataset; an error that tells how to get some where it has none.
+    /// Reads the features of a dataset; if it has none, the error says how to get some.
     pub fn read(dataset: &Graph) -> Result<Self> {
         let directory = dataset.directory();
         let entry = directory.features()?;

@@ -28,9 +28,9 @@ words! {
 /// What is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
-    /// Rows of so many columns: features, or the layer below.
+    /// Rows with this many columns: features, or the layer below.
     Columns(usize),
-    /// Nothing: a table with a row for each of so many nodes is learned.
+    /// Nothing: a table with one row for each of this many nodes is learned.
     Learned(usize),
 }
 

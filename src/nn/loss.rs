@@ -15,6 +15,21 @@
 //!
 //! Nodes of class -1 (no label) neither count nor pull. An empty set is a target like any other:
 //! none of the classes.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::nn::{Loss, LossKind, Targets};
+//!
+//! // Three nodes, equal logits; the third has no label.
+//! let logits = Matrix::zeros(3, 4);
+//! let loss = Loss { kind: LossKind::CrossEntropy, class_weights: None };
+//! let mut gradient = Matrix::zeros(3, 4);
+//! let targets = Targets::Classes(&[0, 2, -1]);
+//! let mean = loss.evaluate(logits.view(), &[0, 1, 2], targets, Some(gradient.view_mut()));
+//! assert!((mean - 4f64.ln()).abs() < 1e-12);
+//! assert_eq!(gradient.row(0), [-0.375, 0.125, 0.125, 0.125]);
+//! assert_eq!(gradient.row(2), [0.0; 4]);
+//! ```
 
 use std::ops::Range;
 
@@ -53,7 +68,7 @@ impl<'a> Targets<'a> {
     /// The class of a node, where it has one.
     fn class(self, node: u32) -> Option<usize> {
         let Self::Classes(classes) = self else {
-            panic!("a class a node, as a cross entropy needs");
+            panic!("one class per node, as cross-entropy needs");
         };
         usize::try_from(classes[node as usize]).ok()
     }
@@ -111,9 +126,12 @@ impl Loss {
         targets: Targets<'_>,
         gradient: Option<MatrixMut<'_>>,
     ) -> f64 {
-        assert_eq!(logits.rows(), nodes.len(), "a row a node");
+        assert_eq!(logits.rows(), nodes.len(), "one row per node");
         let weights = self.class_weights.as_deref();
-        assert!(weights.is_none_or(|weights| weights.len() == logits.cols()), "a weight a class");
+        assert!(
+            weights.is_none_or(|weights| weights.len() == logits.cols()),
+            "one weight per class"
+        );
         if let Some(gradient) = &gradient {
             let shape = (gradient.rows(), gradient.cols());
             assert_eq!(shape, (logits.rows(), logits.cols()), "a gradient of the logits' shape");

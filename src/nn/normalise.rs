@@ -10,6 +10,16 @@
 //! passes. Without such a floor the gradients of faded rows, which grow as their lengths shrink,
 //! drown those of all others: a model on long chains does not learn from its near nodes first, as
 //! it must.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::nn::normalise;
+//!
+//! let mut rows = Matrix::from_fn(1, 2, |_, k| [3.0, 4.0][k]);
+//! let mut lengths = [0.0];
+//! normalise::forward(rows.view_mut(), &mut lengths);
+//! assert!((rows.row(0)[0] - 0.6).abs() < 1e-6 && (rows.row(0)[1] - 0.8).abs() < 1e-6);
+//! ```
 
 use rayon::prelude::*;
 

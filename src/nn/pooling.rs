@@ -8,6 +8,19 @@
 //! Graphs are cut into parts that depend on the offsets alone, and each graph's sum is one
 //! thread's, in f64 and in the order of its rows: the same bits for any number of threads. A batch
 //! of one graph is therefore the work of one thread.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::nn::{Pooling, PoolingMemory};
+//!
+//! // Two graphs: rows 0 and 1, row 2.
+//! let rows = Matrix::from_fn(3, 2, |i, k| (2 * i + k) as f32);
+//! let mut pooled = Matrix::zeros(2, 2);
+//! let memory = &mut PoolingMemory::default();
+//! Pooling::Mean.forward(&[0, 2, 3], rows.view(), memory, pooled.view_mut());
+//! assert_eq!(pooled.row(0), [1.0, 2.0]);
+//! assert_eq!(pooled.row(1), [4.0, 5.0]);
+//! ```
 
 use std::ops::Range;
 
@@ -155,7 +168,7 @@ impl Pooling {
 
 /// Graphs and columns.
 fn check(offsets: &[u64], x: MatrixRef<'_>, pooled: MatrixRef<'_>) -> (usize, usize) {
-    assert_eq!(offsets.len(), pooled.rows() + 1, "an offset a graph and one more");
+    assert_eq!(offsets.len(), pooled.rows() + 1, "one offset per graph and one more");
     assert_eq!(
         (offsets[0], offsets[pooled.rows()]),
         (0, x.rows() as u64),

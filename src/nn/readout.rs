@@ -13,6 +13,22 @@
 //! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there
 //! are hidden layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those
 //! of `kernels::gradient`: the same bits for any number of threads.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::nn::Readout;
+//!
+//! let readout = Readout::new(2, &[], 3, true);
+//! let names: Vec<String> = readout.slots().into_iter().map(|slot| slot.name).collect();
+//! assert_eq!(names, ["head.Theta", "head.bias"]);
+//!
+//! let theta = Matrix::from_fn(3, 2, |i, _| i as f32);
+//! let bias = Matrix::from_fn(1, 3, |_, _| 0.5);
+//! let (rows, mut logits) = (Matrix::from_fn(1, 2, |_, _| 1.0), Matrix::zeros(1, 3));
+//! let values = [theta.view(), bias.view()];
+//! readout.forward(&values, rows.view(), &mut readout.memory(1), logits.view_mut());
+//! assert_eq!(logits.row(0), [0.5, 2.5, 4.5]);
+//! ```
 
 use rayon::prelude::*;
 
@@ -32,7 +48,7 @@ pub struct Readout {
     has_bias: bool,
 }
 
-/// Hidden layers of a pass, kept from forward to backward; of so many rows, for one set of nodes.
+/// Hidden layers of a pass, kept from forward to backward; for a fixed set of nodes.
 /// Empty if linear.
 #[derive(Clone, Debug)]
 pub struct ReadoutMemory {

@@ -55,7 +55,7 @@ pub struct Fitted {
 }
 
 impl Ridge {
-    /// For rows of this width and so many labels.
+    /// For rows of this width and this many labels.
     pub fn new(width: usize, outputs: usize) -> Self {
         Self {
             width,
@@ -132,7 +132,7 @@ impl Ridge {
             let residual = moments.residual(&theta).max(0.0);
             let trace = m as f64 - penalty * lower.inverse_trace() + fixed;
             let left = 1.0 - trace / k;
-            // A fit that goes through nearly every label tells nothing of others: its quotient is
+            // A fit through nearly every label says nothing about others: its quotient is
             // one of small differences.
             let score = if left >= LEAST_LEFT { residual / (left * left) } else { f64::INFINITY };
             Some((score, penalty, residual, theta))
@@ -357,10 +357,11 @@ mod tests {
             ridge.fit(None, true).penalty
         };
         let h = rows(3, 80, 40);
-        let told: Vec<i32> = (0..80).map(|i| i32::from(h.row(i)[0] + h.row(i)[1] > 0.0)).collect();
+        let separable: Vec<i32> =
+            (0..80).map(|i| i32::from(h.row(i)[0] + h.row(i)[1] > 0.0)).collect();
         let noise = rows(4, 80, 1);
         let noise: Vec<i32> = (0..80).map(|i| i32::from(noise.row(i)[0] > 0.0)).collect();
-        assert!(penalty(&noise, &h) > 3.0 * penalty(&told, &h));
+        assert!(penalty(&noise, &h) > 3.0 * penalty(&separable, &h));
     }
 
     #[test]

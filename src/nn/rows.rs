@@ -20,7 +20,7 @@ pub fn select_rows(x: MatrixRef<'_>, nodes: &[u32], compact: &mut Matrix) {
     assert_eq!(
         (compact.rows(), compact.cols()),
         (nodes.len(), x.cols()),
-        "a row a node, as wide as the state"
+        "one row per node, as wide as the state"
     );
     let mut compact = compact.view_mut();
     let stride = compact.stride();
@@ -40,7 +40,7 @@ pub fn scatter_rows(compact: MatrixRef<'_>, nodes: &[u32], x: MatrixMut<'_>) {
     assert_eq!(
         (compact.rows(), compact.cols()),
         (nodes.len(), x.cols()),
-        "a row a node, as wide as the state"
+        "one row per node, as wide as the state"
     );
     write(nodes, x, &|r, row| row.copy_from_slice(compact.padded_row(r)));
 }

@@ -3,6 +3,17 @@
 //!
 //! Norms are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a
 //! tree that depends on the shapes only: the same bits for any number of threads.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::optim::{Clip, Parameter};
+//!
+//! let mut parameters = [Parameter::new("W", Matrix::zeros(1, 2), true)];
+//! parameters[0].gradient = Matrix::from_fn(1, 2, |_, k| [3.0, 4.0][k]);
+//! assert_eq!(Clip::Global.apply(1.0, &mut parameters)?, 5.0);
+//! assert!((parameters[0].gradient.row(0)[1] - 0.8).abs() < 1e-6);
+//! # Ok::<(), ignn::optim::GradientError>(())
+//! ```
 
 use rayon::prelude::*;
 

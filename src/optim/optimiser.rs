@@ -14,6 +14,20 @@
 //! Cost: one pass over value, gradient and moments, limited by memory bandwidth, nothing allocated.
 //! Subnormal moments are set to zero: far from any label gradients fade out, and arithmetic on
 //! subnormal numbers is many times slower.
+//!
+//! ```
+//! use ignn::dense::Matrix;
+//! use ignn::optim::{OptimConfig, Optimiser, Parameter};
+//!
+//! let weight = Matrix::from_fn(1, 2, |_, _| 1.0);
+//! let mut parameters = [Parameter::new("W", weight, true)];
+//! let mut adam = Optimiser::new(&OptimConfig::default(), &parameters).unwrap();
+//! parameters[0].gradient = Matrix::from_fn(1, 2, |_, k| [4.0, -0.25][k]);
+//! adam.step(&mut parameters, 0.1);
+//! // The first step of Adam moves every entry by the learning rate, against its gradient.
+//! let moved = parameters[0].value.row(0);
+//! assert!((moved[0] - 0.9).abs() < 1e-5 && (moved[1] - 1.1).abs() < 1e-5);
+//! ```
 
 use std::collections::HashMap;
 

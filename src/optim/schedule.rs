@@ -1,5 +1,19 @@
 //! The learning rate of each epoch: a linear warm-up, then constant, along a cosine, or in steps.
 //! It computes a rate; it neither counts epochs nor applies the rate.
+//!
+//! ```
+//! use ignn::optim::{OptimConfig, Schedule};
+//!
+//! let config = OptimConfig {
+//!     learning_rate: 0.5,
+//!     schedule: Schedule::Step,
+//!     step_epochs: 2,
+//!     step_factor: 0.5,
+//!     ..OptimConfig::default()
+//! };
+//! let rates: Vec<f64> = (0..4).map(|epoch| config.rate(epoch, 4)).collect();
+//! assert_eq!(rates, [0.5, 0.5, 0.25, 0.25]);
+//! ```
 
 use std::f64::consts::PI;
 

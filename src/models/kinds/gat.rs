@@ -355,7 +355,7 @@ impl Back<'_> {
         self.share * dot(&self.g.row(i)[part.clone()], &self.h.row(j)[part])
     }
 
-    /// c and the gradient by d of every row, a column a head each.
+    /// c and the gradient by d of every row, one column per head each.
     fn by_target(&self, operators: &Operators, adjacency: &AdjacencyRef<'_>, sums: MatrixMut<'_>) {
         let heads = self.weights.heads;
         let work = |_, rows: std::ops::Range<usize>, mut sums: MatrixMut<'_>| {

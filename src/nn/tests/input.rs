@@ -47,7 +47,7 @@ fn shape(map: InputMap, mapped: Mapped, has_bias: bool, width: usize) -> InputSh
 
 /// B and all gradients of an input map.
 fn passes(input: &mut Input, values: &[Matrix], g: &Matrix) -> (Matrix, Vec<Matrix>) {
-    // Numbers of a pass before must not shine through.
+    // Values of an earlier pass must not affect it.
     let mut b = Matrix::from_fn(g.rows(), g.cols(), |_, _| f32::NAN);
     let views: Vec<MatrixRef<'_>> = values.iter().map(Matrix::view).collect();
     input.forward(&views, &mut b);

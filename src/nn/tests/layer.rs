@@ -280,8 +280,8 @@ fn bytes_are_what_the_matrices_take() {
     let layer = layer(&operators, 9, Activation::Relu);
     let matrices = [&layer.input, &layer.state, &layer.right, &layer.adjoint];
     let held: usize = matrices.iter().map(|matrix| matrix.view().padded().len() * 4).sum();
-    let told = Equilibrium::bytes(40, 9, true, 0) as usize;
+    let estimate = Equilibrium::bytes(40, 9, true, 0) as usize;
     // And the buffer of the solves, signs and vectors.
-    assert!(told > held + held / 4 && told < 2 * held, "{told} {held}");
+    assert!(estimate > held + held / 4 && estimate < 2 * held, "{estimate} {held}");
     assert!(Equilibrium::bytes(40, 9, false, 0) < Equilibrium::bytes(40, 9, true, 0));
 }
