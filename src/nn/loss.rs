@@ -33,6 +33,8 @@
 
 use std::ops::Range;
 
+use ignn_format::labels::Labels;
+
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 use crate::settings::words;
@@ -56,7 +58,35 @@ pub enum Targets<'a> {
     },
 }
 
+impl<'a> From<&'a Labels> for Targets<'a> {
+    fn from(labels: &'a Labels) -> Self {
+        match labels {
+            Labels::Single { of, .. } => Self::Classes(of),
+            Labels::Multi { offsets, of, .. } => Self::Labels { offsets, of },
+        }
+    }
+}
+
 impl<'a> Targets<'a> {
+    /// The classes of a node: none, one, or a set.
+    ///
+    /// ```
+    /// use ignn::nn::Targets;
+    ///
+    /// let single = Targets::Classes(&[2, -1]);
+    /// assert_eq!(single.classes_of(0).collect::<Vec<_>>(), [2]);
+    /// assert_eq!(single.classes_of(1).count(), 0);
+    /// let sets = Targets::Labels { offsets: &[0, 2], of: &[1, 3] };
+    /// assert_eq!(sets.classes_of(0).collect::<Vec<_>>(), [1, 3]);
+    /// ```
+    pub fn classes_of(self, node: u32) -> impl Iterator<Item = usize> + 'a {
+        let (one, set): (Option<usize>, &'a [u32]) = match self {
+            Self::Classes(_) => (self.class(node), &[]),
+            Self::Labels { .. } => (None, self.set(node)),
+        };
+        one.into_iter().chain(set.iter().map(|&class| class as usize))
+    }
+
     /// The classes of a node, where targets are sets.
     fn set(self, node: u32) -> &'a [u32] {
         let Self::Labels { offsets, of } = self else {
@@ -256,14 +286,7 @@ fn sigmoid(z: f32, e: f32) -> f32 {
 pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> Vec<f32> {
     let mut counts = vec![0u64; classes];
     for &node in nodes {
-        match targets {
-            Targets::Classes(_) => {
-                targets.class(node).into_iter().for_each(|class| counts[class] += 1)
-            }
-            Targets::Labels { .. } => {
-                targets.set(node).iter().for_each(|&class| counts[class as usize] += 1)
-            }
-        }
+        targets.classes_of(node).for_each(|class| counts[class] += 1);
     }
     let labelled: u64 = counts.iter().sum();
     let present = counts.iter().filter(|&&count| count > 0).count();

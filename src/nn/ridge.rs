@@ -75,18 +75,12 @@ impl Ridge {
     /// Where shapes do not fit.
     pub fn add(&mut self, h: MatrixRef<'_>, ids: &[u32], targets: Targets<'_>) {
         assert_eq!((h.rows(), h.cols()), (ids.len(), self.width), "a row of the width an item");
-        let of = |item: usize| -> Vec<f64> {
+        let of = |&item: &u32| -> Vec<f64> {
             let mut y = vec![-1.0; self.outputs];
-            match targets {
-                Targets::Classes(classes) => y[classes[item] as usize] = 1.0,
-                Targets::Labels { offsets, of } => {
-                    let own = &of[offsets[item] as usize..offsets[item + 1] as usize];
-                    own.iter().for_each(|&label| y[label as usize] = 1.0);
-                }
-            }
+            targets.classes_of(item).for_each(|class| y[class] = 1.0);
             y
         };
-        let labels: Vec<Vec<f64>> = ids.iter().map(|&item| of(item as usize)).collect();
+        let labels: Vec<Vec<f64>> = ids.iter().map(of).collect();
         let rows = |k: usize| h.row(k).iter().map(|&x| f64::from(x));
         self.gram.par_chunks_mut(self.width.max(1)).enumerate().for_each(|(j, sums)| {
             for k in 0..ids.len() {

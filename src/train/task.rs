@@ -56,11 +56,7 @@ impl Parts {
 }
 
 fn is_labelled(labels: &Labels, item: u32) -> bool {
-    let item = item as usize;
-    match labels {
-        Labels::Single { of, .. } => of[item] >= 0,
-        Labels::Multi { offsets, .. } => offsets[item] < offsets[item + 1],
-    }
+    Targets::from(labels).classes_of(item).next().is_some()
 }
 
 /// A dataset, opened for training.
@@ -251,16 +247,9 @@ impl Task {
         let mut count = 0;
         for &node in &self.parts.train {
             let row = table.row_mut(node as usize);
-            let mut put = |label: usize| {
-                row[label] = 1.0;
+            for class in self.targets().classes_of(node) {
+                row[class] = 1.0;
                 count += 1;
-            };
-            match &self.labels {
-                Labels::Single { of, .. } => put(of[node as usize] as usize),
-                Labels::Multi { offsets, of, .. } => {
-                    let own = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
-                    of[own].iter().for_each(|&label| put(label as usize));
-                }
             }
         }
         count
@@ -288,10 +277,7 @@ impl Task {
 
     /// Labels as a loss takes them.
     pub fn targets(&self) -> Targets<'_> {
-        match &self.labels {
-            Labels::Single { of, .. } => Targets::Classes(of),
-            Labels::Multi { offsets, of, .. } => Targets::Labels { offsets, of },
-        }
+        Targets::from(&self.labels)
     }
 
     /// The figures of some nodes.
