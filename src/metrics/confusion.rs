@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::counts::{ClassCounts, ratio};
 use crate::dense::MatrixRef;
 
-/// Rows of a piece of work.
+/// Rows per piece of work.
 const ROWS: usize = 512;
 
 /// Nodes by true class (row) and predicted class (column).
@@ -30,7 +30,7 @@ pub fn predicted_class(scores: &[f32]) -> usize {
 /// Hits and misses by class: the diagonal and the margins of a confusion matrix.
 ///
 /// # Panics
-/// Where shapes do not fit, or a label is none of the classes.
+/// If shapes do not match, or a label is none of the classes.
 pub fn class_counts(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> ClassCounts {
     let mut counts = ClassCounts::new(scores.cols());
     for (&predicted, &node) in predictions(scores, nodes).iter().zip(nodes) {
@@ -55,7 +55,7 @@ impl Confusion {
     /// From scores: the highest wins.
     ///
     /// # Panics
-    /// Where shapes do not fit, or a label is none of the classes.
+    /// If shapes do not match, or a label is none of the classes.
     pub fn of_scores(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
         Self::of_predictions(&predictions(scores, nodes), nodes, truth, scores.cols())
     }

@@ -3,7 +3,8 @@
 //!
 //! Two rules. Threshold: the classes of probability 0.5 or more, that is of a logit of 0 or more.
 //! Top-k: a node's k highest scores, k its true number of labels; of equal scores the lower class.
-//! The second knows the true number of labels: compare its scores only with others of the same rule.
+//! The second knows the true number of labels: compare its scores only with others of the same
+//! rule.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ pub enum Rule {
 /// .. offsets[i + 1]` of `of`.
 ///
 /// # Panics
-/// Where shapes do not fit, or a label is none of the classes.
+/// If shapes do not match, or a label is none of the classes.
 pub fn label_counts(
     rule: Rule,
     scores: MatrixRef<'_>,

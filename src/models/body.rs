@@ -8,7 +8,7 @@ use crate::optim::{Parameter, values_and_gradients};
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// A layer's middle.
-#[allow(clippy::large_enum_variant)] // One a layer.
+#[allow(clippy::large_enum_variant)] // One per layer.
 pub(super) enum Body {
     Equilibrium(Box<Equilibrium>),
     Explicit(Explicit),
@@ -45,7 +45,7 @@ impl Body {
         }
     }
 
-    /// The same without a copy.
+    /// As above, without a copy.
     pub fn into_state(self) -> Matrix {
         match self {
             Self::Equilibrium(layer) => layer.state,

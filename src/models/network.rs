@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The body of a layer is what its kind ([`super::kinds`]) makes it: an equilibrium, or a computed
-//! map. Parameters in order, layer by layer: those of the body (`layerN.W`, one per relation, for an
-//! equilibrium), those of the input map, `layerN.V` and `layerN.v` of a skip connection,
+//! map. Parameters in order, layer by layer: those of the body (for an equilibrium `layerN.W`, one
+//! per relation), those of the input map, `layerN.V` and `layerN.v` of a skip connection,
 //! `layerN.norm.scale` and `layerN.norm.shift`; then those of the read-out. Names are those of
 //! [`super::file`]. The running statistics of a normalisation are values too, but no optimiser step
 //! moves them: [`Network::statistics`].
@@ -146,7 +146,7 @@ impl Network {
             .collect()
     }
 
-    /// The same, to change.
+    /// As above, mutable.
     pub fn statistics_by_name_mut(&mut self) -> Vec<(String, &mut Matrix)> {
         let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
         let each = self.statistics.iter_mut().enumerate();
@@ -159,7 +159,7 @@ impl Network {
     /// Takes over values, in the order of parameters, then statistics.
     ///
     /// # Panics
-    /// Where there are not as many.
+    /// If their number differs.
     pub fn take_values(&mut self, values: Vec<Matrix>) {
         let statistics = 2 * self.statistics.len();
         assert_eq!(values.len(), self.parameters.len() + statistics, "one value per parameter");

@@ -1,5 +1,5 @@
 //! A model on a graph: the memory in which its layers are solved, read out and differentiated. The
-//! graph is a dataset's, or some of its graphs side by side; the values are [`Network`]'s, and which
+//! graph is a dataset's, or some of its graphs side by side; the values are [`Network`]'s. Which
 //! nodes count, which loss and which step are for `train`.
 //!
 //! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows
@@ -39,7 +39,7 @@ pub enum Mode {
 }
 
 /// What a layer is fed by.
-#[allow(clippy::large_enum_variant)] // One a layer.
+#[allow(clippy::large_enum_variant)] // One per layer.
 enum Fed {
     Features(Input),
     Below(Feed),
@@ -141,7 +141,7 @@ impl OnGraph {
     /// With the rows of several graphs: where each begins, and where the last ends.
     ///
     /// # Panics
-    /// Where they do not end with the nodes.
+    /// If the last does not end with the nodes.
     pub fn with_graphs(mut self, graphs: Vec<u64>) -> Self {
         assert_eq!(graphs.last(), Some(&(self.operators.nodes() as u64)), "graphs of these nodes");
         self.graphs = graphs;
@@ -151,7 +151,7 @@ impl OnGraph {
     /// With the number of each row's node in the dataset, by which masks are drawn.
     ///
     /// # Panics
-    /// Where there is not one a node.
+    /// If there is not one per node.
     pub fn with_ids(mut self, ids: &[u32]) -> Self {
         assert_eq!(ids.len(), self.operators.nodes(), "one number per node");
         self.ids = ids.to_vec();
@@ -172,7 +172,7 @@ impl OnGraph {
         })
     }
 
-    /// The same, to change.
+    /// As above, mutable.
     pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.body {
             Body::Equilibrium(layer) => Some(&mut **layer),
@@ -212,7 +212,7 @@ impl OnGraph {
         self.top().result()
     }
 
-    /// The same without a copy.
+    /// As above, without a copy.
     pub fn into_result(mut self) -> Matrix {
         let Layer { body, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
@@ -301,7 +301,7 @@ impl OnGraph {
     /// `ids` are their numbers in the dataset, in the same order.
     ///
     /// # Panics
-    /// Where they do not rise.
+    /// If they are not strictly increasing.
     pub fn pass(&self, model: &Network, items: Vec<u32>, ids: Vec<u32>) -> Pass {
         let graphs = if model.pooling.is_some() { self.graphs.len() - 1 } else { 0 };
         Pass::new(model, items, ids, graphs)

@@ -33,7 +33,7 @@ pub const MOMENTUM: f64 = 0.1;
 
 /// Partial sums at most.
 const PARTS: usize = 64;
-/// Rows of a piece of elementwise work.
+/// Rows per piece of elementwise work.
 const ROWS: usize = 64;
 
 /// Batch normalisation of matrices with a given number of columns.
@@ -117,7 +117,7 @@ impl BatchNorm {
         ["scale", "shift"].map(slot).into()
     }
 
-    /// First values, in the order of the slots: one and zero.
+    /// Initial values, in the order of the slots: one and zero.
     pub fn initial(&self) -> Vec<Matrix> {
         vec![Matrix::from_fn(1, self.width, |_, _| 1.0), Matrix::zeros(1, self.width)]
     }
@@ -125,7 +125,7 @@ impl BatchNorm {
     /// Y from X by the statistics of X, which move the running ones.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn train(
         &self,
         values: &[MatrixRef<'_>],
@@ -168,7 +168,7 @@ impl BatchNorm {
     /// Y from X by the running statistics.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn evaluate(
         &self,
         values: &[MatrixRef<'_>],
@@ -192,7 +192,7 @@ impl BatchNorm {
     /// forward pass of the same X. Both are replaced, not added to.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn backward(
         &self,
         values: &[MatrixRef<'_>],

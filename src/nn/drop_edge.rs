@@ -15,7 +15,7 @@ use super::random::Stream;
 use crate::kernels::AdjacencyRef;
 use crate::parallel::RowBlocks;
 
-/// Rows of a piece of work.
+/// Rows per piece of work.
 const ROWS: usize = 1024;
 
 /// Dropping with its rate and its stream of numbers.

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use super::random::{Row, Stream};
 use crate::dense::MatrixMut;
 
-/// Rows of a piece of work.
+/// Rows per piece of work.
 const ROWS: usize = 64;
 
 /// Dropout with its rate and its stream of numbers.

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::Activation;
 
-/// Floats of a piece of work.
+/// Floats per piece of work.
 const CHUNK: usize = 1 << 14;
 
 /// to = from

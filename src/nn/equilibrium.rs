@@ -1,5 +1,5 @@
 //! The equilibrium layer: X = phi(sum_r A_r^T X W_r^T + B) and, backward, G = D * (sum_r A_r G W_r
-//! + R). It solves and differentiates; where B comes from, and what reads X, is for others.
+//! + R). It solves and differentiates; where B comes from, and what reads X, is up to the caller.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -8,9 +8,9 @@
 //! | R | n x m | dL/dX, written by the caller before an adjoint solve |
 //! | G | n x m | adjoint: the start of an adjoint solve and its result; dL/dB |
 //!
-//! Memory: these four, one buffer that both solves share, one bit per entry for relu's derivative, the
-//! vectors of two certificates; a second buffer only where no contraction is certified, and those
-//! of acceleration where a solve is slow. All of it is allocated once.
+//! Memory: these four, one buffer that both solves share, one bit per entry for relu's derivative,
+//! the vectors of two certificates; a second buffer only if no contraction is certified, and those
+//! of acceleration if a solve is slow. All of it is allocated once.
 
 use rayon::prelude::*;
 
@@ -26,7 +26,7 @@ use crate::solver::{
     fixed_point, tightening, truncated,
 };
 
-/// Floats of a piece of elementwise work.
+/// Floats per piece of elementwise work.
 const CHUNK: usize = 1 << 14;
 
 /// How the adjoint is found.

@@ -28,7 +28,7 @@ impl Feed {
     /// B, from the values in the order of the slots.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn forward(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, b: MatrixMut<'_>) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         self.multiply(&self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
@@ -38,7 +38,7 @@ impl Feed {
     /// replaced.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn backward(
         &self,
         values: &[MatrixRef<'_>],

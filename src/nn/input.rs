@@ -30,7 +30,7 @@ use crate::kernels::{AdjacencyRef, gradient};
 use crate::parallel::RowBlocks;
 
 /// Where the numbers of B come from, prepared.
-#[allow(clippy::large_enum_variant)] // One a layer.
+#[allow(clippy::large_enum_variant)] // One per layer.
 enum Source {
     Dense {
         /// A_r^T U of every relation, U, or all of them side by side.
@@ -147,7 +147,7 @@ impl Input {
     /// B, from the values in the order of the slots.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn forward(&mut self, values: &[MatrixRef<'_>], b: &mut Matrix) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
@@ -212,7 +212,7 @@ impl Input {
     /// Gradients of the parameters, in the order of the slots, from G = dL/dB; they are replaced.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn backward(&mut self, g: MatrixRef<'_>, gradients: &mut [MatrixMut<'_>]) {
         if self.shape.has_bias {
             let last = gradients.len() - 1;

@@ -7,7 +7,7 @@
 //! | `layerN.Omega.<relation>` | m x p | each of several relations |
 //! | `layerN.Omega2` | m x p | own features beside gathered ones |
 //! | `layer0.E` | n x m | learned features |
-//! | `layerN.bias` | 1 x m | where asked for |
+//! | `layerN.bias` | 1 x m | if configured |
 
 use super::slot::Slot;
 use crate::dense::Matrix;
@@ -88,7 +88,7 @@ impl InputShape {
         (self.map != InputMap::Gathered).then(|| self.gathered())
     }
 
-    /// First values, in the order of the slots: weights uniform within scale / sqrt(m), a bias
+    /// Initial values, in the order of the slots: weights uniform within scale / sqrt(m), a bias
     /// zero.
     pub fn initial(&self, seed: u64, scale: f64) -> Vec<Matrix> {
         let bound = scale / (self.width as f64).sqrt();

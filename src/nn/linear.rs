@@ -1,5 +1,5 @@
 //! Rows times a matrix of parameters: x V^T + v and back, for read-outs, skips and whatever else is
-//! linear. It multiplies; what the rows are, and which parameter it is, is for others.
+//! linear. It multiplies; what the rows are, and which parameter it is, is up to the caller.
 
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};

@@ -148,7 +148,7 @@ impl Loss {
     /// counts.
     ///
     /// # Panics
-    /// Where shapes or the kind of targets do not fit, or a target is none of the outputs.
+    /// If shapes or the kind of targets do not match, or a target is none of the outputs.
     pub fn evaluate(
         &self,
         logits: MatrixRef<'_>,

@@ -6,7 +6,7 @@
 //! backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
 //! ```
 //!
-//! A row shorter than [`FADED`] has no direction worth telling: it becomes zero, and no gradient
+//! A row shorter than [`FADED`] has no usable direction: it becomes zero, and no gradient
 //! passes. Without such a floor the gradients of faded rows, which grow as their lengths shrink,
 //! drown those of all others: a model on long chains does not learn from its near nodes first, as
 //! it must.
@@ -28,15 +28,15 @@ use crate::dense::{MatrixMut, MatrixRef};
 /// Shorter rows have faded away.
 pub const FADED: f64 = 1e-12;
 
-/// Rows of a piece of work.
+/// Rows per piece of work.
 const ROWS: usize = 64;
 
 /// Scales each row to length 1 and notes what its length was, 0 for rows that have no direction.
 ///
 /// # Panics
-/// Where there is not one length a row.
+/// If there is not one length per row.
 pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
-    assert_eq!(x.rows(), lengths.len(), "a length a row");
+    assert_eq!(x.rows(), lengths.len(), "one length per row");
     let stride = x.stride();
     let parts = x.padded_mut().par_chunks_mut(ROWS * stride).zip(lengths.par_chunks_mut(ROWS));
     parts.for_each(|(part, lengths)| {
@@ -57,14 +57,14 @@ pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
 /// The gradient by y becomes that by x; `y` and `lengths` as [`forward`] left them.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn backward(y: MatrixRef<'_>, lengths: &[f32], mut gradient: MatrixMut<'_>) {
     assert_eq!(
         (y.rows(), y.cols()),
         (gradient.rows(), gradient.cols()),
         "a gradient of the same shape"
     );
-    assert_eq!(y.rows(), lengths.len(), "a length a row");
+    assert_eq!(y.rows(), lengths.len(), "one length per row");
     let stride = gradient.stride();
     let rows = gradient.padded_mut().par_chunks_mut(stride).zip(lengths).enumerate();
     rows.with_min_len(ROWS).for_each(|(at, (gradient, &length))| {

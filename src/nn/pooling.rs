@@ -84,7 +84,7 @@ impl Pooling {
     /// Row g of `pooled` from the rows of graph g.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn forward(
         self,
         offsets: &[u64],
@@ -119,7 +119,7 @@ impl Pooling {
     /// [`Pooling::forward`] of the same rows.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn backward(
         self,
         offsets: &[u64],

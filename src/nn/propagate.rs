@@ -1,5 +1,5 @@
 //! Rows gathered by the relations of a graph, averaged: P X = (1 / R) sum_r A_r^T X.
-//! One step; how often, and what comes between, is for others.
+//! One step; how often, and what comes between, is up to the caller.
 
 use super::elementwise;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
@@ -9,7 +9,7 @@ use crate::parallel::RowBlocks;
 /// to = the mean of what each operator gathers.
 ///
 /// # Panics
-/// Where shapes do not fit, or there is no operator.
+/// If shapes do not match, or there is no operator.
 pub fn mean(
     blocks: &RowBlocks,
     adjacency: &[AdjacencyRef<'_>],

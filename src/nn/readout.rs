@@ -1,6 +1,6 @@
 //! The read-out: rows of the state to logits, linear or through hidden layers, forward and
 //! backward. It reads compact rows and matrices of parameters; whose they are, and how they move,
-//! is for others.
+//! is up to the caller.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -37,7 +37,7 @@ use super::{elementwise, linear};
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::{Activation, gradient};
 
-/// Floats of a piece of elementwise work.
+/// Floats per piece of elementwise work.
 const CHUNK: usize = 1 << 13;
 
 /// The shape of a read-out.
@@ -93,7 +93,7 @@ impl Readout {
         slots
     }
 
-    /// First values, in the order of the slots: weights uniform within 1 / sqrt(columns), biases
+    /// Initial values, in the order of the slots: weights uniform within 1 / sqrt(columns), biases
     /// zero.
     pub fn initial(&self, seed: u64) -> Vec<Matrix> {
         let value = |slot: &Slot| slot.initial(seed, 1.0 / (slot.shape.1.max(1) as f64).sqrt());
@@ -123,7 +123,7 @@ impl Readout {
     /// Y from H.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn forward(
         &self,
         values: &[MatrixRef<'_>],
@@ -158,7 +158,7 @@ impl Readout {
     /// [`Readout::forward`] of the same rows. Both are replaced, not added to.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn backward(
         &self,
         values: &[MatrixRef<'_>],

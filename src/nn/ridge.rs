@@ -72,9 +72,9 @@ impl Ridge {
     /// Adds rows, of the items `ids`.
     ///
     /// # Panics
-    /// Where shapes do not fit.
+    /// If shapes do not match.
     pub fn add(&mut self, h: MatrixRef<'_>, ids: &[u32], targets: Targets<'_>) {
-        assert_eq!((h.rows(), h.cols()), (ids.len(), self.width), "a row of the width an item");
+        assert_eq!((h.rows(), h.cols()), (ids.len(), self.width), "one row of this width per item");
         let of = |&item: &u32| -> Vec<f64> {
             let mut y = vec![-1.0; self.outputs];
             targets.classes_of(item).for_each(|class| y[class] = 1.0);

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 
-/// Rows of a piece of work.
+/// Rows per piece of work.
 const ROWS: usize = 256;
 
 /// Row r of the compact matrix becomes row `nodes[r]` of x.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn select_rows(x: MatrixRef<'_>, nodes: &[u32], compact: &mut Matrix) {
     assert_eq!(
         (compact.rows(), compact.cols()),
@@ -35,7 +35,7 @@ pub fn select_rows(x: MatrixRef<'_>, nodes: &[u32], compact: &mut Matrix) {
 /// Row `nodes[r]` of x becomes row r of the compact matrix; other rows stay.
 ///
 /// # Panics
-/// Where shapes do not fit.
+/// If shapes do not match.
 pub fn scatter_rows(compact: MatrixRef<'_>, nodes: &[u32], x: MatrixMut<'_>) {
     assert_eq!(
         (compact.rows(), compact.cols()),

@@ -1,9 +1,9 @@
 //! Support vector machines over rows that are all at hand: kernels of all pairs, one machine for
-//! each pair of classes. It classifies rows by number; how the rows came about, and which are to be
-//! told, is for others.
+//! each pair of classes. It classifies rows by number; where the rows come from, and which are
+//! classified, is up to the caller.
 //!
-//! Rows are scaled first ([`standardised`]): a kernel of distances would hear the widest column
-//! alone. The two-class problem is `smo`'s; a row gets the class with the most votes of its pairs,
+//! Rows are scaled first ([`standardised`]): otherwise the widest column would dominate a kernel of
+//! distances. The two-class problem is `smo`'s; a row gets the class with the most votes of its pairs,
 //! of equal votes the lower class. The same bits for any number of threads.
 
 mod smo;
