@@ -140,6 +140,12 @@ impl Graph {
 #[doc(hidden)] // Until every module says `Graph`.
 pub use Graph as Dataset;
 
+impl From<&Graph> for Graph {
+    fn from(graph: &Graph) -> Self {
+        graph.clone()
+    }
+}
+
 /// The rows of a mapped direction as plain slices.
 pub fn rows(direction: &CsrFile) -> Rows<'_> {
     Rows { offsets: direction.offsets(), neighbours: direction.neighbours() }

@@ -47,8 +47,27 @@ pub struct Model {
 }
 
 impl Model {
-    /// Writes `model.safetensors`, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), FormatError> {
+    /// Saves the model as a safetensors file, which appears only when it is complete.
+    ///
+    /// ```
+    /// use ignn::prelude::*;
+    ///
+    /// # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)]).features(1, vec![1.0, 1.0, -1.0, -1.0])
+    /// #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+    /// # let mut config = Config::default();
+    /// # (config.model.state, config.train.epochs) = (vec![4], 2);
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = directory.path().join("model.safetensors");
+    /// let model = Trainer::new(&graph, config)?.fit()?.model;
+    /// model.save(&file)?;
+    /// let loaded = Model::load(&file)?;
+    /// assert_eq!(loaded.classes, ["a", "b"]);
+    /// let logits = [&model, &loaded].map(|model| model.predict(&graph).unwrap().logits().row(0).to_vec());
+    /// assert_eq!(logits[0], logits[1]);
+    /// # Ok::<(), ignn::Error>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FormatError> {
+        let path = path.as_ref();
         let kind = if self.labels == LabelKind::Single { "single" } else { "multi" };
         let texts = [
             (text::CONFIG, self.config.to_toml()),
@@ -60,8 +79,9 @@ impl Model {
         file::write(path, &tensors(self.values.iter().map(|(slot, value)| (slot, value))), &texts)
     }
 
-    /// Reads a file that [`Model::write`] wrote, or another program with the same names and texts.
-    pub fn read(path: &Path) -> Result<Self, SavedError> {
+    /// Loads a file that [`Model::save`] wrote, or another program with the same names and texts.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SavedError> {
+        let path = path.as_ref();
         let file = ModelFile::open(path)?;
         let config = Config::from_toml(file.text(text::CONFIG)?, path)?;
         let invalid = |what: &str, found: &str, expected: &str| {

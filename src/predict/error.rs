@@ -1,14 +1,15 @@
-//! Why a model says nothing of a dataset.
-//! Files and configurations have their own errors; here is what is wrong between the two.
+//! Why a model cannot predict on a dataset. Files and configurations have errors of their own; these
+//! are about a model and a dataset that do not fit.
 
 use std::path::PathBuf;
 
 use ignn_format::FormatError;
 
+use super::truth::TruthError;
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, SavedError};
 
-/// A model and a dataset that do not go together, or a part of one that cannot be read.
+/// A model and a dataset that do not fit, or a part of one that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictError {
     /// A file.
@@ -17,17 +18,19 @@ pub enum PredictError {
     /// The model's file.
     #[error(transparent)]
     Saved(#[from] SavedError),
-    /// Its graph.
+    /// The dataset's graph.
     #[error("{}: {source}", path.display())]
     Adjacency {
         /// The dataset.
         path: PathBuf,
-        /// What it is.
+        /// What is wrong.
         source: AdjacencyError,
     },
     /// Features of another width.
     #[error(
-        "{}: the model maps other features than the dataset has (found {found} columns in {}, expected {expected}): make the dataset with the features that the model was trained with, or train a model on it",
+        "{}: the model reads other features than the dataset has (found {found} columns in {}, \
+         expected {expected}): make the dataset with the features that the model was trained with, \
+         or train a model on it",
         model.display(), dataset.display()
     )]
     Columns {
@@ -42,7 +45,9 @@ pub enum PredictError {
     },
     /// Learned features of other nodes.
     #[error(
-        "{}: the model has learned a row of features for each node of its own graph (found {found} nodes in {}, expected {expected}): train on this dataset, or train with model.features=given for a model that goes from graph to graph",
+        "{}: the model has learned a row of features for each node of its own graph (found {found} \
+         nodes in {}, expected {expected}): train on this dataset, or train with \
+         model.features=given for a model that goes from graph to graph",
         model.display(), dataset.display()
     )]
     Nodes {
@@ -57,7 +62,8 @@ pub enum PredictError {
     },
     /// Classes of graphs, and one graph.
     #[error(
-        "{}: the model tells the class of graphs (found one graph in {}, expected a dataset of many graphs): `ignn ingest tu` and `ignn ingest dgcnn` make such datasets",
+        "{}: the model classifies graphs (found one graph in {}, expected a dataset of many \
+         graphs): `ignn ingest tu` and `ignn ingest dgcnn` make such datasets",
         model.display(), dataset.display()
     )]
     OneGraph {
@@ -89,7 +95,11 @@ pub enum PredictError {
         expected: String,
     },
     /// A part of a dataset with several splits, none of which is the model's.
-    #[error("{}: part {part:?} of which split (found {found}, expected {expected:?}, that of the model): name it as SPLIT:PART", dataset.display())]
+    #[error(
+        "{}: part {part:?} of which split (found {found}, expected {expected:?}, that of the \
+         model): name it as SPLIT:PART",
+        dataset.display()
+    )]
     WhichSplit {
         /// The dataset.
         dataset: PathBuf,
@@ -100,9 +110,11 @@ pub enum PredictError {
         /// The split that the model was trained on.
         expected: String,
     },
-    /// Scores that are no numbers, from parameters and states that are.
+    /// Scores that are not finite, from parameters and states that are.
     #[error(
-        "the model's scores overflowed (found {found} for {item} {number}, expected finite numbers): the weights of its read-out are too large: train it again with a smaller optim.learning_rate, or with optim.weight_decay"
+        "the model's scores overflowed (found {found} for {item} {number}, expected finite \
+         numbers): the weights of its read-out are too large: train it again with a smaller \
+         optim.learning_rate, or with optim.weight_decay"
     )]
     Overflow {
         /// "node" or "graph".
@@ -112,7 +124,15 @@ pub enum PredictError {
         /// The score.
         found: f32,
     },
-    /// The equilibrium.
+    /// Labels that cannot be compared with the predictions.
+    #[error("{}: {source}", dataset.display())]
+    Truth {
+        /// The dataset.
+        dataset: PathBuf,
+        /// What is wrong.
+        source: TruthError,
+    },
+    /// A solve.
     #[error(transparent)]
     Solve(#[from] LayerError),
 }

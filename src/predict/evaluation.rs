@@ -1,12 +1,11 @@
-//! Scores of a prediction, part by part: figures, a line a class, which class was taken for which.
-//! It reads out some nodes or graphs at a time and adds up counts; the rules are those of
-//! `metrics`.
+//! Scores of predictions for each part of a split: overall, by class, and the confusion matrix. It
+//! reads out some items at a time and adds up counts; the formulas are in `metrics`.
 
 use serde::Serialize;
 
 use super::error::PredictError;
 use super::parts::Parts;
-use super::prediction::{Item, Prediction};
+use super::predictor::{Item, SolvedModel};
 use super::truth::{Known, Truth};
 use crate::metrics::{
     ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class,
@@ -15,13 +14,13 @@ use crate::metrics::{
 /// Scores of all parts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// The split; none where all items are one part.
+    /// The split; `None` where all items are one part.
     pub split: Option<String>,
     /// In the split's order.
     pub parts: Vec<PartScores>,
     /// Classes of the dataset that the model does not know.
     pub unknown_classes: Vec<String>,
-    /// Labels of those, left out of everything.
+    /// Number of labels of those classes, left out of all scores.
     pub left_out: u64,
 }
 
@@ -30,20 +29,20 @@ pub struct Evaluation {
 pub struct PartScores {
     /// Its name.
     pub part: String,
-    /// Its nodes, where those are predicted.
+    /// Number of nodes, where nodes are predicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
-    /// Its graphs, where those are.
+    /// Number of graphs, where graphs are predicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graphs: Option<u64>,
-    /// Those with a label: only they count.
+    /// Number of items with a label; only they count.
     pub labelled: u64,
-    /// The figures.
+    /// The scores.
     #[serde(flatten)]
     pub scores: Scores,
-    /// A line a class; of sets by the threshold of 0.5.
+    /// One line per class; for sets of classes by the threshold of 0.5.
     pub classes: Vec<ClassLine>,
-    /// Of single labels.
+    /// The confusion matrix, where an item has one class.
     #[serde(skip)]
     pub confusion: Option<Confusion>,
 }
@@ -53,22 +52,22 @@ pub struct PartScores {
 pub struct ClassLine {
     /// The name.
     pub name: String,
-    /// The rest.
+    /// Its scores.
     #[serde(flatten)]
     pub scores: ClassScores,
 }
 
 impl PartScores {
-    /// Its nodes or graphs.
+    /// Number of nodes or graphs.
     pub fn items(&self) -> u64 {
         self.nodes.or(self.graphs).unwrap_or(0)
     }
 }
 
 impl Evaluation {
-    /// Reads out the labelled items of each part and counts.
+    /// Reads out the labelled items of each part and scores them.
     pub fn of(
-        prediction: &Prediction,
+        solved: &SolvedModel,
         item: Item,
         truth: &Truth,
         parts: &Parts,
@@ -76,7 +75,7 @@ impl Evaluation {
         let score = |part: &super::Part| -> Result<PartScores, PredictError> {
             let labelled: Vec<u32> =
                 part.items.iter().copied().filter(|&item| truth.is_labelled(item)).collect();
-            let (scores, counts, confusion) = count(prediction, truth, &labelled)?;
+            let (scores, counts, confusion) = count(solved, truth, &labelled)?;
             let line = |scores: ClassScores| ClassLine {
                 name: truth.classes[scores.class].clone(),
                 scores,
@@ -101,15 +100,15 @@ impl Evaluation {
 }
 
 fn count(
-    prediction: &Prediction,
+    solved: &SolvedModel,
     truth: &Truth,
     nodes: &[u32],
 ) -> Result<(Scores, ClassCounts, Option<Confusion>), PredictError> {
-    let classes = prediction.outputs();
+    let classes = solved.outputs();
     match &truth.labels {
         Known::Single(of) => {
             let mut predictions = Vec::with_capacity(nodes.len());
-            prediction.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
+            solved.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
                 predictions
                     .extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
                 Ok(())
@@ -126,7 +125,7 @@ fn count(
         }
         Known::Multi { offsets, of } => {
             let (mut threshold, mut top) = (ClassCounts::new(classes), ClassCounts::new(classes));
-            prediction.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
+            solved.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
                 let add = |counts: &mut ClassCounts, rule| {
                     let more = label_counts(rule, logits, nodes, offsets, of);
                     *counts = std::mem::replace(counts, ClassCounts::new(0)).merge(more);

@@ -1,25 +1,40 @@
-//! Model and dataset to predictions and embeddings. It solves, reads out and counts; it trains
-//! nothing, and files of predictions are for its callers.
+//! Predictions: a model and a graph become classes, probabilities, embeddings and scores. It trains
+//! nothing and prints nothing; tables in files are in `report`.
 //!
-//! A [`Predictor`] is a model on a dataset: shapes are checked, and the conditions for one
-//! equilibrium can be asked for. Solved, it is a [`Prediction`]: a row for every node, or graph
-//! where graphs are classified, and logits of any of them, some at a time. [`Truth`] is what a
-//! dataset knows in the model's classes, [`Evaluation`] the scores of a prediction against it, part
-//! by part.
+//! [`Model::predict`] and [`Model::embed`] do everything at once, in memory. Below them, for large
+//! graphs and many classes: a [`Predictor`] is a model on a graph, checked and ready; solved, it is
+//! a [`SolvedModel`], which gives logits some rows at a time. [`Truth`] holds the labels of a
+//! dataset in the model's classes, and [`Evaluation`] the scores against them.
 //!
-//! ```no_run
-//! use ignn::{graph::Graph, models::Model};
-//! let dataset = Graph::open("cora.ignn")?;
-//! let model = Model::read("runs/cora/model.safetensors".as_ref())?;
-//! let predicted = model.predict(&dataset)?;
-//! println!("{:?}: {:?}", predicted.logits.row(0), predicted.solve);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! use ignn::predict::{Item, Predictor, operators};
+//! use ignn::prelude::*;
+//!
+//! # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)]).features(1, vec![1.0, 1.0, -1.0, -1.0])
+//! #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+//! # let mut config = Config::default();
+//! # (config.model.state, config.train.epochs) = (vec![4], 10);
+//! let model = Trainer::new(&graph, config)?.fit()?.model;
+//! assert_eq!(Item::of(&model), Item::Node);
+//!
+//! let operators = operators(&graph)?;
+//! let predictor = Predictor::new(&model, "model".as_ref(), &graph, &operators, None)?;
+//! assert!(predictor.posedness()[0].margin() > 0.0, "one equilibrium for certain");
+//! let solved = predictor.solve(&SolveParams::default())?;
+//!
+//! // The logits of two nodes alone.
+//! solved.each_chunk(&[1, 3], |nodes, logits| {
+//!     assert_eq!((nodes, logits.rows(), logits.cols()), (&[1, 3][..], 2, 2));
+//!     Ok::<(), ignn::Error>(())
+//! })?;
+//! # Ok::<(), ignn::Error>(())
 //! ```
 
 mod error;
 mod evaluation;
 mod parts;
-mod prediction;
+mod predictions;
+mod predictor;
 mod probability;
 mod truth;
 
@@ -31,67 +46,72 @@ use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::nn::Operators;
-use crate::solver::{Posedness, SolveInfo};
 
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
 pub use parts::{Choice, Part, Parts};
-pub use prediction::{Item, Prediction, Predictor};
+pub use predictions::{Embeddings, Predictions, item_labels, predicted_classes};
+pub use predictor::{Item, Predictor, SolvedModel};
 pub use probability::{probabilities, ranked_classes};
 pub use truth::{Truth, TruthError};
 
-/// The model's file in a run directory.
+/// Name of the model's file in a run directory.
 pub const MODEL: &str = "model.safetensors";
 
-/// Everything that a model says of a dataset, in memory.
-#[derive(Clone, Debug)]
-pub struct Predicted {
-    /// One row a node, in node order, or a graph where the model pools; see [`probabilities`].
-    pub logits: Matrix,
-    /// What the read-out sees, one row a node or graph; of a single layer the equilibrium.
-    pub states: Matrix,
-    /// How it was solved, and whether it converged; none where the model has no equilibrium.
-    pub solve: Option<SolveInfo>,
-    /// Which condition for one equilibrium holds on this graph, by layer that has one.
-    pub posedness: Vec<Posedness>,
-}
+/// What messages call a model that has no file.
+const NAME: &str = "model";
 
 impl Model {
-    /// Solves and reads out all nodes, or graphs, of a dataset; [`Predictor`] does the same in
-    /// bounded memory.
-    pub fn predict(&self, dataset: &Graph) -> Result<Predicted, PredictError> {
-        let operators = operators(dataset)?;
-        let graphs = dataset.directory().graphs()?;
-        let predictor =
-            Predictor::new(self, Path::new("model"), dataset, &operators, graphs.as_ref())?;
+    /// Predicts all nodes of a graph, or all graphs of a collection where the model classifies
+    /// graphs.
+    ///
+    /// The graph may be another one than the model was trained on, if it has the same relations and
+    /// feature columns. A model with learned features fits its own graph only.
+    pub fn predict(&self, graph: &Graph) -> Result<Predictions, PredictError> {
+        let predictor = self.predictor(graph)?;
         let posedness = predictor.posedness();
-        let prediction = predictor.solve(&self.config.forward())?;
-        let items: Vec<u32> = (0..prediction.states().rows() as u32).collect();
+        let solved = predictor.solve(&self.config.forward())?;
+        let items: Vec<u32> = (0..solved.states().rows() as u32).collect();
         let mut logits = Matrix::zeros(items.len(), self.classes.len());
-        let copied: Result<(), PredictError> = prediction.each_chunk(&items, |items, rows| {
+        solved.each_chunk(&items, |items, rows| {
             for (row, &item) in items.iter().enumerate() {
                 logits.row_mut(item as usize).copy_from_slice(rows.row(row));
             }
-            Ok(())
-        });
-        copied?;
-        Ok(Predicted {
+            Ok::<(), PredictError>(())
+        })?;
+        Ok(Predictions {
+            graph: graph.clone(),
+            item: Item::of(self),
+            classes: self.classes.clone(),
+            labels: self.labels,
+            split: self.config.train.split.clone(),
+            solved,
             logits,
-            solve: prediction.solve(),
-            states: prediction.into_states(),
             posedness,
         })
     }
+
+    /// Computes what the read-out sees, for all nodes of a graph, or all graphs of a collection
+    /// where the model classifies graphs.
+    pub fn embed(&self, graph: &Graph) -> Result<Embeddings, PredictError> {
+        let solved = self.predictor(graph)?.solve(&self.config.forward())?;
+        Ok(Embeddings { graph: graph.clone(), item: Item::of(self), solved })
+    }
+
+    fn predictor(&self, graph: &Graph) -> Result<Predictor, PredictError> {
+        let graphs = graph.collection()?;
+        Predictor::new(self, Path::new(NAME), graph, &operators(graph)?, graphs.as_ref())
+    }
 }
 
-/// The graph of a dataset, with its bounds.
-pub fn operators(dataset: &Graph) -> Result<Operators, PredictError> {
-    let place = || dataset.directory().path().to_path_buf();
-    Operators::of(dataset.relations()?)
-        .map_err(|source| PredictError::Adjacency { path: place(), source })
+/// The operators of a graph, with their bounds.
+pub fn operators(graph: &Graph) -> Result<Operators, PredictError> {
+    let path = || graph.path().to_path_buf();
+    Operators::of(graph.relations()?)
+        .map_err(|source| PredictError::Adjacency { path: path(), source })
 }
 
-/// The model's file: the one named, or that of a run directory.
+/// The model's file: the one named, or the one in a run directory.
 pub fn model_file(run_or_file: &Path) -> Result<PathBuf, FormatError> {
     if !run_or_file.is_dir() {
         return Ok(run_or_file.into());

@@ -1,46 +1,46 @@
-//! The nodes, or graphs, to predict or to judge: the parts of a split, or all. It chooses among the
-//! splits that a dataset has; it draws none. A split over graphs is one over their nodes, too.
+//! The items to predict or to evaluate: the parts of a split, or all of them. It chooses among the
+//! splits that a dataset has. A split of graphs is also a split of their nodes.
 
 use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
 use ignn_format::splits::{NO_PART, Split};
 
 use super::error::PredictError;
-use super::prediction::Item;
+use super::predictor::Item;
 use crate::config::find_part;
 use crate::graph::Graph;
 
-/// Some nodes or graphs with a name.
+/// Some nodes or graphs, with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// As the dataset spells it; "all" without a split.
     pub name: String,
-    /// Rising.
+    /// The items, in ascending order.
     pub items: Vec<u32>,
 }
 
 /// The parts of a split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Its name; none where all items are one part.
+    /// Its name; `None` where all items are one part.
     pub split: Option<String>,
     /// In the split's order.
     pub parts: Vec<Part>,
 }
 
-/// What can be chosen from.
+/// What there is to choose from.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
-    /// The dataset.
-    pub dataset: &'a Graph,
-    /// Its graphs, where it has many.
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The graphs of a collection.
     pub graphs: Option<&'a Graphs>,
     /// What is predicted.
     pub item: Item,
 }
 
 impl Choice<'_> {
-    /// Splits over the items: those over graphs first, as training takes them.
+    /// Splits of the items: those of graphs first, as in training.
     fn splits(&self) -> Result<Vec<Split>, FormatError> {
         let over_graphs = self.graphs.map_or(&[][..], |graphs| &graphs.splits);
         if self.item == Item::Graph {
@@ -54,14 +54,14 @@ impl Choice<'_> {
             Split { name: split.name.clone(), parts: split.parts.clone(), of: of.collect() }
         };
         let mut splits: Vec<Split> = over_graphs.iter().map(spread).collect();
-        splits.extend(self.dataset.directory().splits()?);
+        splits.extend(self.graph.splits()?);
         Ok(splits)
     }
 
     fn items(&self) -> u32 {
         match (self.item, self.graphs) {
             (Item::Graph, Some(graphs)) => graphs.len() as u32,
-            _ => self.dataset.manifest().nodes as u32,
+            _ => self.graph.manifest().nodes as u32,
         }
     }
 }
@@ -70,12 +70,11 @@ impl Parts {
     /// The parts of the split `asked` for, or else of the one that the model was trained on
     /// (`usual`), or else of the only one there is; or else all items.
     pub fn of(choice: Choice<'_>, asked: Option<&str>, usual: &str) -> Result<Self, PredictError> {
-        let dataset = choice.dataset;
         let mut splits = choice.splits()?;
         let position = |name: &str| splits.iter().position(|split| split.name == name);
         let at = match asked {
             Some(name) => Some(position(name).ok_or_else(|| PredictError::Split {
-                dataset: dataset.directory().path().into(),
+                dataset: choice.graph.path().into(),
                 found: name.into(),
                 expected: names(&splits),
             })?),
@@ -96,7 +95,7 @@ impl Parts {
             Some((split, part)) => (Some(split), part),
             None => (None, asked),
         };
-        let place = choice.dataset.directory().path();
+        let place = choice.graph.path();
         let mut parts = Self::of(choice, split, usual)?;
         let Some(split) = &parts.split else {
             let splits = choice.splits()?;

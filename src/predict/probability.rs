@@ -1,12 +1,22 @@
-//! Logits of a node to probabilities, and classes in their order.
-//! One row at a time; which classes are predicted follows `metrics`.
+//! Logits to probabilities, and classes by rank: one row at a time.
 
 use ignn_format::labels::LabelKind;
 
 use crate::metrics::top_classes;
 
-/// Probabilities of a row of logits: a softmax where classes exclude each other, a sigmoid each
-/// where they do not.
+/// Probabilities of a row of logits: a softmax where an item has one class, sigmoids where it has a
+/// set of classes.
+///
+/// ```
+/// use ignn::graph::LabelKind;
+/// use ignn::predict::probabilities;
+///
+/// let mut out = Vec::new();
+/// probabilities(LabelKind::Single, &[0.0, 3f32.ln()], &mut out);
+/// assert!((out[1] - 0.75).abs() < 1e-6);
+/// probabilities(LabelKind::Multi, &[0.0, 30.0], &mut out);
+/// assert_eq!(out, [0.5, 1.0]);
+/// ```
 pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     out.clear();
     match labels {
@@ -22,8 +32,14 @@ pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     }
 }
 
-/// The classes of the k highest scores, highest first; of equal scores the lower class. `order` is
-/// scratch.
+/// The classes of the k highest scores, highest first; the lower class first where scores are equal.
+/// `order` is scratch memory.
+///
+/// ```
+/// use ignn::predict::ranked_classes;
+///
+/// assert_eq!(ranked_classes(&[0.5, 2.0, -1.0, 2.0], 3, &mut Vec::new()), [1, 3, 0]);
+/// ```
 pub fn ranked_classes<'a>(scores: &[f32], k: usize, order: &'a mut Vec<u32>) -> &'a [u32] {
     let taken = top_classes(scores, k, order).len();
     let score = |class: u32| scores[class as usize] + 0.0;

@@ -1,5 +1,5 @@
-//! What a dataset knows of its nodes, in the classes of a model. Classes are matched by name:
-//! another graph may list them in another order, lack some or know more.
+//! The labels of a dataset in the classes of a model. Classes are matched by name: another graph may
+//! have them in another order, lack some of them, or have others.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use ignn_format::labels::{LabelKind, Labels};
 /// Why labels cannot be compared with a model's predictions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TruthError {
-    /// One class a node against sets.
+    /// One class per item in one, sets of classes in the other.
     #[error("labels of another kind than the model's (found {}, expected {})", words(*found), words(*expected))]
     Kind {
         /// The dataset's.
@@ -19,16 +19,16 @@ pub enum TruthError {
     /// No class in common.
     #[error("no class of the dataset is one of the model's (found {found}, expected {expected})")]
     Classes {
-        /// The dataset's, some.
+        /// Some of the dataset's.
         found: String,
-        /// The model's, some.
+        /// Some of the model's.
         expected: String,
     },
 }
 
 fn words(kind: LabelKind) -> &'static str {
     match kind {
-        LabelKind::Single => "one class a node",
+        LabelKind::Single => "one class per node",
         LabelKind::Multi => "sets of classes",
     }
 }
@@ -42,7 +42,7 @@ pub struct Truth {
     left_out: u64,
 }
 
-/// As `metrics` takes them.
+/// Labels as `metrics` takes them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Known {
     Single(Vec<i32>),
@@ -50,7 +50,7 @@ pub(super) enum Known {
 }
 
 impl Truth {
-    /// Labels of all nodes, in the classes of a model that predicts this kind of labels.
+    /// Translates the labels of all items to the classes of a model that predicts this kind.
     pub fn new(labels: Labels, classes: &[String], kind: LabelKind) -> Result<Self, TruthError> {
         let found = match labels {
             Labels::Single { .. } => LabelKind::Single,
@@ -101,12 +101,12 @@ impl Truth {
         &self.unknown
     }
 
-    /// Labels of those classes: they are left out of all scores.
+    /// The number of labels of those classes, which are left out of all scores.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Whether a node has a label that counts.
+    /// Whether an item has a label that the model knows.
     pub fn is_labelled(&self, node: u32) -> bool {
         let node = node as usize;
         match &self.labels {
@@ -160,7 +160,7 @@ mod tests {
             "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
         assert_eq!(error, expected);
         let error = Truth::new(labels, &names(&["a"]), LabelKind::Multi).unwrap_err().to_string();
-        let expected = "labels of another kind than the model's (found one class a node, expected sets of classes)";
+        let expected = "labels of another kind than the model's (found one class per node, expected sets of classes)";
         assert_eq!(error, expected);
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod histogram;
 pub mod page;
+pub mod predictions;
 pub mod quantity;
 pub mod runs;
 pub mod sheet;

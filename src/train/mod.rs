@@ -44,4 +44,4 @@ pub use error::TrainError;
 pub use record::testing;
 pub use record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
 pub use task::{Parts, Task};
-pub use trainer::{Ended, Trainer};
+pub use trainer::{Ended, Fit, Trainer};

@@ -18,7 +18,7 @@ use crate::models::{Facts, Kind, ModelError};
 use crate::nn::{Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
 
 /// Kinds of labels in words.
-pub(super) const CLASSES: &str = "one class a node";
+pub(super) const CLASSES: &str = "one class per node";
 pub(super) const SETS: &str = "sets of classes";
 
 /// Nodes of a part, or graphs, rising, with at least one label each.

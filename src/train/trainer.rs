@@ -1,17 +1,17 @@
-//! The loop: solve, evaluate, differentiate, step, project; one record an epoch. It knows when a
-//! model is better and when to stop; it prints nothing and writes nothing but through its caller.
+//! The training loop: solve, evaluate, differentiate, step, project. It keeps the best model, stops
+//! early, and passes one record per epoch to an observer; it prints and writes nothing.
 //!
-//! Epoch e speaks of the model after e steps: epoch 0 of the first values, the last one of the
-//! last. One forward solve serves both the evaluation (without dropout) and the step that follows:
+//! Epoch e is about the model after e steps: epoch 0 about the initial values. One forward solve
+//! serves both the evaluation, without dropout, and the step that follows it:
 //!
 //! ```text
 //! solve X -> evaluate the parts, keep the best -> read out the training nodes with dropout -> loss
 //!         -> solve G -> gradients -> clip -> step -> project W
 //! ```
 //!
-//! The same seed gives the same bits, whatever the number of threads, and whether or not the run
-//! was interrupted: random numbers are functions of seed, epoch and place, and a checkpoint holds
-//! all the rest.
+//! The same seed gives the same bits on any number of threads, and whether or not the run was
+//! interrupted: random numbers are functions of seed, epoch and position, and a checkpoint holds
+//! everything else.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,19 +41,54 @@ use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
 use crate::solver::{GradientKind, Posedness, SolveInfo};
 
-/// Why a run ended.
+/// Why training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// All epochs are done.
+    /// All epochs are complete.
     Epochs,
-    /// The validation metric did not get better for `train.stop_after` epochs.
+    /// Early stopping: the validation metric did not improve for `train.stop_after` epochs.
     Patience,
-    /// It was asked to stop; a checkpoint lets it go on.
+    /// The stop flag was set.
     Stopped,
 }
 
-/// A run in memory.
+/// What [`Trainer::fit`] returns.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The model of the best epoch by the monitored metric on the validation part; the last model
+    /// where there is no such part.
+    pub model: Model,
+    /// One record per epoch, in order; the first is about the initial values.
+    pub history: Vec<EpochRecord>,
+    /// Why training ended.
+    pub ended: Ended,
+    /// The epoch of the model; `None` where there is no validation part.
+    pub best_epoch: Option<u64>,
+}
+
+/// Trains a model on a graph, in memory. Checkpoints, resuming and files of records are in
+/// `ignn::run`.
+///
+/// ```
+/// use ignn::prelude::*;
+///
+/// // Two rings of ten nodes; only one node of each is labelled for training.
+/// let ring = |first: u32| (0..10).map(move |i| (first + i, first + (i + 1) % 10));
+/// let graph = GraphBuilder::new(20)
+///     .edges(ring(0).chain(ring(10)))
+///     .classes(["one", "other"], (0..20).map(|node| Some(node / 10)))
+///     .split([0, 10], [1, 11], (2..10).chain(12..20))
+///     .build()?;
+///
+/// let mut config = Config::default();
+/// (config.model.state, config.train.epochs) = (vec![4], 40);
+/// let fit = Trainer::new(&graph, config)?.fit()?;
+/// assert_eq!((fit.ended, fit.history.len()), (Ended::Epochs, 41));
+/// let best = &fit.history[fit.best_epoch.expect("a validation part") as usize];
+/// assert_eq!(best.validation.as_ref().map(|part| part.scores["accuracy"]), Some(1.0));
+/// # Ok::<(), ignn::Error>(())
+/// ```
 pub struct Trainer {
     pub(super) config: Config,
     pub(super) task: Arc<Task>,
@@ -61,12 +96,13 @@ pub struct Trainer {
     pub(super) graphs: GraphSet,
     pub(super) optimiser: Optimiser,
     pub(super) best: Option<Best>,
-    /// Of the model at hand: steps made.
+    /// Number of steps made.
     pub(super) epoch: u64,
-    /// Solves without convergence.
+    /// Number of solves that did not converge.
     pub(super) failures: u64,
     evaluator: Evaluator,
     monitor: Metric,
+    stop: Arc<AtomicBool>,
 }
 
 /// What a step sees: one graph whole, or some of many graphs.
@@ -76,26 +112,26 @@ pub(super) enum GraphSet {
     Many(ManyGraphs),
 }
 
-/// What the steps of an epoch came to.
+/// The steps of an epoch.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// Mean over the items.
+    /// Mean loss over the items.
     pub loss: f64,
-    /// Of the last one.
+    /// Norm of the last gradient.
     pub gradient_norm: f64,
     pub learning_rate: f64,
-    /// The training part as the steps saw it, where they saw all of it.
+    /// Scores of the training part as seen by the steps, where they saw all of it.
     pub train: Option<PartRecord>,
 }
 
 impl Trainer {
-    /// A run before its first epoch.
-    pub fn new(dataset: Graph, config: Config) -> Result<Self, TrainError> {
-        let task = Task::open(dataset, &config)?;
+    /// Opens what training needs of the graph and initialises a model.
+    pub fn new(graph: impl Into<Graph>, config: Config) -> Result<Self, TrainError> {
+        let task = Task::open(graph.into(), &config)?;
         Self::with_task(Arc::new(task), config)
     }
 
-    /// The same on a task that is open, which several runs may share.
+    /// The same on an open task, which several trainers may share.
     pub fn with_task(task: Arc<Task>, mut config: Config) -> Result<Self, TrainError> {
         config.check()?;
         let operators = task.operators()?;
@@ -124,8 +160,7 @@ impl Trainer {
                 let place = || task.dataset().directory().path().to_path_buf();
                 let radii = operators.graph_radii(&graphs.first_node);
                 let radii = radii.map_err(|source| TrainError::Graph { path: place(), source })?;
-                // Training is constrained by the graphs that it sees, never by those it is judged
-                // on.
+                // Only training graphs constrain the weights, never those that are evaluated.
                 let largest = |radii: &Vec<f64>| {
                     parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
                 };
@@ -136,7 +171,7 @@ impl Trainer {
                 (model, GraphSet::Many(many))
             }
         };
-        set_paces(&mut model, &config);
+        set_learning_rate_factors(&mut model, &config);
         let first = first_learned(&model, &config);
         let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
         Ok(Self {
@@ -150,10 +185,56 @@ impl Trainer {
             epoch: 0,
             failures: 0,
             monitor,
+            stop: Arc::default(),
         })
     }
 
-    /// The task: the dataset with labels and parts.
+    /// Ends [`Trainer::fit`] after the epoch in which `stop` is set, from another thread or by an
+    /// observer.
+    pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Trains until all epochs are complete, or until early stopping.
+    pub fn fit(&mut self) -> Result<Fit, TrainError> {
+        self.fit_with(&mut ())
+    }
+
+    /// The same, with an observer that receives a record of every epoch.
+    ///
+    /// ```
+    /// use ignn::prelude::*;
+    ///
+    /// /// Keeps the number of sweeps of every epoch.
+    /// struct Sweeps(Vec<usize>);
+    ///
+    /// impl Observer for Sweeps {
+    ///     fn epoch(&mut self, record: &EpochRecord) -> Result<(), ignn::FormatError> {
+    ///         self.0.extend(record.forward.map(|solve| solve.sweeps));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)])
+    /// #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+    /// # let mut config = Config::default();
+    /// # (config.model.state, config.train.epochs) = (vec![4], 5);
+    /// let mut sweeps = Sweeps(Vec::new());
+    /// Trainer::new(&graph, config)?.fit_with(&mut sweeps)?;
+    /// assert_eq!(sweeps.0.len(), 6);
+    /// # Ok::<(), ignn::Error>(())
+    /// ```
+    pub fn fit_with(&mut self, observer: &mut dyn Observer) -> Result<Fit, TrainError> {
+        let mut history = History(Vec::new());
+        let mut all: Vec<Box<dyn Observer + '_>> = vec![Box::new(&mut history), Box::new(observer)];
+        let stop = Arc::clone(&self.stop);
+        let ended = self.run(&mut all, &stop, |_| Ok(()))?;
+        drop(all);
+        let best_epoch = self.best.as_ref().map(|best| best.score.epoch);
+        Ok(Fit { model: self.finished(), history: history.0, ended, best_epoch })
+    }
+
+    /// The task: the graph with its labels and split.
     pub fn task(&self) -> &Task {
         &self.task
     }
@@ -163,38 +244,38 @@ impl Trainer {
         &self.config
     }
 
-    /// The model at hand.
+    /// The network as it is now.
     pub fn model(&self) -> &Network {
         &self.model
     }
 
-    /// The model at hand, to give it other first values.
+    /// The network as it is now, to give it other values.
     pub fn model_mut(&mut self) -> &mut Network {
         &mut self.model
     }
 
-    /// The best so far; none where there are no validation nodes.
+    /// The best model so far; `None` where there is no validation part.
     pub fn best(&self) -> Option<&Best> {
         self.best.as_ref()
     }
 
-    /// What the best is judged by.
+    /// The metric that the best model is chosen by.
     pub fn monitor(&self) -> Metric {
         self.monitor
     }
 
-    /// Epoch of the model at hand.
+    /// The current epoch: the number of steps made.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Solves without convergence so far.
+    /// The number of solves so far that did not converge.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Trains to the end, until patience runs out, or until `stop` is set. `after` is called after
-    /// every epoch but the last: for checkpoints.
+    /// Trains until all epochs are complete, until early stopping, or until `stop` is set. `after` is
+    /// called after every epoch but the last: for checkpoints.
     pub fn run(
         &mut self,
         observer: &mut dyn Observer,
@@ -202,7 +283,7 @@ impl Trainer {
         mut after: impl FnMut(&Self) -> Result<(), TrainError>,
     ) -> Result<Ended, TrainError> {
         observer.start(self.monitor)?;
-        // A run that ran out of patience does so again.
+        // A run that is resumed after early stopping stops again.
         if self.epoch.checked_sub(1).is_some_and(|last| self.is_out_of_patience(last)) {
             return Ok(Ended::Patience);
         }
@@ -224,12 +305,12 @@ impl Trainer {
         }
     }
 
-    /// Whether the model at hand is the last one: it is still to be evaluated.
+    /// Whether all steps are made; the last model is still to be evaluated.
     pub fn is_at_last(&self) -> bool {
         self.epoch >= self.epochs()
     }
 
-    /// Epochs to come, at most: a regression is done in one, and propagated labels are not learned.
+    /// The number of epochs: one for a read-out in closed form, none where nothing is learned.
     fn epochs(&self) -> u64 {
         match self.config.train.learn {
             _ if !Kind::of(self.config.model.kind).learns => 0,
@@ -244,7 +325,7 @@ impl Trainer {
         patience > 0 && since >= patience
     }
 
-    /// One epoch: the record of the model at hand, and its steps, but after the last epoch.
+    /// One epoch: evaluates the current model, and makes its steps unless it is the last one.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
         let is_last = epoch >= self.epochs();
@@ -264,7 +345,7 @@ impl Trainer {
         let is_exact = self.config.solver.gradient == GradientKind::Exact;
         self.failures += solves.failures(is_exact);
         let (forward, adjoint) = (solves.forward(), solves.adjoint());
-        // Not a number where nothing is solved.
+        // NaN where nothing is solved.
         let largest = |of: fn(&Posedness) -> f64| posedness.iter().map(of).fold(f64::NAN, f64::max);
         let contraction = forward.and_then(|solve| solve.contraction);
         let (nodes_per_second, edges_per_second) = solves.rates();
@@ -288,8 +369,8 @@ impl Trainer {
         })
     }
 
-    /// Loss and scores of the parts, without dropout; on one graph also the solve that the step
-    /// starts from.
+    /// Loss and scores of the parts, without dropout. On one graph, this includes the solve that the
+    /// step starts from.
     fn evaluate(
         &mut self,
         is_evaluated: bool,
@@ -329,8 +410,7 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// The steps of an epoch, each with loss, adjoint, gradients and projection: the model becomes
-    /// that of the next epoch.
+    /// The steps of an epoch, each with loss, adjoint, gradients, update and projection.
     fn steps(
         &mut self,
         seconds: &mut PhaseSeconds,
@@ -351,8 +431,8 @@ impl Trainer {
         Ok(steps)
     }
 
-    /// Whether a step on one graph has a forward solve of its own: it hides or drops what an
-    /// evaluation sees.
+    /// Whether a step on one graph needs a forward solve of its own, because it hides or drops what
+    /// an evaluation sees.
     fn steps_apart(&self) -> bool {
         let is_step = self.config.train.learn != Learn::Ridge;
         is_step && (self.model.trains_apart() || self.config.train.hide > 0.0)
@@ -425,12 +505,12 @@ impl Trainer {
         Ok(steps)
     }
 
-    /// The dataset, for messages.
+    /// The path of the dataset, for messages.
     pub(super) fn place(&self) -> PathBuf {
         self.task.dataset().directory().path().into()
     }
 
-    /// Clips the gradients, makes the step they ask for, and projects. Returns their norm and the
+    /// Clips the gradients, updates the parameters, and projects. Returns the gradients' norm and the
     /// learning rate.
     fn update(&mut self, seconds: &mut PhaseSeconds) -> Result<(f64, f64), TrainError> {
         let (epoch, clock) = (self.epoch, Instant::now());
@@ -448,11 +528,11 @@ impl Trainer {
         Ok((norm, rate))
     }
 
-    /// What the read-out of the best model sees of every graph: a row a graph, in the dataset's
-    /// order. The best model is the one at hand from then on.
+    /// What the read-out of the best model sees of every graph of a collection: one row per graph, in
+    /// the dataset's order. The network takes the values of the best model.
     ///
     /// # Panics
-    /// Where nodes, not graphs, have the labels.
+    /// If nodes, not graphs, have the labels.
     pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
         let (epoch, place) = (self.epoch, self.place());
         if let Some(best) = &self.best {
@@ -469,8 +549,7 @@ impl Trainer {
         Ok(rows)
     }
 
-    /// The best model, or the one at hand where nothing was chosen; to be written or put on a
-    /// graph.
+    /// The best model so far, or the current one where there is no validation part.
     pub fn finished(&self) -> Model {
         let at_hand = all_values(&self.model);
         let value = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
@@ -483,7 +562,7 @@ impl Trainer {
         };
         let mut config = self.config.clone();
         if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
-            // The file tells what is predicted, whatever it is used on.
+            // A saved model says what it predicts, whatever graph it is used on.
             config.model.pooling = PoolingChoice::Sum;
         }
         Model {
@@ -496,14 +575,24 @@ impl Trainer {
     }
 }
 
+/// Keeps all records.
+struct History(Vec<EpochRecord>);
+
+impl Observer for History {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        self.0.push(record.clone());
+        Ok(())
+    }
+}
+
 impl Steps {
     pub fn none() -> Self {
         Self { loss: f64::NAN, gradient_norm: f64::NAN, learning_rate: 0.0, train: None }
     }
 }
 
-/// The paces that the configuration gives to parameters.
-fn set_paces(model: &mut Network, config: &Config) {
+/// Sets the learning-rate factors of the parameters.
+fn set_learning_rate_factors(model: &mut Network, config: &Config) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
@@ -512,14 +601,14 @@ fn set_paces(model: &mut Network, config: &Config) {
     }
 }
 
-/// Position of the first parameter that learns: all do, or the read-out's alone.
+/// Position of the first parameter that is learned: all are, or only those of the read-out.
 fn first_learned(model: &Network, config: &Config) -> usize {
     let head = model.head();
     let below = model.parameters[..head].iter().any(|parameter| parameter.pace > 0.0);
     if config.train.learn == Learn::All && below { 0 } else { head }
 }
 
-/// Parameters, then statistics, by name.
+/// All parameters, then all statistics, by name.
 pub(super) fn all_values(model: &Network) -> Vec<(Slot, &Matrix)> {
     let parameters = model.slots().into_iter().zip(model.parameters.iter().map(|p| &p.value));
     let statistics = model.statistics_by_name().into_iter().map(|(name, value)| {

@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ignn::config::Config;
 use ignn::graph::Graph;
-use ignn::metrics::predicted_class;
 use ignn::models::Model;
 use ignn::report::quantity::{self, seconds};
 use ignn::report::sheet::Sheet;
@@ -205,7 +204,7 @@ fn train(
 }
 
 fn accuracy_by_distance(dataset: &Graph, model: &Path) -> Result<Vec<f64>> {
-    let predicted = Model::read(model)?.predict(dataset)?;
+    let predicted = Model::load(model)?.predict(dataset)?;
     let Labels::Single { of, .. } = dataset.directory().labels()? else { return Ok(Vec::new()) };
     let splits = dataset.directory().splits()?;
     let is_train = |node: usize| {
@@ -217,8 +216,7 @@ fn accuracy_by_distance(dataset: &Graph, model: &Path) -> Result<Vec<f64>> {
     let share = |distances: &Range<u64>| {
         let nodes = (0..of.len()).filter(|&node| distances.contains(&(node as u64 % DEMO_LENGTH)));
         let nodes: Vec<usize> = nodes.filter(|&node| !is_train(node)).collect();
-        let right =
-            |&&node: &&usize| predicted_class(predicted.logits.row(node)) as i32 == of[node];
+        let right = |&&node: &&usize| predicted.class(node) as i32 == of[node];
         nodes.iter().filter(right).count() as f64 / nodes.len().max(1) as f64
     };
     Ok(DISTANCES.iter().map(share).collect())

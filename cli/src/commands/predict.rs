@@ -1,19 +1,14 @@
 //! `ignn predict`: writes the predictions of a model for the nodes, or graphs, of a dataset, with
 //! the original ids. The library solves and scores; this module writes the rows.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ignn::dense::MatrixRef;
-use ignn::metrics::predicted_class;
-use ignn::models::Model;
-use ignn::predict::{Evaluation, Item, Parts, Prediction, Truth, probabilities, ranked_classes};
+use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
+use ignn::report::predictions::{IdColumns, PredictionRows, embedding_table};
 use ignn::report::quantity::plural;
-use ignn::report::table::{Cell, ColumnKind, TableWriter};
-use ignn_format::graphs::Graphs;
-use ignn_format::ids::{IdRef, Ids};
-use ignn_format::labels::LabelKind;
+use ignn::report::table::TableWriter;
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
@@ -21,9 +16,6 @@ use crate::terminal::on_dataset::{ModelArgs, Opened, Standing};
 use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
 use crate::{Outcome, Session};
-
-/// With more classes than this, the probabilities of single classes are not written as columns.
-const MOST_COLUMNS: usize = 32;
 
 /// Predict the nodes or graphs of a dataset with a trained model
 ///
@@ -155,16 +147,17 @@ impl Command {
     fn write(
         &self,
         opened: &Opened,
-        prediction: &Prediction,
+        prediction: &SolvedModel,
         items: &[u32],
         console: &Console,
     ) -> Result<Vec<(PathBuf, u64)>> {
-        let keys = Keys::of(opened)?;
+        let ids = IdColumns::of(&opened.dataset, opened.item)?;
         let rows = items.len() as u64;
         let (mut tables, mut written) = (Vec::new(), Vec::new());
         if let Some(file) = &self.out {
+            let (model, top) = (&opened.model, self.top.map(usize::from));
             let rows_of =
-                Rows { model: &opened.model, top: self.top.map(usize::from), keys: &keys };
+                PredictionRows { classes: &model.classes, labels: model.labels, top, ids: &ids };
             let mut table = TableWriter::create(file, &rows_of.columns(), self.force)?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
                 rows_of.write(&mut table, items, logits)?;
@@ -175,7 +168,8 @@ impl Command {
             written.push((file.clone(), rows));
         }
         if let Some(file) = &self.embeddings {
-            tables.push(embeddings(file, &keys, prediction.states(), items, self.force)?);
+            let (states, items) = (prediction.states(), items.iter().copied());
+            tables.push(embedding_table(file, &ids, states, items, self.force)?);
             written.push((file.clone(), rows));
         }
         tables.into_iter().try_for_each(TableWriter::finish)?;
@@ -196,143 +190,6 @@ fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
             console.note(&format!("no scores: {error}"));
             Ok(None)
         }
-    }
-}
-
-/// Turns predictions into rows of a table.
-struct Rows<'a> {
-    model: &'a Model,
-    top: Option<usize>,
-    keys: &'a Keys<'a>,
-}
-
-impl Rows<'_> {
-    fn top(&self) -> usize {
-        self.top.unwrap_or(0).min(self.model.classes.len())
-    }
-
-    fn has_all(&self) -> bool {
-        self.top.is_none() && self.model.classes.len() <= MOST_COLUMNS
-    }
-
-    fn columns(&self) -> Vec<(String, ColumnKind)> {
-        let mut columns = self.keys.columns();
-        columns.extend(match self.model.labels {
-            LabelKind::Single => {
-                [("predicted".into(), ColumnKind::Text), ("probability".into(), ColumnKind::Float)]
-            }
-            LabelKind::Multi => [
-                ("predicted".into(), ColumnKind::Texts),
-                ("probabilities".into(), ColumnKind::Floats),
-            ],
-        });
-        for k in 1..=self.top() {
-            columns.push((format!("class_{k}"), ColumnKind::Text));
-            columns.push((format!("probability_{k}"), ColumnKind::Float));
-        }
-        if self.has_all() {
-            let all = self.model.classes.iter();
-            columns.extend(all.map(|class| (format!("p_{class}"), ColumnKind::Float)));
-        }
-        columns
-    }
-
-    fn write(&self, table: &mut TableWriter, items: &[u32], logits: MatrixRef<'_>) -> Result<()> {
-        let name = |class: u32| self.model.classes[class as usize].as_str();
-        let (mut probability, mut predicted, mut order) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, &item) in items.iter().enumerate() {
-            let logits = logits.row(row);
-            probabilities(self.model.labels, logits, &mut probability);
-            predicted.clear();
-            match self.model.labels {
-                LabelKind::Single => predicted.push(predicted_class(logits) as u32),
-                LabelKind::Multi => {
-                    let likely = (0..).zip(logits).filter(|(_, logit)| **logit >= 0.0);
-                    predicted.extend(likely.map(|(class, _)| class));
-                }
-            }
-            let names: Vec<&str> = predicted.iter().map(|&class| name(class)).collect();
-            let likely: Vec<f32> =
-                predicted.iter().map(|&class| probability[class as usize]).collect();
-            let mut cells = self.keys.cells(item);
-            cells.extend(match self.model.labels {
-                LabelKind::Single => [Cell::Text(names[0]), Cell::Float(likely[0])],
-                LabelKind::Multi => [Cell::Texts(&names), Cell::Floats(&likely)],
-            });
-            for &class in ranked_classes(logits, self.top(), &mut order) {
-                cells.extend([Cell::Text(name(class)), Cell::Float(probability[class as usize])]);
-            }
-            if self.has_all() {
-                cells.extend(probability.iter().map(|&probability| Cell::Float(probability)));
-            }
-            table.row(&cells)?;
-        }
-        Ok(())
-    }
-}
-
-/// The table of states, complete but not yet renamed to its final name.
-fn embeddings(
-    file: &Path,
-    keys: &Keys<'_>,
-    states: MatrixRef<'_>,
-    items: &[u32],
-    force: bool,
-) -> Result<TableWriter> {
-    let mut columns = keys.columns();
-    columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
-    let mut table = TableWriter::create(file, &columns, force)?;
-    for &item in items {
-        let mut cells = keys.cells(item);
-        cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
-        table.row(&cells)?;
-    }
-    Ok(table)
-}
-
-/// The ids of what is predicted.
-struct Keys<'a> {
-    /// Ids of nodes; none if graphs are predicted.
-    ids: Option<Ids>,
-    graphs: Option<&'a Graphs>,
-}
-
-impl<'a> Keys<'a> {
-    fn of(opened: &'a Opened) -> Result<Self> {
-        let ids = match opened.item {
-            Item::Node => Some(opened.dataset.directory().ids()?),
-            Item::Graph => None,
-        };
-        Ok(Self { ids, graphs: opened.graphs.as_ref() })
-    }
-
-    fn columns(&self) -> Vec<(String, ColumnKind)> {
-        let graph = self.graphs.map(|_| ("graph".to_string(), ColumnKind::Text));
-        let id = self.ids.as_ref().map(|ids| {
-            let kind = match ids.integers() {
-                Some(ids) if ids.iter().any(|&id| id > i64::MAX as u64) => ColumnKind::Wide,
-                Some(_) => ColumnKind::Integer,
-                None => ColumnKind::Text,
-            };
-            ("id".to_string(), kind)
-        });
-        graph.into_iter().chain(id).collect()
-    }
-
-    fn cells(&self, item: u32) -> Vec<Cell<'_>> {
-        let graph = self.graphs.map(|graphs| {
-            let graph = match self.ids {
-                // The last graph that starts at or before the node.
-                Some(_) => graphs.first_node.partition_point(|&first| first <= u64::from(item)) - 1,
-                None => item as usize,
-            };
-            Cell::Text(&graphs.ids[graph])
-        });
-        let id = self.ids.as_ref().map(|ids| match ids.get(item as usize) {
-            IdRef::Integer(id) => Cell::Integer(id),
-            IdRef::String(id) => Cell::Text(id),
-        });
-        graph.into_iter().chain(id).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::nn::Operators;
-use ignn::predict::{self, Choice, Item, Prediction, Predictor, Truth};
+use ignn::predict::{self, Choice, Item, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
@@ -72,7 +72,7 @@ impl ModelArgs {
     pub fn open(&self) -> Result<Opened> {
         let dataset = Graph::open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
-        let model = Model::read(&file)?;
+        let model = Model::load(&file)?;
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
@@ -89,7 +89,7 @@ impl Opened {
 
     /// What can be predicted or scored.
     pub fn choice(&self) -> Choice<'_> {
-        Choice { dataset: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
+        Choice { graph: &self.dataset, graphs: self.graphs.as_ref(), item: self.item }
     }
 
     /// Whether what is predicted has labels.
@@ -162,7 +162,7 @@ impl Opened {
         predictor: Predictor,
         standing: &mut Standing,
         console: &Console,
-    ) -> Result<Prediction> {
+    ) -> Result<SolvedModel> {
         console.phase("solve", None, Unit::Items("sweeps"));
         let prediction = predictor.solve(&self.params)?;
         standing.solve = prediction.solve();

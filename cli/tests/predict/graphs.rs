@@ -88,7 +88,7 @@ fn one_graph_has_no_class() {
     sandbox.ignn(&words("generate chains --length 10 --out c -q")).exits(0);
     let kinds = "`ignn ingest tu` and `ignn ingest dgcnn` make such datasets";
     sandbox.ignn(&words("predict c --model run/fold-0 --out p.csv -q")).fails_with(&format!(
-        "run/fold-0/model.safetensors: the model tells the class of graphs (found one graph in \
+        "run/fold-0/model.safetensors: the model classifies graphs (found one graph in \
          c, expected a dataset of many graphs): {kinds}"
     ));
     sandbox.ignn(&words("predict d --model run/fold-0 --out p.csv --split test -q")).fails_with(

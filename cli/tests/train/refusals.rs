@@ -109,17 +109,17 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     );
     refused(
         "one --set train.loss=binary-cross-entropy",
-        "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class a \
+        "train.loss: binary-cross-entropy does not fit the dataset's labels (found one class per \
          node, expected sets of classes): use train.loss=cross-entropy or auto",
     );
     refused(
         "sets --set train.loss=cross-entropy",
         "train.loss: cross-entropy does not fit the dataset's labels (found sets of classes, \
-         expected one class a node): use train.loss=binary-cross-entropy or auto",
+         expected one class per node): use train.loss=binary-cross-entropy or auto",
     );
     refused(
         "one --set train.monitor=top-k-micro-f1",
-        "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class a \
+        "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class per \
          node): use accuracy, micro-f1, macro-f1, loss or auto",
     );
     refused(

@@ -1,11 +1,10 @@
-//! A model on a dataset, before and after its equilibria are solved. It hands out rows and logits
-//! of nodes, or of graphs where the model pools; what they mean is for `probability` and
-//! `evaluation`.
+//! A model on a graph, before and after its equilibria are solved: states and logits of nodes, or of
+//! graphs where the model pools. What they mean is for `probability` and `evaluation`.
 //!
-//! A dataset of many graphs is solved some graphs at a time ([`GRAPHS_NODES`]), each with its own
-//! bounds; any other as a whole. Memory: features and their gathered copy, states and the solver's
-//! workspace of what is solved at once, the rows that the read-out sees, and one chunk of logits. A
-//! chunk is [`CHUNK_ITEMS`] items, fewer where there are many classes.
+//! A collection of graphs is solved in batches of about `GRAPHS_NODES` nodes, each graph with its own
+//! bounds; a single graph is solved whole. Memory: the features and their gathered copy, the states
+//! and the solver's workspace of one batch, the rows that the read-out sees, and one chunk of
+//! logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
 
 use std::path::{Path, PathBuf};
 
@@ -22,19 +21,19 @@ use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
 use crate::nn::{Features, GraphBatch, Input, Operators, PoolingChoice, Slot};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
-/// Nodes or graphs that are read out at once, at most.
-pub const CHUNK_ITEMS: usize = 1 << 16;
-/// Floats of a chunk's states and logits, about.
+/// Largest number of items that are read out at once.
+const CHUNK_ITEMS: usize = 1 << 16;
+/// Approximate number of floats of a chunk's states and logits.
 const CHUNK_FLOATS: usize = 1 << 24;
-/// Nodes of graphs that are solved together, about.
-pub const GRAPHS_NODES: u64 = 1 << 15;
+/// Approximate number of nodes of the graphs that are solved together.
+const GRAPHS_NODES: u64 = 1 << 15;
 
-/// What a model predicts.
+/// What a model predicts: nodes or whole graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A class, or classes, of every node.
+    /// The class, or the classes, of every node.
     Node,
-    /// Of every graph.
+    /// The class of every graph.
     Graph,
 }
 
@@ -42,58 +41,58 @@ impl Item {
     /// What a model predicts.
     pub fn of(model: &Model) -> Self {
         match model.config.model.pooling {
-            // A model that was trained on graphs says which pooling it has.
+            // A model that was trained on graphs names its pooling.
             PoolingChoice::Auto | PoolingChoice::None => Self::Node,
             PoolingChoice::Sum | PoolingChoice::Mean | PoolingChoice::Max => Self::Graph,
         }
     }
 }
 
-/// A model on a dataset.
+/// A model on a graph, ready to be solved.
 pub struct Predictor {
-    model: Network,
-    place: PathBuf,
+    network: Network,
+    path: PathBuf,
     operators: Operators,
     input: Input,
-    /// Of many graphs: where they are, and bounds by relation and graph.
+    /// For a collection: the first node of each graph, and bounds by relation and graph.
     graphs: Option<(Vec<u64>, Vec<Vec<f64>>)>,
 }
 
-/// A model on a dataset, solved.
-pub struct Prediction {
-    model: Network,
-    /// What the read-out sees, a row an item.
-    seen: Matrix,
+/// A model whose equilibria on a graph are solved.
+pub struct SolvedModel {
+    network: Network,
+    /// What the read-out sees, one row per item.
+    states: Matrix,
     solves: Vec<SolveInfo>,
 }
 
 impl Predictor {
-    /// Checks that the model fits the dataset, and reads the features it needs. `origin` is what
-    /// messages call the model, `graphs` are the dataset's, where it has many.
+    /// Checks that the model fits the graph, and reads the features it needs. `origin` is what
+    /// messages call the model; `graphs` are those of a collection.
     pub fn new(
         model: &Model,
         origin: &Path,
-        dataset: &Graph,
+        graph: &Graph,
         operators: &Operators,
         graphs: Option<&Graphs>,
     ) -> Result<Self, PredictError> {
         check_finite(model, origin)?;
-        let place = dataset.directory().path();
+        let path = graph.path();
         let item = Item::of(model);
         if item == Item::Graph && graphs.is_none() {
-            return Err(PredictError::OneGraph { model: origin.into(), dataset: place.into() });
+            return Err(PredictError::OneGraph { model: origin.into(), dataset: path.into() });
         }
-        let features = features(model, origin, dataset, operators)?;
-        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: place.into(), source };
+        let features = features(model, origin, graph, operators)?;
+        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let graphs = match graphs {
-            // Learned rows belong to all nodes of their dataset.
+            // Learned features belong to all nodes of their graph at once.
             Some(graphs) if features.columns().is_some() => {
                 let radii = operators.graph_radii(&graphs.first_node).map_err(wrong)?;
                 Some((graphs.first_node.clone(), radii))
             }
             _ => None,
         };
-        let manifest = dataset.manifest();
+        let manifest = graph.manifest();
         let facts = Facts {
             nodes: manifest.nodes as usize,
             columns: features.columns(),
@@ -102,20 +101,21 @@ impl Predictor {
             outputs: model.classes.len(),
             pools: item == Item::Graph,
         };
-        let model = model.restored(&facts, origin)?;
-        let first = &model.layers[0];
+        let network = model.restored(&facts, origin)?;
+        let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
-        Ok(Self { model, place: place.into(), operators: operators.clone(), input, graphs })
+        let (path, operators) = (path.into(), operators.clone());
+        Ok(Self { network, path, operators, input, graphs })
     }
 
-    /// Which condition for one equilibrium holds on this dataset, by layer that has one; of many
-    /// graphs on the one with the largest bound.
+    /// Which condition for a unique equilibrium holds on this graph, one per layer with an
+    /// equilibrium; in a collection, on the graph with the largest bound.
     pub fn posedness(&self) -> Vec<Posedness> {
-        self.model.posedness(&largest_radii(&self.operators, self.graphs.as_ref()))
+        self.network.posedness(&largest_radii(&self.operators, self.graphs.as_ref()))
     }
 
-    /// Of how many graphs it is certain that there is exactly one equilibrium, each by its own
-    /// bound; none of a dataset that is one graph, and of models without an equilibrium.
+    /// The number of graphs with exactly one equilibrium for certain, each by its own bound; `None`
+    /// for a single graph and for models without an equilibrium.
     pub fn certified_graphs(&self) -> Option<u64> {
         let (first_node, radii) = self.graphs.as_ref()?;
         if self.posedness().is_empty() {
@@ -123,7 +123,7 @@ impl Predictor {
         }
         let count = first_node.len() - 1;
         let is_certain = |radii: &[f64]| {
-            let layers = self.model.posedness(radii);
+            let layers = self.network.posedness(radii);
             layers.iter().all(|layer| layer.condition != Condition::NotCertified)
         };
         if is_certain(&largest_radii(&self.operators, self.graphs.as_ref())) {
@@ -133,50 +133,49 @@ impl Predictor {
         Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
     }
 
-    /// The model with its memory on all graphs at once, that of adjoints included: for
+    /// The network with its memory on all graphs at once, that of adjoints included: for
     /// measurements.
     pub fn on_graph(self) -> (Network, OnGraph) {
-        let on = OnGraph::with_input(&self.model, &self.operators, self.input, true);
-        (self.model, on)
+        let on = OnGraph::with_input(&self.network, &self.operators, self.input, true);
+        (self.network, on)
     }
 
-    /// Solves the equilibria from zero. One that did not converge is the best there is: see
-    /// [`SolveInfo::converged`].
-    pub fn solve(self, params: &SolveParams) -> Result<Prediction, PredictError> {
-        let Self { mut model, place, operators, input, graphs } = self;
+    /// Solves the equilibria from zero. Where that does not converge, the best state found is used:
+    /// see [`SolveInfo::converged`].
+    pub fn solve(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
+        let Self { mut network, path, operators, input, graphs } = self;
         let Some((first_node, radii)) = graphs else {
-            let mut on = OnGraph::with_input(&model, &operators, input, false);
-            let solves = on.forward(&mut model, params, Mode::Evaluation)?;
-            return Ok(Prediction { seen: on.seen(&model), model, solves });
+            let mut on = OnGraph::with_input(&network, &operators, input, false);
+            let solves = on.forward(&mut network, params, Mode::Evaluation)?;
+            return Ok(SolvedModel { states: on.seen(&network), network, solves });
         };
-        let wrong =
-            |source: AdjacencyError| PredictError::Adjacency { path: place.clone(), source };
-        let width = model.layers.last().map_or(0, |layer| layer.input.width);
-        let pools = model.pooling.is_some();
+        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.clone(), source };
+        let width = network.layers.last().map_or(0, |layer| layer.input.width);
+        let pools = network.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
-        let (mut seen, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
+        let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
         for chunk in chunks(&first_node) {
             let all = (&first_node[..], &radii[..]);
             let batch = GraphBatch::new(&operators, &input, all, &chunk).map_err(wrong)?;
             let rows = batch.first_rows();
             let GraphBatch { operators, input, .. } = batch;
-            let mut on = OnGraph::with_input(&model, &operators, input, false).with_graphs(rows);
-            let solved = on.forward(&mut model, params, Mode::Evaluation)?;
-            let part = on.seen(&model);
+            let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
+            let solved = on.forward(&mut network, params, Mode::Evaluation)?;
+            let part = on.seen(&network);
             solves = match solves.is_empty() {
                 true => solved,
                 false => together(&solves, &solved),
             };
             let first = if pools { chunk[0] } else { first_node[chunk[0]] as usize };
             for row in 0..part.rows() {
-                seen.row_mut(first + row).copy_from_slice(part.row(row));
+                states.row_mut(first + row).copy_from_slice(part.row(row));
             }
         }
-        Ok(Prediction { model, seen, solves })
+        Ok(SolvedModel { network, states, solves })
     }
 }
 
-/// Layer by layer.
+/// The solves of two batches, merged layer by layer.
 fn together(before: &[SolveInfo], more: &[SolveInfo]) -> Vec<SolveInfo> {
     before
         .iter()
@@ -185,7 +184,7 @@ fn together(before: &[SolveInfo], more: &[SolveInfo]) -> Vec<SolveInfo> {
         .collect()
 }
 
-/// Graphs that follow each other, cut where their nodes become many.
+/// Batches of consecutive graphs with about `GRAPHS_NODES` nodes.
 fn chunks(first_node: &[u64]) -> Vec<Vec<usize>> {
     let mut chunks: Vec<Vec<usize>> = Vec::new();
     let mut nodes = 0;
@@ -213,77 +212,77 @@ fn largest_radii(operators: &Operators, graphs: Option<&(Vec<u64>, Vec<Vec<f64>>
     }
 }
 
-impl Prediction {
-    /// How it was solved; the layers of a stack, and all graphs, together, none where the model has
-    /// no equilibrium.
+impl SolvedModel {
+    /// How the equilibria were solved, all layers and graphs together; `None` for a model without
+    /// an equilibrium.
     pub fn solve(&self) -> Option<SolveInfo> {
         SolveInfo::together(&self.solves)
     }
 
-    /// How it was solved, by layer that was.
+    /// How they were solved, one per layer with an equilibrium.
     pub fn solves(&self) -> &[SolveInfo] {
         &self.solves
     }
 
-    /// What the read-out sees, one row a node or, where the model pools, a graph; of a single layer
-    /// the equilibrium.
+    /// What the read-out sees: one row per node, or per graph where the model pools. For one layer
+    /// that is the equilibrium.
     pub fn states(&self) -> MatrixRef<'_> {
-        self.seen.view()
+        self.states.view()
     }
 
-    /// The same without a copy.
+    /// The matrix, without a copy.
     pub fn into_states(self) -> Matrix {
-        self.seen
+        self.states
     }
 
-    /// Number of logits of an item.
+    /// Number of logits per item.
     pub fn outputs(&self) -> usize {
-        self.model.outputs()
+        self.network.outputs()
     }
 
-    /// Calls back with some items and their logits, one row each, until all of these items have
-    /// been told, or one of the logits is no number.
+    /// Calls `work` with the items and their logits, one chunk at a time, one row per item. Refuses
+    /// logits that are not finite.
     ///
     /// # Panics
-    /// Where an item is none.
+    /// If there is no such item.
     pub fn each_chunk<E: From<PredictError>>(
         &self,
         items: &[u32],
-        mut found: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
+        mut work: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let width = self.states().cols() + self.outputs();
         let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_ITEMS);
         for chunk in items.chunks(at_once) {
-            let logits = self.model.logits(self.states(), chunk);
+            let logits = self.network.logits(self.states(), chunk);
             for (row, &number) in chunk.iter().enumerate() {
                 if let Some(&found) = logits.row(row).iter().find(|logit| !logit.is_finite()) {
-                    let item = if self.model.pooling.is_some() { "graph" } else { "node" };
+                    let item = if self.network.pooling.is_some() { "graph" } else { "node" };
                     return Err(PredictError::Overflow { item, number, found }.into());
                 }
             }
-            found(chunk, logits.view())?;
+            work(chunk, logits.view())?;
         }
         Ok(())
     }
 }
 
-/// What the model takes for the features of this dataset's nodes.
+/// The features of this graph that the model reads.
 fn features(
     model: &Model,
     origin: &Path,
-    dataset: &Graph,
+    graph: &Graph,
     operators: &Operators,
 ) -> Result<Features, PredictError> {
     let shape = |name: &str| {
         model.values.iter().find(|(slot, _)| slot.name == name).map(|value| value.0.shape)
     };
-    let place = dataset.directory().path();
+    let path = graph.path();
     if let Some((rows, _)) = shape(name::E) {
-        let (found, expected) = (dataset.manifest().nodes, rows as u64);
+        let (found, expected) = (graph.manifest().nodes, rows as u64);
         if found != expected {
             return Err(PredictError::Nodes {
                 model: origin.into(),
-                dataset: place.into(),
+                dataset: path.into(),
                 found,
                 expected,
             });
@@ -305,25 +304,25 @@ fn features(
     };
     let found = match &made {
         Some(made) => made.cols() as u64,
-        None => dataset.directory().features()?.columns,
+        None => graph.directory().features()?.columns,
     };
     let expected = columns as u64;
     if found != expected {
         return Err(PredictError::Columns {
             model: origin.into(),
-            dataset: place.into(),
+            dataset: path.into(),
             found,
             expected,
         });
     }
     match made {
         Some(made) => Ok(Features::Dense(made)),
-        None if model.config.model.normalise_features => Ok(Features::read(dataset)?.normalised()),
-        None => Ok(Features::read(dataset)?),
+        None if model.config.model.normalise_features => Ok(Features::read(graph)?.normalised()),
+        None => Ok(Features::read(graph)?),
     }
 }
 
-/// A number that is none would only be found in the predictions.
+/// Refuses parameters that are not finite, which would only show in the predictions.
 fn check_finite(model: &Model, origin: &Path) -> Result<(), FormatError> {
     for (Slot { name, .. }, value) in &model.values {
         let mut entries = (0..value.rows()).flat_map(|row| value.row(row));

@@ -1,0 +1,206 @@
+//! Predictions and embeddings as tables in files: one row per node or graph, with its original id.
+//! The columns are described in `docs/cli.md` under `ignn predict`.
+
+use std::path::Path;
+
+use ignn_format::Result;
+
+use super::table::{Cell, ColumnKind, TableWriter};
+use crate::dense::MatrixRef;
+use crate::graph::{Graph, Graphs, IdRef, Ids, LabelKind};
+use crate::predict::{
+    Embeddings, Item, PredictError, Predictions, predicted_classes, probabilities, ranked_classes,
+};
+
+/// With more classes than this, the probabilities of single classes are not written as columns.
+const MOST_COLUMNS: usize = 32;
+
+/// The columns that say which node or graph a row is about: `graph` in a collection, and `id` for
+/// nodes.
+pub struct IdColumns {
+    /// Ids of nodes; `None` if graphs are predicted.
+    ids: Option<Ids>,
+    graphs: Option<Graphs>,
+}
+
+impl IdColumns {
+    /// Reads the ids.
+    pub fn of(graph: &Graph, item: Item) -> Result<Self> {
+        let ids = match item {
+            Item::Node => Some(graph.ids()?),
+            Item::Graph => None,
+        };
+        Ok(Self { ids, graphs: graph.collection()? })
+    }
+
+    /// Names and kinds.
+    pub fn columns(&self) -> Vec<(String, ColumnKind)> {
+        let graph = self.graphs.as_ref().map(|_| ("graph".to_string(), ColumnKind::Text));
+        let id = self.ids.as_ref().map(|ids| {
+            let kind = match ids.integers() {
+                Some(ids) if ids.iter().any(|&id| id > i64::MAX as u64) => ColumnKind::Wide,
+                Some(_) => ColumnKind::Integer,
+                None => ColumnKind::Text,
+            };
+            ("id".to_string(), kind)
+        });
+        graph.into_iter().chain(id).collect()
+    }
+
+    /// The cells of an item.
+    pub fn cells(&self, item: u32) -> Vec<Cell<'_>> {
+        let graph = self.graphs.as_ref().map(|graphs| {
+            let graph = match self.ids {
+                // The last graph that starts at or before the node.
+                Some(_) => graphs.first_node.partition_point(|&first| first <= u64::from(item)) - 1,
+                None => item as usize,
+            };
+            Cell::Text(&graphs.ids[graph])
+        });
+        let id = self.ids.as_ref().map(|ids| match ids.get(item as usize) {
+            IdRef::Integer(id) => Cell::Integer(id),
+            IdRef::String(id) => Cell::Text(id),
+        });
+        graph.into_iter().chain(id).collect()
+    }
+}
+
+/// Turns logits into rows of a table of predictions.
+pub struct PredictionRows<'a> {
+    /// Names of the classes, one per logit.
+    pub classes: &'a [String],
+    /// Whether an item has one class or a set of them.
+    pub labels: LabelKind,
+    /// The number of most probable classes to write, instead of one column per class.
+    pub top: Option<usize>,
+    /// Which item a row is about.
+    pub ids: &'a IdColumns,
+}
+
+impl PredictionRows<'_> {
+    fn top(&self) -> usize {
+        self.top.unwrap_or(0).min(self.classes.len())
+    }
+
+    fn has_all(&self) -> bool {
+        self.top.is_none() && self.classes.len() <= MOST_COLUMNS
+    }
+
+    /// Names and kinds.
+    pub fn columns(&self) -> Vec<(String, ColumnKind)> {
+        let mut columns = self.ids.columns();
+        columns.extend(match self.labels {
+            LabelKind::Single => {
+                [("predicted".into(), ColumnKind::Text), ("probability".into(), ColumnKind::Float)]
+            }
+            LabelKind::Multi => [
+                ("predicted".into(), ColumnKind::Texts),
+                ("probabilities".into(), ColumnKind::Floats),
+            ],
+        });
+        for k in 1..=self.top() {
+            columns.push((format!("class_{k}"), ColumnKind::Text));
+            columns.push((format!("probability_{k}"), ColumnKind::Float));
+        }
+        if self.has_all() {
+            let all = self.classes.iter();
+            columns.extend(all.map(|class| (format!("p_{class}"), ColumnKind::Float)));
+        }
+        columns
+    }
+
+    /// Writes the rows of some items from their logits, one row each.
+    pub fn write(
+        &self,
+        table: &mut TableWriter,
+        items: &[u32],
+        logits: MatrixRef<'_>,
+    ) -> Result<()> {
+        let name = |class: usize| self.classes[class].as_str();
+        let (mut probability, mut order) = (Vec::new(), Vec::new());
+        for (row, &item) in items.iter().enumerate() {
+            let logits = logits.row(row);
+            probabilities(self.labels, logits, &mut probability);
+            let predicted = predicted_classes(self.labels, logits);
+            let names: Vec<&str> = predicted.iter().map(|&class| name(class)).collect();
+            let likely: Vec<f32> = predicted.iter().map(|&class| probability[class]).collect();
+            let mut cells = self.ids.cells(item);
+            cells.extend(match self.labels {
+                LabelKind::Single => [Cell::Text(names[0]), Cell::Float(likely[0])],
+                LabelKind::Multi => [Cell::Texts(&names), Cell::Floats(&likely)],
+            });
+            for &class in ranked_classes(logits, self.top(), &mut order) {
+                let class = class as usize;
+                cells.extend([Cell::Text(name(class)), Cell::Float(probability[class])]);
+            }
+            if self.has_all() {
+                cells.extend(probability.iter().map(|&probability| Cell::Float(probability)));
+            }
+            table.row(&cells)?;
+        }
+        Ok(())
+    }
+}
+
+/// The table of some rows of embeddings, written but not yet under its own name: see
+/// [`TableWriter::finish`].
+pub fn embedding_table(
+    file: &Path,
+    ids: &IdColumns,
+    states: MatrixRef<'_>,
+    items: impl IntoIterator<Item = u32>,
+    force: bool,
+) -> Result<TableWriter> {
+    let mut columns = ids.columns();
+    columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
+    let mut table = TableWriter::create(file, &columns, force)?;
+    for item in items {
+        let mut cells = ids.cells(item);
+        cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
+        table.row(&cells)?;
+    }
+    Ok(table)
+}
+
+impl Predictions {
+    /// Writes the table that `ignn predict` writes: original id, predicted class, its probability,
+    /// and the probability of every class. The extension chooses the format: `.parquet`, `.csv` or
+    /// `.tsv`. An existing file is replaced, once the new one is complete.
+    ///
+    /// ```
+    /// use ignn::prelude::*;
+    ///
+    /// # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)]).features(1, vec![1.0, 1.0, -1.0, -1.0])
+    /// #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+    /// # let mut config = Config::default();
+    /// # (config.model.state, config.train.epochs) = (vec![4], 20);
+    /// # let model = Trainer::new(&graph, config)?.fit()?.model;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = directory.path().join("predictions.csv");
+    /// model.predict(&graph)?.write(&file)?;
+    /// let text = std::fs::read_to_string(&file)?;
+    /// assert_eq!(text.lines().next(), Some("id,predicted,probability,p_a,p_b"));
+    /// assert_eq!(text.lines().count(), 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
+        let ids = IdColumns::of(self.graph(), self.item())?;
+        let (classes, labels) = (self.classes(), self.label_kind());
+        let rows = PredictionRows { classes, labels, top: None, ids: &ids };
+        let mut table = TableWriter::create(file.as_ref(), &rows.columns(), true)?;
+        let items: Vec<u32> = (0..self.len() as u32).collect();
+        rows.write(&mut table, &items, self.logits())?;
+        Ok(table.finish()?)
+    }
+}
+
+impl Embeddings {
+    /// Writes one row per item: original id, then one column per dimension, `x0`, `x1`, ... The
+    /// extension chooses the format: `.parquet`, `.csv` or `.tsv`. An existing file is replaced,
+    /// once the new one is complete.
+    pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
+        let ids = IdColumns::of(self.graph(), self.item())?;
+        let items = 0..self.view().rows() as u32;
+        Ok(embedding_table(file.as_ref(), &ids, self.view(), items, true)?.finish()?)
+    }
+}
