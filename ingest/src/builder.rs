@@ -410,7 +410,7 @@ pub fn write(
             builder.add_dense_features(columns, |first, rows| {
                 fill(first, rows);
                 Ok(())
-            })?
+            })?;
         }
         Some(Features::Sparse { columns, rows }) => {
             builder.add_sparse_features(columns, |first, count| Ok(rows(first, count)))?;

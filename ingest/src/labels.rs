@@ -204,7 +204,7 @@ fn class_order(names: &[String]) -> Vec<usize> {
     match numbers {
         // "7" and "07" are different names of the same number.
         Some(numbers) => {
-            order.sort_by(|&a, &b| (numbers[a], &names[a]).cmp(&(numbers[b], &names[b])))
+            order.sort_by(|&a, &b| (numbers[a], &names[a]).cmp(&(numbers[b], &names[b])));
         }
         None => order.sort_by(|&a, &b| names[a].cmp(&names[b])),
     }

@@ -377,7 +377,7 @@ impl Product<'_> {
             match (self.counted, &right.counts) {
                 (false, _) => right.neighbours[range].iter().for_each(|&column| row.mark(column)),
                 (true, None) => {
-                    right.neighbours[range].iter().for_each(|&column| row.add(column, count))
+                    right.neighbours[range].iter().for_each(|&column| row.add(column, count));
                 }
                 (true, Some(counts)) => {
                     let entries = right.neighbours[range.clone()].iter().zip(&counts[range]);

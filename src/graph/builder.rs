@@ -378,6 +378,7 @@ impl Writer<'_> {
         Err(self.invalid(&format!("number of {what}"), found, expected))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers give literals and numbers")]
     fn invalid(&self, what: &str, found: impl ToString, expected: impl ToString) -> FormatError {
         FormatError::invalid(self.target, what, found.to_string(), expected.to_string())
     }

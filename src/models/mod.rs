@@ -8,7 +8,7 @@
 //! | [`network`](Network) | a shape with values |
 //! | [`on_graph`](OnGraph) | a network on a graph: forward and backward |
 //! | [`pass`](Pass) | rows that are read out, and their gradients |
-//! | [`file`] | `model.safetensors` |
+//! | [`mod@file`] | `model.safetensors` |
 //! | [`saved`](Model) | a trained model, read and written |
 
 mod body;

@@ -269,7 +269,7 @@ impl OnGraph {
                 match (&layer.fed, x) {
                     (Fed::Features(input), _) => input.own_times(skip[0], skip[1].row(0), mixed),
                     (_, Some(x)) => {
-                        linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut())
+                        linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut());
                     }
                     (_, None) => unreachable!("the first layer is fed by features"),
                 }
@@ -286,10 +286,10 @@ impl OnGraph {
                 let kept = &mut model.statistics[at];
                 match mode {
                     Mode::Training(_) => {
-                        norm.train(&values, mixed, kept, memory, normed.view_mut())
+                        norm.train(&values, mixed, kept, memory, normed.view_mut());
                     }
                     Mode::Evaluation => {
-                        norm.evaluate(&values, mixed, kept, memory, normed.view_mut())
+                        norm.evaluate(&values, mixed, kept, memory, normed.view_mut());
                     }
                 }
             }

@@ -67,10 +67,10 @@ impl OnGraph {
             (Some(kept), true) => propagate::mean(kept.blocks(true), &kept.incoming(), from, to),
             (Some(kept), false) => propagate::mean(kept.blocks(false), &kept.outgoing(), from, to),
             (None, true) => {
-                propagate::mean(operators.incoming_blocks(), &operators.incoming(), from, to)
+                propagate::mean(operators.incoming_blocks(), &operators.incoming(), from, to);
             }
             (None, false) => {
-                propagate::mean(operators.outgoing_blocks(), &operators.outgoing(), from, to)
+                propagate::mean(operators.outgoing_blocks(), &operators.outgoing(), from, to);
             }
         }
     }

@@ -31,7 +31,7 @@ pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixM
     let (stride, cols) = (to.stride(), to.cols());
     let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
     rows.for_each(|to| {
-        to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x))
+        to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x));
     });
 }
 

@@ -275,7 +275,7 @@ impl Input {
     pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], to: &mut Matrix) {
         match &self.source {
             Source::Dense { own: Some(u), .. } => {
-                linear::forward(v, Some(bias), u.view(), to.view_mut())
+                linear::forward(v, Some(bias), u.view(), to.view_mut());
             }
             Source::Sparse { rows, .. } => {
                 rows.times(&transposed(v), to);

@@ -146,7 +146,7 @@ impl Readout {
                     let mut hidden = hidden.view_mut();
                     let chunks = hidden.padded_mut().par_chunks_mut(CHUNK);
                     chunks.for_each(|chunk| {
-                        chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x))
+                        chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x));
                     });
                 }
                 None => linear::forward(weight, bias, from, logits.reborrow()),

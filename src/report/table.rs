@@ -179,7 +179,7 @@ impl TableWriter {
     pub fn finish(self) -> Result<()> {
         match self.sink {
             Sink::Text { mut out, .. } => {
-                out.flush().map_err(FormatError::io("write", &self.target))?
+                out.flush().map_err(FormatError::io("write", &self.target))?;
             }
             Sink::Parquet { mut out, schema, mut columns, .. } => {
                 let written =

@@ -38,7 +38,7 @@ impl Run {
                 return Ok(None);
             }
             let run = self.with_seed(seed);
-            let result = run.train_on(Arc::clone(&task), &mut observe(&run), stop)?;
+            let result = run.train_on(&task, &mut observe(&run), stop)?;
             finished(&result);
             Ok(Some(result))
         };

@@ -133,19 +133,19 @@ impl Run {
     ) -> Result<FinishedRun, RunError> {
         self.check_free()?;
         let task = Task::open(self.graph.clone(), &self.config)?;
-        self.train_on(Arc::new(task), observer, stop)
+        self.train_on(&Arc::new(task), observer, stop)
     }
 
     /// The same on an open task, which runs with different seeds share.
     pub(super) fn train_on(
         &self,
-        task: Arc<Task>,
+        task: &Arc<Task>,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
         let started = Instant::now();
-        let estimated_bytes = memory::check(&task, &self.config, self.memory)?;
-        let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
+        let estimated_bytes = memory::check(task, &self.config, self.memory)?;
+        let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
         if let Some(init) = &self.init {
             Model::load(init)?.copy_into(trainer.model_mut(), init)?;
             // Another graph may have another bound.
@@ -167,7 +167,7 @@ impl Run {
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
-        let summary = RunSummary::new(figures, &task, self.threads);
+        let summary = RunSummary::new(figures, task, self.threads);
         files::write_whole(&self.directory.summary_file(), &summary.to_json())?;
         let (directory, figures) = (self.directory.clone(), summary.figures);
         Ok(FinishedRun { directory, figures, has_converged })

@@ -1,7 +1,7 @@
 //! How a module declares its settings: the keys of a section or the words of a choice, each with
 //! its text, default and range in one place.
 //!
-//! [`settings!`] declares a plain struct, one field per key. [`words!`] declares a plain enum, one
+//! `settings!` declares a plain struct, one field per key. `words!` declares a plain enum, one
 //! variant per word. Both read doc comments, and those are what users see: `ignn train --list`, the
 //! JSON Schema and `docs/config.md` all print them. This module knows no section by name; `config`
 //! puts the sections together and reads files.

@@ -96,7 +96,8 @@ fn gcn_is_a_nilpotent_equilibrium_solved_in_as_many_sweeps_as_layers() {
                         match layer {
                             0 => omega.row_mut(first + k)[l] = sign * map.row(k)[l],
                             _ => {
-                                w.row_mut(first + k)[(layer - 1) * WIDTH + l] = sign * map.row(k)[l]
+                                w.row_mut(first + k)[(layer - 1) * WIDTH + l] =
+                                    sign * map.row(k)[l];
                             }
                         }
                     }

@@ -27,7 +27,7 @@
 //! | [`staging`] | 1 | a directory or file that appears complete or not at all |
 //! | [`header`] | 2 | the 64 bytes at the start of an array file |
 //! | `table` | 2 | Parquet files with known columns |
-//! | [`array`] | 3 | writes array files |
+//! | `array` | 3 | writes array files |
 //! | [`features`] | 3 | node features, dense or sparse, in shards |
 //! | [`ids`] | 3 | the original ids of the nodes |
 //! | [`labels`] | 3 | labels of the nodes |

@@ -6,8 +6,8 @@
 //! for each class) and `PART_graph_id.npy` (ascending: the nodes of a graph are contiguous).
 //!
 //! GraphSAGE's format of one graph: `PREFIX-G.json` (node-link; nodes with `val` and `test`),
-//! `PREFIX-id_map.json` (id to row), `PREFIX-class_map.json` (id to a class, or to a list of 0 and
-//! 1) and, if there are features, `PREFIX-feats.npy`. It does not separate graphs: the result is
+//! `PREFIX-id_map.json` (id to row), `PREFIX-class_map.json` (id to a class, or to a list of zeros
+//! and ones) and, if there are features, `PREFIX-feats.npy`. It does not separate graphs: the result is
 //! one graph with a split of its nodes.
 
 use std::collections::HashMap;

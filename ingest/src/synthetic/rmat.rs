@@ -137,7 +137,7 @@ impl Content for Rmat {
         edges.reserve(count as usize);
         match &self.permutation {
             Some(ids) => {
-                edges.extend((0..count).map(|_| self.draw(&mut stream).map(|id| ids.of(id))))
+                edges.extend((0..count).map(|_| self.draw(&mut stream).map(|id| ids.of(id))));
             }
             None => edges.extend((0..count).map(|_| self.draw(&mut stream))),
         }

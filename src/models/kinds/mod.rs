@@ -2,12 +2,12 @@
 //!
 //! A row is all that the rest of the engine knows of a kind: where features come from, how many
 //! layers there are and what each of them computes. Word and documentation of a kind are a variant
-//! of [`ModelKind`]. Everything around a layer (input map, skip connection, normalisation, dropout, places
-//! of the parameters) is added by [`NetworkShape::new`](super::NetworkShape::new) in the same way
-//! for all kinds.
+//! of [`ModelKind`]. Everything around a layer (input map, skip connection, normalisation, dropout,
+//! places of the parameters) is added by [`NetworkShape::new`](super::NetworkShape::new) in the
+//! same way for all kinds.
 //!
 //! A layer is solved ([`Body::Equilibrium`](super::BodyShape)) or computed by a
-//! [`Map`](crate::nn::explicit::Map). A map of one kind only is in the file of that kind, forward
+//! [`Map`]. A map of one kind only is in the file of that kind, forward
 //! beside backward; one that several kinds share is in `nn`. `docs/adding-a-model.md` shows how to
 //! add a kind.
 

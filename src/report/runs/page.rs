@@ -152,7 +152,8 @@ fn scores(groups: &[Group]) -> Section {
             .position(|old| old.iter().zip(&new).all(|(a, b)| is_same(a, b)));
         match twin {
             Some(at) => {
-                charts[at].note = format!("{title} is the same in every epoch and not drawn again.")
+                charts[at].note =
+                    format!("{title} is the same in every epoch and not drawn again.");
             }
             None => charts.extend(new),
         }

@@ -187,11 +187,13 @@ impl Spec {
 /// Features, labels and splits.
 fn node_data(root: &Section, folder: &Path) -> Result<NodeData> {
     let file = |key| Ok::<_, IngestError>(root.string(key)?.map(|file| folder.join(file)));
-    let mut data = NodeData::default();
-    data.features = file("features")?;
-    data.missing_features_zero =
-        root.choice("missing-features", &[("error", false), ("zero", true)])?.unwrap_or(false);
-    data.labels = file("labels")?;
+    let missing = root.choice("missing-features", &[("error", false), ("zero", true)])?;
+    let mut data = NodeData {
+        features: file("features")?,
+        missing_features_zero: missing.unwrap_or(false),
+        labels: file("labels")?,
+        ..NodeData::default()
+    };
     let larger = root.integer("communities-larger-than")?;
     let top = root.integer("communities-top")?;
     let choice = match (larger, top) {

@@ -99,7 +99,7 @@ impl NpyArray {
         }
         let signed = self.header.dtype.kind == 'i';
         self.read(first, out, |array, bytes, out| {
-            array.decode(bytes, out, |value| value.integer())
+            array.decode(bytes, out, |value| value.integer());
         })?;
         match out.iter().position(|&value| signed && value > i64::MAX as u64) {
             Some(at) => {

@@ -72,7 +72,7 @@ impl DelimitedBatch {
         match separator {
             Separator::Tab => line.split('\t').for_each(|cell| self.push_cell(cell)),
             Separator::Whitespace => {
-                line.split_ascii_whitespace().for_each(|cell| self.push_cell(cell))
+                line.split_ascii_whitespace().for_each(|cell| self.push_cell(cell));
             }
             Separator::Comma => return self.push_csv(line),
         }
