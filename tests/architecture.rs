@@ -253,20 +253,111 @@ fn no_drawer_for_odds_and_ends() {
     }
 }
 
-#[test]
-fn documents_are_short_and_present() {
-    let lines = |name: &str| {
-        let text = fs::read_to_string(project().join(name))
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        text.lines().count()
-    };
-    assert!(lines("ARCHITECTURE.md") < 250);
-    assert!(lines("README.md") < 250);
-    for name in ["CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        assert!(lines(name) > 0);
+/// Longest line of a source file or document, in columns.
+const WIDTH: usize = 110;
+/// Longest README, in lines.
+const README_LINES: usize = 150;
+
+/// All files with this ending below a directory.
+fn files_ending(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_ending(&path, ending));
+        } else if path.extension().is_some_and(|found| found == ending) {
+            files.push(path);
+        }
     }
-    let readme = fs::read_to_string(project().join("README.md")).unwrap();
+    files.sort();
+    files
+}
+
+/// Lines that are too wide, with their place. Tables of Markdown and lines with a URL may be wider:
+/// neither can be wrapped.
+fn wide_lines(path: &Path, text: &str) -> Vec<String> {
+    let is_markdown = path.extension().is_some_and(|ending| ending == "md");
+    let may_be_wide =
+        |line: &str| (is_markdown && line.trim_start().starts_with('|')) || line.contains("://");
+    let lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.chars().count() > WIDTH && !may_be_wide(line));
+    lines.map(|(at, _)| format!("{}:{}", path.display(), at + 1)).collect()
+}
+
+#[test]
+fn wide_lines_are_found() {
+    let wide = "x".repeat(WIDTH + 1);
+    let umlauts = "\u{fc}".repeat(WIDTH);
+    let (rust, markdown) = (Path::new("a.rs"), Path::new("a.md"));
+    assert_eq!(wide_lines(rust, &format!("{umlauts}\n{wide}\n")), ["a.rs:2"]);
+    assert_eq!(wide_lines(rust, &format!("| {wide}\n")), ["a.rs:1"]);
+    assert!(wide_lines(markdown, &format!("| {wide} |\nhttps://{wide}\n")).is_empty());
+}
+
+#[test]
+fn no_line_is_too_wide() {
+    let folders =
+        ["benches", "cli", "docs", "examples", "ingest", "python", "scripts", "src", "tests"];
+    let mut files: Vec<PathBuf> = ["rs", "md"]
+        .iter()
+        .flat_map(|ending| {
+            folders.iter().flat_map(move |folder| files_ending(&project().join(folder), ending))
+        })
+        .collect();
+    let entries = fs::read_dir(project()).unwrap().map(|entry| entry.unwrap().path());
+    files.extend(entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    assert!(files.len() > 200, "only {} files were found", files.len());
+    let wide: Vec<String> = files
+        .iter()
+        .flat_map(|path| wide_lines(path, &fs::read_to_string(path).unwrap()))
+        .collect();
+    assert!(wide.is_empty(), "lines of more than {WIDTH} columns:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn documents_are_present_and_the_readme_is_short() {
+    let read = |name: &str| {
+        fs::read_to_string(project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    let documents = [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "docs/decisions.md",
+        "docs/results.md",
+    ];
+    for name in documents {
+        assert!(!read(name).is_empty(), "{name} is empty");
+    }
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= README_LINES, "README.md has more than {README_LINES} lines");
     for command in ["cargo run --release -- demo", "cargo test --workspace"] {
         assert!(readme.contains(command), "README.md does not say `{command}`");
+    }
+}
+
+/// Targets of the links to files in a Markdown text, without their anchors.
+fn linked_files(text: &str) -> Vec<String> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    files.map(|target| target.split('#').next().unwrap_or(target).to_string()).collect()
+}
+
+#[test]
+fn links_in_documents_lead_to_files() {
+    assert_eq!(linked_files("[a](b.md#c), [d](https://e.org), [f](#g)"), ["b.md"]);
+    let entries = fs::read_dir(project()).unwrap().map(|entry| entry.unwrap().path());
+    let mut documents: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    documents.extend(files_ending(&project().join("docs"), "md"));
+    for path in documents {
+        let folder = path.parent().unwrap();
+        for target in linked_files(&fs::read_to_string(&path).unwrap()) {
+            assert!(folder.join(&target).exists(), "{}: no file {target}", path.display());
+        }
     }
 }

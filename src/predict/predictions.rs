@@ -18,7 +18,8 @@ use crate::solver::{Condition, Posedness, SolveInfo};
 /// ```
 /// use ignn::prelude::*;
 ///
-/// # let cliques = (0..2u32).flat_map(|c| (0..8).flat_map(move |i| (0..i).map(move |j| (8 * c + i, 8 * c + j))));
+/// # let clique = |c: u32| (0..8).flat_map(move |i| (0..i).map(move |j| (8 * c + i, 8 * c + j)));
+/// # let cliques = (0..2).flat_map(clique);
 /// # let names = Ids::Integer((100..116).collect());
 /// let graph = GraphBuilder::new(16) // Two cliques of 8 nodes, joined by an edge; ids from 100.
 /// #   .ids(names).edges(cliques.chain([(0, 8)]))

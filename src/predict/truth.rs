@@ -9,7 +9,11 @@ use ignn_format::labels::{LabelKind, Labels};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TruthError {
     /// One class per item in one, sets of classes in the other.
-    #[error("labels of another kind than the model's (found {}, expected {})", words(*found), words(*expected))]
+    #[error(
+        "labels of another kind than the model's (found {}, expected {})",
+        words(*found),
+        words(*expected)
+    )]
     Kind {
         /// The dataset's.
         found: LabelKind,
@@ -160,7 +164,8 @@ mod tests {
             "no class of the dataset is one of the model's (found a, b, c, d, e, ..., expected x)";
         assert_eq!(error, expected);
         let error = Truth::new(labels, &names(&["a"]), LabelKind::Multi).unwrap_err().to_string();
-        let expected = "labels of another kind than the model's (found one class per node, expected sets of classes)";
+        let expected = "labels of another kind than the model's (found one class per node, \
+                        expected sets of classes)";
         assert_eq!(error, expected);
     }
 }
