@@ -142,7 +142,7 @@ fn predictions_solve_the_equation() {
     let mut model = model(LabelKind::Single);
     model.dataset = checksum(&sandbox.path("d"));
     std::fs::create_dir(sandbox.path("run")).unwrap();
-    model.save(&sandbox.path("run/model.safetensors")).unwrap();
+    model.save(sandbox.path("run/model.safetensors")).unwrap();
     let run = sandbox
         .ignn(&words("predict d --model run --out p.csv --embeddings x.tsv --json -q"))
         .exits(0);
@@ -202,7 +202,7 @@ fn predictions_solve_the_equation() {
 fn the_nodes_of_a_part_with_their_best_classes() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, true);
-    model(LabelKind::Single).save(&sandbox.path("m.safetensors")).unwrap();
+    model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox
         .ignn(&words("predict d --model m.safetensors --out p.csv --split testing --top 5 -q"));
     run.exits(0).says("trained on   unknown").says("p.csv: 3 rows").says("test      3         2");
@@ -231,7 +231,7 @@ fn the_nodes_of_a_part_with_their_best_classes() {
 fn multiple_labels_are_lists() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SETS, true);
-    model(LabelKind::Multi).save(&sandbox.path("m.safetensors")).unwrap();
+    model(LabelKind::Multi).save(sandbox.path("m.safetensors")).unwrap();
     let run =
         words("predict d --model m.safetensors --out p.parquet --embeddings x.parquet --json -q");
     let report = sandbox.ignn(&run).exits(0).json();
@@ -278,7 +278,7 @@ fn multiple_labels_are_lists() {
 fn python_reads_the_tables() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SETS, false);
-    model(LabelKind::Multi).save(&sandbox.path("m.safetensors")).unwrap();
+    model(LabelKind::Multi).save(sandbox.path("m.safetensors")).unwrap();
     sandbox.ignn(&words("predict d --model m.safetensors --out p.parquet -q")).exits(0);
     // Each makes `t`: lists of cells by column.
     let readers = [
@@ -318,7 +318,7 @@ fn python_reads_the_tables() {
 fn scores_by_part_and_class() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
-    model(LabelKind::Single).save(&sandbox.path("m.safetensors")).unwrap();
+    model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("eval d --model m.safetensors -q")).exits(0);
     let run = run.says("split default\n  part   nodes  labelled  accuracy  micro F1  macro F1\n");
     let run = run.says("classes of part test\n  class  precision").says("confusion in part test\n");
@@ -356,7 +356,7 @@ fn more_nodes_than_are_read_out_at_once() {
     model.values[1] = value("layer0.Omega", matrix(&[[1.0, -0.5], [-0.25, 0.75]]));
     model.config.model.normalise_state = true;
     model.config.model.dropout = 0.5;
-    model.save(&sandbox.path("m.safetensors")).unwrap();
+    model.save(sandbox.path("m.safetensors")).unwrap();
     let run = "predict d --model m.safetensors --out p.csv --embeddings x.csv -q";
     let run = sandbox.ignn(&words(run)).exits(0).says("p.csv: 90,000 rows\nx.csv: 90,000 rows\n");
     assert!(!run.stdout.contains("split"), "no labels, no scores: {}", run.stdout);

@@ -103,7 +103,7 @@ fn the_run_directory_holds_what_the_help_says() {
     assert!(facts["machine"]["threads"].as_u64().unwrap() >= 1);
     assert!(facts["figures"]["seconds"].as_f64().unwrap() > 0.0);
     // The resolved configuration reads back, and is that of the model.
-    let model = Model::load(&sandbox.path("run/model.safetensors")).unwrap();
+    let model = Model::load(sandbox.path("run/model.safetensors")).unwrap();
     assert_eq!(model.config.to_toml(), sandbox.read("run/config.toml"));
     assert_eq!(model.dataset, facts["dataset"]["checksum"].as_str().unwrap());
 
@@ -196,7 +196,7 @@ fn a_run_starts_from_another_model() {
     // Another seed has other first values, and only the drawn numbers of training are its own.
     train("--out other --epochs 0 --init zero --seed 5").exits(0);
     let values = |run: &str| {
-        let model = Model::load(&sandbox.path(&format!("{run}/model.safetensors"))).unwrap();
+        let model = Model::load(sandbox.path(&format!("{run}/model.safetensors"))).unwrap();
         let value = |(slot, value): &(ignn::nn::Slot, ignn::dense::Matrix)| {
             (
                 slot.name.clone(),

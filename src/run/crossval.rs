@@ -374,7 +374,7 @@ impl Crossval {
         let outcome = training.train(fold, folds.parts(fold), &mut epochs, stop)?;
         let FoldOutcome::Finished(record, model) = outcome else { return Ok(None) };
         if let Some(directory) = &directory {
-            model.save(&directory.model_file())?;
+            model.save(directory.model_file())?;
             // Last: a fold with this file is finished.
             let text = serde_json::to_string_pretty(&*record).expect("a record is plain data");
             files::write_whole(&directory.path().join(FOLD), &format!("{text}\n"))?;

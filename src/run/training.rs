@@ -163,7 +163,7 @@ impl Run {
             vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];
         let ended = self.train_with_checkpoints(&mut trainer, &mut all, stop)?;
         drop(all);
-        trainer.finished().save(&self.directory.model_file())?;
+        trainer.finished().save(self.directory.model_file())?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);

@@ -17,7 +17,7 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
     steep.config.model.activation = vec![Activation::Tanh];
     steep.values[0].1 = matrix(&[[1.5, 0.0], [0.25, 1.25]]);
     steep.dataset = "another".into();
-    steep.save(&sandbox.path("m.safetensors")).unwrap();
+    steep.save(sandbox.path("m.safetensors")).unwrap();
     let run =
         sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --certified")).exits(1);
     let refused = "nothing was written: the solution is not certified to be unique\n";
@@ -36,7 +36,7 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
 fn a_solve_that_does_not_converge_exits_with_1() {
     let sandbox = Sandbox::new();
     ingest(&sandbox, "d", SINGLE, false);
-    model(LabelKind::Single).save(&sandbox.path("m.safetensors")).unwrap();
+    model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run =
         sandbox.ignn(&words("predict d --model m.safetensors --out p.csv --max-sweeps 2")).exits(1);
     let run = run
@@ -58,7 +58,7 @@ fn scores_that_overflow_are_refused() {
     let mut large = model(LabelKind::Single);
     let head = large.values.iter_mut().find(|(slot, _)| slot.name == "head.Theta").unwrap();
     head.1 = Matrix::from_fn(head.1.rows(), head.1.cols(), |_, _| 3e38);
-    large.save(&sandbox.path("m.safetensors")).unwrap();
+    large.save(sandbox.path("m.safetensors")).unwrap();
     for command in
         ["predict d --model m.safetensors --out p.csv -q", "eval d --model m.safetensors -q"]
     {
@@ -77,12 +77,12 @@ fn learned_features_work_only_on_their_own_nodes() {
     learned.values[1] =
         value("layer0.E", Matrix::from_fn(6, 2, |row, col| (row + col) as f32 / 4.0));
     learned.dataset = "another".into();
-    learned.save(&sandbox.path("m.safetensors")).unwrap();
+    learned.save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
     let note = "its learned features belong to node numbers";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     learned.values[1] = value("layer0.E", Matrix::zeros(7, 2));
-    learned.save(&sandbox.path("m.safetensors")).unwrap();
+    learned.save(sandbox.path("m.safetensors")).unwrap();
     sandbox.ignn(&words("predict d --model m.safetensors --out q.csv -q")).fails_with(
         "m.safetensors: the model has learned a row of features for each node of its own graph \
          (found 6 nodes in d, expected 7): train on this dataset, or train with \
@@ -99,7 +99,7 @@ fn mismatches_give_one_error() {
     let with = |change: fn(&mut Model)| {
         let mut model = model(LabelKind::Single);
         change(&mut model);
-        model.save(&sandbox.path("m.safetensors")).unwrap();
+        model.save(sandbox.path("m.safetensors")).unwrap();
     };
     let predict = words("predict d --model m.safetensors --out p.csv -q");
     with(|model| model.values[1] = value("layer0.Omega", Matrix::zeros(2, 5)));

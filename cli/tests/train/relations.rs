@@ -42,7 +42,7 @@ fn relations_are_trained_certified_and_predicted_by_their_names() {
     let sandbox = relations();
     let line = "train d --epochs 40 --set model.state=8 -q";
     sandbox.ignn(&words(&format!("{line} --set model.kappa=0.4,0.5 --out run"))).exits(0);
-    let model = ignn::models::Model::load(&sandbox.path("run/model.safetensors")).unwrap();
+    let model = ignn::models::Model::load(sandbox.path("run/model.safetensors")).unwrap();
     let names: Vec<_> = model.values.iter().map(|(slot, _)| slot.name.as_str()).collect();
     let expected = ["layer0.W.clique", "layer0.W.ring", "layer0.Omega.clique", "layer0.Omega.ring"];
     assert_eq!(names[..4], expected);
