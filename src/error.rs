@@ -30,7 +30,7 @@ pub enum Error {
     Format(#[from] FormatError),
     /// Settings.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(Box<ConfigError>),
     /// Arrays that are not a graph.
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),
@@ -48,19 +48,37 @@ pub enum Error {
     Saved(#[from] SavedError),
     /// Training.
     #[error(transparent)]
-    Train(#[from] TrainError),
+    Train(Box<TrainError>),
     /// Predicting.
     #[error(transparent)]
-    Predict(#[from] PredictError),
+    Predict(Box<PredictError>),
     /// A run directory.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(Box<RunError>),
     /// Labels that cannot be compared with predictions.
     #[error(transparent)]
     Truth(#[from] TruthError),
     /// Reading or writing elsewhere.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+/// Errors that would make every `Result` large are boxed.
+macro_rules! boxed {
+    ($($variant:ident($error:ty),)+) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        }
+    )+};
+}
+
+boxed! {
+    Config(ConfigError),
+    Train(TrainError),
+    Predict(PredictError),
+    Run(RunError),
 }
 
 /// A result of the library.
