@@ -1,9 +1,9 @@
 //! Implicit graph neural networks on large graphs, on the cores of one machine.
 //!
-//! A model's states are the equilibrium of `X = phi(A^T X W^T + B)`: information reaches a node from
-//! any distance. The library trains such models, and others to compare with, on dataset directories
-//! that `ignn ingest` makes of raw files, or on small graphs built in memory. It comes with
-//! certificates: whether the equilibrium is unique, and how far the computed one is from it.
+//! A model's states are the equilibrium of `X = phi(A^T X W^T + B)`: information reaches a node
+//! from any distance. The library trains such models, and others to compare with, on dataset
+//! directories that `ignn ingest` makes of raw files, or on small graphs built in memory. It comes
+//! with certificates: whether the equilibrium is unique, and how far the computed one is from it.
 //!
 //! ```
 //! use ignn::prelude::*;
@@ -30,12 +30,13 @@
 //!
 //! The common path is in the [`prelude`]: [`graph::Graph`], [`config::Config`], [`train::Trainer`],
 //! [`models::Model`], [`predict::Predictions`]. Training in a directory, with checkpoints, resuming
-//! and records in files, is in [`run`]. Below that, an equilibrium layer is [`nn::Equilibrium`], its
-//! sweeps are [`kernels::sweep`], and its certificates [`solver::Certificate`]. The `examples/`
+//! and records in files, is in [`run`]. Below that, an equilibrium layer is [`nn::Equilibrium`],
+//! its sweeps are [`kernels::sweep`], and its certificates [`solver::Certificate`]. The `examples/`
 //! folder shows each of these.
 //!
-//! Types of the dataset format are those of [`format`](mod@format), types of sparse matrices those of
-//! [`sprs`]; both are re-exported, so that a program needs `ignn` alone.
+//! Types of the dataset format are those of [`format`](mod@format), JSON values those of
+//! [`serde_json`], sparse matrices those of [`sprs`]. All three are re-exported, so that a program
+//! needs `ignn` alone.
 //!
 //! # Modules
 //!
@@ -63,6 +64,8 @@
 //! | `error` | 10 | one error type over those of all modules |
 //! | [`prelude`] | 11 | the types of the common path |
 
+#![warn(unnameable_types)]
+
 pub mod config;
 pub mod dense;
 mod error;
@@ -85,4 +88,5 @@ pub mod train;
 pub use error::{Error, Result};
 pub use ignn_format as format;
 pub use ignn_format::FormatError;
+pub use serde_json;
 pub use sprs;

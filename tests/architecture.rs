@@ -25,7 +25,7 @@ pub fn project() -> &'static Path {
 }
 
 /// All Rust files below a directory.
-fn sources(directory: &Path) -> Vec<PathBuf> {
+pub fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

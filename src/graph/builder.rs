@@ -74,7 +74,8 @@ impl Edges {
 ///     .split([0, 3], [1], [])
 ///     .build()?;
 /// assert_eq!(graph.nodes(), 4);
-/// assert_eq!(graph.relations()?[0].incoming.row(1), [0, 1, 2], "with the loop of renormalisation");
+/// // Node 1 gathers from its neighbours, and from itself: renormalisation adds loops.
+/// assert_eq!(graph.relations()?[0].incoming.row(1), [0, 1, 2]);
 /// assert_eq!(graph.labels()?.classes(), ["left", "right"]);
 ///
 /// let error = GraphBuilder::new(2).edges([(0, 7)]).build().unwrap_err();

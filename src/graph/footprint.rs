@@ -1,24 +1,24 @@
-//! What training on a dataset would need in memory, by formula, before anything is allocated.
-//! It is an estimate of the large arrays; it does not run or plan training.
+//! An estimate of the memory that training takes, by a formula, before anything is allocated. It
+//! counts the large arrays.
 //!
-//! With n nodes, m the state's width, p features, c classes, in f32:
+//! With n nodes, states of width m, p features, c classes and r relations, in f32:
 //!
 //! | part | floats |
 //! | --- | --- |
 //! | graph | the mapped files of all relations, both directions where both are stored |
-//! | features U | n p dense; for sparse ones a column, a value an entry and an offset a row |
+//! | features U | n p if dense; if sparse a column and a value per entry, an offset per row |
 //! | states | 2 n m: an equilibrium and the one before it |
-//! | input term B | n m for each relation |
+//! | input term B | n m per relation |
 //! | adjoint | n m |
-//! | parameters | 4 (r (m m + m p) + m c), r relations: each with its gradient and Adam's two moments |
+//! | parameters | 4 (r (m m + m p) + m c): each with its gradient and Adam's two moments |
 //!
-//! Where there are no features they are learned: a table of n m parameters takes the place of m p.
+//! Without features they are learned: a table of n m parameters replaces m p.
 
 use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use serde::Serialize;
 
-/// Widths that `ignn inspect` gives the estimate for.
+/// Widths for which `ignn inspect` prints the estimate.
 pub const WIDTHS: [u64; 2] = [64, 128];
 
 const FLOAT: u64 = size_of::<f32>() as u64;
@@ -42,7 +42,7 @@ pub struct Footprint {
     pub adjoint: u64,
     /// Parameters with gradients and moments.
     pub parameters: u64,
-    /// All of it.
+    /// The sum of all parts.
     pub total: u64,
 }
 
@@ -86,7 +86,7 @@ impl Footprint {
         footprint
     }
 
-    /// Every part with its name.
+    /// All parts with their names.
     pub fn parts(&self) -> [(&'static str, u64); 6] {
         [
             ("graph", self.graph),
@@ -99,7 +99,7 @@ impl Footprint {
     }
 }
 
-/// A product that a damaged manifest cannot overflow.
+/// A product that saturates: a damaged manifest must not overflow.
 fn product(factors: &[u64]) -> u64 {
     factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor))
 }
@@ -113,8 +113,9 @@ mod tests {
         let mut value = json!({
             "format": "ignn-dataset", "version": 1, "nodes": 1000, "order": "none",
             "made_by": {"program": "ignn", "command": "test", "options": {}},
-            "relations": [{"name": "edges", "symmetric": true, "weighted": false, "normalisation": "renorm",
-                           "scale": "both", "nonzeros": 5000, "diagonal": 1000}],
+            "relations": [{"name": "edges", "symmetric": true, "weighted": false,
+                           "normalisation": "renorm", "scale": "both", "nonzeros": 5000,
+                           "diagonal": 1000}],
             "ids": {"kind": "integer"}, "labels": {"kind": "single", "classes": 7, "labelled": 10},
             "files": {"relations/edges/in.offsets.u64": {"bytes": 8072, "xxh3": ""},
                       "labels.parquet": {"bytes": 99, "xxh3": ""}},

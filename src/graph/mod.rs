@@ -1,5 +1,6 @@
-//! Graphs: a dataset directory opened and mapped, what can be counted on it, and a builder for small
-//! graphs in memory. Raw files are for `ignn-ingest`, computations on graphs for the other modules.
+//! Graphs: a dataset directory opened and mapped, what can be counted on it, and a builder for
+//! small graphs in memory. Raw files are for `ignn-ingest`, computations on graphs for the other
+//! modules.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -130,15 +131,12 @@ impl Graph {
         self.directory().ids()
     }
 
-    /// Reads the graphs of a collection: their nodes, labels and splits; `None` where the dataset is
-    /// a single graph.
+    /// Reads the graphs of a collection: their nodes, labels and splits; `None` where the dataset
+    /// is a single graph.
     pub fn collection(&self) -> Result<Option<Graphs>> {
         self.directory().graphs()
     }
 }
-
-#[doc(hidden)] // Until every module says `Graph`.
-pub use Graph as Dataset;
 
 impl From<&Graph> for Graph {
     fn from(graph: &Graph) -> Self {

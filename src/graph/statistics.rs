@@ -1,29 +1,38 @@
-//! What can be counted on one adjacency: degrees, components, symmetry, cycles.
-//! It works on plain slices of a CSR and reads no file.
+//! Statistics of one adjacency: degrees, components, symmetry, cycles. It works on plain slices and
+//! reads no file.
 //!
-//! The diagonal is left out of degrees, isolated nodes and components: renormalisation puts an
-//! entry there that no user gave. Self-loops of the user's own are told from it by
-//! [`crate::graph::self_loops::weight`].
+//! Degrees, isolated nodes and components ignore the diagonal, to which renormalisation adds
+//! entries that are not edges of the user; [`super::self_loops`] tells them apart.
 //!
-//! Cost: a few passes over the neighbours, O(nonzeros) time (the union-find adds an inverse
-//! Ackermann factor), and at most 12 bytes a node. Serial; the result is a function of the graph
-//! alone.
+//! Cost: a few passes over the neighbours, O(nonzeros) time up to the inverse Ackermann factor of
+//! the union-find, and at most 12 bytes per node. Serial.
+//!
+//! ```
+//! use ignn::graph::{GraphBuilder, Statistics, rows};
+//!
+//! // A path of three nodes, and one node alone.
+//! let graph = GraphBuilder::new(4).edges([(0, 1), (1, 2)]).build()?;
+//! let incoming = rows(&graph.relations()?[0].incoming);
+//! let found = Statistics::of(incoming, None, 0).expect("neighbours within the graph");
+//! assert_eq!((found.components, found.isolated, found.degrees.max), (2, 1, 2));
+//! # Ok::<(), ignn::FormatError>(())
+//! ```
 
-/// One direction of an adjacency: row `i` is `neighbours[offsets[i] .. offsets[i + 1]]`, rising.
+/// One direction of an adjacency: row `i` is `neighbours[offsets[i] .. offsets[i + 1]]`, ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
-    /// Rows + 1 offsets, never falling.
+    /// Rows + 1 offsets, non-decreasing.
     pub offsets: &'a [u64],
     /// Neighbours, row after row.
     pub neighbours: &'a [u32],
 }
 
-/// An entry that names a node the graph does not have: the dataset is damaged.
+/// An entry with a node that the graph does not have: the dataset is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
     /// Row of the entry.
     pub row: usize,
-    /// The node it names.
+    /// The node.
     pub neighbour: u32,
 }
 
@@ -40,12 +49,12 @@ pub struct Degrees {
     pub histogram: Vec<u64>,
 }
 
-/// Everything counted on one relation.
+/// The statistics of one relation.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Statistics {
-    /// Degrees by incoming edges; both ways where the relation is symmetric.
+    /// In-degrees; degrees where the relation is symmetric.
     pub degrees: Degrees,
-    /// Degrees by outgoing edges, where they differ.
+    /// Out-degrees, where the relation is not symmetric.
     pub out_degrees: Option<Degrees>,
     /// Nodes without an edge to or from another node.
     pub isolated: u64,
@@ -53,11 +62,11 @@ pub struct Statistics {
     pub components: u64,
     /// Nodes of the largest component.
     pub largest_component: u64,
-    /// The user's own self-loops.
+    /// Self-loops of the user.
     pub self_loops: u64,
     /// Whether every edge has its reverse.
     pub symmetric: bool,
-    /// Whether there is no directed cycle, a self-loop being one.
+    /// Whether there is no directed cycle; a self-loop is one.
     pub acyclic: bool,
 }
 
@@ -77,7 +86,7 @@ impl<'a> Rows<'a> {
         &self.neighbours[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 
-    /// The neighbours of a row but the row's own node.
+    /// The neighbours of a row without the row's own node.
     fn others(&self, row: usize) -> impl Iterator<Item = u32> + use<'a> {
         self.row(row).iter().copied().filter(move |&neighbour| neighbour as usize != row)
     }
@@ -90,7 +99,7 @@ impl<'a> Rows<'a> {
 
     fn check(&self) -> Result<(), OutOfRange> {
         let nodes = self.len();
-        // One plain pass first: it vectorises, and the row matters only when something is wrong.
+        // One plain pass first, which vectorises: the row matters only if something is wrong.
         if self.neighbours.iter().copied().max().is_none_or(|largest| (largest as usize) < nodes) {
             return Ok(());
         }
@@ -101,8 +110,8 @@ impl<'a> Rows<'a> {
 }
 
 impl Statistics {
-    /// Counts everything. `outgoing` is the transposed adjacency, absent where `incoming` is
-    /// symmetric; `self_loops` comes from the caller, who knows which diagonal entries were added.
+    /// Computes everything. `outgoing` is the transposed adjacency, absent where `incoming` is
+    /// symmetric. The caller knows which diagonal entries were added, and gives `self_loops`.
     pub fn of(incoming: Rows, outgoing: Option<Rows>, self_loops: u64) -> Result<Self, OutOfRange> {
         incoming.check()?;
         if let Some(outgoing) = outgoing {
@@ -126,7 +135,7 @@ impl Statistics {
 }
 
 impl Degrees {
-    /// Degrees of the rows, diagonal left out.
+    /// Degrees of the rows, without the diagonal.
     pub fn of(rows: Rows) -> Self {
         let mut degrees = Self { min: u64::MAX, ..Self::default() };
         let mut sum = 0;
@@ -162,8 +171,7 @@ fn same(left: Rows, right: Rows) -> bool {
     left.offsets == right.offsets && left.neighbours == right.neighbours
 }
 
-/// Number of weakly connected components and the size of the largest: union-find, smaller root
-/// wins.
+/// Number of weakly connected components and the size of the largest, by union-find.
 fn components(rows: Rows) -> (u64, u64) {
     let mut parent: Vec<u32> = (0..rows.len() as u32).collect();
     for row in 0..rows.len() {
@@ -180,7 +188,7 @@ fn components(rows: Rows) -> (u64, u64) {
     (components, u64::from(sizes.into_iter().max().unwrap_or(0)))
 }
 
-/// Root of a node; halves the path on the way.
+/// Root of a node, with path halving.
 fn root(parent: &mut [u32], mut node: u32) -> u32 {
     while parent[node as usize] != node {
         let above = parent[parent[node as usize] as usize];
@@ -190,8 +198,8 @@ fn root(parent: &mut [u32], mut node: u32) -> u32 {
     node
 }
 
-/// Kahn's algorithm on the off-diagonal entries: nodes without an unseen source leave one after the
-/// other.
+/// Kahn's algorithm on the off-diagonal entries: nodes without a source left are removed one by
+/// one.
 fn acyclic(incoming: Rows, outgoing: Rows) -> bool {
     let mut sources: Vec<u32> =
         (0..incoming.len()).map(|node| incoming.degree(node) as u32).collect();
@@ -201,7 +209,7 @@ fn acyclic(incoming: Rows, outgoing: Rows) -> bool {
     while let Some(node) = ready.pop() {
         gone += 1;
         for target in outgoing.others(node as usize) {
-            // A damaged pair of directions may name more edges than were counted: never below zero.
+            // A damaged pair of directions may have more edges than were counted: saturate.
             let left = sources[target as usize].saturating_sub(1);
             if left == 0 && sources[target as usize] == 1 {
                 ready.push(target);
@@ -247,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_added_diagonal_changes_nothing_but_own_loops_do() {
+    fn the_added_diagonal_changes_nothing_but_self_loops_of_the_user_do() {
         let edges = [(0, 1), (1, 2), (0, 0), (1, 1), (2, 2), (3, 3)];
         let renormalised = count(4, &edges, 0);
         assert!(renormalised.acyclic);
@@ -264,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetric_rows_serve_both_ways() {
+    fn symmetric_rows_serve_both_directions() {
         let [incoming, _] = graph(4, &[(0, 1), (1, 0), (2, 3), (3, 2)]);
         let rows = Rows { offsets: &incoming.0, neighbours: &incoming.1 };
         let counted = Statistics::of(rows, None, 0).unwrap();
@@ -288,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_beyond_the_nodes_is_told() {
+    fn a_neighbour_beyond_the_nodes_is_reported() {
         let rows = Rows { offsets: &[0, 1, 2], neighbours: &[1, 2] };
         assert_eq!(Statistics::of(rows, None, 0), Err(OutOfRange { row: 1, neighbour: 2 }));
     }

@@ -52,8 +52,12 @@ impl Model {
     /// ```
     /// use ignn::prelude::*;
     ///
-    /// # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)]).features(1, vec![1.0, 1.0, -1.0, -1.0])
-    /// #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+    /// # let graph = GraphBuilder::new(4)
+    /// #     .edges([(0, 1), (2, 3)])
+    /// #     .features(1, vec![1.0, 1.0, -1.0, -1.0])
+    /// #     .classes(["a", "b"], (0..4).map(|node| Some(node / 2)))
+    /// #     .split([0, 2], [], [1, 3])
+    /// #     .build()?;
     /// # let mut config = Config::default();
     /// # (config.model.state, config.train.epochs) = (vec![4], 2);
     /// # let directory = tempfile::tempdir()?;
@@ -62,8 +66,8 @@ impl Model {
     /// model.save(&file)?;
     /// let loaded = Model::load(&file)?;
     /// assert_eq!(loaded.classes, ["a", "b"]);
-    /// let logits = [&model, &loaded].map(|model| model.predict(&graph).unwrap().logits().row(0).to_vec());
-    /// assert_eq!(logits[0], logits[1]);
+    /// let (here, there) = (model.predict(&graph)?, loaded.predict(&graph)?);
+    /// assert_eq!(here.logits().row(0), there.logits().row(0));
     /// # Ok::<(), ignn::Error>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FormatError> {

@@ -1,5 +1,5 @@
-//! Why a model cannot predict on a dataset. Files and configurations have errors of their own; these
-//! are about a model and a dataset that do not fit.
+//! Why a model cannot predict on a dataset. Files and configurations have errors of their own;
+//! these are about a model and a dataset that do not fit.
 
 use std::path::PathBuf;
 

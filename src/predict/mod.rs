@@ -10,8 +10,12 @@
 //! use ignn::predict::{Item, Predictor, operators};
 //! use ignn::prelude::*;
 //!
-//! # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)]).features(1, vec![1.0, 1.0, -1.0, -1.0])
-//! #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+//! # let graph = GraphBuilder::new(4)
+//! #     .edges([(0, 1), (2, 3)])
+//! #     .features(1, vec![1.0, 1.0, -1.0, -1.0])
+//! #     .classes(["a", "b"], (0..4).map(|node| Some(node / 2)))
+//! #     .split([0, 2], [], [1, 3])
+//! #     .build()?;
 //! # let mut config = Config::default();
 //! # (config.model.state, config.train.epochs) = (vec![4], 10);
 //! let model = Trainer::new(&graph, config)?.fit()?.model;

@@ -18,11 +18,10 @@ use crate::solver::{Condition, Posedness, SolveInfo};
 /// ```
 /// use ignn::prelude::*;
 ///
-/// # let clique = |c: u32| (0..8).flat_map(move |i| (0..i).map(move |j| (8 * c + i, 8 * c + j)));
-/// # let cliques = (0..2).flat_map(clique);
+/// # let clique = |at: u32| (0..8).flat_map(move |i| (0..i).map(move |j| (at + i, at + j)));
 /// # let names = Ids::Integer((100..116).collect());
 /// let graph = GraphBuilder::new(16) // Two cliques of 8 nodes, joined by an edge; ids from 100.
-/// #   .ids(names).edges(cliques.chain([(0, 8)]))
+/// #   .ids(names).edges(clique(0).chain(clique(8)).chain([(0, 8)]))
 /// #   .classes(["left", "right"], (0..16).map(|node| Some(node / 8)))
 /// #   .split([1, 9], [2, 10], (3..8).chain(11..16))
 ///     // ...
@@ -190,7 +189,9 @@ impl Predictions {
 ///
 /// # let graph = GraphBuilder::new(6).edges([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
 /// #     .features(1, vec![1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
-/// #     .classes(["a", "b"], (0..6).map(|node| Some(node / 3))).split([0, 3], [1, 4], [2, 5]).build()?;
+/// #     .classes(["a", "b"], (0..6).map(|node| Some(node / 3)))
+/// #     .split([0, 3], [1, 4], [2, 5])
+/// #     .build()?;
 /// # let mut config = Config::default();
 /// # (config.model.state, config.train.epochs) = (vec![4], 5);
 /// let model = Trainer::new(&graph, config)?.fit()?.model;

@@ -1,10 +1,10 @@
-//! A model on a graph, before and after its equilibria are solved: states and logits of nodes, or of
-//! graphs where the model pools. What they mean is for `probability` and `evaluation`.
+//! A model on a graph, before and after its equilibria are solved: states and logits of nodes, or
+//! of graphs where the model pools. What they mean is for `probability` and `evaluation`.
 //!
-//! A collection of graphs is solved in batches of about `GRAPHS_NODES` nodes, each graph with its own
-//! bounds; a single graph is solved whole. Memory: the features and their gathered copy, the states
-//! and the solver's workspace of one batch, the rows that the read-out sees, and one chunk of
-//! logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
+//! A collection of graphs is solved in batches of about `GRAPHS_NODES` nodes, each graph with its
+//! own bounds; a single graph is solved whole. Memory: the features and their gathered copy, the
+//! states and the solver's workspace of one batch, the rows that the read-out sees, and one chunk
+//! of logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
 
 use std::path::{Path, PathBuf};
 

@@ -32,8 +32,8 @@ pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     }
 }
 
-/// The classes of the k highest scores, highest first; the lower class first where scores are equal.
-/// `order` is scratch memory.
+/// The classes of the k highest scores, highest first; the lower class first where scores are
+/// equal. `order` is scratch memory.
 ///
 /// ```
 /// use ignn::predict::ranked_classes;

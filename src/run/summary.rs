@@ -127,8 +127,8 @@ pub struct SweepsPerEpoch {
 impl RunSummary {
     /// The summary of a run that ends now on this machine.
     pub fn new(figures: Figures, task: &Task, threads: usize) -> Self {
-        let (manifest, parts) = (task.dataset().manifest(), task.parts());
-        let name = task.dataset().directory().path().file_name();
+        let (manifest, parts) = (task.graph().manifest(), task.parts());
+        let name = task.graph().path().file_name();
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             dataset: DatasetSummary {

@@ -52,7 +52,7 @@ impl Trainer {
         }
         let mut texts: Texts = [
             (text::CONFIG, self.config.to_toml()),
-            (text::DATASET, self.task.dataset().manifest().checksum()),
+            (text::DATASET, self.task.graph().manifest().checksum()),
             (EPOCH, self.epoch.to_string()),
             (STEPS, self.optimiser.steps().to_string()),
             (FAILURES, self.failures.to_string()),
@@ -93,7 +93,7 @@ impl Trainer {
     pub fn restore(&mut self, path: &Path) -> Result<(), TrainError> {
         let file = ModelFile::open(path)?;
         let unfit = |what: String| TrainError::Checkpoint { path: path.into(), what };
-        let expected = self.task.dataset().manifest().checksum();
+        let expected = self.task.graph().manifest().checksum();
         let found = file.text(text::DATASET)?;
         if found != expected {
             return Err(unfit(format!(

@@ -61,7 +61,7 @@ fn bytes(task: &Task, config: &Config, widths: &[u64]) -> Option<u64> {
 
 /// Features as the first layer holds them.
 fn features(task: &Task, first: &LayerShape) -> u64 {
-    let manifest = task.dataset().manifest();
+    let manifest = task.graph().manifest();
     let (nodes, drops) = (manifest.nodes, first.dropout.is_some());
     let maps = first.input.gathered() as u64 + u64::from(first.input.own().is_some());
     let columns = match (&first.input.mapped, &manifest.features) {

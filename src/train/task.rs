@@ -1,5 +1,5 @@
-//! What training needs of a dataset: its relations, labels, and the nodes of each part of a split.
-//! It reads and checks; it holds no model.
+//! What training needs of a graph: operators, labels, and the items of each part of a split. It
+//! reads and checks; it holds no model.
 
 use std::sync::OnceLock;
 
@@ -17,23 +17,23 @@ use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
 use crate::nn::{Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
 
-/// Kinds of labels in words.
+/// Kinds of labels, for messages.
 pub(super) const CLASSES: &str = "one class per node";
 pub(super) const SETS: &str = "sets of classes";
 
-/// Nodes of a part, or graphs, rising, with at least one label each.
+/// The nodes, or graphs, of each part, in ascending order. In a [`Task`] each has a label.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// Learned from.
+    /// The items that the loss is computed on.
     pub train: Vec<u32>,
-    /// The best epoch is chosen on these; empty where the split has no such part.
+    /// The items that the best epoch is chosen on; empty where the split has no such part.
     pub validation: Vec<u32>,
-    /// Told of only; likewise.
+    /// The items that are only reported; empty where the split has no such part.
     pub test: Vec<u32>,
 }
 
 impl Parts {
-    /// With the names that records have for them.
+    /// The parts with their names in records.
     pub fn named(&self) -> [(&'static str, &[u32]); 3] {
         [("train", &self.train), ("validation", &self.validation), ("test", &self.test)]
     }
@@ -42,7 +42,7 @@ impl Parts {
         Self { train: of(&self.train), validation: of(&self.validation), test: of(&self.test) }
     }
 
-    /// Those with a label.
+    /// The items with a label.
     fn labelled(&self, labels: &Labels) -> Self {
         self.map(|items| items.iter().copied().filter(|&item| is_labelled(labels, item)).collect())
     }
@@ -59,14 +59,36 @@ fn is_labelled(labels: &Labels, item: u32) -> bool {
     Targets::from(labels).classes_of(item).next().is_some()
 }
 
-/// A dataset, opened for training.
+/// A graph, opened for training. Several trainers may share it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use ignn::prelude::*;
+/// use ignn::train::Task;
+///
+/// let graph = GraphBuilder::new(4)
+///     .edges([(0, 1), (2, 3)])
+///     .classes(["a", "b"], [Some(0), None, Some(1), None])
+///     .split([0, 1, 2], [], [])
+///     .build()?;
+/// let mut config = Config::default();
+/// (config.model.state, config.train.epochs) = (vec![4], 3);
+/// let task = Arc::new(Task::open(graph, &config)?);
+/// assert_eq!(task.parts().train, [0, 2], "the nodes with a label");
+/// // Two seeds; relations are mapped, checked and bounded once.
+/// for seed in [1, 2] {
+///     config.train.seed = seed;
+///     Trainer::with_task(Arc::clone(&task), config.clone())?.fit()?;
+/// }
+/// # Ok::<(), ignn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Task {
-    dataset: Graph,
+    graph: Graph,
     operators: OnceLock<Operators>,
     labels: Labels,
     parts: Parts,
-    /// Where a split is over graphs: all of them, and those of each part.
+    /// For a split of graphs: all graphs, and the graphs of each part.
     graphs: Option<(Graphs, Parts)>,
     pools: bool,
     loss: LossKind,
@@ -77,27 +99,27 @@ pub struct Task {
 }
 
 impl Task {
-    /// Opens relations, labels and split as the configuration asks for them.
-    pub fn open(dataset: Graph, config: &Config) -> Result<Self, TrainError> {
-        Self::with_graphs(dataset, config, None)
+    /// Opens the relations, labels and split that the configuration selects.
+    pub fn open(graph: Graph, config: &Config) -> Result<Self, TrainError> {
+        Self::with_graphs(graph, config, None)
     }
 
     /// The same with the graphs of each part chosen by the caller instead of a split.
     pub fn with_graphs(
-        dataset: Graph,
+        graph: Graph,
         config: &Config,
         chosen: Option<Parts>,
     ) -> Result<Self, TrainError> {
         // Mapped here, so that a damaged relation is the first thing reported.
-        dataset.relations()?;
-        let graphs = dataset.directory().graphs()?;
+        graph.relations()?;
+        let graphs = graph.collection()?;
         let pools = match (&graphs, config.model.pooling) {
             (_, PoolingChoice::None) => false,
             (Some(graphs), _) if !graphs.labels.is_empty() => true,
             (_, PoolingChoice::Auto) => false,
             (_, wanted) => {
                 return Err(TrainError::Pooling {
-                    path: dataset.directory().path().into(),
+                    path: graph.path().into(),
                     wanted: wanted.to_string(),
                 });
             }
@@ -106,24 +128,24 @@ impl Task {
             Some(graphs) if pools => {
                 Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
             }
-            _ => dataset.directory().labels()?,
+            _ => graph.labels()?,
         };
         let graphs = match graphs {
             Some(graphs) => {
-                graph_parts(&dataset, &graphs, config, chosen, pools)?.map(|parts| (graphs, parts))
+                graph_parts(&graph, &graphs, config, chosen, pools)?.map(|parts| (graphs, parts))
             }
             None => None,
         };
         let parts = match &graphs {
             Some((_, parts)) if pools => parts.labelled(&labels),
             Some((graphs, parts)) => parts.nodes(graphs).labelled(&labels),
-            None => node_parts(&dataset, &config.train)?.labelled(&labels),
+            None => node_parts(&graph, &config.train)?.labelled(&labels),
         };
         if parts.train.is_empty() {
-            return Err(no_train_items(&dataset, &config.train, pools));
+            return Err(no_train_items(&graph, &config.train, pools));
         }
         let loss = loss(&labels, config.train.loss)?;
-        let has_features = dataset.manifest().features.is_some();
+        let has_features = graph.manifest().features.is_some();
         let rule = Kind::of(config.model.kind).features;
         let learns_features = match (rule, config.model.features) {
             (FeatureRule::Labels, _) => true,
@@ -147,7 +169,7 @@ impl Task {
         };
         let normalises_features = config.model.normalise_features;
         Ok(Self {
-            dataset,
+            graph,
             operators: OnceLock::new(),
             labels,
             parts,
@@ -160,9 +182,9 @@ impl Task {
         })
     }
 
-    /// The dataset.
-    pub fn dataset(&self) -> &Graph {
-        &self.dataset
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The operators of its relations, with their bounds; computed by the first call.
@@ -170,17 +192,15 @@ impl Task {
         if let Some(operators) = self.operators.get() {
             return Ok(operators);
         }
-        let path = || self.dataset.directory().path().to_path_buf();
-        let operators = Operators::of(self.dataset.relations()?)
+        let path = || self.graph.path().to_path_buf();
+        let operators = Operators::of(self.graph.relations()?)
             .map_err(|source| TrainError::Graph { path: path(), source })?;
         Ok(self.operators.get_or_init(|| operators))
     }
 
-    /// What a model must know of it.
-    ///
-    /// `radii`: what divides kappa, a relation.
+    /// What a model must know of it. `radii` has, per relation, what divides kappa.
     pub fn facts(&self, radii: Vec<f64>) -> Facts {
-        let manifest = self.dataset.manifest();
+        let manifest = self.graph.manifest();
         let given = manifest.features.as_ref().map(|entry| entry.columns as usize);
         let columns = self.computed_columns().or(given);
         Facts {
@@ -193,9 +213,9 @@ impl Task {
         }
     }
 
-    /// Nodes that are solved at once.
+    /// The largest number of nodes that are solved at once.
     pub fn nodes_at_once(&self, config: &Config) -> u64 {
-        let Some((graphs, parts)) = &self.graphs else { return self.dataset.manifest().nodes };
+        let Some((graphs, parts)) = &self.graphs else { return self.graph.manifest().nodes };
         let nodes = |graph: &u32| {
             graphs.first_node[*graph as usize + 1] - graphs.first_node[*graph as usize]
         };
@@ -205,7 +225,7 @@ impl Task {
         sizes.iter().take(count).sum()
     }
 
-    /// Where a split is over graphs: all of them, and those of each part.
+    /// For a split of graphs: all graphs, and the graphs of each part.
     pub fn graphs(&self) -> Option<(&Graphs, &Parts)> {
         self.graphs.as_ref().map(|(graphs, parts)| (graphs, parts))
     }
@@ -215,7 +235,7 @@ impl Task {
         is_labelled(&self.labels, item)
     }
 
-    /// Its features, or the promise to learn some.
+    /// Reads or computes the features; nothing where they are learned.
     pub fn features(&self) -> Result<Features, TrainError> {
         if let Some((computed, config)) = &self.computed_features {
             return Ok(Features::Dense((computed.compute)(config, self.operators()?)));
@@ -223,14 +243,14 @@ impl Task {
         if self.learns_features {
             return Ok(Features::Learned);
         }
-        let features = Features::read(&self.dataset)?;
+        let features = Features::read(&self.graph)?;
         Ok(if self.normalises_features { features.normalised() } else { features })
     }
 
     /// Columns of features computed from the graph, for kinds that have such.
     pub fn computed_columns(&self) -> Option<usize> {
         let directions = self
-            .dataset
+            .graph
             .manifest()
             .relations
             .iter()
@@ -241,8 +261,8 @@ impl Task {
             .map(|(computed, config)| (computed.columns)(config, directions))
     }
 
-    /// Writes 1 for every label of a training node into a table with a row a node and a column a
-    /// class, or more; how many it wrote.
+    /// Writes 1 for every label of a training node into a table with one row per node and at least
+    /// one column per class. Returns the number of labels.
     pub fn put_labels(&self, table: &mut Matrix) -> usize {
         let mut count = 0;
         for &node in &self.parts.train {
@@ -260,27 +280,27 @@ impl Task {
         self.learns_features
     }
 
-    /// Labels of all nodes.
+    /// Labels of all nodes, or graphs.
     pub fn labels(&self) -> &Labels {
         &self.labels
     }
 
-    /// The nodes of each part.
+    /// The labelled items of each part.
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Which loss fits.
+    /// The loss.
     pub fn loss(&self) -> LossKind {
         self.loss
     }
 
-    /// Labels as a loss takes them.
+    /// The labels as the loss reads them.
     pub fn targets(&self) -> Targets<'_> {
         Targets::from(&self.labels)
     }
 
-    /// The figures of some nodes.
+    /// Scores of some items.
     pub fn scores(&self, logits: MatrixRef<'_>, nodes: &[u32]) -> Scores {
         match &self.labels {
             Labels::Single { of, .. } => Scores::of_classes(logits, nodes, of),
@@ -308,20 +328,18 @@ fn loss(labels: &Labels, wanted: LossChoice) -> Result<LossKind, TrainError> {
     }
 }
 
-/// The nodes of each part of the split that is asked for.
-fn node_parts(dataset: &Graph, config: &TrainConfig) -> Result<Parts, TrainError> {
-    let splits = dataset.directory().splits()?;
+/// The nodes of each part of the selected split.
+fn node_parts(graph: &Graph, config: &TrainConfig) -> Result<Parts, TrainError> {
+    let splits = graph.splits()?;
     if splits.is_empty() {
         let (what, hint) = ("splits".into(), ": ingest with --splits or --split".into());
-        return Err(
-            FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into()
-        );
+        return Err(FormatError::Missing { path: graph.path().into(), what, hint }.into());
     }
-    parts_of(dataset, &splits, config)
+    parts_of(graph, &splits, config)
 }
 
-fn no_train_items(dataset: &Graph, config: &TrainConfig, pools: bool) -> TrainError {
-    let manifest = dataset.manifest();
+fn no_train_items(graph: &Graph, config: &TrainConfig, pools: bool) -> TrainError {
+    let manifest = graph.manifest();
     let splits = match &manifest.graphs {
         Some(graphs) if !graphs.splits.is_empty() => &graphs.splits,
         _ => &manifest.splits,
@@ -330,7 +348,7 @@ fn no_train_items(dataset: &Graph, config: &TrainConfig, pools: bool) -> TrainEr
     let parts =
         split.map_or(Vec::new(), |split| split.parts.iter().map(|part| part.0.clone()).collect());
     TrainError::NoTrainItems {
-        path: dataset.directory().path().into(),
+        path: graph.path().into(),
         split: split.map_or_else(|| config.split.clone(), |split| split.name.clone()),
         item: if pools { "graph" } else { "node" },
         part: config.train_part.clone(),
@@ -338,10 +356,9 @@ fn no_train_items(dataset: &Graph, config: &TrainConfig, pools: bool) -> TrainEr
     }
 }
 
-/// The graphs of each part; none where the dataset has no split over graphs and nodes have the
-/// labels.
+/// The graphs of each part; `None` where nodes have the labels and there is no split of graphs.
 fn graph_parts(
-    dataset: &Graph,
+    graph: &Graph,
     graphs: &Graphs,
     config: &Config,
     chosen: Option<Parts>,
@@ -356,16 +373,14 @@ fn graph_parts(
     if graphs.splits.is_empty() {
         let what = "splits over graphs".into();
         let hint = ": ingest with a split, or use `ignn crossval`, which needs none".into();
-        return Err(
-            FormatError::Missing { path: dataset.directory().path().into(), what, hint }.into()
-        );
+        return Err(FormatError::Missing { path: graph.path().into(), what, hint }.into());
     }
-    parts_of(dataset, &graphs.splits, &config.train).map(Some)
+    parts_of(graph, &graphs.splits, &config.train).map(Some)
 }
 
-/// The items of each part of the split that is asked for.
-fn parts_of(dataset: &Graph, splits: &[Split], config: &TrainConfig) -> Result<Parts, TrainError> {
-    let path = || dataset.directory().path().to_path_buf();
+/// The items of each part of the selected split.
+fn parts_of(graph: &Graph, splits: &[Split], config: &TrainConfig) -> Result<Parts, TrainError> {
+    let path = || graph.path().to_path_buf();
     let names =
         |splits: &[Split]| splits.iter().map(|s| s.name.clone()).collect::<Vec<_>>().join(", ");
     let split = splits.iter().find(|split| split.name == config.split).or(match splits {

@@ -157,7 +157,7 @@ impl Trainer {
                 (model, GraphSet::One(one))
             }
             Some((graphs, parts)) => {
-                let place = || task.dataset().directory().path().to_path_buf();
+                let place = || task.graph().path().to_path_buf();
                 let radii = operators.graph_radii(&graphs.first_node);
                 let radii = radii.map_err(|source| TrainError::Graph { path: place(), source })?;
                 // Only training graphs constrain the weights, never those that are evaluated.
@@ -215,8 +215,11 @@ impl Trainer {
     ///     }
     /// }
     ///
-    /// # let graph = GraphBuilder::new(4).edges([(0, 1), (2, 3)])
-    /// #     .classes(["a", "b"], [Some(0), Some(0), Some(1), Some(1)]).split([0, 2], [], [1, 3]).build()?;
+    /// # let graph = GraphBuilder::new(4)
+    /// #     .edges([(0, 1), (2, 3)])
+    /// #     .classes(["a", "b"], (0..4).map(|node| Some(node / 2)))
+    /// #     .split([0, 2], [], [1, 3])
+    /// #     .build()?;
     /// # let mut config = Config::default();
     /// # (config.model.state, config.train.epochs) = (vec![4], 5);
     /// let mut sweeps = Sweeps(Vec::new());
@@ -274,8 +277,8 @@ impl Trainer {
         self.failures
     }
 
-    /// Trains until all epochs are complete, until early stopping, or until `stop` is set. `after` is
-    /// called after every epoch but the last: for checkpoints.
+    /// Trains until all epochs are complete, until early stopping, or until `stop` is set. `after`
+    /// is called after every epoch but the last: for checkpoints.
     pub fn run(
         &mut self,
         observer: &mut dyn Observer,
@@ -369,8 +372,8 @@ impl Trainer {
         })
     }
 
-    /// Loss and scores of the parts, without dropout. On one graph, this includes the solve that the
-    /// step starts from.
+    /// Loss and scores of the parts, without dropout. On one graph, this includes the solve that
+    /// the step starts from.
     fn evaluate(
         &mut self,
         is_evaluated: bool,
@@ -507,11 +510,11 @@ impl Trainer {
 
     /// The path of the dataset, for messages.
     pub(super) fn place(&self) -> PathBuf {
-        self.task.dataset().directory().path().into()
+        self.task.graph().path().into()
     }
 
-    /// Clips the gradients, updates the parameters, and projects. Returns the gradients' norm and the
-    /// learning rate.
+    /// Clips the gradients, updates the parameters, and projects. Returns the gradients' norm and
+    /// the learning rate.
     fn update(&mut self, seconds: &mut PhaseSeconds) -> Result<(f64, f64), TrainError> {
         let (epoch, clock) = (self.epoch, Instant::now());
         let first = first_learned(&self.model, &self.config);
@@ -528,8 +531,8 @@ impl Trainer {
         Ok((norm, rate))
     }
 
-    /// What the read-out of the best model sees of every graph of a collection: one row per graph, in
-    /// the dataset's order. The network takes the values of the best model.
+    /// What the read-out of the best model sees of every graph of a collection: one row per graph,
+    /// in the dataset's order. The network takes the values of the best model.
     ///
     /// # Panics
     /// If nodes, not graphs, have the labels.
@@ -569,7 +572,7 @@ impl Trainer {
             config,
             classes: self.task.labels().classes().to_vec(),
             labels,
-            dataset: self.task.dataset().manifest().checksum(),
+            dataset: self.task.graph().manifest().checksum(),
             values: at_hand.into_iter().enumerate().map(value).collect(),
         }
     }

@@ -160,7 +160,7 @@ impl Traffic {
         let bytes = |side: &[AdjacencyRef<'_>]| {
             sizes(side).iter().map(|&(_, bytes)| bytes as f64).sum::<f64>()
         };
-        let manifest = task.dataset().manifest();
+        let manifest = task.graph().manifest();
         let features = manifest.features.as_ref().filter(|_| !task.learns_features());
         let features = features.map_or(0.0, |entry| match entry.nonzeros {
             // Column and value.
