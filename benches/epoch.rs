@@ -39,7 +39,7 @@ fn verify(task: &Arc<Task>, config: &Config) {
     let epoch = |length: f32, direction: &[Matrix]| {
         let mut trainer =
             Trainer::with_task(Arc::clone(task), config.clone()).expect("a model of the task");
-        let parameters = &mut trainer.model_mut().parameters;
+        let parameters = &mut trainer.network_mut().parameters;
         for (parameter, direction) in parameters.iter_mut().zip(direction) {
             for row in 0..direction.rows() {
                 let moves = direction.row(row).iter().map(|d| length * d);
@@ -52,8 +52,12 @@ fn verify(task: &Arc<Task>, config: &Config) {
             }
         }
         let loss = trainer.advance().expect("an epoch").loss;
-        let gradients: Vec<Matrix> =
-            trainer.model().parameters.iter().map(|parameter| parameter.gradient.clone()).collect();
+        let gradients: Vec<Matrix> = trainer
+            .network()
+            .parameters
+            .iter()
+            .map(|parameter| parameter.gradient.clone())
+            .collect();
         (loss, gradients)
     };
     let (_, gradients) = epoch(0.0, &[]);

@@ -141,7 +141,7 @@ fn a_resumed_run_follows_the_same_curve() {
         let mut second = trainer();
         second.restore(&file).unwrap();
         (0..5).for_each(|_| drop(second.advance().unwrap()));
-        for (a, b) in whole.model().parameters.iter().zip(&second.model().parameters) {
+        for (a, b) in whole.network().parameters.iter().zip(&second.network().parameters) {
             assert_eq!(a.value.view().padded(), b.value.view().padded(), "{kind}: {}", a.name);
         }
     }

@@ -147,9 +147,9 @@ impl Run {
         let estimated_bytes = memory::check(task, &self.config, self.memory)?;
         let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
         if let Some(init) = &self.init {
-            Model::load(init)?.copy_into(trainer.model_mut(), init)?;
+            Model::load(init)?.copy_into(trainer.network_mut(), init)?;
             // Another graph may have another bound.
-            trainer.model_mut().project()?;
+            trainer.network_mut().project()?;
         }
         self.make_room()?;
         let _lock = self.directory.lock()?;
@@ -163,7 +163,7 @@ impl Run {
             vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];
         let ended = self.train_with_checkpoints(&mut trainer, &mut all, stop)?;
         drop(all);
-        trainer.finished().save(self.directory.model_file())?;
+        trainer.best_model().save(self.directory.model_file())?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);

@@ -135,7 +135,7 @@ impl FoldTraining<'_> {
             converged,
             seconds: clock.elapsed().as_secs_f64(),
         };
-        Ok(FoldOutcome::Finished(record.into(), trainer.finished().into()))
+        Ok(FoldOutcome::Finished(record.into(), trainer.best_model().into()))
     }
 }
 

@@ -234,7 +234,7 @@ impl Trainer {
         let ended = self.run(&mut all, &stop, |_| Ok(()))?;
         drop(all);
         let best_epoch = self.best.as_ref().map(|best| best.score.epoch);
-        Ok(Fit { model: self.finished(), history: history.0, ended, best_epoch })
+        Ok(Fit { model: self.best_model(), history: history.0, ended, best_epoch })
     }
 
     /// The task: the graph with its labels and split.
@@ -248,12 +248,12 @@ impl Trainer {
     }
 
     /// The network as it is now.
-    pub fn model(&self) -> &Network {
+    pub fn network(&self) -> &Network {
         &self.model
     }
 
     /// The network as it is now, to give it other values.
-    pub fn model_mut(&mut self) -> &mut Network {
+    pub fn network_mut(&mut self) -> &mut Network {
         &mut self.model
     }
 
@@ -553,7 +553,7 @@ impl Trainer {
     }
 
     /// The best model so far, or the current one where there is no validation part.
-    pub fn finished(&self) -> Model {
+    pub fn best_model(&self) -> Model {
         let at_hand = all_values(&self.model);
         let value = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
             let best = self.best.as_ref().map(|best| &best.values[at]);

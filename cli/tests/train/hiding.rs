@@ -23,7 +23,7 @@ fn the_untrained_model_is_label_propagation() {
     let sandbox = communities();
     let sets = format!("{LABELS} --set model.state=7 --set model.kappa=0.9");
     trainer_of(&sandbox.path("s"), &sets, |trainer| {
-        let model = trainer.model();
+        let model = trainer.network();
         let value = |name: &str| {
             let found = model.parameters.iter().find(|parameter| parameter.name == name);
             &found.unwrap_or_else(|| panic!("{name}")).value
@@ -77,20 +77,20 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
     let loss = |change: Option<(usize, usize, usize, f32)>| {
         trainer_of(&path, &sets, |mut trainer| {
             if let Some((parameter, row, column, by)) = change {
-                trainer.model_mut().parameters[parameter].value.row_mut(row)[column] += by;
+                trainer.network_mut().parameters[parameter].value.row_mut(row)[column] += by;
             }
             trainer.advance().unwrap().loss
         })
     };
     let (names, gradients) = trainer_of(&path, &sets, |mut trainer| {
         trainer.advance().unwrap();
-        let parameters = &trainer.model().parameters;
+        let parameters = &trainer.network().parameters;
         let names: Vec<String> =
             parameters.iter().map(|parameter| parameter.name.clone()).collect();
         (names, parameters.iter().map(|parameter| parameter.gradient.clone()).collect::<Vec<_>>())
     });
     let labelled: Vec<usize> = trainer_of(&path, &sets, |trainer| {
-        let table = &trainer.model().parameters[1].value;
+        let table = &trainer.network().parameters[1].value;
         (0..table.rows()).filter(|&node| table.row(node).iter().any(|x| *x != 0.0)).collect()
     });
     assert_eq!(names[1], "layer0.E");
@@ -141,11 +141,11 @@ fn hiding_learns_the_same_bits_and_leaves_slow_features_alone() {
     assert!(loss(12) < loss(0), "{} {}", loss(0), loss(12));
     let path = sandbox.path("s");
     trainer_of(&path, &format!("{LABELS} {sets}"), |mut trainer| {
-        let before: Vec<_> = trainer.model().parameters.iter().map(|p| p.value.clone()).collect();
+        let before: Vec<_> = trainer.network().parameters.iter().map(|p| p.value.clone()).collect();
         for _ in 0..3 {
             trainer.advance().unwrap();
         }
-        for (parameter, before) in trainer.model().parameters.iter().zip(&before) {
+        for (parameter, before) in trainer.network().parameters.iter().zip(&before) {
             let is_same = parameter.value.view().padded() == before.view().padded();
             assert_eq!(is_same, parameter.name == "layer0.E", "{}", parameter.name);
         }
