@@ -7,7 +7,7 @@ mod communities;
 
 use ignn::prelude::*;
 
-/// Trains without labels in sight of the file: only states are written.
+/// Trains a model and writes its states; labels are not written.
 fn embed(graph: &Graph, file: &std::path::Path) -> ignn::Result<Embeddings> {
     let mut config = Config::default();
     (config.model.state, config.train.epochs) = (vec![8], 40);

@@ -207,7 +207,7 @@ fn packages_know_only_what_lies_below_them() {
     }
 }
 
-/// Files with instructions of a processor: unsafe, one operation a block.
+/// Files with instructions of a processor: unsafe, one operation per block.
 const INSTRUCTION_SETS: [&str; 2] = ["src/kernels/simd/avx2.rs", "src/kernels/simd/avx512.rs"];
 
 #[test]

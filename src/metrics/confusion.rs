@@ -63,14 +63,14 @@ impl Confusion {
     /// From the predicted class of each of these nodes.
     ///
     /// # Panics
-    /// Where there is not one prediction a node, or a label or prediction is none of the classes.
+    /// Where there is not one prediction per node, or a label or prediction is none of the classes.
     pub fn of_predictions(
         predictions: &[u32],
         nodes: &[u32],
         truth: &[i32],
         classes: usize,
     ) -> Self {
-        assert_eq!(predictions.len(), nodes.len(), "a prediction a node");
+        assert_eq!(predictions.len(), nodes.len(), "one prediction per node");
         let mut counts = vec![0; classes * classes];
         for (&predicted, &node) in predictions.iter().zip(nodes) {
             if let Ok(class) = usize::try_from(truth[node as usize]) {

@@ -19,7 +19,7 @@ pub enum ModelError {
     LearnedSkip,
     /// Neither one activation nor one per layer.
     #[error(
-        "model.activation: one for all layers or one a layer (found {found} for {layers} layers)"
+        "model.activation: one for all layers or one per layer (found {found} for {layers} layers)"
     )]
     Activations {
         /// Values found.
@@ -30,7 +30,7 @@ pub enum ModelError {
     /// Neither one width nor one per layer of a baseline.
     #[error(
         "model.state: one width for all layers{} (found {found}, expected {})",
-        if *expected == 1 { "" } else { " or one a layer below the logits" },
+        if *expected == 1 { "" } else { " or one per layer below the logits" },
         if *expected == 1 { "1".to_string() } else { format!("1 or {expected} for model.depth={depth}") }
     )]
     Widths {
@@ -53,7 +53,7 @@ pub enum ModelError {
         heads: usize,
     },
     /// Neither one kappa nor one per layer.
-    #[error("model.kappa: one for all layers or one a layer (found {found} for {layers} layers)")]
+    #[error("model.kappa: one for all layers or one per layer (found {found} for {layers} layers)")]
     LayerKappas {
         /// Values found.
         found: usize,
@@ -62,7 +62,7 @@ pub enum ModelError {
     },
     /// Neither one kappa nor one per relation.
     #[error(
-        "model.kappa: one for all relations or one a relation (found {found}, expected 1 or {} for \
+        "model.kappa: one for all relations or one per relation (found {found}, expected 1 or {} for \
          {})",
         .relations.len(),
         .relations.join(", ")

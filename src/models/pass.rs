@@ -22,7 +22,7 @@ pub struct Pass {
     /// dL/drows; made by the first backward, as a pass for evaluation needs none.
     pub(super) by_rows: Matrix,
     pub(super) memory: ReadoutMemory,
-    /// One row an item.
+    /// One row per item.
     pub logits: Matrix,
     /// dL/dlogits, to be written before a backward.
     pub by_logits: Matrix,

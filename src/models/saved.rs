@@ -1,5 +1,5 @@
 //! A model apart from any graph: configuration, classes and values, as its file holds them.
-//! It reads and writes; to compute, it becomes an [`Network`] ([`Model::restored`]) on a graph.
+//! It reads and writes; to compute, it becomes a [`Network`] ([`Model::restored`]) on a graph.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -73,9 +73,9 @@ struct Side {
 /// ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vectors {
-    /// A weight a node.
+    /// One weight per node.
     pub u: Option<Vec<f32>>,
-    /// A weight a column of the state.
+    /// One weight per column of the state.
     pub v: Option<Vec<f32>>,
 }
 

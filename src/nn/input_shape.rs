@@ -78,7 +78,7 @@ impl InputShape {
         slots
     }
 
-    /// Maps of gathered rows: one a relation, or none.
+    /// Maps of gathered rows: one per relation, or none.
     pub fn gathered(&self) -> usize {
         if self.map == InputMap::Own { 0 } else { self.relations.len() }
     }

@@ -13,7 +13,7 @@
 //! positive side alone: it makes up for rare labels. Terms are f32, sums f64 in a fixed order: the
 //! same bits for any number of threads. NaN in, NaN out.
 //!
-//! Nodes of class -1 (no label) neither count nor pull. An empty set is a target like any other:
+//! Nodes of class -1 (no label) contribute neither to the loss nor to the gradient. An empty set is a target like any other:
 //! none of the classes.
 //!
 //! ```
@@ -47,9 +47,9 @@ const FACTORS: usize = 512;
 /// labelled or not.
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
-    /// A class a node, or -1.
+    /// One class per node, or -1.
     Classes(&'a [i32]),
-    /// A set a node: classes `offsets[i] .. offsets[i + 1]` of `of`, rising.
+    /// One set per node: classes `offsets[i] .. offsets[i + 1]` of `of`, rising.
     Labels {
         /// Nodes + 1 offsets.
         offsets: &'a [u64],
@@ -109,7 +109,7 @@ impl<'a> Targets<'a> {
 pub enum LossKind {
     /// Softmax and the negative log-likelihood of the class; of [`Targets::Classes`].
     CrossEntropy,
-    /// One yes or no an output; of [`Targets::Labels`].
+    /// One yes/no decision per output; of [`Targets::Labels`].
     BinaryCrossEntropy,
 }
 
@@ -139,7 +139,7 @@ words! {
 pub struct Loss {
     /// Which.
     pub kind: LossKind,
-    /// A weight a class.
+    /// One weight per class.
     pub class_weights: Option<Vec<f32>>,
 }
 

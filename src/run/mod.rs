@@ -40,7 +40,7 @@
 //! /// Asks the run to stop once it has seen epoch 3.
 //! struct StopAfterThree<'a>(&'a AtomicBool);
 //! impl Observer for StopAfterThree<'_> {
-//!     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+//!     fn epoch(&mut self, record: &EpochRecord) -> Result<(), ignn::FormatError> {
 //!         self.0.fetch_or(record.epoch == 3, Ordering::Relaxed);
 //!         Ok(())
 //!     }

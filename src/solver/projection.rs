@@ -193,7 +193,7 @@ mod tests {
                 continue;
             }
             assert!(norm(&result) <= radius, "{} > {radius}: {row:?}", norm(&result));
-            // Rounding towards zero takes at most an ulp an entry, or the smallest float.
+            // Rounding towards zero takes at most one ulp per entry, or the smallest float.
             let lost = radius * 1.3e-7 + width as f64 * 1e-44;
             assert!(norm(&result) >= radius - lost, "{} < {radius}: {row:?}", norm(&result));
             optimal(&row, &result, radius);

@@ -26,7 +26,7 @@ use crate::{Outcome, Session};
 /// directory made with --seeds is shown as means with bands. A run that is still training is shown
 /// as far as it got.
 ///
-/// Results by class are computed with the run's model on its dataset, if that is still at its place
+/// Results by class are computed with the run's model on its dataset, if it is still in the same place
 /// and unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = "\

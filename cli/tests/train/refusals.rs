@@ -129,7 +129,7 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     );
     refused(
         "two --set model.kappa=0.3,0.3,0.3",
-        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for one, \
+        "model.kappa: one for all relations or one per relation (found 3, expected 1 or 2 for one, \
          two)",
     );
     refused("nowhere", "nowhere: not an ignn dataset: no such directory");

@@ -72,7 +72,7 @@ fn kappas_that_do_not_match_the_relations_are_refused_and_large_ones_watched() {
     let sandbox = relations();
     let line = "train d --epochs 3 --set model.state=8 -q --out";
     sandbox.ignn(&words(&format!("{line} no --set model.kappa=0.4,0.3,0.2"))).fails_with(
-        "model.kappa: one for all relations or one a relation (found 3, expected 1 or 2 for \
+        "model.kappa: one for all relations or one per relation (found 3, expected 1 or 2 for \
          clique, ring)",
     );
     assert!(!sandbox.path("no").exists());

@@ -102,7 +102,7 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
     assert_eq!(graphs.first_node.len(), count + 1, "one offset per graph, and the end");
     assert!(graphs.splits.iter().all(|split| split.of.len() == count), "splits of the same graphs");
     let labelled = !graphs.labels.is_empty();
-    assert!(!labelled || graphs.labels.len() == count, "a label a graph");
+    assert!(!labelled || graphs.labels.len() == count, "one label per graph");
     graphs.validate(&path, graphs.first_node[count])?;
     if i64::try_from(graphs.first_node[count]).is_err() {
         return Err(FormatError::invalid(

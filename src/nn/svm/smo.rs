@@ -10,12 +10,12 @@
 //! The pair of a step is the one that violates the conditions most on one side and promises the
 //! largest gain on the other (Fan, Chen, Lin 2005); the first of equals is taken, so that the
 //! result depends on the input alone. It stops when no pair violates the conditions by more than
-//! [`TOLERANCE`], or after [`STEPS_A_ROW`] steps a row.
+//! [`TOLERANCE`], or after [`STEPS_PER_ROW`] steps per row.
 
 /// Violation of the optimality conditions that is allowed, in units of the decision.
 pub const TOLERANCE: f64 = 1e-3;
 /// Steps at most, for each row; with a least number for small problems.
-pub const STEPS_A_ROW: usize = 1000;
+pub const STEPS_PER_ROW: usize = 1000;
 const FEWEST_STEPS: usize = 1_000_000;
 /// The least curvature of a step: kernels of equal rows have none.
 const LEAST_CURVATURE: f64 = 1e-12;
@@ -39,7 +39,7 @@ pub fn solve(y: &[f64], c: f64, kernel: impl Fn(usize, usize) -> f64) -> Solutio
     let mut gradient = vec![-1.0; rows];
     let diagonal: Vec<f64> = (0..rows).map(|i| kernel(i, i)).collect();
     let mut converged = false;
-    for _ in 0..(STEPS_A_ROW * rows).max(FEWEST_STEPS) {
+    for _ in 0..(STEPS_PER_ROW * rows).max(FEWEST_STEPS) {
         let Some((i, j)) = pair(y, &a, &gradient, c, &diagonal, &kernel) else {
             converged = true;
             break;

@@ -159,7 +159,7 @@ fn a_layer_over_a_selection_is_that_of_the_graph_alone() {
 }
 
 #[test]
-fn relations_have_a_norm_a_graph() {
+fn relations_have_one_norm_per_graph() {
     let (graphs, dataset, first_node) = two_graphs();
     let double = |both: &Both| -> Vec<f64> {
         let (incoming, outgoing) = (both.incoming.view(), both.outgoing.view());

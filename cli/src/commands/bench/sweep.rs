@@ -58,8 +58,8 @@ const TOLERANCE: f64 = 1e-4;
 /// would take if every row were read at a random place and never found in a cache.
 ///
 /// Before timing, several thousand rows, those of the highest degree among them, are computed
-/// again by plain loops in f64; a difference ends with exit code 1. The whole takes about a minute
-/// at most on any graph: repeats, and runs on fewer threads, end when the time is spent.
+/// again by plain loops in f64; a difference ends with exit code 1. The command takes at most
+/// about a minute on any graph: repeats, and runs on fewer threads, end when the time is spent.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +93,7 @@ pub struct Sweep {
     )]
     repeat: u32,
 
-    /// Seconds of measurements, about; one sweep of each kind is timed in any case
+    /// Approximate seconds of measurement; one sweep of each kind is always timed
     #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = seconds)]
     seconds: f64,
 

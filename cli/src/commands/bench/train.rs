@@ -40,8 +40,8 @@ const SECONDS: f64 = 60.0;
 /// compulsory traffic: every array once per sweep or pass (graph, states, features, parameters),
 /// what caches save or miss not counted; a lower bound where solves are accelerated.
 ///
-/// Verified is that every loss is finite, that the loss of the last timed epoch is below that of
-/// the first epoch of all, and that all solves converged; where one of them fails, the exit code
+/// The command verifies that every loss is finite, that the loss of the last timed epoch is below
+/// that of the very first epoch, and that all solves converged; if any check fails, the exit code
 /// is 1. Settings are those of `ignn train`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
