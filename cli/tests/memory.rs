@@ -1,7 +1,10 @@
-//! `--memory` bounds the peak memory and does not change the result.
+//! `--memory` bounds the peak memory and does not change the result; the memory that a training is
+//! estimated to need is what it takes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
+
+use serde_json::Value;
 
 use crate::util::{Sandbox, files_below};
 
@@ -78,4 +81,74 @@ fn string_ids() {
     let sandbox = with_edges();
     transformed(&sandbox, "words.txt", |id, out| write!(out, "user-{:x}", scatter(id)).unwrap());
     bounded(&sandbox, "words.txt");
+}
+
+/// Largest relative difference of estimated and measured memory.
+const ESTIMATED_WITHIN: f64 = 0.15;
+
+fn generate(sandbox: &Sandbox, name: &str, nodes: &str, features: &str) {
+    let sizes = ["--nodes", nodes, "--blocks", "8", "--features", features];
+    let arguments = [&["generate", "sbm", "--out", name, "--quiet"][..], &sizes].concat();
+    sandbox.ignn(&arguments).exits(0);
+}
+
+/// Trains for two epochs, after which every array has been used; what `run.json` says.
+fn train(sandbox: &Sandbox, dataset: &str, sets: &[&str]) -> Value {
+    let mut arguments = vec!["train", dataset, "--out", "run", "--force", "--threads", "2"];
+    arguments.extend(["--quiet", "--set", "train.epochs=2"]);
+    arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
+    sandbox.ignn(&arguments).exits(0);
+    serde_json::from_str(&sandbox.read("run/run.json")).unwrap()
+}
+
+fn estimated(run: &Value) -> u64 {
+    run["figures"]["estimated_bytes"].as_u64().unwrap()
+}
+
+/// What `inspect` says of a width of 128, the default of `train`.
+fn inspected(sandbox: &Sandbox, dataset: &str) -> Value {
+    let found = sandbox.ignn(&["inspect", dataset, "--json"]).exits(0).json();
+    let memory = found["training_memory"][1].clone();
+    assert_eq!(memory["width"], 128);
+    memory
+}
+
+#[test]
+fn inspect_and_train_estimate_the_same_memory() {
+    let sandbox = Sandbox::new();
+    for (name, features) in [("learned", "0"), ("given", "20")] {
+        generate(&sandbox, name, "500", features);
+        let run = train(&sandbox, name, &[]);
+        assert_eq!(inspected(&sandbox, name)["total"], estimated(&run), "{name}");
+    }
+}
+
+/// The peak less that of the same training on a small graph, which is the program itself with its
+/// threads, and less the mapped files of the graph, is what the estimate is about.
+#[test]
+fn the_estimate_is_the_measured_peak() {
+    // Mixing in every solve and slow solves: all buffers that the estimate counts are filled.
+    let mixed = ["solver.method=anderson", "model.kappa=0.99"];
+    let plain = ["solver.method=plain"];
+    let sandbox = Sandbox::new();
+    generate(&sandbox, "small", "200", "8");
+    let peak = |run: &Value| run["machine"]["peak_bytes"].as_u64();
+    for (name, nodes, features, sets) in [
+        ("learned", "20000", "0", &mixed[..]),
+        ("given", "60000", "64", &mixed[..]),
+        ("plain", "40000", "0", &plain[..]),
+    ] {
+        generate(&sandbox, name, nodes, features);
+        let graph = inspected(&sandbox, name)["graph"].as_u64().unwrap();
+        let base = train(&sandbox, "small", sets);
+        let run = train(&sandbox, name, sets);
+        let (Some(base), Some(peak)) = (peak(&base), peak(&run)) else {
+            return println!("skipped: the peak memory is not known on this system");
+        };
+        let ratio = estimated(&run) as f64 / (peak - base - graph) as f64;
+        println!(
+            "{name}: peak {peak}, program {base}, graph {graph}, estimate/measured {ratio:.3}"
+        );
+        assert!((ratio - 1.0).abs() <= ESTIMATED_WITHIN, "{name}: {ratio:.3}, {run:#}");
+    }
 }

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use super::entry::{Entry, LINE, Line};
 use super::memory::Lines;
 
-/// Entries from the start of a row to that of the next.
+/// Entries from the start of a row to that of the next; saturates, for estimates of absurd sizes.
 pub fn stride(cols: usize) -> usize {
-    if cols >= LINE { cols.next_multiple_of(LINE) } else { cols.next_power_of_two() }
+    if cols >= LINE { cols.div_ceil(LINE).saturating_mul(LINE) } else { cols.next_power_of_two() }
 }
 
 /// A matrix that owns its memory. See the [module](super) for the layout.

@@ -9,10 +9,8 @@
 //! | `builder` | [`GraphBuilder`]: a graph from edges, features and labels in memory |
 //! | [`statistics`] | degrees, components, symmetry, cycles |
 //! | [`self_loops`] | self-loops of the user's, apart from those that renormalisation adds |
-//! | [`footprint`] | an estimate of the memory that training takes |
 
 mod builder;
-pub mod footprint;
 mod relation;
 pub mod self_loops;
 pub mod statistics;
@@ -24,7 +22,6 @@ use ignn_format::csr::CsrFile;
 use ignn_format::{DatasetDir, Result};
 
 pub use builder::{Edges, GraphBuilder};
-pub use footprint::Footprint;
 pub use ignn_format::Manifest;
 pub use ignn_format::graphs::Graphs;
 pub use ignn_format::ids::{IdRef, Ids};

@@ -163,7 +163,7 @@ impl LayerShape {
 }
 
 fn row_bytes(columns: usize) -> u64 {
-    stride(columns) as u64 * size_of::<f32>() as u64
+    (stride(columns) as u64).saturating_mul(size_of::<f32>() as u64)
 }
 
 /// One layer around the body that its kind asks for; its parameters are added to `slots`.

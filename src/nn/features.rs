@@ -4,7 +4,7 @@
 use ignn_format::Result;
 use ignn_format::features::{FeatureKind, SparseRows};
 
-use crate::dense::{Matrix, stride};
+use crate::dense::Matrix;
 use crate::graph::Graph;
 
 /// Features of all nodes.
@@ -67,11 +67,6 @@ impl Features {
             Self::Sparse { columns, .. } => Some(*columns),
             Self::Learned => None,
         }
-    }
-
-    /// Bytes that dense features of this shape take.
-    pub fn dense_bytes(nodes: u64, columns: u64) -> u64 {
-        nodes.saturating_mul(stride(columns as usize) as u64 * 4)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
 use crate::solver::SolveInfo;
 
 /// Approximate number of nodes that are evaluated together.
-const EVALUATED_NODES: u64 = 1 << 15;
+pub(super) const EVALUATED_NODES: u64 = 1 << 15;
 
 /// The graphs with their prepared input.
 pub(super) struct ManyGraphs {

@@ -1,19 +1,213 @@
-//! Estimated memory of a training before it starts, and the widest state that would fit. The graph
-//! itself is mapped and not counted.
+//! Estimated memory of a training before anything is allocated, and the widest state that would
+//! fit. `ignn inspect` prints it, and `ignn train` refuses a training that needs more than it may
+//! take: both call the same formula.
+//!
+//! With n nodes, m the width of a layer, p features and c classes, in rows of f32:
+//!
+//! | part | what |
+//! | --- | --- |
+//! | features | dense: A^T U per relation, U if a layer reads it; sparse: by rows and by columns |
+//! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
+//! | input term | n x m: B |
+//! | adjoint | 2 n x m: R and G |
+//! | parameters | value, gradient, moments, best epoch, the copy that is written in the end |
+//! | read-out | m + c per evaluated item; the same again for gradients of the training part |
+//!
+//! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
+//! part of the sum, nor are the program itself, its threads, the labels, and the buffers of reading
+//! that the allocator has not given back (about as much as dense features).
 
+use ignn_format::features::FeatureKind;
+use serde::Serialize;
+
+use super::many_graphs::EVALUATED_NODES;
+use super::task::computed_columns;
 use super::{Task, TrainError};
-use crate::config::{Config, ModelConfig};
+use crate::config::{Config, FeatureSource, ModelConfig};
 use crate::dense::stride;
-use crate::models::{LayerShape, NetworkShape};
-use crate::nn::{Features, Mapped};
+use crate::graph::{Graph, Manifest};
+use crate::models::kinds::FeatureRule;
+use crate::models::{Facts, Kind, LayerShape, NetworkShape};
+use crate::nn::{Mapped, PoolingChoice};
 use crate::optim::Method;
 
-/// Bytes of a training: states; parameters with gradients, moments and the best copy; features;
-/// read-out rows.
+/// Bytes by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// Features, as training holds them; more if reading them takes more than all that follows.
+    pub features: u64,
+    /// States with the buffers of their solves.
+    pub states: u64,
+    /// Input terms.
+    pub input: u64,
+    /// Adjoint states and their right-hand sides.
+    pub adjoint: u64,
+    /// Parameters with gradients, moments and copies.
+    pub parameters: u64,
+    /// Rows that are read out, with their gradients.
+    pub readout: u64,
+    /// Sum of the parts.
+    pub total: u64,
+}
+
+/// What the estimate depends on, apart from the configuration.
+#[derive(Clone, Debug)]
+pub struct DataFacts {
+    /// What a model has to know.
+    pub model: Facts,
+    /// Entries of features that are stored sparse.
+    pub nonzeros: Option<u64>,
+    /// Nodes in the largest step.
+    pub trained_nodes: u64,
+    /// Nodes that are evaluated at a time.
+    pub evaluated_nodes: u64,
+    /// Whether a step takes some of many graphs.
+    pub has_batches: bool,
+    /// Nodes, or graphs where they have the labels, that are trained on.
+    pub train_items: u64,
+    /// Those of all parts.
+    pub items: u64,
+}
+
+impl DataFacts {
+    /// Those of a task.
+    pub fn of_task(task: &Task, config: &Config) -> Self {
+        let (manifest, parts) = (task.graph().manifest(), task.parts());
+        let items = parts.train.len() + parts.validation.len() + parts.test.len();
+        let nodes = manifest.nodes;
+        let has_batches = task.graphs().is_some();
+        let largest = task.graphs().map_or(0, |(graphs, _)| {
+            graphs.first_node.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
+        });
+        Self {
+            nonzeros: sparse_entries(manifest, config),
+            trained_nodes: task.nodes_at_once(config),
+            evaluated_nodes: if has_batches {
+                nodes.min(EVALUATED_NODES.max(largest))
+            } else {
+                nodes
+            },
+            has_batches,
+            train_items: parts.train.len() as u64,
+            items: items as u64,
+            model: task.facts(Vec::new()),
+        }
+    }
+
+    /// Those that a manifest gives, for a dataset without labels or without a split: all labelled
+    /// items are trained on, in one step.
+    pub fn of_manifest(manifest: &Manifest, config: &Config) -> Self {
+        let nodes = manifest.nodes;
+        let graphs = manifest.graphs.as_ref().filter(|graphs| !graphs.classes.is_empty());
+        let graphs = graphs.filter(|_| config.model.pooling != PoolingChoice::None);
+        let labels = manifest.labels.as_ref();
+        let (outputs, items) = match (graphs, labels) {
+            (Some(graphs), _) => (graphs.classes.len() as u64, graphs.count),
+            (None, Some(labels)) => (labels.classes, labels.labelled),
+            (None, None) => (0, 0),
+        };
+        let given = manifest.features.as_ref().map(|entry| entry.columns as usize);
+        let columns = match Kind::of(config.model.kind).features {
+            FeatureRule::Labels => None,
+            FeatureRule::Computed(_) => computed_columns(manifest, &config.model),
+            FeatureRule::Configured if config.model.features == FeatureSource::Learned => None,
+            FeatureRule::Configured => given,
+        };
+        let relations = manifest.relations.iter().map(|relation| relation.name.clone()).collect();
+        Self {
+            model: Facts {
+                nodes: nodes as usize,
+                columns,
+                relations,
+                radii: Vec::new(),
+                outputs: outputs as usize,
+                pools: graphs.is_some(),
+            },
+            nonzeros: sparse_entries(manifest, config),
+            trained_nodes: nodes,
+            evaluated_nodes: nodes,
+            has_batches: false,
+            train_items: items,
+            items,
+        }
+    }
+
+    fn nodes(&self) -> u64 {
+        self.model.nodes as u64
+    }
+
+    /// Nodes of the largest pass.
+    fn nodes_at_once(&self) -> u64 {
+        self.trained_nodes.max(self.evaluated_nodes)
+    }
+}
+
+/// Entries of the dataset's features, where they are sparse and the model takes them.
+fn sparse_entries(manifest: &Manifest, config: &Config) -> Option<u64> {
+    let entry = manifest.features.as_ref()?;
+    let is_sparse = entry.kind == FeatureKind::Sparse;
+    let is_computed = computed_columns(manifest, &config.model).is_some();
+    (is_sparse && !is_computed).then(|| entry.nonzeros.unwrap_or(0))
+}
+
+impl Estimate {
+    /// The estimate for a dataset, whether or not it can be trained on as it is.
+    pub fn of_dataset(dataset: &Graph, config: &Config) -> Self {
+        let facts = match Task::open(dataset.clone(), config) {
+            Ok(task) => DataFacts::of_task(&task, config),
+            Err(_) => DataFacts::of_manifest(dataset.manifest(), config),
+        };
+        Self::new(&facts, config).unwrap_or_default()
+    }
+
+    /// The formula; `None` for settings that do not make a model.
+    pub fn new(data: &DataFacts, config: &Config) -> Option<Self> {
+        let shape = NetworkShape::new(&config.model, &data.model, 0).ok()?;
+        let mixing_buffers = config.forward().mixing_buffers();
+        let mut estimate = Self {
+            parameters: parameters(data, &shape, config),
+            readout: readout(data, &shape),
+            ..Self::default()
+        };
+        for layer in &shape.layers {
+            let matrix = |nodes: u64| nodes.saturating_mul(row(layer.input.width as u64));
+            let bytes = |nodes: u64| layer.bytes(nodes, mixing_buffers);
+            let (input, adjoint) = (matrix(data.trained_nodes), twice(matrix(data.trained_nodes)));
+            let trained = bytes(data.trained_nodes).saturating_sub(input).saturating_sub(adjoint);
+            // A pass for evaluation has no adjoint; it may take more nodes than a step.
+            let evaluated = bytes(data.evaluated_nodes)
+                .saturating_sub(twice(matrix(data.evaluated_nodes)))
+                .saturating_sub(input)
+                .saturating_sub(adjoint);
+            add(&mut estimate.states, trained.max(evaluated));
+            let temporary = learned_tables(layer).saturating_mul(matrix(data.nodes()));
+            add(&mut estimate.input, input.saturating_add(temporary));
+            add(&mut estimate.adjoint, adjoint);
+        }
+        let [held, reading] = features(data, &shape.layers[0]);
+        let later = [estimate.states, estimate.input, estimate.adjoint, estimate.readout];
+        estimate.features = held.max(reading.saturating_sub(sum(later)));
+        estimate.total = sum(estimate.parts().map(|part| part.1));
+        Some(estimate)
+    }
+
+    /// Every part with its name.
+    pub fn parts(&self) -> [(&'static str, u64); 6] {
+        [
+            ("features", self.features),
+            ("states", self.states),
+            ("input term", self.input),
+            ("adjoint", self.adjoint),
+            ("parameters", self.parameters),
+            ("read-out", self.readout),
+        ]
+    }
+}
+
+/// Bytes that a training needs.
 pub fn estimate(task: &Task, config: &Config) -> u64 {
-    let widths: Vec<u64> = config.model.state.iter().map(|&width| width as u64).collect();
     // Settings that do not make a model are refused when one is made.
-    bytes(task, config, &widths).unwrap_or(0)
+    Estimate::new(&DataFacts::of_task(task, config), config).map_or(0, |estimate| estimate.total)
 }
 
 /// Refuses a training that needs more than `allowed` bytes, and says what would fit.
@@ -24,9 +218,13 @@ pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainErr
     }
     let hint = match config.model.state[..] {
         [width] => {
-            let fits =
-                |width: &u64| bytes(task, config, &[*width]).is_some_and(|bytes| bytes <= allowed);
-            match (1..width as u64).rev().find(fits) {
+            let facts = DataFacts::of_task(task, config);
+            let fits = |width: &usize| {
+                let model = ModelConfig { state: vec![*width], ..config.model.clone() };
+                let narrower = Config { model, ..config.clone() };
+                Estimate::new(&facts, &narrower).is_some_and(|estimate| estimate.total <= allowed)
+            };
+            match (1..width).rev().find(fits) {
                 Some(width) => format!("model.state={width} would fit, or raise --memory"),
                 None => "no width fits: raise --memory".to_string(),
             }
@@ -36,67 +234,197 @@ pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainErr
     Err(TrainError::Memory { needed, allowed, hint })
 }
 
-/// The estimate for these widths; `None` if they do not make a model.
-fn bytes(task: &Task, config: &Config, widths: &[u64]) -> Option<u64> {
-    let state = widths.iter().map(|&width| width as usize).collect();
-    let model = ModelConfig { state, ..config.model.clone() };
-    let shape = NetworkShape::new(&model, &task.facts(Vec::new()), 0).ok()?;
-    // Solved at once: all nodes, or the largest batch.
-    let rows = task.nodes_at_once(config);
-    let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
-    // Value, gradient, moments and the copy of the best epoch.
-    let parameters = shape.parameter_bytes().saturating_mul(3 + moments);
-    let layer = |layer: &LayerShape| layer.bytes(rows, config.forward().mixing_buffers());
-    let layers = shape.layers.iter().map(layer).fold(0, u64::saturating_add);
-    let last = shape.layers.last().map_or(0, |layer| layer.input.width as u64);
-    let parts = [
-        features(task, &shape.layers[0]),
-        layers,
-        parameters,
-        passes(task, last),
-        read_rows(task).saturating_mul(shape.readout.row_bytes()),
-    ];
-    Some(parts.into_iter().fold(0, u64::saturating_add))
+/// Features while training holds them, and while they are read and prepared, which is before
+/// states are allocated.
+fn features(data: &DataFacts, first: &LayerShape) -> [u64; 2] {
+    let (nodes, drops) = (data.nodes(), first.dropout.is_some());
+    let (gathered, own) = (first.input.gathered() as u64, first.input.own().is_some());
+    let maps = gathered + u64::from(own);
+    // Batches have copies of their rows.
+    let selected = if data.has_batches { data.nodes_at_once() } else { 0 };
+    let dropped = if data.has_batches { data.trained_nodes } else { nodes };
+    let Mapped::Columns(columns) = first.input.mapped else { return [0, 0] };
+    let columns = columns as u64;
+    if let Some(nonzeros) = data.nonzeros {
+        // A column and a value per entry, an offset per row; then the same by columns.
+        let stored = sum([nonzeros, nonzeros, nodes, columns]).saturating_mul(8);
+        let copies = 1 + u64::from(drops) + u64::from(data.has_batches);
+        // Between features and state: one table for gathered maps, one more where sums meet.
+        let tables = u64::from(gathered > 0) + u64::from(gathered > 0 && maps > 1);
+        let table = data.nodes_at_once().saturating_mul(row(first.input.width as u64));
+        let held = stored.saturating_mul(copies).saturating_add(table.saturating_mul(tables));
+        return [held, 0];
+    }
+    let one = row(columns);
+    let side_by_side = row(columns.saturating_mul(maps));
+    let keeps_own = first.between.is_some() || (drops && gathered > 0);
+    let kept = side_by_side.saturating_add(if keeps_own { one } else { 0 });
+    // U and, from it, what each relation gathers, put side by side where there are several.
+    let beside = if maps > 1 { side_by_side } else { 0 };
+    let prepared = one.saturating_mul(1 + gathered).saturating_add(beside);
+    let held = sum([
+        nodes.saturating_mul(kept),
+        selected.saturating_mul(kept),
+        // Made again by every step.
+        if drops { dropped.saturating_mul(prepared) } else { 0 },
+    ]);
+    [held, nodes.saturating_mul(prepared)]
 }
 
-/// Features as the first layer holds them.
-fn features(task: &Task, first: &LayerShape) -> u64 {
-    let manifest = task.graph().manifest();
-    let (nodes, drops) = (manifest.nodes, first.dropout.is_some());
-    let maps = first.input.gathered() as u64 + u64::from(first.input.own().is_some());
-    let columns = match (&first.input.mapped, &manifest.features) {
-        (Mapped::Learned(_), _) => return 0,
-        (Mapped::Columns(_), Some(entry)) if task.computed_columns().is_none() => {
-            if let Some(nonzeros) = entry.nonzeros {
-                // Stored by rows and by columns. Gathered maps have two tables of the state's width
-                // between features and state.
-                let ways = if drops { 2 } else { 1 };
-                let tables = if first.input.gathered() > 0 { 2 * nodes } else { 0 };
-                let tables = tables.saturating_mul(row(first.input.width as u64));
-                return nonzeros.saturating_mul(16 * ways).saturating_add(tables);
-            }
-            entry.columns
+/// Tables of the shape of learned features that a pass makes for a moment.
+fn learned_tables(layer: &LayerShape) -> u64 {
+    let gathered = layer.input.gathered();
+    match layer.input.mapped {
+        Mapped::Learned(_) if gathered > 0 => {
+            u64::from(gathered > 1) + u64::from(layer.dropout.is_some())
         }
-        (Mapped::Columns(columns), _) => *columns as u64,
+        _ => 0,
+    }
+}
+
+/// Value, gradient, moments and the copy of the best epoch; then either the copy that is written in
+/// the end or, during steps, the maps of features side by side and their gradients.
+fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
+    let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
+    let first = &shape.layers[0].input;
+    let temporary = match first.mapped {
+        Mapped::Learned(_) => 0,
+        Mapped::Columns(columns) => {
+            let maps = first.gathered() as u64 + u64::from(first.own().is_some());
+            let maps = if data.nonzeros.is_some() { 1 } else { maps };
+            let columns = row((columns as u64).saturating_mul(maps));
+            twice(columns.saturating_mul(first.width as u64))
+        }
     };
-    // With dropout, each step makes them again: entries dropped, gathered by each map, side by side.
-    let beside = if maps > 1 { maps } else { 0 };
-    let drawn = if drops { 1 + maps + beside } else { 0 };
-    Features::dense_bytes(nodes, columns).saturating_mul(1 + maps + drawn)
+    let all = shape.parameter_bytes();
+    all.saturating_mul(3 + moments).saturating_add(all.max(temporary))
 }
 
-/// Rows that are read out, with their gradients.
-fn passes(task: &Task, width: u64) -> u64 {
-    let classes = task.labels().classes().len() as u64;
-    read_rows(task).saturating_mul(3 * row(width) + 2 * row(classes))
+/// Rows and logits of all parts at once on one graph, the training part twice, or of the largest
+/// batch; gradients of the training part; logits of all items, which batches collect.
+fn readout(data: &DataFacts, shape: &NetworkShape) -> u64 {
+    let width = row(shape.layers.last().map_or(0, |layer| layer.input.width as u64));
+    let logits = row(data.model.outputs as u64);
+    let pooled = if shape.pooling.is_some() { width } else { 0 };
+    let normalised = if shape.normalises { width } else { 0 };
+    let pass = sum([width, logits, pooled, shape.readout.row_bytes() / 2]);
+    let (rows, learned, collected) = if data.has_batches {
+        let rows = data.items.min(data.nodes_at_once());
+        (rows, data.train_items.min(data.trained_nodes), twice(data.items))
+    } else {
+        (data.items.saturating_add(data.train_items), data.train_items, 0)
+    };
+    sum([
+        rows.saturating_mul(pass.saturating_add(normalised)),
+        learned.saturating_mul(pass),
+        collected.saturating_mul(logits),
+    ])
 }
 
-/// Rows of all parts, training rows counted twice.
-fn read_rows(task: &Task) -> u64 {
-    let parts = task.parts();
-    (2 * parts.train.len() + parts.validation.len() + parts.test.len()) as u64
-}
-
+/// Bytes of a row; a damaged manifest cannot overflow it.
 fn row(columns: u64) -> u64 {
-    stride(columns as usize) as u64 * 4
+    (stride(columns as usize) as u64).saturating_mul(size_of::<f32>() as u64)
+}
+
+fn twice(bytes: u64) -> u64 {
+    bytes.saturating_mul(2)
+}
+
+fn add(to: &mut u64, more: u64) {
+    *to = to.saturating_add(more);
+}
+
+fn sum<const N: usize>(parts: [u64; N]) -> u64 {
+    parts.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn manifest(features: Value, labels: Value) -> Manifest {
+        let mut value = json!({
+            "format": "ignn-dataset", "version": 1, "nodes": 1000, "order": "none",
+            "made_by": {"program": "ignn", "command": "test", "options": {}},
+            "relations": [{"name": "edges", "symmetric": true, "weighted": false,
+                           "normalisation": "renorm", "scale": "both", "nonzeros": 5000,
+                           "diagonal": 1000}],
+            "ids": {"kind": "integer"}, "files": {},
+        });
+        for (key, part) in [("features", features), ("labels", labels)] {
+            if !part.is_null() {
+                value[key] = part;
+            }
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn config(sets: &[&str]) -> Config {
+        let sets: Vec<_> = sets.iter().map(ToString::to_string).collect();
+        Config::resolve(None, None, &sets).unwrap()
+    }
+
+    fn dense(columns: u64) -> Value {
+        json!({"kind": "dense", "columns": columns, "rows_per_shard": 1000, "shards": 1})
+    }
+
+    fn estimate(manifest: &Manifest, sets: &[&str]) -> Estimate {
+        let config = config(sets);
+        Estimate::new(&DataFacts::of_manifest(manifest, &config), &config).unwrap()
+    }
+
+    #[test]
+    fn follows_the_formula() {
+        let labels = json!({"kind": "single", "classes": 7, "labelled": 10});
+        let sets = ["model.state=64", "solver.method=plain", "model.head_bias=false"];
+        let found = estimate(&manifest(dense(50), labels), &sets);
+        let matrix = 1000 * 64 * 4;
+        assert_eq!((found.input, found.adjoint), (matrix, 2 * matrix));
+        // X and a buffer; bits of signs, flags of active rows, vectors of two norms.
+        assert_eq!(found.states, 2 * matrix + 1000 * (64 / 8 + 3 + 8));
+        // The rows of 50 columns are padded to 64.
+        assert_eq!(found.features, matrix);
+        let values = 4 * (64 * 64 + 64 * 64 + 7 * 64);
+        assert_eq!(found.parameters, 5 * values + values.max(2 * 4 * 64 * 64));
+        // Ten items, all of them also trained on: three times a row and its logits.
+        assert_eq!(found.readout, 3 * 10 * 4 * (64 + 8));
+        let parts: u64 = found.parts().iter().map(|part| part.1).sum();
+        assert_eq!(found.total, parts);
+    }
+
+    #[test]
+    fn moves_of_mixing_are_counted_in_full() {
+        let manifest = manifest(Value::Null, Value::Null);
+        let plain = estimate(&manifest, &["model.state=64", "solver.method=plain"]);
+        let auto = estimate(&manifest, &["model.state=64"]);
+        let buffers = config(&[]).forward().mixing_buffers() as u64;
+        assert_eq!(auto.states - plain.states, buffers * 1000 * 64 * 2);
+    }
+
+    #[test]
+    fn learned_features_are_parameters() {
+        let manifest = manifest(Value::Null, Value::Null);
+        let found = estimate(&manifest, &["model.state=128"]);
+        assert_eq!(found.features, 0);
+        assert!(found.parameters >= 6 * 4 * (128 * 128 + 1000 * 128));
+    }
+
+    #[test]
+    fn reading_wide_features_may_take_more_than_training() {
+        let manifest = manifest(dense(6400), Value::Null);
+        let found = estimate(&manifest, &["model.state=16", "solver.method=plain"]);
+        // U and what is gathered from it, before anything else exists.
+        assert_eq!(found.total - found.parameters, 2 * 1000 * 6400 * 4);
+    }
+
+    #[test]
+    fn a_damaged_manifest_does_not_overflow() {
+        let mut damaged = manifest(dense(u64::MAX), Value::Null);
+        assert_eq!(estimate(&damaged, &[]).total, u64::MAX);
+        damaged.nodes = u64::MAX;
+        assert_eq!(estimate(&damaged, &[]).total, u64::MAX);
+        damaged.features = None;
+        assert_eq!(estimate(&damaged, &[]).total, u64::MAX);
+    }
 }

@@ -11,7 +11,7 @@ use ignn_format::splits::Split;
 use super::TrainError;
 use crate::config::{Config, FeatureSource, ModelConfig, TrainConfig, find_part};
 use crate::dense::{Matrix, MatrixRef};
-use crate::graph::Graph;
+use crate::graph::{Graph, Manifest, RelationEntry};
 use crate::metrics::Scores;
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
@@ -53,6 +53,13 @@ impl Parts {
             |&graph: &u32| graphs.first_node[graph as usize]..graphs.first_node[graph as usize + 1];
         self.map(|own| own.iter().flat_map(range).map(|node| node as u32).collect())
     }
+}
+
+/// Columns of features computed from the graph, for kinds that have such.
+pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Option<usize> {
+    let FeatureRule::Computed(computed) = Kind::of(config.kind).features else { return None };
+    let directions = |relation: &RelationEntry| 1 + usize::from(!relation.symmetric);
+    Some((computed.columns)(config, manifest.relations.iter().map(directions).sum()))
 }
 
 fn is_labelled(labels: &Labels, item: u32) -> bool {
@@ -249,16 +256,8 @@ impl Task {
 
     /// Columns of features computed from the graph, for kinds that have such.
     pub fn computed_columns(&self) -> Option<usize> {
-        let directions = self
-            .graph
-            .manifest()
-            .relations
-            .iter()
-            .map(|relation| 1 + usize::from(!relation.symmetric))
-            .sum();
-        self.computed_features
-            .as_ref()
-            .map(|(computed, config)| (computed.columns)(config, directions))
+        let (_, config) = self.computed_features.as_ref()?;
+        computed_columns(self.graph.manifest(), config)
     }
 
     /// Writes 1 for every label of a training node into a table with one row per node and at least

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use ignn::graph::footprint::WIDTHS;
+use ignn::config::Config;
 use ignn::graph::statistics::Degrees;
-use ignn::graph::{self, Footprint, Graph, Statistics};
+use ignn::graph::{self, Graph, Statistics};
 use ignn::report::histogram::bar;
 use ignn::report::quantity::{bytes, count, percent, plural};
 use ignn::report::sheet::Sheet;
+use ignn::train::memory::Estimate;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::{LabelKind, Labels};
 use ignn_format::manifest::{Normalisation, RelationEntry};
@@ -26,6 +27,8 @@ use crate::{Outcome, Session};
 
 /// Length of the longest bar of a histogram.
 const BAR: usize = 40;
+/// Widths of the state for which the memory of training is estimated.
+const WIDTHS: [usize; 2] = [64, 128];
 
 /// Show what is in a dataset
 ///
@@ -80,7 +83,18 @@ pub struct Inspection {
     splits: Vec<SplitEntry>,
     graphs: Option<GraphReport>,
     bytes_on_disk: BTreeMap<String, u64>,
-    training_memory: Vec<Footprint>,
+    training_memory: Vec<TrainingMemory>,
+}
+
+/// What training with the default configuration needs, for one width of the state.
+#[derive(Clone, Serialize)]
+struct TrainingMemory {
+    width: usize,
+    /// Files of all relations. They are mapped: the system takes their memory back when it needs
+    /// it, and `total` does not include them.
+    graph: u64,
+    #[serde(flatten)]
+    estimate: Estimate,
 }
 
 #[derive(Serialize)]
@@ -145,7 +159,7 @@ impl Inspection {
             splits: manifest.splits.clone(),
             graphs: GraphReport::of(&dataset)?,
             bytes_on_disk: bytes_by_part(manifest),
-            training_memory: WIDTHS.iter().map(|&width| Footprint::of(manifest, width)).collect(),
+            training_memory: WIDTHS.map(|width| TrainingMemory::of(&dataset, width)).to_vec(),
         })
     }
 
@@ -189,11 +203,11 @@ impl Inspection {
         ]);
         text.push_str(&sheet.render());
         text.push_str("\nmemory needed for training (estimate)\n");
-        let widths =
-            self.training_memory.iter().map(|footprint| format!("width {}", footprint.width));
+        let widths = self.training_memory.iter().map(|memory| format!("width {}", memory.width));
         let header: Vec<_> = ["part".to_string()].into_iter().chain(widths).collect();
         let mut sheet = Sheet::columns(&header.iter().map(String::as_str).collect::<Vec<_>>());
-        let parts: Vec<_> = self.training_memory.iter().map(Footprint::parts).collect();
+        let parts: Vec<_> =
+            self.training_memory.iter().map(|memory| memory.estimate.parts()).collect();
         for (index, (part, _)) in parts[0].iter().enumerate() {
             sheet.row(
                 [part.to_string()]
@@ -201,8 +215,10 @@ impl Inspection {
                     .chain(parts.iter().map(|parts| bytes(parts[index].1))),
             );
         }
-        let totals = self.training_memory.iter().map(|footprint| bytes(footprint.total));
+        let totals = self.training_memory.iter().map(|memory| bytes(memory.estimate.total));
         sheet.row(["all".to_string()].into_iter().chain(totals));
+        let graph = self.training_memory.iter().map(|memory| bytes(memory.graph));
+        sheet.row(["graph, mapped".to_string()].into_iter().chain(graph));
         text.push_str(&sheet.render());
         text
     }
@@ -221,6 +237,20 @@ impl Inspection {
                     percent(nonzeros, cells)
                 )
             }
+        }
+    }
+}
+
+impl TrainingMemory {
+    fn of(dataset: &Graph, width: usize) -> Self {
+        let mut config = Config::default();
+        config.model.state = vec![width];
+        let files = dataset.manifest().files.iter();
+        let graph = files.filter(|(path, _)| path.starts_with("relations/"));
+        Self {
+            width,
+            graph: graph.fold(0, |sum: u64, (_, file)| sum.saturating_add(file.bytes)),
+            estimate: Estimate::of_dataset(dataset, &config),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Activity {
 
     /// Bytes of the flags.
     pub fn bytes(rows: usize) -> u64 {
-        3 * rows as u64
+        (rows as u64).saturating_mul(3)
     }
 
     /// The flags that a sweep reads (`None`: it computes all rows), and those that it writes.
