@@ -13,8 +13,8 @@
 //! positive side alone: it makes up for rare labels. Terms are f32, sums f64 in a fixed order: the
 //! same bits for any number of threads. NaN in, NaN out.
 //!
-//! Nodes of class -1 (no label) contribute neither to the loss nor to the gradient. An empty set is a target like any other:
-//! none of the classes.
+//! Nodes of class -1 (no label) contribute neither to the loss nor to the gradient. An empty set is
+//! a target like any other: none of the classes.
 //!
 //! ```
 //! use ignn::dense::Matrix;
