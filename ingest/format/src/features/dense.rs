@@ -140,7 +140,10 @@ pub fn read_dense(
     if !rest.is_empty() {
         return Err(too_few(row));
     }
-    tasks.into_par_iter().try_for_each(|task| read_group(task, columns, stride))
+    // All results, then the first error by position: the message does not depend on timing.
+    let read = |task| read_group(task, columns, stride);
+    let results: Vec<Result<()>> = tasks.into_par_iter().map(read).collect();
+    results.into_iter().collect()
 }
 
 /// The repetition and definition levels must describe lists of `columns` values without nulls.

@@ -119,7 +119,9 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Res
         }
         Ok(table)
     };
-    shards.into_par_iter().map(open).collect()
+    // All results, then the first error by position: the message does not depend on timing.
+    let results: Vec<Result<_>> = shards.into_par_iter().map(open).collect();
+    results.into_iter().collect()
 }
 
 /// An entry for tests.

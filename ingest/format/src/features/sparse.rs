@@ -98,7 +98,9 @@ pub(crate) fn visit_sparse<T: Send>(
         }
     }
     let read = |(table, group, first)| Ok(visit(first, read_sparse_group(table, group, entry)?));
-    groups.into_par_iter().map(read).collect()
+    // All results, then the first error by position: the message does not depend on timing.
+    let results: Vec<Result<_>> = groups.into_par_iter().map(read).collect();
+    results.into_iter().collect()
 }
 
 /// Reads all sparse rows; checks that columns are strictly increasing and in range.
