@@ -172,7 +172,7 @@ impl Backend for Engine {
     }
 }
 
-/// A layer with every part a layer can have; a contraction.
+/// A layer with all optional parts; it is a contraction.
 pub fn layer(
     random: &mut Random,
     n: usize,

@@ -14,6 +14,7 @@ mod activation;
 mod adjacency;
 mod change;
 mod derivative;
+pub mod elementwise;
 mod gather;
 pub mod gradient;
 pub mod mixing;

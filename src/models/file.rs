@@ -53,26 +53,12 @@ pub mod name {
     pub const W: &str = "layer0.W";
     /// Shape `[m, p]`.
     pub const OMEGA: &str = "layer0.Omega";
-    /// Shape `[m, p]`.
-    pub const OMEGA2: &str = "layer0.Omega2";
     /// Shape `[m]`.
     pub const BIAS: &str = "layer0.bias";
     /// Shape `[n, m]`.
     pub const E: &str = "layer0.E";
     /// Shape `[c, m]`.
     pub const THETA: &str = "head.Theta";
-    /// Shape `[c]`.
-    pub const HEAD_BIAS: &str = "head.bias";
-
-    /// Map `k` of an mlp read-out before the last.
-    pub fn hidden_theta(k: usize) -> String {
-        format!("head.hidden{k}.Theta")
-    }
-
-    /// Its bias.
-    pub fn hidden_bias(k: usize) -> String {
-        format!("head.hidden{k}.bias")
-    }
 }
 
 /// Names of texts.

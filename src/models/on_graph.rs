@@ -10,10 +10,11 @@ use super::network::Network;
 use super::pass::Pass;
 use super::shape::LayerShape;
 use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::elementwise;
 use crate::kernels::gradient;
 use crate::nn::{
     Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory,
-    clear_rows, elementwise, linear, normalise, scatter_rows, select_rows,
+    clear_rows, linear, normalise, scatter_rows, select_rows,
 };
 use crate::optim::values_and_gradients;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};

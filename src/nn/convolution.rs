@@ -15,10 +15,10 @@
 use super::drop_edge::{DropEdge, KeptEdges};
 use super::explicit::{Given, Map, MapOnGraph, Memory};
 use super::operators::Operators;
+use super::propagate;
 use super::slot::Slot;
-use super::{elementwise, propagate};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, gradient};
+use crate::kernels::{Activation, elementwise, gradient};
 use crate::solver::SolveInfo;
 
 /// A convolution.

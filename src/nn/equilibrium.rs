@@ -12,12 +12,12 @@
 //! the vectors of two certificates; a second buffer only if no contraction is certified, and those
 //! of acceleration if a solve is slow. All of it is allocated once.
 
-use rayon::prelude::*;
-
 use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
 use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
-use crate::kernels::{Activation, Adjacency, Derivative, PackedWeights, Signs, gradient, views};
+use crate::kernels::{
+    Activation, Adjacency, Derivative, PackedWeights, Signs, elementwise, gradient, views,
+};
 use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
@@ -25,9 +25,6 @@ use crate::solver::{
     Certificate, GradientKind, SolveError, SolveInfo, SolveParams, SolverConfig, Workspace,
     fixed_point, tightening, truncated,
 };
-
-/// Floats per piece of elementwise work.
-const CHUNK: usize = 1 << 14;
 
 /// How the adjoint is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,7 +184,7 @@ impl Equilibrium {
     /// Forgets the state and the adjoint: the next solves start from zero.
     pub fn reset(&mut self) {
         for matrix in [&mut self.state, &mut self.adjoint] {
-            matrix.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
+            elementwise::clear(matrix.view_mut());
         }
     }
 

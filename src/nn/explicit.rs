@@ -16,10 +16,10 @@ use std::fmt::Debug;
 
 use rayon::prelude::*;
 
-use super::elementwise;
 use super::operators::Operators;
 use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
+use crate::kernels::elementwise;
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// Floats per piece of elementwise work.

@@ -24,9 +24,9 @@ use super::dropout::Mask;
 use super::features::Features;
 use super::input_shape::{InputMap, InputShape, Mapped};
 use super::operators::Operators;
-use super::{elementwise, linear, rows};
+use super::{linear, rows};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{AdjacencyRef, gradient};
+use crate::kernels::{AdjacencyRef, elementwise, gradient};
 use crate::parallel::RowBlocks;
 
 /// Where the numbers of B come from, prepared.

@@ -14,7 +14,6 @@
 //! | [`input`] | features to a first layer's input term |
 //! | [`feed`] | the layer below to the input term of the next |
 //! | [`linear`] | rows times a matrix of parameters |
-//! | [`elementwise`] | entry by entry |
 //! | [`random`] | numbers drawn by place: initial values, dropout |
 //! | [`batch_norm`] | columns scaled over the rows of a step |
 //! | [`pooling`] | the rows of each graph to one |
@@ -32,7 +31,6 @@ pub mod batch_norm;
 pub mod convolution;
 pub mod drop_edge;
 pub mod dropout;
-pub mod elementwise;
 pub mod equilibrium;
 pub mod explicit;
 pub mod features;

@@ -1,9 +1,8 @@
 //! Rows gathered by the relations of a graph, averaged: P X = (1 / R) sum_r A_r^T X.
 //! One step; how often, and what comes between, is up to the caller.
 
-use super::elementwise;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{AdjacencyRef, gradient};
+use crate::kernels::{AdjacencyRef, elementwise, gradient};
 use crate::parallel::RowBlocks;
 
 /// to = the mean of what each operator gathers.

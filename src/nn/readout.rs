@@ -32,10 +32,10 @@
 
 use rayon::prelude::*;
 
+use super::linear;
 use super::slot::Slot;
-use super::{elementwise, linear};
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
-use crate::kernels::{Activation, gradient};
+use crate::kernels::{Activation, elementwise, gradient};
 
 /// Floats per piece of elementwise work.
 const CHUNK: usize = 1 << 13;

@@ -10,18 +10,14 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::error::{SolveError, find_origin};
 use super::fixed_point::{Measure, SolveInfo, Stopped, relative_residual};
 use super::method::{Choice, Used};
 use super::workspace::Workspace;
 use crate::dense::Matrix;
+use crate::kernels::elementwise;
 use crate::kernels::sweep::Sweep;
 use crate::kernels::{Change, Derivative, Norm};
-
-/// Floats per task of elementwise work.
-const CHUNK: usize = 1 << 14;
 
 /// Makes `steps` adjoint sweeps from zero; `state` is overwritten.
 ///
@@ -36,7 +32,7 @@ pub fn adjoint(
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
-    state.view_mut().padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));
+    elementwise::clear(state.view_mut());
     let mut change = Change::NONE;
     for step in 1..=steps {
         change =
@@ -48,11 +44,7 @@ pub fn adjoint(
             std::mem::swap(state, workspace.spare());
             continue;
         }
-        let (mut state, next) = (state.view_mut(), workspace.spare().view());
-        let chunks = state.padded_mut().par_chunks_mut(CHUNK).zip(next.padded().par_chunks(CHUNK));
-        chunks.for_each(|(g, new)| {
-            g.iter_mut().zip(new).for_each(|(g, new)| *g += damping * (new - *g));
-        });
+        elementwise::damp(damping, workspace.spare().view(), state.view_mut());
     }
     Ok(SolveInfo {
         sweeps: steps,

@@ -36,11 +36,11 @@ use rayon::prelude::*;
 use super::{Kind, LayerPlan, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, AdjacencyRef, gradient};
+use crate::kernels::{Activation, AdjacencyRef, elementwise, gradient};
 use crate::models::ModelError;
 use crate::nn::dropout::{Dropout, Mask};
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
-use crate::nn::{Operators, Slot, elementwise};
+use crate::nn::{Operators, Slot};
 use crate::solver::SolveInfo;
 
 /// Slope of lrelu below zero.

@@ -24,10 +24,10 @@ use std::sync::Arc;
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, gradient};
+use crate::kernels::{Activation, elementwise, gradient};
 use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
-use crate::nn::{Dropout, Operators, Slot, elementwise, linear, propagate};
+use crate::nn::{Dropout, Operators, Slot, linear, propagate};
 use crate::solver::SolveInfo;
 
 pub(super) const KIND: Kind =

@@ -34,10 +34,10 @@ use rayon::prelude::*;
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, gradient};
+use crate::kernels::{Activation, elementwise, gradient};
 use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
-use crate::nn::{InputMap, Operators, Slot, elementwise, linear, propagate};
+use crate::nn::{InputMap, Operators, Slot, linear, propagate};
 use crate::solver::fixed_point::Stopped;
 use crate::solver::{Choice, SolveInfo, Used};
 

@@ -3,8 +3,8 @@
 
 use rayon::prelude::*;
 
+use super::Activation;
 use crate::dense::{MatrixMut, MatrixRef};
-use crate::kernels::Activation;
 
 /// Floats per piece of work.
 const CHUNK: usize = 1 << 14;
@@ -45,6 +45,11 @@ pub fn activate(activation: Activation, mut x: MatrixMut<'_>) {
 /// to = a to + b from
 pub fn mix(a: f32, b: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     pairs(to, from, |to, from| *to = a * *to + b * from);
+}
+
+/// to += factor (from - to): a damped step.
+pub fn damp(factor: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
+    pairs(to, from, |to, from| *to += factor * (from - *to));
 }
 
 /// to = 0
