@@ -137,6 +137,7 @@ fn the_estimate_is_the_measured_peak() {
         ("learned", "20000", "0", &mixed[..]),
         ("given", "60000", "64", &mixed[..]),
         ("plain", "40000", "0", &plain[..]),
+        ("dense", "40000", "64", &plain[..]),
     ] {
         generate(&sandbox, name, nodes, features);
         let graph = inspected(&sandbox, name)["graph"].as_u64().unwrap();

@@ -42,14 +42,30 @@ pub fn activate(activation: Activation, mut x: MatrixMut<'_>) {
     rows.for_each(|x| x[..cols].iter_mut().for_each(|x| *x = activation.value(*x)));
 }
 
+/// Whether every entry is finite.
+pub fn is_finite(x: MatrixRef<'_>) -> bool {
+    x.padded().par_chunks(CHUNK).all(|chunk| chunk.iter().all(|x| x.is_finite()))
+}
+
+/// A damped step, to += factor (from - to). Returns the largest difference before the step and the
+/// largest entry after it.
+pub fn damp(factor: f32, from: MatrixRef<'_>, mut to: MatrixMut<'_>) -> (f32, f32) {
+    let chunks = to.padded_mut().par_chunks_mut(CHUNK).zip(from.padded().par_chunks(CHUNK));
+    let largest = |(to, from): (&mut [f32], &[f32])| {
+        let (mut moved, mut size) = (0f32, 0f32);
+        for (to, from) in to.iter_mut().zip(from) {
+            let change = from - *to;
+            *to += factor * change;
+            (moved, size) = (moved.max(change.abs()), size.max(to.abs()));
+        }
+        (moved, size)
+    };
+    chunks.map(largest).reduce(|| (0.0, 0.0), |a, b| (a.0.max(b.0), a.1.max(b.1)))
+}
+
 /// to = a to + b from
 pub fn mix(a: f32, b: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     pairs(to, from, |to, from| *to = a * *to + b * from);
-}
-
-/// to += factor (from - to): a damped step.
-pub fn damp(factor: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
-    pairs(to, from, |to, from| *to += factor * (from - *to));
 }
 
 /// to = 0

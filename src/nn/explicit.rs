@@ -14,16 +14,11 @@
 
 use std::fmt::Debug;
 
-use rayon::prelude::*;
-
 use super::operators::Operators;
 use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::elementwise;
 use crate::solver::{SolveError, SolveInfo, SolveParams};
-
-/// Floats per piece of elementwise work.
-const CHUNK: usize = 1 << 14;
 
 /// Matrices of the state's shape in [`Memory`].
 pub const MEMORY_MATRICES: u64 = 5;
@@ -152,7 +147,7 @@ impl Explicit {
     ) -> Result<Option<SolveInfo>, SolveError> {
         let info = self.map.forward(&Given { values, draw, params }, &mut self.memory);
         let state = self.memory.state.view();
-        if state.padded().par_chunks(CHUNK).all(|chunk| chunk.iter().all(|x| x.is_finite())) {
+        if elementwise::is_finite(state) {
             return Ok(info);
         }
         let wrong =

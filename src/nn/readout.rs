@@ -30,15 +30,10 @@
 //! assert_eq!(logits.row(0), [0.5, 2.5, 4.5]);
 //! ```
 
-use rayon::prelude::*;
-
 use super::linear;
 use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::{Activation, elementwise, gradient};
-
-/// Floats per piece of elementwise work.
-const CHUNK: usize = 1 << 13;
 
 /// The shape of a read-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,11 +138,7 @@ impl Readout {
             match rest.first_mut() {
                 Some(hidden) => {
                     linear::forward(weight, bias, from, hidden.view_mut());
-                    let mut hidden = hidden.view_mut();
-                    let chunks = hidden.padded_mut().par_chunks_mut(CHUNK);
-                    chunks.for_each(|chunk| {
-                        chunk.iter_mut().for_each(|x| *x = Activation::Relu.value(*x));
-                    });
+                    elementwise::activate(Activation::Relu, hidden.view_mut());
                 }
                 None => linear::forward(weight, bias, from, logits.reborrow()),
             }

@@ -110,7 +110,7 @@ impl Optimiser {
         Ok(Self { config: config.clone(), steps: 0, moments: moments.collect() })
     }
 
-    /// Moves every parameter, at the learning rate times its own pace.
+    /// Moves every parameter, at the learning rate times its own factor.
     ///
     /// # Panics
     /// Where the parameters are not those the optimiser was made for.
@@ -123,10 +123,10 @@ impl Optimiser {
         self.steps += 1;
         for (parameter, moments) in parameters.iter_mut().zip(&mut self.moments) {
             assert_eq!(parameter.name, moments.parameter, "parameters in the optimiser's order");
-            if parameter.pace == 0.0 {
+            if parameter.rate_factor == 0.0 {
                 continue;
             }
-            let learning_rate = learning_rate * parameter.pace;
+            let learning_rate = learning_rate * parameter.rate_factor;
             let OptimConfig { weight_decay, decoupled, .. } = self.config;
             let rate = if parameter.decays { weight_decay } else { 0.0 };
             let pull = Pull {

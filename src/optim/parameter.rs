@@ -14,21 +14,21 @@ pub struct Parameter {
     pub gradient: Matrix,
     /// Whether weight decay applies: to weights, not to biases.
     pub decays: bool,
-    /// What multiplies the learning rate; a value with pace 0 is left alone.
-    pub pace: f64,
+    /// What multiplies the learning rate; a value with factor 0 is left alone.
+    pub rate_factor: f64,
 }
 
 impl Parameter {
     /// A parameter with a gradient of zero.
     pub fn new(name: impl Into<String>, value: Matrix, decays: bool) -> Self {
         let gradient = Matrix::zeros(value.rows(), value.cols());
-        Self { name: name.into(), value, gradient, decays, pace: 1.0 }
+        Self { name: name.into(), value, gradient, decays, rate_factor: 1.0 }
     }
 
     /// A value that no step will move: without memory for a gradient.
     pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
         let gradient = Matrix::zeros(0, value.cols());
-        Self { name: name.into(), value, gradient, decays: false, pace: 1.0 }
+        Self { name: name.into(), value, gradient, decays: false, rate_factor: 1.0 }
     }
 }
 

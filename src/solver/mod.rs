@@ -93,7 +93,7 @@ pub mod projection;
 pub mod spectral;
 mod stopping;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod tightening;

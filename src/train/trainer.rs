@@ -599,7 +599,7 @@ fn set_learning_rate_factors(model: &mut Network, config: &Config) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
-        parameter.pace =
+        parameter.rate_factor =
             if is_table { config.optim.table_factor } else { config.optim.layer_factor };
     }
 }
@@ -607,7 +607,7 @@ fn set_learning_rate_factors(model: &mut Network, config: &Config) {
 /// Position of the first parameter that is learned: all are, or only those of the read-out.
 fn first_learned(model: &Network, config: &Config) -> usize {
     let head = model.head();
-    let below = model.parameters[..head].iter().any(|parameter| parameter.pace > 0.0);
+    let below = model.parameters[..head].iter().any(|parameter| parameter.rate_factor > 0.0);
     if config.train.learn == Learn::All && below { 0 } else { head }
 }
 

@@ -9,7 +9,7 @@ use ignn::config::find_part;
 use ignn::predict::{Evaluation, PartScores, Parts};
 use ignn_ingest::{Observer, Unit};
 
-use crate::terminal::on_dataset::{ModelArgs, Opened, Standing};
+use crate::terminal::on_dataset::{ModelArgs, ModelReport, Opened};
 use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
 use crate::{Outcome, Session};
@@ -60,19 +60,19 @@ impl Command {
         let result = self.evaluate(&console);
         // After an error too: the progress bar must be gone before the message.
         console.finish();
-        let (standing, evaluation, shown) = result?;
+        let (report, evaluation, shown) = result?;
         if session.json {
-            let mut value = serde_json::to_value(&standing)?;
+            let mut value = serde_json::to_value(&report)?;
             value["evaluation"] = score_tables::as_json(&evaluation)?;
             session.print_json(&value)?;
         } else {
             let part = &evaluation.parts[shown];
-            session.print(&as_text(&standing, &evaluation, part))?;
+            session.print(&as_text(&report, &evaluation, part))?;
         }
-        Ok(standing.outcome())
+        Ok(report.outcome())
     }
 
-    fn evaluate(&self, console: &Console) -> Result<(Standing, Evaluation, usize)> {
+    fn evaluate(&self, console: &Console) -> Result<(ModelReport, Evaluation, usize)> {
         let opened = self.model.open()?;
         // Report problems with labels and splits before the long work.
         let truth = opened.truth(console)?;
@@ -80,10 +80,10 @@ impl Command {
         let parts = Parts::of(opened.choice(), self.split.as_deref(), &config.split)?;
         let shown = self.shown(&opened, &parts)?;
         let operators = opened.operators(console)?;
-        let (predictor, mut standing) = opened.predictor(&operators, console)?;
-        let prediction = opened.solve(predictor, &mut standing, console)?;
+        let (predictor, mut report) = opened.predictor(&operators, console)?;
+        let prediction = opened.solve(predictor, &mut report, console)?;
         console.phase("score", None, Unit::Items("nodes"));
-        Ok((standing, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
+        Ok((report, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
     }
 
     /// Index of the part to show results by class for.
@@ -100,9 +100,9 @@ impl Command {
     }
 }
 
-fn as_text(standing: &Standing, evaluation: &Evaluation, part: &PartScores) -> String {
+fn as_text(report: &ModelReport, evaluation: &Evaluation, part: &PartScores) -> String {
     let mut tables =
-        vec![standing.as_text(), score_tables::parts(evaluation), score_tables::classes(part)];
+        vec![report.as_text(), score_tables::parts(evaluation), score_tables::classes(part)];
     tables.extend(score_tables::confusion(part));
     tables.join("\n")
 }

@@ -12,7 +12,7 @@ use ignn::report::table::TableWriter;
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
-use crate::terminal::on_dataset::{ModelArgs, Opened, Standing};
+use crate::terminal::on_dataset::{ModelArgs, ModelReport, Opened};
 use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
 use crate::{Outcome, Session};
@@ -79,7 +79,7 @@ pub struct Command {
 
 /// What `predict` did.
 struct Report {
-    standing: Standing,
+    model: ModelReport,
     written: Vec<(PathBuf, u64)>,
     evaluation: Option<Evaluation>,
     is_refused: bool,
@@ -98,7 +98,7 @@ impl Command {
         } else {
             session.print(&report.as_text())?;
         }
-        Ok(if report.is_refused { Outcome::Missed } else { report.standing.outcome() })
+        Ok(if report.is_refused { Outcome::Missed } else { report.model.outcome() })
     }
 
     fn predict(&self, console: &Console) -> Result<Report> {
@@ -120,16 +120,16 @@ impl Command {
         };
         let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
-        let (predictor, mut standing) = opened.predictor(&operators, console)?;
-        if self.certified && standing.is_certified != Some(true) {
+        let (predictor, mut report) = opened.predictor(&operators, console)?;
+        if self.certified && report.is_certified != Some(true) {
             return Ok(Report {
-                standing,
+                model: report,
                 written: Vec::new(),
                 evaluation: None,
                 is_refused: true,
             });
         }
-        let prediction = opened.solve(predictor, &mut standing, console)?;
+        let prediction = opened.solve(predictor, &mut report, console)?;
         let items: Vec<u32> = match self.split {
             Some(_) => parts.parts[0].items.clone(),
             None => (0..prediction.states().rows() as u32).collect(),
@@ -141,7 +141,7 @@ impl Command {
             Evaluation::of(&prediction, opened.item, &truth, &parts)
         };
         let evaluation = truth.map(score).transpose()?;
-        Ok(Report { standing, written, evaluation, is_refused: false })
+        Ok(Report { model: report, written, evaluation, is_refused: false })
     }
 
     fn write(
@@ -195,7 +195,7 @@ fn truth(opened: &Opened, console: &Console) -> Result<Option<Truth>> {
 
 impl Report {
     fn as_text(&self) -> String {
-        let mut tables = vec![self.standing.as_text()];
+        let mut tables = vec![self.model.as_text()];
         tables.extend(self.evaluation.as_ref().map(score_tables::parts));
         let line = |(file, rows): &(PathBuf, u64)| {
             format!("{}: {}\n", file.display(), plural(*rows, "row", "rows"))
@@ -209,7 +209,7 @@ impl Report {
     }
 
     fn as_json(&self) -> Result<serde_json::Value> {
-        let mut value = serde_json::to_value(&self.standing)?;
+        let mut value = serde_json::to_value(&self.model)?;
         let file = |(file, rows): &(PathBuf, u64)| json!({ "file": file, "rows": rows });
         value["files"] = self.written.iter().map(file).collect();
         let evaluation = self.evaluation.as_ref().map(score_tables::as_json).transpose()?;

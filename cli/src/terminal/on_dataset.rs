@@ -113,14 +113,14 @@ impl Opened {
         &self,
         operators: &Operators,
         console: &Console,
-    ) -> Result<(Predictor, Standing)> {
+    ) -> Result<(Predictor, ModelReport)> {
         console.phase("read features", None, Unit::Items("nodes"));
         let graphs = self.graphs.as_ref();
         let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
         let posedness = predictor.posedness();
         let certified_graphs = predictor.certified_graphs();
         let known = !self.model.dataset.is_empty();
-        let standing = Standing {
+        let report = ModelReport {
             dataset: self.dataset.directory().path().into(),
             model: self.file.clone(),
             is_trained_here: known
@@ -135,7 +135,7 @@ impl Opened {
             solve: None,
             relations: self.dataset.manifest().relations.len(),
         };
-        if standing.is_trained_here == Some(false) {
+        if report.is_trained_here == Some(false) {
             let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
             let more = match learned {
                 true => {
@@ -146,27 +146,27 @@ impl Opened {
             };
             console.note(&format!("the model was trained on another dataset{more}"));
         }
-        if standing.is_certified == Some(false) {
+        if report.is_certified == Some(false) {
             console.note(&format!(
                 "not certified on this graph ({}): there may be several solutions or none, and the \
                  result may depend on where the solve starts",
-                standing.bound_words()
+                report.bound_words()
             ));
         }
-        Ok((predictor, standing))
+        Ok((predictor, report))
     }
 
     /// Solves. Prints a note if the solve did not converge.
     pub fn solve(
         &self,
         predictor: Predictor,
-        standing: &mut Standing,
+        report: &mut ModelReport,
         console: &Console,
     ) -> Result<SolvedModel> {
         console.phase("solve", None, Unit::Items("sweeps"));
         let prediction = predictor.solve(&self.params)?;
-        standing.solve = prediction.solve();
-        let Some(solve) = standing.solve else { return Ok(prediction) };
+        report.solve = prediction.solve();
+        let Some(solve) = report.solve else { return Ok(prediction) };
         console.advance(solve.sweeps as u64);
         if !solve.converged {
             let hint = match solve.stopped {
@@ -175,7 +175,7 @@ impl Opened {
             };
             console.note(&format!(
                 "the solve did not converge ({}): results are from the best state found: {hint}",
-                standing.residual_words(&solve)
+                report.residual_words(&solve)
             ));
         }
         Ok(prediction)
@@ -209,7 +209,7 @@ impl Opened {
 
 /// What is known of a model on a graph, and of its solve.
 #[derive(Serialize)]
-pub struct Standing {
+pub struct ModelReport {
     dataset: PathBuf,
     model: PathBuf,
     /// None if the model file does not say.
@@ -228,7 +228,7 @@ pub struct Standing {
     relations: usize,
 }
 
-impl Standing {
+impl ModelReport {
     /// A solve that did not converge counts as a missed goal.
     pub fn outcome(&self) -> Outcome {
         match self.solve {

@@ -29,8 +29,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
@@ -40,9 +38,6 @@ use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{InputMap, Operators, Slot, linear, propagate};
 use crate::solver::fixed_point::Stopped;
 use crate::solver::{Choice, SolveInfo, Used};
-
-/// Floats per piece of elementwise work.
-const CHUNK: usize = 1 << 14;
 
 /// A state with a larger entry counts as diverged.
 const MOST: f32 = 1e12;
@@ -133,19 +128,7 @@ impl OnGraph {
         linear::forward(values[1], None, spare.view(), z.view_mut());
         elementwise::add_and_activate(self.shape.activation, input.view(), z.view_mut());
         linear::forward(values[0], None, z.view(), spare.view_mut());
-        let (new, mut to) = (spare.view(), state.view_mut());
-        let chunks = to.padded_mut().par_chunks_mut(CHUNK).zip(new.padded().par_chunks(CHUNK));
-        let largest = |(to, new): (&mut [f32], &[f32])| {
-            let (mut moved, mut size) = (0f32, 0f32);
-            for (to, new) in to.iter_mut().zip(new) {
-                let change = new - *to;
-                *to += damping * change;
-                (moved, size) = (moved.max(change.abs()), size.max(to.abs()));
-            }
-            (moved, size)
-        };
-        let (moved, size) =
-            chunks.map(largest).reduce(|| (0.0, 0.0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        let (moved, size) = elementwise::damp(damping, spare.view(), state.view_mut());
         if right.rows() == nodes {
             self.path.push_back([before, z]);
         }

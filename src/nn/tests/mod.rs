@@ -9,17 +9,7 @@ use serde_json::Value;
 use super::{Loss, LossKind, Readout, Targets, select_rows};
 use crate::dense::Matrix;
 use crate::kernels::naive::{self, Rows};
-
-/// A golden case, from the directory that `IGNN_SHARED` names or the project's neighbour `shared`.
-fn golden(name: &str) -> Option<Value> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::var_os("IGNN_SHARED").map_or_else(|| root.join("../shared"), Into::into);
-    let Ok(text) = std::fs::read_to_string(shared.join("golden").join(name)) else {
-        eprintln!("{name}: no golden cases here, nothing compared");
-        return None;
-    };
-    Some(serde_json::from_str(&text).unwrap())
-}
+use crate::solver::testing::golden;
 
 fn rows(value: &Value) -> Rows {
     serde_json::from_value(value.clone()).unwrap()

@@ -114,7 +114,8 @@ impl Train {
             }
         }
         losses.extend(epochs.iter().map(|(_, record)| record.loss));
-        let moving = trainer.network().parameters.iter().filter(|parameter| parameter.pace > 0.0);
+        let moving =
+            trainer.network().parameters.iter().filter(|parameter| parameter.rate_factor > 0.0);
         let parameters = moving.map(|parameter| size_of_val(parameter.value.view().padded()));
         let traffic = Traffic::new(&task, operators, &config, parameters.sum());
         Ok(Measured {
