@@ -3,6 +3,7 @@
 
 mod architecture;
 mod baselines;
+mod collapse;
 mod engine;
 mod families;
 mod golden;

@@ -40,6 +40,12 @@ settings! {
         /// Early stopping: training ends after this many epochs without a better validation score.
         /// 0 turns it off.
         stop_after: u64 = 0, at_least(0.0);
+        /// What happens if training collapses: if two epochs in a row lose more than half of what
+        /// the training loss had gained since the first epoch.
+        on_collapse: OnCollapse = OnCollapse::Warn;
+        /// Multiplies the learning rate each time `on_collapse = "restore"` restores the best
+        /// model.
+        collapse_factor: f64 = 0.3, above(0.0).at_most(1.0);
         /// Validation score that chooses the best epoch.
         monitor: Monitor = Monitor::Auto;
         /// Number of epochs between checkpoints. 0 writes none by epochs.
@@ -50,6 +56,17 @@ settings! {
 }
 
 words! {
+    /// What happens if training collapses.
+    pub enum OnCollapse {
+        /// A note; training continues as it is.
+        Warn = "warn",
+        /// Training continues from the best model with a new optimiser and the learning rate times
+        /// `collapse_factor`. Also if a gradient or state is not finite. Needs a validation part.
+        Restore = "restore",
+        /// Training ends; the best model is kept.
+        Stop = "stop",
+    }
+
     /// Which parameters are learned, and how.
     pub enum Learn {
         /// All parameters, by gradient steps.

@@ -16,6 +16,7 @@
 use std::path::{Path, PathBuf};
 
 use super::best::{Best, EpochScore};
+use super::collapse::CollapseWatch;
 use super::trainer::{GraphSet, all_values};
 use super::{TrainError, Trainer};
 use crate::config::Config;
@@ -68,6 +69,7 @@ impl Trainer {
             texts.insert(BEST_VALUE.into(), best.score.value.to_bits().to_string());
             texts.insert(BEST_LOSS.into(), best.score.loss.to_bits().to_string());
         }
+        self.collapse.save(&mut texts);
         let mut rows: Vec<(String, Matrix)> = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
             tensors.push(Tensor::matrix(format!("state{at}.X"), layer.state.view()));
@@ -161,6 +163,7 @@ impl Trainer {
             }
         }
         let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
+        let collapse = CollapseWatch::load(file.texts(), number)?;
         self.optimiser.restore(number(STEPS)?, moments)?;
         self.model.take_values(values);
         if let GraphSet::One(one) = &mut self.graphs {
@@ -173,6 +176,7 @@ impl Trainer {
             kept.into_iter().for_each(|(at, state)| one.on.keep_state(at, state));
         }
         (self.best, self.epoch, self.failures) = (best, epoch, failures);
+        self.collapse = collapse;
         Ok(())
     }
 }

@@ -118,6 +118,16 @@ pub enum TrainError {
         /// The fraction.
         found: f64,
     },
+    /// No best model to restore.
+    #[error(
+        "{}: train.on_collapse=restore continues from the best model on the validation part, and \
+         the split has none: use train.on_collapse=stop, or make the dataset with such a part",
+        path.display()
+    )]
+    NothingToRestore {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// A metric that the labels do not have.
     #[error(
         "train.monitor: {found} is no score of the dataset's labels (found {labels}): use {fits} \

@@ -15,9 +15,11 @@
 //! | [`memory`], `concurrency` | estimated memory; how many trainings run at a time |
 //! | `regression` | a read-out that is fitted in closed form |
 //! | `record`, `solves`, `failures` | records of epochs and of their solves |
+//! | `collapse` | recognises a training that has lost what it had learned |
 
 mod best;
 pub mod checkpoint;
+mod collapse;
 mod concurrency;
 pub mod crossval;
 mod error;

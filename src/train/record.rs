@@ -61,6 +61,9 @@ pub struct EpochRecord {
     pub edges_per_second: f64,
     /// Solves that did not converge, since the run began.
     pub failures: u64,
+    /// Whether training has collapsed in this epoch; see `train.on_collapse`.
+    #[serde(default, rename = "collapsed", skip_serializing_if = "std::ops::Not::not")]
+    pub has_collapsed: bool,
 }
 
 /// The solves of one layer over the steps of an epoch.
@@ -245,6 +248,7 @@ pub mod testing {
             nodes_per_second: 1e6,
             edges_per_second: 4e6,
             failures: 0,
+            has_collapsed: false,
         }
     }
 }

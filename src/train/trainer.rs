@@ -22,6 +22,7 @@ use ignn_format::labels::{LabelKind, Labels};
 use serde::{Deserialize, Serialize};
 
 use super::best::{self, Best, EpochScore};
+use super::collapse::CollapseWatch;
 use super::evaluator::Evaluator;
 use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
@@ -30,7 +31,7 @@ use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
-use crate::config::{Config, FeatureStart, Learn};
+use crate::config::{Config, FeatureStart, Learn, OnCollapse};
 use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::metrics::Metric;
@@ -51,6 +52,8 @@ pub enum Ended {
     Patience,
     /// The stop flag was set.
     Stopped,
+    /// Training has collapsed, with `train.on_collapse = "stop"`.
+    Collapsed,
 }
 
 /// What [`Trainer::fit`] returns.
@@ -100,6 +103,7 @@ pub struct Trainer {
     pub(super) epoch: u64,
     /// Number of solves that did not converge.
     pub(super) failures: u64,
+    pub(super) collapse: CollapseWatch,
     evaluator: Evaluator,
     monitor: Metric,
     stop: Arc<AtomicBool>,
@@ -143,6 +147,9 @@ impl Trainer {
         if config.train.hide > 0.0 && !task.learns_features() {
             return Err(TrainError::Hide { found: config.train.hide });
         }
+        if config.train.on_collapse == OnCollapse::Restore && task.parts().validation.is_empty() {
+            return Err(TrainError::NothingToRestore { path: task.graph().path().into() });
+        }
         let (mut model, graph_set) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
@@ -184,6 +191,7 @@ impl Trainer {
             best: None,
             epoch: 0,
             failures: 0,
+            collapse: CollapseWatch::default(),
             monitor,
             stop: Arc::default(),
         })
@@ -290,10 +298,21 @@ impl Trainer {
         if self.epoch.checked_sub(1).is_some_and(|last| self.is_out_of_patience(last)) {
             return Ok(Ended::Patience);
         }
+        let stops = self.config.train.on_collapse == OnCollapse::Stop;
+        if stops && self.collapse.is_collapsed() {
+            return Ok(Ended::Collapsed);
+        }
         loop {
             let record = self.advance()?;
             observer.epoch(&record)?;
             failures::report(&record, &self.config, observer)?;
+            if record.has_collapsed {
+                let best = self.best.as_ref().map(|best| best.score.epoch);
+                self.collapse.report(&record, &self.config, best, observer)?;
+                if stops {
+                    return Ok(Ended::Collapsed);
+                }
+            }
             let is_last = record.epoch >= self.epochs();
             if is_last {
                 return Ok(Ended::Epochs);
@@ -324,7 +343,8 @@ impl Trainer {
 
     fn is_out_of_patience(&self, epoch: u64) -> bool {
         let patience = self.config.train.stop_after;
-        let since = self.best.as_ref().map_or(0, |best| epoch.saturating_sub(best.score.epoch));
+        let best = self.best.as_ref().map(|best| best.score.epoch.max(self.collapse.restored_at));
+        let since = best.map_or(0, |best| epoch.saturating_sub(best));
         patience > 0 && since >= patience
     }
 
@@ -340,7 +360,10 @@ impl Trainer {
             best::keep(&mut self.best, score, self.monitor, &self.model);
         }
         let posedness = self.model.posedness(self.model.radii());
-        let steps = if is_last { Steps::none() } else { self.steps(&mut seconds, &mut solves)? };
+        let (steps, has_collapsed) = match is_last {
+            true => (Steps::none(), false),
+            false => self.watched_steps(&mut seconds, &mut solves)?,
+        };
         let mut part = |wanted: &str| {
             let at = parts.iter().position(|(name, _)| *name == wanted)?;
             Some(parts.swap_remove(at).1)
@@ -369,6 +392,7 @@ impl Trainer {
             nodes_per_second,
             edges_per_second,
             failures: self.failures,
+            has_collapsed,
         })
     }
 
@@ -411,6 +435,44 @@ impl Trainer {
         };
         seconds.evaluation = clock.elapsed().as_secs_f64() - forward;
         Ok(parts)
+    }
+
+    /// The steps of an epoch, and whether training has collapsed in them. Restores the best model
+    /// if that is asked for.
+    fn watched_steps(
+        &mut self,
+        seconds: &mut PhaseSeconds,
+        solves: &mut Solves,
+    ) -> Result<(Steps, bool), TrainError> {
+        let (epoch, restores) = (self.epoch, self.config.train.on_collapse == OnCollapse::Restore);
+        let steps = match self.steps(seconds, solves) {
+            Err(TrainError::Gradient { .. } | TrainError::Solve { .. })
+                if restores && self.best.is_some() =>
+            {
+                self.epoch += 1;
+                self.restore_best()?;
+                return Ok((Steps::none(), true));
+            }
+            steps => steps?,
+        };
+        let has_collapsed = self.collapse.note(epoch, steps.loss);
+        if has_collapsed && restores {
+            self.restore_best()?;
+        }
+        Ok((steps, has_collapsed))
+    }
+
+    /// Continues from the best model: its values, a new optimiser, a lower rate, states from zero.
+    fn restore_best(&mut self) -> Result<(), TrainError> {
+        let Some(best) = &self.best else { return Ok(()) };
+        self.model.take_values(best.values.clone());
+        let first = first_learned(&self.model, &self.config);
+        self.optimiser = Optimiser::new(&self.config.optim, &self.model.parameters[first..])?;
+        if let GraphSet::One(one) = &mut self.graphs {
+            one.on.reset();
+        }
+        self.collapse.restore(self.epoch);
+        Ok(())
     }
 
     /// The steps of an epoch, each with loss, adjoint, gradients, update and projection.
@@ -522,7 +584,8 @@ impl Trainer {
         let optim = &self.config.optim;
         let clipped = optim.clip.apply(optim.clip_norm, learned);
         let norm = clipped.map_err(|source| TrainError::Gradient { epoch, source })?;
-        let rate = optim.rate(epoch, self.config.train.epochs);
+        let rate =
+            optim.rate(epoch, self.config.train.epochs) * self.collapse.rate_factor(&self.config);
         self.optimiser.step(learned, rate);
         if first == 0 {
             self.model.project().map_err(|source| TrainError::Projection { epoch, source })?;

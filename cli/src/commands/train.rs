@@ -219,6 +219,6 @@ fn print(session: &Session, runs: &[FinishedRun]) -> Result<Outcome> {
     if runs.iter().any(|run| run.figures.ended == Ended::Stopped) || runs.is_empty() {
         return Ok(Outcome::Stopped);
     }
-    let all_converged = runs.iter().all(|run| run.has_converged);
-    Ok(if all_converged { Outcome::Done } else { Outcome::Missed })
+    let is_good = |run: &FinishedRun| run.has_converged && run.figures.ended != Ended::Collapsed;
+    Ok(if runs.iter().all(is_good) { Outcome::Done } else { Outcome::Missed })
 }

@@ -103,6 +103,7 @@ pub fn one_run(figures: &Figures) -> String {
         Ended::Epochs => "all epochs done",
         Ended::Patience => "early stopping: no better validation for train.stop_after epochs",
         Ended::Stopped => "stopped; continue with --resume",
+        Ended::Collapsed => "stopped: training has collapsed",
     };
     sheet.row(["epochs".to_string(), format!("{}: {ended}", figures.epochs)]);
     let monitor = figures.monitor.name();

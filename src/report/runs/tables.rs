@@ -82,6 +82,7 @@ pub fn results(groups: &[Group]) -> Section {
                 Some(Ended::Epochs) => "last epoch",
                 Some(Ended::Patience) => "early stopping",
                 Some(Ended::Stopped) => "stopped",
+                Some(Ended::Collapsed) => "collapsed",
                 None => "unfinished",
             };
             let of = |value: fn(&Figures) -> Option<f64>| figures.and_then(value);

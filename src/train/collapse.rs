@@ -1,0 +1,193 @@
+//! Collapse: a training that has lost most of what it had learned, as after one step that was too
+//! long. A watch over the training loss recognises it; `train.on_collapse` says what follows.
+//!
+//! With the loss of the first epoch as the start and the lowest one as the gain, a training has
+//! collapsed when two epochs in a row lie above the middle between the two. A training that has
+//! not yet halved its loss has not gained enough to lose: large early losses are no collapse.
+
+use super::record::{EpochRecord, Observer};
+use crate::config::{Config, OnCollapse};
+use crate::models::file::Texts;
+
+/// Epochs in a row that make a collapse: a single one may be a spike that passes by itself.
+const EPOCHS: u64 = 2;
+/// The lowest loss, as a fraction of the first, from which on a loss can be a collapse.
+const GAINED: f64 = 0.5;
+/// The fraction of the gain whose loss is a collapse.
+const LOST: f64 = 0.5;
+
+const FIRST: &str = "collapse_first_bits";
+const LOWEST: &str = "collapse_lowest_bits";
+const LOWEST_EPOCH: &str = "collapse_lowest_epoch";
+const ABOVE: &str = "collapse_above";
+const RESTORED: &str = "collapse_restored";
+const RESTORED_AT: &str = "collapse_restored_at";
+
+/// What is remembered of the losses so far. It is part of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CollapseWatch {
+    /// Loss of the first epoch; NaN before it.
+    first: f64,
+    /// The lowest loss, and its epoch.
+    lowest: f64,
+    lowest_epoch: u64,
+    /// Epochs in a row that were above the limit.
+    above: u64,
+    /// How often the best model was restored.
+    pub restored: u64,
+    /// The epoch after the last restoration; 0 before the first.
+    pub restored_at: u64,
+}
+
+impl Default for CollapseWatch {
+    fn default() -> Self {
+        Self {
+            first: f64::NAN,
+            lowest: f64::INFINITY,
+            lowest_epoch: 0,
+            above: 0,
+            restored: 0,
+            restored_at: 0,
+        }
+    }
+}
+
+impl CollapseWatch {
+    /// Takes the loss of an epoch, NaN if it has none. Returns whether the training has collapsed
+    /// in this epoch; the epochs that follow do not count again until the loss has recovered.
+    pub fn note(&mut self, epoch: u64, loss: f64) -> bool {
+        if loss.is_nan() {
+            return false;
+        }
+        if self.first.is_nan() {
+            self.first = loss;
+        }
+        if loss < self.lowest {
+            (self.lowest, self.lowest_epoch) = (loss, epoch);
+        }
+        let has_gained = self.lowest < GAINED * self.first;
+        let limit = self.lowest + LOST * (self.first - self.lowest);
+        self.above = if has_gained && loss > limit { self.above + 1 } else { 0 };
+        self.above == EPOCHS
+    }
+
+    /// Whether training has collapsed and not recovered.
+    pub fn is_collapsed(&self) -> bool {
+        self.above >= EPOCHS
+    }
+
+    /// The best model was restored; `epoch` is the next one.
+    pub fn restore(&mut self, epoch: u64) {
+        self.above = 0;
+        self.restored += 1;
+        self.restored_at = epoch;
+    }
+
+    /// What the learning rate is multiplied by.
+    pub fn rate_factor(&self, config: &Config) -> f64 {
+        config.train.collapse_factor.powi(self.restored.min(1000) as i32)
+    }
+
+    /// For a checkpoint.
+    pub fn save(&self, texts: &mut Texts) {
+        let numbers = [
+            (FIRST, self.first.to_bits()),
+            (LOWEST, self.lowest.to_bits()),
+            (LOWEST_EPOCH, self.lowest_epoch),
+            (ABOVE, self.above),
+            (RESTORED, self.restored),
+            (RESTORED_AT, self.restored_at),
+        ];
+        texts.extend(numbers.map(|(name, number)| (name.to_string(), number.to_string())));
+    }
+
+    /// From a checkpoint; older ones have nothing of it.
+    pub fn load<E>(texts: &Texts, number: impl Fn(&str) -> Result<u64, E>) -> Result<Self, E> {
+        if !texts.contains_key(FIRST) {
+            return Ok(Self::default());
+        }
+        Ok(Self {
+            first: f64::from_bits(number(FIRST)?),
+            lowest: f64::from_bits(number(LOWEST)?),
+            lowest_epoch: number(LOWEST_EPOCH)?,
+            above: number(ABOVE)?,
+            restored: number(RESTORED)?,
+            restored_at: number(RESTORED_AT)?,
+        })
+    }
+
+    /// Tells an observer of a collapse in this epoch.
+    pub fn report(
+        &self,
+        record: &EpochRecord,
+        config: &Config,
+        best: Option<u64>,
+        observer: &mut dyn Observer,
+    ) -> ignn_format::Result<()> {
+        let (epoch, loss) = (record.epoch, record.loss);
+        let found = match loss.is_finite() {
+            true => format!("the training loss is {loss:.4}"),
+            false => "a gradient or a state is not finite".into(),
+        };
+        let before = format!("it was {:.4} in epoch {}", self.lowest, self.lowest_epoch);
+        let best = best.map_or_else(|| "none".into(), |best| format!("epoch {best}"));
+        let rate = config.optim.learning_rate;
+        let next = match config.train.on_collapse {
+            OnCollapse::Warn => format!(
+                "the best model ({best}) is kept. Try train.on_collapse=restore, \
+                 optim.learning_rate={}, or optim.clip=global",
+                rate * config.train.collapse_factor
+            ),
+            OnCollapse::Stop => format!("training stops, the best model ({best}) is kept"),
+            OnCollapse::Restore => format!(
+                "training continues from the best model ({best}) with the learning rate times {:.3}",
+                self.rate_factor(config)
+            ),
+        };
+        observer.note(&format!("epoch {epoch}: training has collapsed: {found}, {before}; {next}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collapses(losses: &[f64]) -> Vec<u64> {
+        let mut watch = CollapseWatch::default();
+        let noted = losses.iter().zip(0..).filter(|&(&loss, epoch)| watch.note(epoch, loss));
+        noted.map(|(_, epoch)| epoch).collect()
+    }
+
+    #[test]
+    fn a_collapse_is_two_epochs_that_lost_half_of_the_gain() {
+        assert_eq!(collapses(&[0.7, 0.3, 0.01, 0.02, 0.9, 0.56, 0.55, 0.5]), [5]);
+        assert_eq!(collapses(&[0.7, 0.3, 0.01, 0.9, 0.02, 0.03]), [0; 0], "a spike that passes");
+        assert_eq!(collapses(&[0.7, 30.0, 5.0, 0.6, 0.4, 0.6, 0.7]), [0; 0], "nothing gained yet");
+        assert_eq!(
+            collapses(&[2.0, 0.5, 1.2, 1.0, 1.1, 1.2, 1.3]),
+            [0; 0],
+            "overfitting is slower"
+        );
+        assert_eq!(
+            collapses(&[0.7, 0.1, 0.6, 0.6, 0.1, 0.6, 0.6]),
+            [3, 6],
+            "after a recovery again"
+        );
+        assert_eq!(collapses(&[f64::NAN, 0.7, 0.1, f64::NAN, 0.6, f64::NAN, 0.6]), [6]);
+    }
+
+    #[test]
+    fn a_watch_reads_back_from_a_checkpoint_and_older_ones_have_none() {
+        let mut watch = CollapseWatch::default();
+        [0.7, 0.1, 0.6].into_iter().zip(0..).for_each(|(loss, epoch)| {
+            watch.note(epoch, loss);
+        });
+        watch.restore(4);
+        let mut texts = Texts::default();
+        watch.save(&mut texts);
+        let number = |name: &str| texts[name].parse::<u64>();
+        assert_eq!(CollapseWatch::load(&texts, number), Ok(watch));
+        let old = CollapseWatch::load(&Texts::default(), number).unwrap();
+        assert!(old.first.is_nan() && old.restored == 0);
+    }
+}
