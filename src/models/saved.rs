@@ -1,5 +1,5 @@
-//! A model apart from any graph: configuration, classes and values, as its file holds them.
-//! It reads and writes; to compute, it becomes a [`Network`] ([`Model::restored`]) on a graph.
+//! A trained model without a graph: configuration, classes and values, as stored in its file. To
+//! compute with it, [`Model::restored`] makes it a [`Network`].
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,14 +31,14 @@ pub enum SavedError {
     Model(#[from] ModelError),
 }
 
-/// A model's values with what they mean.
+/// A trained model: its values and their meaning.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The configuration it was trained with.
     pub config: Config,
     /// Names of the outputs.
     pub classes: Vec<String>,
-    /// Whether a node has one of them or a set.
+    /// Whether a node has one class or a set of classes.
     pub labels: LabelKind,
     /// Checksum of the dataset it was trained on.
     pub dataset: String,
@@ -116,7 +116,7 @@ impl Model {
         Ok(Self { config, classes, labels, dataset, values })
     }
 
-    /// The model with these values, for data of these facts; without memory for training.
+    /// The network with these values, for data with these properties; without memory for training.
     pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Network, SavedError> {
         self.check_relations(facts, origin)?;
         let mut model = Network::new(&self.config.model, facts, 0, false)?;
@@ -124,17 +124,26 @@ impl Model {
         Ok(model)
     }
 
-    /// Several relations go by their names; a single one may have any.
+    /// A model with parameters per relation needs relations of the same names; a model with a
+    /// single W needs a single relation, of any name. Kinds that only average the relations have no
+    /// parameters that belong to one, so any relations will do.
     fn check_relations(&self, facts: &Facts, origin: &Path) -> Result<(), FormatError> {
-        let own: Vec<&str> = self
-            .values
-            .iter()
-            .filter_map(|(slot, _)| slot.name.strip_prefix("layer0.W."))
-            .collect();
+        let mut own: Vec<&str> = Vec::new();
+        for (slot, _) in &self.values {
+            let name = slot.name.strip_prefix("layer0.W.");
+            match name.or_else(|| slot.name.strip_prefix("layer0.Omega.")) {
+                Some(name) if !own.contains(&name) => own.push(name),
+                _ => (),
+            }
+        }
         let found: Vec<&str> = facts.relations.iter().map(String::as_str).collect();
         let sorted =
             |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-        let fits = if own.is_empty() { found.len() == 1 } else { sorted(&own) == sorted(&found) };
+        let is_single = self.values.iter().any(|(slot, _)| slot.name == "layer0.W");
+        let fits = match own[..] {
+            [] => !is_single || found.len() == 1,
+            _ => sorted(&own) == sorted(&found),
+        };
         if fits {
             return Ok(());
         }
@@ -143,8 +152,8 @@ impl Model {
         Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }
 
-    /// Gives a model these values, which must be of its names and shapes; `origin` is what messages
-    /// name.
+    /// Copies these values into a network, which must have the same names and shapes. `origin` is
+    /// the file that messages name.
     pub fn copy_into(&self, model: &mut Network, origin: &Path) -> Result<(), FormatError> {
         let what = "the model does not fit the dataset and configuration";
         let mut wanted: Vec<(String, (usize, usize))> =
@@ -182,7 +191,7 @@ impl Model {
     }
 }
 
-/// Parameters as tensors of a file: biases are vectors.
+/// Parameters as tensors of a file. Biases become vectors.
 pub(crate) fn tensors<'a>(values: impl Iterator<Item = (&'a Slot, &'a Matrix)>) -> Vec<Tensor<'a>> {
     let tensor = |(slot, value): (&Slot, &'a Matrix)| match slot.is_bias {
         true => Tensor::vector(&slot.name, value.view()),

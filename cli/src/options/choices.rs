@@ -111,6 +111,7 @@ pub enum Form {
     /// two or three columns separated by whitespace, tabs or commas
     List,
     /// Matrix Market coordinate
+    #[value(alias = "matrix-market")]
     Mtx,
     /// a Parquet table
     Parquet,

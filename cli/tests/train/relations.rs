@@ -68,6 +68,27 @@ fn relations_are_trained_certified_and_predicted_by_their_names() {
 }
 
 #[test]
+fn baselines_of_several_relations_predict() {
+    let sandbox = relations();
+    for kind in ["gcn", "sgc", "gat", "gcnii", "sse", "mlp", "label-propagation"] {
+        let line = format!(
+            "train d --epochs 2 --set model.state=8 --set model.kind={kind} --set \
+             optim.learning_rate=0.002 --out {kind} -q"
+        );
+        sandbox.ignn(&words(&line)).exits(0);
+        let line = format!("predict d --model {kind} --out {kind}.csv -q");
+        sandbox.ignn(&words(&line)).exits(0).says("60 rows");
+        sandbox.ignn(&words(&format!("eval d --model {kind} -q"))).exits(0);
+    }
+    // Only SSE has parameters of its own for each relation.
+    sandbox.ignn(&words("predict other --model gcn --out p.csv -q")).exits(0);
+    sandbox.ignn(&words("predict other --model sse --out p.csv -q")).fails_with(
+        "sse/model.safetensors: the dataset has other relations than the model (found clique, \
+         expected clique, ring)",
+    );
+}
+
+#[test]
 fn kappas_that_do_not_match_the_relations_are_refused_and_large_ones_watched() {
     let sandbox = relations();
     let line = "train d --epochs 3 --set model.state=8 -q --out";

@@ -88,10 +88,11 @@ impl<'a> Section<'a> {
         IngestError::line(&self.file.path, self.line(key), expected, found)
     }
 
-    /// Rejects unknown keys.
-    pub fn check_keys(&self, known: &[&str]) -> Result<()> {
+    /// Rejects unknown keys. Messages list the `known` ones; `old` names are accepted, too.
+    pub fn check_keys(&self, known: &[&str], old: &[&str]) -> Result<()> {
+        let is_unknown = |key: &&str| !known.contains(key) && !old.contains(key);
         let mut unknown: Vec<_> =
-            self.table.keys().filter(|key| !known.contains(&&**key.get_ref())).collect();
+            self.table.keys().filter(|key| is_unknown(&&**key.get_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
         let Some(key) = unknown.first() else { return Ok(()) };
         let place =
@@ -242,7 +243,7 @@ mod tests {
             let file = TomlFile { path: "x.toml".into(), text };
             if let Ok(table) = file.parse() {
                 let root = Section::root(&file, table.get_ref());
-                let _ = (root.check_keys(&["a"]), root.strings("a"), root.integer("a"), root.sections("a"));
+                let _ = (root.check_keys(&["a"], &[]), root.strings("a"), root.integer("a"), root.sections("a"));
             }
         }
     }

@@ -316,11 +316,16 @@ fn lists_may_be_matrices_and_paths_may_name_their_lists() {
         path = ["author", "paper", "author"]
         through = ["matrix", "wrote"]
     "#;
-    let (summary, _) = files.run(spec).unwrap();
-    assert_eq!(ids(&files), "0 1 2 3 4");
-    assert_eq!(shown(&files.entries("matrix")), "0>0:1 0>1:1 1>0:1 1>1:2");
-    assert_eq!(shown(&files.entries("both")), "0>4:1 1>0:1 1>4:1");
-    assert!(!summary.manifest.relations[1].symmetric);
+    let file = "file = \"pa.mtx\"";
+    // The format recognised, named, and named as in version 0.1.0.
+    for format in ["", "format = \"mtx\"", "form = \"matrix-market\""] {
+        let spec = spec.replace(file, &format!("{file}\n{format}"));
+        let (summary, _) = files.run(&spec).unwrap();
+        assert_eq!(ids(&files), "0 1 2 3 4");
+        assert_eq!(shown(&files.entries("matrix")), "0>0:1 0>1:1 1>0:1 1>1:2");
+        assert_eq!(shown(&files.entries("both")), "0>4:1 1>0:1 1>4:1");
+        assert!(!summary.manifest.relations[1].symmetric);
+    }
 }
 
 /// The real data, if it is available.

@@ -130,6 +130,21 @@ fn wrong_specifications_have_exact_messages() {
             "spec.toml: labels: none.csv: cannot open: No such file or directory (os error 2)",
         ),
         (
+            format!("{head}[relations.x]\nfile = \"pa.tsv\"\nformat = \"csv\"\n"),
+            "spec.toml:4: expected relations.x.format to be one of \"auto\", \"list\", \"mtx\", \
+             \"parquet\", \"adjacency\", \"matrix-market\", found \"csv\"",
+        ),
+        (
+            format!("{head}[relations.x]\nfile = \"pa.tsv\"\nform = \"list\"\nformat = \"mtx\"\n"),
+            "spec.toml:4: expected relations.x.form to be absent if format is given, found both",
+        ),
+        (
+            format!("{head}[relations.x]\nfile = \"pa.tsv\"\nfrom = \"list\"\n"),
+            "spec.toml:4: expected one of the keys file, format, header, ids, source, target, \
+             weight, unweighted, directed, duplicates, self-loops, normalise in relations.x, found \
+             \"from\" (did you mean \"format\"?)",
+        ),
+        (
             format!("{head}{}{apa}", pa.replace("pa.tsv", "empty.tsv")),
             "spec.toml: lists.pa.file: empty.tsv: the file is empty (expected edges)",
         ),

@@ -30,10 +30,10 @@ const TOP_KEYS: &[&str] = &[
     "relations",
 ];
 const LIST_KEYS: &[&str] =
-    &["file", "columns", "directed", "form", "header", "ids", "source", "target"];
+    &["file", "columns", "directed", "format", "header", "ids", "source", "target"];
 const FILE_KEYS: &[&str] = &[
     "file",
-    "form",
+    "format",
     "header",
     "ids",
     "source",
@@ -46,6 +46,8 @@ const FILE_KEYS: &[&str] = &[
     "normalise",
 ];
 const PATH_KEYS: &[&str] = &["path", "through", "counted", "diagonal", "normalise"];
+/// What `format` was called in version 0.1.0.
+const OLD_FORMAT: &str = "form";
 
 /// A checked specification.
 pub struct Spec {
@@ -131,7 +133,7 @@ impl Spec {
         let file = TomlFile::read(path)?;
         let table = file.parse()?;
         let root = Section::root(&file, table.get_ref());
-        root.check_keys(TOP_KEYS)?;
+        root.check_keys(TOP_KEYS, &[])?;
         let folder = data.unwrap_or_else(|| path.parent().unwrap_or(Path::new("")));
         let target = match root.string("target")? {
             Some(target) => target,
@@ -236,13 +238,21 @@ fn edge_input(section: &Section, folder: &Path) -> Result<EdgeInput> {
     }
     let mut input = EdgeInput::new(paths.iter().map(|path| folder.join(path)).collect());
     use EdgeFormat::{Adjacency, List, MatrixMarket, Parquet};
-    let forms = [
-        ("list", List),
-        ("matrix-market", MatrixMarket),
-        ("parquet", Parquet),
-        ("adjacency", Adjacency),
+    // The words of `ignn ingest edges --format`; the last one is that of version 0.1.0.
+    let formats = [
+        ("auto", None),
+        ("list", Some(List)),
+        ("mtx", Some(MatrixMarket)),
+        ("parquet", Some(Parquet)),
+        ("adjacency", Some(Adjacency)),
+        ("matrix-market", Some(MatrixMarket)),
     ];
-    input.format = section.choice("form", &forms)?;
+    let key = match (section.has("format"), section.has(OLD_FORMAT)) {
+        (true, true) => return Err(section.wrong(OLD_FORMAT, "absent if format is given", "both")),
+        (false, true) => OLD_FORMAT,
+        _ => "format",
+    };
+    input.format = section.choice(key, &formats)?.flatten();
     let ids =
         [("auto", IdChoice::Auto), ("integer", IdChoice::Integer), ("string", IdChoice::String)];
     input.ids = section.choice("ids", &ids)?.unwrap_or_default();
@@ -273,7 +283,7 @@ fn types(lists: &[List]) -> Vec<&str> {
 
 impl List {
     fn new(name: &str, section: &Section, folder: &Path) -> Result<Self> {
-        section.check_keys(LIST_KEYS)?;
+        section.check_keys(LIST_KEYS, &[OLD_FORMAT])?;
         // A list has pairs of ids; further columns are not read.
         let input = EdgeInput { unweighted: true, ..edge_input(section, folder)? };
         let expected = "the types of the two columns";
@@ -329,7 +339,7 @@ impl RelationContext<'_> {
             (true, false) => self.files(section)?,
             (false, true) => Edges::Path(self.path(section)?),
             (false, false) => {
-                section.check_keys(&[FILE_KEYS, PATH_KEYS].concat())?;
+                section.check_keys(&[FILE_KEYS, PATH_KEYS].concat(), &[OLD_FORMAT])?;
                 return Err(section.wrong("file", "given, or else path", "neither"));
             }
         };
@@ -341,7 +351,7 @@ impl RelationContext<'_> {
     }
 
     fn files(&self, section: &Section) -> Result<Edges> {
-        section.check_keys(FILE_KEYS)?;
+        section.check_keys(FILE_KEYS, &[OLD_FORMAT])?;
         let mut input = edge_input(section, self.folder)?;
         input.weight = section.string("weight")?;
         input.unweighted = section.boolean("unweighted")?.unwrap_or(false);
@@ -359,7 +369,7 @@ impl RelationContext<'_> {
     }
 
     fn path(&self, section: &Section) -> Result<MetaPath> {
-        section.check_keys(PATH_KEYS)?;
+        section.check_keys(PATH_KEYS, &[])?;
         let types = section.strings("path")?.unwrap_or_default();
         let target = self.target;
         if types.len() < 2 {
