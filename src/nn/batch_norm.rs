@@ -1,24 +1,26 @@
-//! Batch normalisation: each column scaled to mean 0 and variance 1 over the rows, then by a
-//! learned scale and shift. It knows rows, not what they are (nodes, or graphs after pooling); rows
-//! scaled each by itself are `normalise`.
+//! Batch normalisation: each column is shifted and scaled to mean 0 and variance 1 over the rows of
+//! a batch, then multiplied by a learned scale and moved by a learned shift. Rows are nodes, or
+//! graphs after pooling. To scale each row by itself, see [`normalise`](super::normalise).
 //!
 //! ```text
-//! training     mean, variance over the rows (the variance over n, not n - 1)
-//! evaluation   mean, variance are the running ones
+//! training     mean and variance of the n rows (the sum of squares divided by n)
+//! evaluation   the running mean and variance
 //! forward      z = (x - mean) / sqrt(variance + EPSILON), y = scale z + shift
-//! running      r <- (1 - MOMENTUM) r + MOMENTUM s, s the mean, or the variance over n - 1; the first r is s
+//! running      r <- (1 - MOMENTUM) r + MOMENTUM s, where s is the mean, or the variance with divisor
+//!              n - 1; the first batch sets r = s
 //! backward     dscale = sum z g, dshift = sum g,
 //!              dx = scale (g - dshift / n - z dscale / n) / sqrt(variance + EPSILON)
 //! ```
 //!
-//! Constants and the two variances are PyTorch's, so that figures compare, but for the first batch,
-//! which takes the place of what statistics begin with: states far smaller than 1 would be
-//! normalised by a variance of 1 for dozens of steps. A single row has no variance: in training it
-//! is normalised as in evaluation, by the running statistics, which are constants of its backward
-//! and stay as they are. Without rows nothing changes and gradients are zero.
+//! The constants and both divisors are those of PyTorch, so that results can be compared. The first
+//! batch is the exception: it replaces the initial statistics. Otherwise states far smaller than 1
+//! would be normalised by a variance close to 1 for dozens of steps. A single row has no variance:
+//! in training it is normalised by the running statistics, as in evaluation. These then count as
+//! constants in the backward pass and are not updated. Without rows, nothing changes and gradients
+//! are zero.
 //!
-//! Sums are f64 over parts of the rows that depend on their number alone, added in their order: the
-//! same bits for any number of threads.
+//! Sums are f64. Rows are divided into parts by their number alone, and partial sums are added in
+//! order, so the bits are the same for any number of threads.
 
 use rayon::prelude::*;
 
@@ -26,12 +28,12 @@ use super::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
-/// Added to the variance: a constant column is not divided by zero.
+/// Added to the variance, so that a constant column is not divided by zero.
 pub const EPSILON: f64 = 1e-5;
-/// The share of a batch in the running statistics.
+/// Weight of a new batch in the running statistics.
 pub const MOMENTUM: f64 = 0.1;
 
-/// Partial sums at most.
+/// Largest number of partial sums.
 const PARTS: usize = 64;
 /// Rows per piece of elementwise work.
 const ROWS: usize = 64;
@@ -42,21 +44,22 @@ pub struct BatchNorm {
     width: usize,
 }
 
-/// What evaluation normalises by: part of a model, moved by training passes, not by an optimiser.
+/// The statistics that evaluation uses. They belong to the model, but training passes update them,
+/// not an optimiser.
 #[derive(Clone, Debug)]
 pub struct RunningStatistics {
-    /// 1 x m, at first zero.
+    /// 1 x m; initially zero.
     pub mean: Matrix,
-    /// 1 x m, at first one.
+    /// 1 x m; initially one.
     pub variance: Matrix,
 }
 
-/// Sums of a pass, kept from forward to backward; grows to the largest shape seen and is then
+/// The sums of a pass, kept from forward to backward. It grows to the largest shape so far and is
 /// reused.
 #[derive(Clone, Debug)]
 pub struct BatchNormMemory {
     blocks: RowBlocks,
-    /// Sums of each part: those of one pass follow each other.
+    /// The sums of each part, one part after the other.
     partial: Vec<f64>,
     mean: Vec<f64>,
     /// 1 / sqrt(variance + EPSILON)
@@ -64,7 +67,7 @@ pub struct BatchNormMemory {
     /// Sums of the gradient, and of its product with z.
     by_shift: Vec<f64>,
     by_scale: Vec<f64>,
-    /// Whether the statistics are those of the batch, not constants.
+    /// Whether the pass used the statistics of the batch, so that gradients flow through them.
     is_batch: bool,
 }
 
@@ -83,31 +86,31 @@ impl Default for BatchNormMemory {
 }
 
 impl RunningStatistics {
-    /// Those of a model that saw no batch.
+    /// The statistics of a model that has seen no batch.
     pub fn new(width: usize) -> Self {
         Self { mean: Matrix::zeros(1, width), variance: Matrix::from_fn(1, width, |_, _| 1.0) }
     }
 
-    /// Whether no batch moved them yet.
+    /// Whether no batch has updated them yet.
     fn is_first(&self) -> bool {
         let is = |row: &[f32], value: f32| row.iter().all(|&x| x == value);
         is(self.mean.row(0), 0.0) && is(self.variance.row(0), 1.0)
     }
 
-    /// Names in files, of mean and variance, where the normalisation is that of `part` (`layer0`).
+    /// Names of mean and variance in files, for the normalisation of `part`, such as `layer0`.
     pub fn names(part: &str) -> [String; 2] {
         ["mean", "variance"].map(|what| format!("{part}.norm.{what}"))
     }
 }
 
 impl BatchNorm {
-    /// Of matrices with `width` columns.
+    /// The normalisation of matrices with `width` columns.
     pub fn new(width: usize) -> Self {
         Self { width }
     }
 
-    /// The parameters in the order in which passes take them: scale, shift, both 1 x m. Weight
-    /// decay leaves both alone: a scale that is pulled to zero says nothing simpler than another.
+    /// The parameters in the order in which passes expect them: scale and shift, both 1 x m.
+    /// Neither has weight decay: a smaller scale does not make the model simpler.
     pub fn slots(&self, part: &str) -> Vec<Slot> {
         let slot = |what| Slot {
             name: format!("{part}.norm.{what}"),
@@ -122,7 +125,7 @@ impl BatchNorm {
         vec![Matrix::from_fn(1, self.width, |_, _| 1.0), Matrix::zeros(1, self.width)]
     }
 
-    /// Y from X by the statistics of X, which move the running ones.
+    /// Computes Y from X with the statistics of X, and updates the running ones.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -145,8 +148,8 @@ impl BatchNorm {
             sums.iter_mut().zip(x.row(row)).for_each(|(sum, &x)| *sum += f64::from(x));
         });
         mean.iter_mut().for_each(|mean| *mean /= rows);
-        // From the mean, in a second pass: the difference of two large sums would lose a small
-        // variance.
+        // Deviations from the mean, in a second pass: the difference of two large sums would lose a
+        // small variance.
         sum(blocks, partial, inverse, |row, sums| {
             for ((sum, &x), &mean) in sums.iter_mut().zip(x.row(row)).zip(&*mean) {
                 *sum += (f64::from(x) - mean).powi(2);
@@ -165,7 +168,7 @@ impl BatchNorm {
         self.apply(values, x, memory, y);
     }
 
-    /// Y from X by the running statistics.
+    /// Computes Y from X with the running statistics.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -188,8 +191,8 @@ impl BatchNorm {
         self.apply(values, x, memory, y);
     }
 
-    /// From dL/dY the gradients of X and of the parameters, in the order of the slots; after a
-    /// forward pass of the same X. Both are replaced, not added to.
+    /// Computes the gradients of X and of the parameters, in the order of the slots, from dL/dY.
+    /// Call it after a forward pass of the same X. Old gradients are overwritten.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -227,7 +230,7 @@ impl BatchNorm {
         for (gradient, sums) in gradients.iter_mut().zip([&*by_scale, by_shift]) {
             gradient.row_mut(0).iter_mut().zip(sums).for_each(|(to, &sum)| *to = sum as f32);
         }
-        // Where statistics are constants, nothing comes back through them.
+        // If the statistics are constants, no gradient flows through them.
         let share = if *is_batch { 1.0 / x.rows() as f64 } else { 0.0 };
         let (scale, stride) = (values[0].row(0), x.stride());
         let parts = by_x.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
@@ -289,7 +292,7 @@ impl BatchNormMemory {
     }
 }
 
-/// Column sums of what `add` adds for each row.
+/// Column sums; `add` adds the terms of one row.
 fn sum(
     blocks: &RowBlocks,
     partial: &mut [f64],

@@ -1,12 +1,13 @@
-//! DropEdge: in a pass of training every edge is left out with some probability, and what is left
-//! is normalised anew. It draws and normalises; which layer gathers over the edges that are left is
-//! for others.
+//! DropEdge (Rong et al. 2020): a training pass drops every edge with a given probability, and the
+//! remaining ones are normalised again. This module draws and normalises; layers gather over the
+//! result.
 //!
-//! An edge is identified by the dataset numbers of its two ends, in either order: both
-//! directions lose the same edges, and so do two opposite ones. Draws follow from seed, epoch and
-//! edge: the same on any number of threads. Loops stay. Relations with a factor on both sides
-//! (renormalised ones) get factors 1 / sqrt(d) with d the row sums of what is left, as the
-//! published method does; other values are divided by 1 - rate, which keeps their mean.
+//! An edge is identified by the dataset numbers of its two ends, in either order. Both directions
+//! of an undirected edge are therefore dropped together, and so are two opposite directed edges. A
+//! draw depends on seed, epoch and edge alone, so it is the same for any number of threads.
+//! Self-loops stay. Renormalised relations (those with a factor on both sides) get new factors
+//! 1 / sqrt(d), where d is a row sum of the remaining entries, as in the published method. Other
+//! values are divided by 1 - rate, which preserves their mean.
 
 use rayon::prelude::*;
 
@@ -18,14 +19,14 @@ use crate::parallel::RowBlocks;
 /// Rows per piece of work.
 const ROWS: usize = 1024;
 
-/// Dropping with its rate and its stream of numbers.
+/// Dropping of edges, with its rate and its stream of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DropEdge {
     rate: f64,
     stream: Stream,
 }
 
-/// The edges that are left, in both directions.
+/// The remaining edges, in both directions.
 #[derive(Debug)]
 pub struct KeptEdges {
     incoming: Vec<Entries>,
@@ -33,7 +34,7 @@ pub struct KeptEdges {
     blocks: [RowBlocks; 2],
 }
 
-/// An operator in memory.
+/// A copy of an operator with the remaining entries.
 #[derive(Debug)]
 struct Entries {
     columns: usize,
@@ -43,12 +44,12 @@ struct Entries {
 }
 
 impl DropEdge {
-    /// Leaves edges out with probability `rate`; none where that is 0.
+    /// Drops edges with probability `rate`; `None` if the rate is 0.
     pub fn new(rate: f64, seed: u64) -> Option<Self> {
         (rate > 0.0 && rate < 1.0).then(|| Self { rate, stream: Stream::new(seed, "drop-edge") })
     }
 
-    /// The edges that are left in an epoch.
+    /// The edges that remain in an epoch.
     pub fn draw(&self, operators: &Operators, epoch: u64) -> KeptEdges {
         let stream = self.stream.narrowed(epoch);
         // Compared with the upper half of the bits: exact to 2^-32.
@@ -122,7 +123,7 @@ impl KeptEdges {
 }
 
 impl Entries {
-    /// The entries of an operator that stay, with these values.
+    /// The remaining entries of an operator, with these values.
     fn kept(
         side: AdjacencyRef<'_>,
         stays: &(impl Fn(u32, u32) -> bool + Sync),
@@ -166,7 +167,7 @@ impl Entries {
         self.offsets.par_windows(2).map(sum).collect()
     }
 
-    /// Every value times the factors of its row and column.
+    /// Multiplies every value by the factors of its row and column.
     fn scale(&mut self, scale: &[f32]) {
         for (row, ends) in self.offsets.windows(2).enumerate() {
             for at in ends[0] as usize..ends[1] as usize {

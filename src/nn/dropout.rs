@@ -1,9 +1,9 @@
 //! Inverted dropout, in place: entries become zero with probability `rate`, the others are scaled
-//! by 1 / (1 - rate). Nothing is stored: which entries are dropped follows from seed, epoch, node
-//! and column, so the backward draws it again.
+//! by 1 / (1 - rate). No mask is stored: seed, epoch, node and column determine which entries are
+//! dropped, so the backward pass draws the same ones again.
 //!
-//! The map is diagonal: forward and backward are the same function, of the state and of its
-//! gradient. By node, not by place in the matrix: a node's mask does not depend on which other
+//! Forward and backward are the same function, applied to the state or to its gradient. Masks are
+//! drawn by node, not by row of the matrix, so the mask of a node does not depend on which other
 //! nodes are read out, nor on the number of threads.
 //!
 //! ```
@@ -28,14 +28,14 @@ use crate::dense::MatrixMut;
 /// Rows per piece of work.
 const ROWS: usize = 64;
 
-/// Dropout with its rate and its stream of numbers.
+/// Dropout, with its rate and its stream of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     rate: f64,
     stream: Stream,
 }
 
-/// A rate that is none.
+/// A rate that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("dropout: rate out of range (found {found}, expected 0 or more and less than 1)")]
 pub struct DropoutError {
@@ -44,7 +44,7 @@ pub struct DropoutError {
 }
 
 impl Dropout {
-    /// Nothing is dropped.
+    /// Dropout that drops nothing.
     pub fn none() -> Self {
         Self { rate: 0.0, stream: Stream::new(0, "dropout") }
     }
@@ -57,12 +57,12 @@ impl Dropout {
         }
     }
 
-    /// Dropout elsewhere in a model: its masks are drawn from a stream of this name.
+    /// Dropout at another place in a model, whose masks are drawn from a stream of this name.
     pub fn named(rate: f64, seed: u64, name: &str) -> Result<Self, DropoutError> {
         Self::new(rate, seed).map(|dropout| Self { stream: Stream::new(seed, name), ..dropout })
     }
 
-    /// What entries are multiplied by in an epoch.
+    /// The factors by which entries are multiplied in an epoch.
     pub fn mask(&self, epoch: u64) -> Mask {
         Mask {
             stream: self.stream.narrowed(epoch),
@@ -72,10 +72,8 @@ impl Dropout {
         }
     }
 
-    /// Drops entries of a compact state in an epoch, or, called on a gradient, takes the same ones
-    /// out of it.
-    ///
-    /// Row r is that of node `nodes[r]`.
+    /// Drops entries of a compact state in an epoch or, applied to a gradient, the same entries of
+    /// that. Row r belongs to node `nodes[r]`.
     ///
     /// # Panics
     /// If there is not one node per row.
@@ -103,7 +101,7 @@ impl Mask {
         self.factor(self.stream.row(row), column)
     }
 
-    /// Multiplies every entry by its factor; row r is that of node `nodes[r]`.
+    /// Multiplies every entry by its factor. Row r belongs to node `nodes[r]`.
     ///
     /// # Panics
     /// If there is not one node per row.

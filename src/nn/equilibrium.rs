@@ -35,7 +35,7 @@ pub enum Backward {
     Truncated {
         /// Sweeps.
         steps: usize,
-        /// How much of each new value is taken; 1 is undamped.
+        /// Share of the new value in the next state; 1 is undamped.
         damping: f32,
     },
 }
@@ -59,7 +59,7 @@ struct Side {
     adjacency: Vec<Adjacency>,
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
-    /// Rows that need no sweep.
+    /// Rows that are solved in order, without sweeps.
     order: Option<Order>,
     certificate: Option<Certificate>,
     /// The vectors of the last certificate that held.
@@ -81,7 +81,7 @@ pub struct Equilibrium {
     activation: Activation,
     radius: Option<f64>,
     searches: bool,
-    /// Whether a certificate is searched for where closed forms give none.
+    /// Whether to search for a certificate if closed forms give none.
     falls_back: bool,
     forward: Side,
     backward: Side,
@@ -144,14 +144,14 @@ impl Equilibrium {
         self
     }
 
-    /// The same, content with any certificate that holds: for batches of small graphs, where a
-    /// search for a better one takes longer than the solve.
+    /// The same, but takes the first certificate that holds. For batches of small graphs, a search
+    /// for a better one takes longer than the solve.
     pub fn certify_quickly(&mut self) {
         self.searches = false;
     }
 
-    /// The same, content with whatever closed forms say: for the steps of training on many graphs.
-    /// Their solves are watched by their residuals; what is evaluated is certified.
+    /// The same, but uses only closed forms: for training steps on many graphs. Their solves are
+    /// monitored by residuals; evaluations are certified.
     pub fn certify_closed_forms(&mut self) {
         (self.searches, self.falls_back) = (false, false);
     }
@@ -163,7 +163,7 @@ impl Equilibrium {
         let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
         let workspace = Workspace::bytes(nodes as usize, width as usize, false, mixing_buffers);
-        // And two vectors of the norm for each direction.
+        // Plus two vectors of the norm for each direction.
         let fixed = matrix
             .saturating_mul(matrices)
             .saturating_add(signs)
@@ -181,15 +181,15 @@ impl Equilibrium {
         self.activation
     }
 
-    /// Forgets the state and the adjoint: the next solves start from zero.
+    /// Resets the state and the adjoint, so that the next solves start from zero.
     pub fn reset(&mut self) {
         for matrix in [&mut self.state, &mut self.adjoint] {
             elementwise::clear(matrix.view_mut());
         }
     }
 
-    /// What is kept from solve to solve beside X and G: the vectors of the forward and of the
-    /// adjoint certificate.
+    /// The vectors of the forward and of the adjoint certificate. Like X and G, they are kept from
+    /// one solve to the next.
     pub fn kept(&self) -> [Option<&Vectors>; 2] {
         [self.forward.kept.as_ref(), self.backward.kept.as_ref()]
     }
@@ -199,7 +199,7 @@ impl Equilibrium {
         (self.forward.kept, self.backward.kept) = (forward, backward);
     }
 
-    /// Solves for X with these weights, one for each relation, from the X at hand.
+    /// Solves for X with these weights, one per relation, starting from the current X.
     pub fn solve(
         &mut self,
         w: &[MatrixRef<'_>],
@@ -222,7 +222,7 @@ impl Equilibrium {
         self.forward.solve(&sweep, direction, params, state, &mut self.workspace)
     }
 
-    /// Solves for G with the weights of the last forward solve, from the G at hand.
+    /// Solves for G with the weights of the last forward solve, starting from the current G.
     ///
     /// # Panics
     /// Without [`Equilibrium::with_adjoint`].
@@ -276,8 +276,7 @@ impl Equilibrium {
         }
     }
 
-    /// X, R, and a matrix of their shape in which nothing is kept between two solves: it may take
-    /// the place of R.
+    /// X, R, and a scratch matrix of the same shape, which may be swapped with R.
     pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
         (&self.state, &mut self.right, self.workspace.spare())
     }
@@ -291,7 +290,7 @@ impl Equilibrium {
         )
     }
 
-    /// A solve without contraction keeps its best state, and needs a buffer more for it.
+    /// A solve without a certified contraction keeps its best state, which needs one more buffer.
     fn keep_best_where_needed(&mut self) {
         let holds = |side: &Side| side.certificate.as_ref().is_none_or(Certificate::holds);
         if !(self.workspace.keeps_best() || holds(&self.forward) && holds(&self.backward)) {
@@ -305,7 +304,7 @@ impl Side {
         sweep::terms(&views(&self.adjacency), &self.weights)
     }
 
-    /// Rows that need no sweep first, where there are some and the method takes them.
+    /// Solves the rows that need no sweep first, if there are any and the method allows it.
     fn solve(
         &self,
         sweep: &Sweep<'_>,
@@ -323,8 +322,8 @@ impl Side {
         }
     }
 
-    /// The certificate for the weights at hand: with the vectors of the last one where these still
-    /// do. `hint` is a u that did for the other direction.
+    /// The certificate for the current weights. The vectors of the last certificate are reused if
+    /// they still prove a contraction. `hint` is a vector u from the other direction.
     fn certify(
         &mut self,
         activation: Activation,

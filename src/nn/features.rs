@@ -1,5 +1,6 @@
-//! What is known of the nodes: dense or sparse features of a dataset, or nothing but parameters.
-//! It reads them into memory once; how they enter the equation is for `input`.
+//! The features of all nodes: dense or sparse ones of a dataset, or learned parameters instead.
+//! They are read into memory once. How they enter the equation is defined in
+//! [`input`](super::input).
 
 use ignn_format::Result;
 use ignn_format::features::{FeatureKind, SparseRows};
@@ -19,7 +20,7 @@ pub enum Features {
         /// p
         columns: usize,
     },
-    /// Nothing: a row of parameters for each node.
+    /// No features: one row of parameters per node is learned instead.
     Learned,
 }
 
@@ -39,8 +40,8 @@ impl Features {
         Ok(Self::Dense(matrix))
     }
 
-    /// The same with every row divided by the sum of its entries' sizes; rows of zeros and learned
-    /// features stay.
+    /// The same features with every row divided by the sum of its absolute values. Zero rows and
+    /// learned features stay as they are.
     pub fn normalised(mut self) -> Self {
         let scale = |row: &mut [f32]| {
             let sum: f32 = row.iter().map(|x| x.abs()).sum();
@@ -60,7 +61,7 @@ impl Features {
         self
     }
 
-    /// Columns, where there are features.
+    /// Number of columns; `None` if the features are learned.
     pub fn columns(&self) -> Option<usize> {
         match self {
             Self::Dense(matrix) => Some(matrix.cols()),

@@ -1,5 +1,6 @@
-//! The input map of a layer that is fed by the one below: rows x that change from pass to pass,
-//! gathered and multiplied at once. Features, which stay, are for `input`.
+//! The input map of a layer above the first. Its rows x come from the layer below and change in
+//! every pass, so they are gathered and multiplied in one go. For the first layer, whose features
+//! do not change, see [`input`](super::input).
 //!
 //! ```text
 //! B          = sum_r (A_r^T x) Omega_r^T + x Omega2^T + bias
@@ -25,7 +26,7 @@ impl Feed {
         Self { operators: operators.clone(), shape }
     }
 
-    /// B, from the values in the order of the slots.
+    /// Computes B. `values` are the parameters in the order of the slots.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -34,8 +35,8 @@ impl Feed {
         self.multiply(&self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
     }
 
-    /// Gradients of the parameters, in the order of the slots, and of x, from G = dL/dB; all are
-    /// replaced.
+    /// Computes the gradients of the parameters, in the order of the slots, and of x, from
+    /// G = dL/dB. Old gradients are overwritten.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -64,8 +65,8 @@ impl Feed {
         self.multiply(&self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
     }
 
-    /// Both directions: rows gathered by every relation, and the rows themselves, each times its
-    /// map.
+    /// Adds up the rows gathered by every relation and the rows themselves, each multiplied by its
+    /// map. Both directions use it.
     fn multiply(
         &self,
         adjacency: &[AdjacencyRef<'_>],

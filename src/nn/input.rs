@@ -1,21 +1,24 @@
-//! The input map b(U): features to the layer's input term B, and back to the gradients of its
-//! parameters. It knows features and Omega; the equilibrium that B drives is elsewhere.
+//! The input map b(U) of the first layer: from features U to the input term B, and back from
+//! G = dL/dB to the gradients of the parameters. What the layer does with B is up to the caller.
 //!
 //! | map | B | gradient |
 //! | --- | --- | --- |
 //! | gathered | sum_r (A_r^T U) Omega_r^T | G^T (A_r^T U) |
 //! | own | U Omega^T | G^T U |
-//! | both | (A^T U) Omega^T + U Omega2^T | both of these |
+//! | both | sum_r (A_r^T U) Omega_r^T + U Omega2^T | both of these |
 //! | learned, gathered | sum_r A_r^T E | sum_r A_r G |
 //! | learned, own | E | G |
 //!
-//! each plus a bias row where there is one, whose gradient is the sum of G's rows. U is n x p,
-//! Omega m x p, E n x m.
+//! If the map has a bias, it is added to every row of B, and its gradient is the sum of the rows of
+//! G. U is n x p, Omega and Omega2 are m x p, E, B and G are n x m, for n nodes, p features and
+//! states of width m.
 //!
-//! **Dense** features: A^T U does not change during training and is computed once; what is gathered
-//! by each relation, and U with `both`, stand side by side in one matrix, and so do their maps.
-//! **Sparse** features stay sparse: B = A^T (U Omega^T), where U is an operator like the adjacency,
-//! and its transpose serves the gradient (U^T (A G)). **Learned** features: U is the identity.
+//! - **Dense** features: A_r^T U does not change during training, so it is computed once. The
+//!   results of all relations, and U itself for `both`, are columns of one matrix. Their maps are
+//!   joined in the same way, so that B is a single product.
+//! - **Sparse** features stay sparse: B = A^T (U Omega^T). U is an operator like the adjacency; its
+//!   transpose gives the gradient, U^T (A G).
+//! - **Learned** features: U is the identity, and Omega^T is the table E with one row per node.
 
 use ignn_format::features::SparseRows;
 use rayon::prelude::*;
@@ -29,13 +32,13 @@ use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{AdjacencyRef, elementwise, gradient};
 use crate::parallel::RowBlocks;
 
-/// Where the numbers of B come from, prepared.
+/// The features in the form in which passes use them.
 #[allow(clippy::large_enum_variant)] // One per layer.
 enum Source {
     Dense {
-        /// A_r^T U of every relation, U, or all of them side by side.
+        /// A_r^T U of every relation, or U, or all of these as columns of one matrix.
         prepared: Matrix,
-        /// U, where a skip reads it.
+        /// U itself, if a skip connection or feature dropout needs it.
         own: Option<Matrix>,
     },
     Sparse {
@@ -51,7 +54,7 @@ pub struct Input {
     operators: Operators,
     shape: InputShape,
     source: Source,
-    /// The features of a pass of training, where entries of them are dropped.
+    /// The features of the current training pass, if entries of them are dropped.
     dropped: Option<Dropped>,
 }
 
@@ -63,12 +66,12 @@ enum Dropped {
 }
 
 impl Input {
-    /// Prepares the features: A^T U is computed here. `keeps_own`: [`Input::own_times`] will be
-    /// asked for.
+    /// Prepares the features: A^T U is computed here. `keeps_own` also keeps U itself, which
+    /// [`Input::own_times`] and [`Input::drop_entries`] need.
     ///
     /// # Panics
-    /// Where there are not as many rows of features as nodes, or for learned features with both
-    /// maps.
+    /// If the number of feature rows is not the number of nodes, or if the features are learned and
+    /// the map is `both`.
     pub fn new(
         operators: &Operators,
         features: Features,
@@ -78,7 +81,7 @@ impl Input {
         let nodes = operators.nodes();
         let source = match features {
             Features::Dense(u) => {
-                assert_eq!(u.rows(), nodes, "a row of features a node");
+                assert_eq!(u.rows(), nodes, "one row of features per node");
                 match prepare(operators, &u, &shape) {
                     Some(prepared) => Source::Dense { prepared, own: keeps_own.then_some(u) },
                     None => Source::Dense { own: keeps_own.then(|| u.clone()), prepared: u },
@@ -95,11 +98,11 @@ impl Input {
         Self { operators: operators.clone(), shape, source, dropped: None }
     }
 
-    /// The same map on some of the nodes, whose operators these are: whole graphs, `nodes` in their
-    /// order.
+    /// The same map on the nodes of some graphs. `operators` are those of the selected graphs,
+    /// `nodes` their nodes in the same order.
     ///
     /// # Panics
-    /// For learned features, which belong to the nodes of one graph.
+    /// If the features are learned: their table belongs to the nodes of one graph.
     pub fn select(&self, operators: &Operators, nodes: &[u32]) -> Self {
         let selected = |matrix: &Matrix| {
             let mut chosen = Matrix::zeros(nodes.len(), matrix.cols());
@@ -119,13 +122,13 @@ impl Input {
         Self { operators, shape, source, dropped: None }
     }
 
-    /// Drops entries of the features by a mask, row r being that of node `ids[r]`, for the passes
-    /// that follow; none: all entries count again. Skips see them all.
+    /// Drops entries of the features in the passes that follow. Row r is masked as node `ids[r]`.
+    /// `None` restores all entries. A skip connection always sees all of them.
     ///
     /// # Panics
-    /// For dense features that are gathered and were not kept as they are.
+    /// If the features are dense and gathered, and [`Input::new`] did not keep U.
     pub fn drop_entries(&mut self, mask: Option<(Mask, &[u32])>) {
-        // Before others are made.
+        // Free the old copy before a new one is made.
         self.dropped = None;
         self.dropped = mask.map(|(mask, ids)| match &self.source {
             Source::Dense { prepared, own } => {
@@ -144,7 +147,7 @@ impl Input {
         });
     }
 
-    /// B, from the values in the order of the slots.
+    /// Computes B. `values` are the parameters in the order of [`InputShape::slots`].
     ///
     /// # Panics
     /// If shapes do not match.
@@ -209,7 +212,8 @@ impl Input {
         }
     }
 
-    /// Gradients of the parameters, in the order of the slots, from G = dL/dB; they are replaced.
+    /// Computes the gradients of the parameters from G = dL/dB, in the order of
+    /// [`InputShape::slots`]. Old gradients are overwritten.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -268,10 +272,10 @@ impl Input {
         }
     }
 
-    /// to = U V^T + v: the skip of a first layer.
+    /// to = U V^T + v: the skip connection of the first layer.
     ///
     /// # Panics
-    /// For learned features, or where U was not kept.
+    /// If the features are learned, or [`Input::new`] did not keep U.
     pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], to: &mut Matrix) {
         match &self.source {
             Source::Dense { own: Some(u), .. } => {
@@ -285,7 +289,7 @@ impl Input {
         }
     }
 
-    /// G^T U: the gradient of the skip's V.
+    /// G^T U: the gradient of V of the skip connection.
     ///
     /// # Panics
     /// As [`Input::own_times`].
@@ -300,8 +304,8 @@ impl Input {
 
 impl Source {
     fn sparse(rows: Sparse, nodes: usize, shape: &InputShape) -> Self {
-        assert_eq!(rows.rows.rows(), nodes, "a row of features a node");
-        // The second only where two sums meet.
+        assert_eq!(rows.rows.rows(), nodes, "one row of features per node");
+        // The second table is needed only if several terms are added.
         let second =
             if shape.gathered() + usize::from(shape.own().is_some()) > 1 { nodes } else { 0 };
         let tables = [nodes, second].map(|rows| Matrix::zeros(rows, shape.width));
@@ -309,10 +313,10 @@ impl Source {
     }
 }
 
-/// A_r^T U of every relation and U side by side, as the map wants them; none where that is U
-/// itself.
+/// A_r^T U of every relation, and U if the map is `both`, as columns of one matrix; `None` if that
+/// would be U itself.
 fn prepare(operators: &Operators, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
-    assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the features' columns");
+    assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the columns of the features");
     let (nodes, p, blocks) = (u.rows(), u.cols(), operators.incoming_blocks());
     let gathered = |relation: usize| {
         let mut gathered = Matrix::zeros(nodes, p);
@@ -336,7 +340,7 @@ fn prepare(operators: &Operators, u: &Matrix, shape: &InputShape) -> Option<Matr
     Some(beside)
 }
 
-/// Maps side by side.
+/// Matrices with the same number of rows, joined by columns.
 fn side_by_side(values: &[MatrixRef<'_>]) -> Matrix {
     let (m, p) = (values[0].rows(), values[0].cols());
     let mut omega = Matrix::zeros(m, values.len() * p);
@@ -381,14 +385,14 @@ impl Sparse {
         gradient::adjacency_times(&self.blocks, self.view(), table.view(), to.view_mut());
     }
 
-    /// With U^T as this operator: (U^T G)^T, m x p.
+    /// If this operator is U^T: (U^T G)^T, m x p.
     fn gradient(&self, g: MatrixRef<'_>) -> Matrix {
         let mut by_columns = Matrix::zeros(self.rows.rows(), g.cols());
         gradient::adjacency_times(&self.blocks, self.view(), g, by_columns.view_mut());
         transposed(by_columns.view())
     }
 
-    /// The same with every value times the factor of its row and column.
+    /// A copy in which every value is multiplied by the factor of its row and column.
     fn masked(&self, factor: impl Fn(usize, usize) -> f32 + Sync) -> Self {
         let SparseRows { offsets, columns, values } = &self.rows;
         let row = |row: usize| {
@@ -401,7 +405,7 @@ impl Sparse {
         Self { rows, columns: self.columns, blocks: self.blocks.clone() }
     }
 
-    /// Some of the rows.
+    /// A copy of some of the rows.
     fn select(&self, chosen: &[u32]) -> Self {
         let SparseRows { offsets, columns, values } = &self.rows;
         let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };

@@ -1,12 +1,13 @@
-//! The parameters of an input map: names, shapes and first values, known before any graph.
-//! It computes nothing: `input` does for features, `feed` for the layer below.
+//! The parameters of an input map: names, shapes and initial values, independent of any graph.
+//! Computing with them is the task of [`input`](super::input) for features, and of
+//! [`feed`](super::feed) for the layer below.
 //!
-//! | parameter | shape | where |
+//! | parameter | shape | map |
 //! | --- | --- | --- |
-//! | `layerN.Omega` | m x p | one relation, or the map of a node's own features where it is the only one |
-//! | `layerN.Omega.<relation>` | m x p | each of several relations |
-//! | `layerN.Omega2` | m x p | own features beside gathered ones |
-//! | `layer0.E` | n x m | learned features |
+//! | `layerN.Omega` | m x p | of gathered rows, if there is one relation; of a node's own row, if nothing is gathered |
+//! | `layerN.Omega.<relation>` | m x p | of rows gathered by one of several relations |
+//! | `layerN.Omega2` | m x p | of a node's own row, beside gathered ones |
+//! | `layer0.E` | n x m | none: learned features |
 //! | `layerN.bias` | 1 x m | if configured |
 
 use super::slot::Slot;
@@ -16,11 +17,11 @@ use crate::settings::words;
 words! {
     /// Whose features enter the equation of a node.
     pub enum InputMap {
-        /// Those of its neighbours: Omega U A.
+        /// Those of its neighbours: A^T U Omega^T.
         Gathered = "gathered",
-        /// Its own: Omega U.
+        /// Its own: U Omega^T.
         Own = "own",
-        /// Its neighbours' and its own, each with its own map: Omega1 U A + Omega2 U.
+        /// Its neighbours' and its own, each with its own map: A^T U Omega^T + U Omega2^T.
         Both = "both",
     }
 }
@@ -28,18 +29,18 @@ words! {
 /// What is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
-    /// Rows with this many columns: features, or the layer below.
+    /// Features, or the layer below, with this number of columns.
     Columns(usize),
-    /// Nothing: a table with one row for each of this many nodes is learned.
+    /// Nothing: a table with one row per node is learned, for this number of nodes.
     Learned(usize),
 }
 
-/// An input map apart from any graph.
+/// An input map without a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputShape {
     /// Number of the layer, for names.
     pub layer: usize,
-    /// Which neighbourhood it sees.
+    /// Whose rows enter: the neighbours', the node's own, or both.
     pub map: InputMap,
     /// What it maps.
     pub mapped: Mapped,
@@ -52,7 +53,7 @@ pub struct InputShape {
 }
 
 impl InputShape {
-    /// The parameters, in the order in which passes take them.
+    /// The parameters, in the order in which passes expect them.
     pub fn slots(&self) -> Vec<Slot> {
         let (layer, m) = (self.layer, self.width);
         let mut slots = match self.mapped {
@@ -78,12 +79,12 @@ impl InputShape {
         slots
     }
 
-    /// Maps of gathered rows: one per relation, or none.
+    /// Number of maps of gathered rows: one per relation, or 0.
     pub fn gathered(&self) -> usize {
         if self.map == InputMap::Own { 0 } else { self.relations.len() }
     }
 
-    /// The map of own rows, among the slots.
+    /// Position, among the slots, of the map of a node's own row.
     pub fn own(&self) -> Option<usize> {
         (self.map != InputMap::Gathered).then(|| self.gathered())
     }

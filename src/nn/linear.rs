@@ -1,5 +1,5 @@
-//! Rows times a matrix of parameters: x V^T + v and back, for read-outs, skips and whatever else is
-//! linear. It multiplies; what the rows are, and which parameter it is, is up to the caller.
+//! The linear map x V^T + v and its backward pass, for read-outs, skip connections and input maps.
+//! What the rows are, and which parameter V is, is up to the caller.
 
 use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};
@@ -11,7 +11,7 @@ pub fn forward(v: MatrixRef<'_>, bias: Option<&[f32]>, x: MatrixRef<'_>, to: Mat
     multiply(&PackedWeights::forward(v), bias, x, to);
 }
 
-/// to = g V: the gradient by x from that by the result.
+/// to = g V: the gradient with respect to x, from the gradient g of the result.
 pub fn backward(v: MatrixRef<'_>, g: MatrixRef<'_>, to: MatrixMut<'_>) {
     multiply(&PackedWeights::adjoint(v), None, g, to);
 }

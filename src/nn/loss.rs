@@ -1,5 +1,5 @@
 //! Losses of logits against targets, with their gradients: softmax and binary cross-entropy.
-//! Means over the nodes given; which nodes those are is for the caller.
+//! They are means over the given nodes; which nodes these are is up to the caller.
 //!
 //! ```text
 //! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)
@@ -7,11 +7,11 @@
 //!                        l_rj = w_j softplus(-z_rj) if j in Y_r, otherwise softplus(z_rj)
 //! ```
 //!
-//! z: logits (k x c), row r of node `nodes[r]`, y_r its class, Y_r its set; w = 1 without class
-//! weights. Softplus(z) = log(1 +
-//! exp z); neither exponential can overflow. In the binary loss a class weight multiplies the
-//! positive side alone: it makes up for rare labels. Terms are f32, sums f64 in a fixed order: the
-//! same bits for any number of threads. NaN in, NaN out.
+//! z are the logits (k x c). Row r belongs to node `nodes[r]`, which has the class y_r or the set
+//! of classes Y_r. Without class weights, w = 1. softplus(z) = log(1 + exp z), computed so that no
+//! exponential overflows. In the binary loss a class weight multiplies only the positive term,
+//! which compensates for rare labels. Terms are f32; sums are f64 in a fixed order, so the bits are
+//! the same for any number of threads. NaN in, NaN out.
 //!
 //! Nodes of class -1 (no label) contribute neither to the loss nor to the gradient. An empty set is
 //! a target like any other: none of the classes.
@@ -39,17 +39,17 @@ use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 use crate::settings::words;
 
-/// Factors, each at most 2, that are multiplied before their logarithm is taken: far from the
-/// largest f64.
+/// Number of factors, each at most 2, that are multiplied before their logarithm is taken. The
+/// product stays far below the largest f64.
 const FACTORS: usize = 512;
 
-/// What the nodes of a graph ought to be, in the form in which labels are stored; of all nodes,
-/// labelled or not.
+/// The targets of all nodes of a graph, labelled or not, in the form in which labels are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
     /// One class per node, or -1.
     Classes(&'a [i32]),
-    /// One set per node: classes `offsets[i] .. offsets[i + 1]` of `of`, rising.
+    /// One set per node: node i has the classes `of[offsets[i] .. offsets[i + 1]]`, in increasing
+    /// order.
     Labels {
         /// Nodes + 1 offsets.
         offsets: &'a [u64],
@@ -87,7 +87,7 @@ impl<'a> Targets<'a> {
         one.into_iter().chain(set.iter().map(|&class| class as usize))
     }
 
-    /// The classes of a node, where targets are sets.
+    /// The classes of a node, if targets are sets.
     fn set(self, node: u32) -> &'a [u32] {
         let Self::Labels { offsets, of } = self else {
             panic!("sets of labels, as a binary cross entropy needs");
@@ -95,7 +95,7 @@ impl<'a> Targets<'a> {
         &of[offsets[node as usize] as usize..offsets[node as usize + 1] as usize]
     }
 
-    /// The class of a node, where it has one.
+    /// The class of a node, if it has one.
     fn class(self, node: u32) -> Option<usize> {
         let Self::Classes(classes) = self else {
             panic!("one class per node, as cross-entropy needs");
@@ -107,9 +107,9 @@ impl<'a> Targets<'a> {
 /// Which loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
-    /// Softmax and the negative log-likelihood of the class; of [`Targets::Classes`].
+    /// Softmax and the negative log-likelihood of the class, for [`Targets::Classes`].
     CrossEntropy,
-    /// One yes/no decision per output; of [`Targets::Labels`].
+    /// One yes/no decision per output, for [`Targets::Labels`].
     BinaryCrossEntropy,
 }
 
@@ -137,18 +137,18 @@ words! {
 /// A loss with its weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// Which.
+    /// The loss function.
     pub kind: LossKind,
     /// One weight per class.
     pub class_weights: Option<Vec<f32>>,
 }
 
 impl Loss {
-    /// The mean loss; its gradient by the logits replaces `gradient`. Both are zero where no node
-    /// counts.
+    /// Returns the mean loss and writes its gradient with respect to the logits to `gradient`. Both
+    /// are zero if no node has a label.
     ///
     /// # Panics
-    /// If shapes or the kind of targets do not match, or a target is none of the outputs.
+    /// If shapes or the kind of targets do not match, or a target is not one of the outputs.
     pub fn evaluate(
         &self,
         logits: MatrixRef<'_>,
@@ -220,7 +220,7 @@ fn cross_entropy(
     let (weight, own) = (weight(class), logits[class]);
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let exponential = |z: f32| (z - largest).exp();
-    // Without its own: 1 - p would lose the digits of a small rest.
+    // Summed without the node's own class: 1 - p would cancel if p is close to 1.
     let before: f64 = logits[..class].iter().map(|&z| f64::from(exponential(z))).sum();
     let after: f64 = logits[class + 1..].iter().map(|&z| f64::from(exponential(z))).sum();
     let others = before + after;
@@ -235,7 +235,7 @@ fn cross_entropy(
     weight * (f64::from(largest) - f64::from(own) + sum.ln())
 }
 
-/// The same of one row of yes and no.
+/// The same for one row of the binary loss.
 fn binary(
     logits: &[f32],
     set: &[u32],
@@ -243,8 +243,8 @@ fn binary(
     scale: f64,
     mut gradient: Option<&mut [f32]>,
 ) -> f64 {
-    // All as if negative: softplus(z) = max(z, 0) + log(1 + exp -|z|), one logarithm for many
-    // factors.
+    // First treat all labels as negative: softplus(z) = max(z, 0) + log(1 + exp -|z|), with one
+    // logarithm for the product of many factors.
     let (mut linear, mut logarithms) = (0.0, 0.0);
     for (chunk, logits) in logits.chunks(FACTORS).enumerate() {
         let mut product = 1.0;
@@ -258,7 +258,7 @@ fn binary(
         }
         logarithms += product.ln();
     }
-    // Then the few that are positive: softplus(-z) = softplus(z) - z.
+    // Then correct the few positive ones: softplus(-z) = softplus(z) - z.
     let mut positives = 0.0;
     for &class in set {
         let (class, z) = (class as usize, logits[class as usize]);
@@ -278,11 +278,11 @@ fn sigmoid(z: f32, e: f32) -> f32 {
     if z >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
-/// Class weights that make up for unequal numbers of nodes, counted over the nodes given.
+/// Class weights that compensate for unequal numbers of nodes, counted over the given nodes.
 ///
-/// Classes: labelled nodes / (classes present * nodes of the class), so that the mean weight of a
-/// node is 1. Sets: nodes without the class / nodes with it. A class that no node has gets the
-/// weight 1.
+/// For one class per node: labelled nodes / (classes present * nodes of the class), so that the
+/// mean weight of a node is 1. For sets: nodes without the class / nodes with it. A class without
+/// nodes gets the weight 1.
 pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> Vec<f32> {
     let mut counts = vec![0u64; classes];
     for &node in nodes {

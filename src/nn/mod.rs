@@ -1,5 +1,9 @@
-//! Layers, read-outs and losses: forward and backward, in one file each. They know neither data
-//! sets nor optimisers: parameters come as matrices, gradients go into matrices.
+//! Layers, read-outs and losses, with the forward and the backward pass of each in one file. They
+//! know neither datasets nor optimisers: parameters come as matrices, gradients go into matrices.
+//!
+//! All matrices are stored by rows, one row per node, and formulas are written that way: a linear
+//! map is `X V^T`, where V has one row per output. Gathering over incoming edges is `A^T X`. The
+//! IGNN paper writes the same equations with one *column* per node.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -8,24 +12,27 @@
 //! | [`explicit`] | layers that are computed, not solved: the memory they share |
 //! | [`convolution`] | rows gathered once, several times or never: GCN, SGC, perceptrons |
 //! | [`propagate`] | rows gathered by all relations, averaged |
-//! | [`drop_edge`] | edges left out in training |
-//! | [`features`] | what is known of the nodes |
+//! | [`drop_edge`] | edges dropped at random in training |
+//! | [`features`] | the features of all nodes: dense, sparse or learned |
 //! | [`input_shape`] | the parameters of an input map |
-//! | [`input`] | features to a first layer's input term |
-//! | [`feed`] | the layer below to the input term of the next |
+//! | [`input`] | from features to the input term of the first layer |
+//! | [`feed`] | from the layer below to the input term of the next |
 //! | [`linear`] | rows times a matrix of parameters |
-//! | [`random`] | numbers drawn by place: initial values, dropout |
-//! | [`batch_norm`] | columns scaled over the rows of a step |
-//! | [`pooling`] | the rows of each graph to one |
-//! | [`rows`] | chosen rows of the state to a compact matrix and back |
+//! | [`random`] | initial values, drawn by seed, name and position |
+//! | [`batch_norm`] | batch normalisation |
+//! | [`pooling`] | from the rows of a graph to one row |
+//! | [`rows`] | selected rows of the state, to a compact matrix and back |
 //! | [`normalise`] | rows scaled to length 1 |
 //! | [`dropout`] | entries dropped at random |
-//! | [`readout`] | rows to logits: linear, or several layers |
-//! | [`svm`] | rows to classes by support vector machines |
-//! | [`loss`] | logits and targets to a number and its gradient |
+//! | [`readout`] | from rows to logits: linear, or through hidden layers |
+//! | [`ridge`] | a linear read-out in closed form |
+//! | [`selected`] | some graphs of a dataset as a batch |
+//! | [`slot`] | name and shape of a parameter |
+//! | [`svm`] | from rows to classes by support vector machines |
+//! | [`loss`] | losses and their gradients |
 //!
-//! Order in a model: state X (n x m), `select_rows`, normalise, dropout, read-out, loss; and back
-//! in the opposite order.
+//! Order in a model: state X (n x m), [`select_rows`], [`normalise`], [`dropout`], [`readout`],
+//! [`loss`]. The backward pass runs in the opposite order.
 
 pub mod batch_norm;
 pub mod convolution;

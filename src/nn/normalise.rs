@@ -1,15 +1,14 @@
-//! Rows scaled to length 1, forward and backward, in place.
-//! No parameters and no statistics over rows: batch normalisation is something else.
+//! Scales each row to length 1, forward and backward, in place. There are no parameters and no
+//! statistics over rows; for those see [`batch_norm`](super::batch_norm).
 //!
 //! ```text
 //! forward    y = x / |x|                    |x| the Euclidean length of a row, summed in f64
 //! backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
 //! ```
 //!
-//! A row shorter than [`FADED`] has no usable direction: it becomes zero, and no gradient
-//! passes. Without such a floor the gradients of faded rows, which grow as their lengths shrink,
-//! drown those of all others: a model on long chains does not learn from its near nodes first, as
-//! it must.
+//! A row shorter than [`FADED`] has no usable direction: it becomes zero, and its gradient is zero.
+//! Without this threshold the gradients of such rows, which grow as 1 / |x|, would dominate those
+//! of all others, and a model on long chains would not learn from nearby nodes first, as it must.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -25,13 +24,14 @@ use rayon::prelude::*;
 
 use crate::dense::{MatrixMut, MatrixRef};
 
-/// Shorter rows have faded away.
+/// Rows shorter than this count as zero.
 pub const FADED: f64 = 1e-12;
 
 /// Rows per piece of work.
 const ROWS: usize = 64;
 
-/// Scales each row to length 1 and notes what its length was, 0 for rows that have no direction.
+/// Scales each row to length 1 and stores its old length in `lengths`: 0 for rows that count as
+/// zero.
 ///
 /// # Panics
 /// If there is not one length per row.
@@ -54,7 +54,8 @@ pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
     });
 }
 
-/// The gradient by y becomes that by x; `y` and `lengths` as [`forward`] left them.
+/// Turns the gradient with respect to y into that with respect to x. `y` and `lengths` are the
+/// results of [`forward`].
 ///
 /// # Panics
 /// If shapes do not match.

@@ -1,11 +1,11 @@
-//! The graph as a layer sees it: the operator of each relation in both directions, blocks of rows,
-//! and rigorous bounds. Made once for a dataset; it holds no state and no parameter.
+//! The graph as layers use it: the operator of each relation in both directions, blocks of rows for
+//! threads, and upper bounds on radii. It is made once per dataset and holds no state or parameter.
 //!
 //! | symbol | meaning |
 //! | --- | --- |
 //! | A_r^T | gathers over incoming edges: forward sweeps |
 //! | A_r | gathers over outgoing edges: adjoint sweeps, gradients of learned features |
-//! | rho | bound of the spectral radius of A (one relation), or of ||A_r||_1 (several) |
+//! | rho | upper bound on the spectral radius of A (one relation), or on \|\|A_r\|\|_1 (several) |
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ struct Inner {
     outgoing: Vec<Adjacency>,
     incoming_blocks: RowBlocks,
     outgoing_blocks: RowBlocks,
-    /// Of a single relation whose bound was computed here.
+    /// Present for a single relation whose bound was computed here.
     spectral: Option<SpectralBound>,
     radii: Vec<f64>,
 }
@@ -66,7 +66,7 @@ impl Operators {
         Self::from_parts(incoming, outgoing, spectral, radii)
     }
 
-    /// The same with bounds that are known: nothing is computed.
+    /// The same with known bounds; nothing is computed.
     ///
     /// # Panics
     /// As [`Operators::new`] does, and if there is not one bound per relation.
@@ -101,12 +101,12 @@ impl Operators {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The operators of some of the dataset's graphs, over the same arrays, with a bound for each
-    /// relation: the largest of the graphs' ([`Operators::graph_radii`]), or one over more graphs.
-    /// Refused where an edge leaves its graph.
+    /// The operators of some graphs of the dataset, over the same arrays. `radii` holds one bound
+    /// per relation, which must hold for all of these graphs ([`Operators::graph_radii`]). It is an
+    /// error if an edge leaves its graph.
     ///
     /// # Panics
-    /// If these are themselves those of a selection, or if there is not one bound per relation.
+    /// If these operators are themselves a selection, or if there is not one bound per relation.
     pub fn select(
         &self,
         selection: &Arc<Selection>,
@@ -119,8 +119,8 @@ impl Operators {
         Ok(Self::from_parts(incoming, outgoing, None, radii))
     }
 
-    /// rho of every relation and graph, each graph for itself; graph `g` has the nodes
-    /// `first_node[g]..first_node[g + 1]`.
+    /// rho of each relation on each graph. Graph `g` has the nodes `first_node[g]..first_node[g +
+    /// 1]`.
     ///
     /// # Panics
     /// If these are the operators of a selection.
@@ -142,7 +142,7 @@ impl Operators {
         self.inner.incoming.len()
     }
 
-    /// Entries of all relations.
+    /// Number of entries of all relations.
     pub fn nonzeros(&self) -> usize {
         self.incoming().iter().map(AdjacencyRef::nonzeros).sum()
     }
@@ -157,27 +157,27 @@ impl Operators {
         views(&self.inner.outgoing)
     }
 
-    /// A_r^T of every relation, to keep.
+    /// A_r^T of every relation, as values that can be cloned and kept.
     pub fn incoming_adjacency(&self) -> &[Adjacency] {
         &self.inner.incoming
     }
 
-    /// A_r of every relation, to keep.
+    /// A_r of every relation, as values that can be cloned and kept.
     pub fn outgoing_adjacency(&self) -> &[Adjacency] {
         &self.inner.outgoing
     }
 
-    /// Rows for plain gathers over incoming edges.
+    /// Blocks of rows for gathers over incoming edges.
     pub fn incoming_blocks(&self) -> &RowBlocks {
         &self.inner.incoming_blocks
     }
 
-    /// Rows for plain gathers over outgoing edges.
+    /// Blocks of rows for gathers over outgoing edges.
     pub fn outgoing_blocks(&self) -> &RowBlocks {
         &self.inner.outgoing_blocks
     }
 
-    /// rho of every relation: what divides kappa.
+    /// rho of every relation. kappa is divided by it.
     pub fn radii(&self) -> &[f64] {
         &self.inner.radii
     }
@@ -187,13 +187,13 @@ impl Operators {
         if let [rho] = self.inner.radii[..] { Some(rho) } else { None }
     }
 
-    /// How the radius of a single relation was bounded; none where the bound was given.
+    /// How the radius of a single relation was bounded; `None` if the bound was given.
     pub fn spectral(&self) -> Option<&SpectralBound> {
         self.inner.spectral.as_ref()
     }
 
-    /// The radius of the L1 balls for the rows of W_r, `kappa / rho_r`, rounded down; infinite
-    /// where rho is 0.
+    /// The radius of the L1 balls for the rows of W_r: `kappa / rho_r`, rounded down, or infinite
+    /// if rho_r is 0.
     pub fn weight_radius(&self, relation: usize, kappa: f64) -> f64 {
         let rho = self.inner.radii[relation];
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }

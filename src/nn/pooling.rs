@@ -1,13 +1,13 @@
-//! Rows of each graph to one row: their sum, mean or maximum, forward and backward.
-//! It knows where a graph's rows begin and end, nothing of its edges.
+//! Pooling: the rows of each graph become one row, their sum, mean or maximum, forward and
+//! backward. It uses the row ranges of the graphs, not their edges.
 //!
 //! Graph g has the rows `offsets[g] .. offsets[g + 1]` of a compact matrix. A graph without rows
 //! gives zeros. The maximum of a column is taken from the first row that has it, and its gradient
 //! goes there alone. NaN in, NaN out.
 //!
-//! Graphs are cut into parts that depend on the offsets alone, and each graph's sum is one
-//! thread's, in f64 and in the order of its rows: the same bits for any number of threads. A batch
-//! of one graph is therefore the work of one thread.
+//! Graphs are divided into parts that depend on the offsets alone. One thread adds up each graph,
+//! in f64 and in the order of its rows, so the bits are the same for any number of threads. A batch
+//! of one graph therefore uses one thread.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -28,12 +28,12 @@ use crate::dense::{MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 use crate::settings::words;
 
-/// Parts of the graphs at most.
+/// Largest number of parts.
 const PARTS: usize = 64;
-/// Columns that are added up at a time: their sums stay in the nearest cache.
+/// Columns that are added up at a time, so that their sums stay in the first-level cache.
 const COLUMNS: usize = 64;
 
-/// How rows become one.
+/// How several rows become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
     /// Their sum.
@@ -73,10 +73,10 @@ impl PoolingChoice {
     }
 }
 
-/// Which rows had the maxima, from forward to backward; nothing for sums and means.
+/// The rows that had the maxima, kept from forward to backward; empty for sums and means.
 #[derive(Clone, Debug, Default)]
 pub struct PoolingMemory {
-    /// Graph by graph, a row within the graph for each column.
+    /// For each graph and column, the number of a row within the graph.
     rows: Vec<u32>,
 }
 
@@ -115,8 +115,8 @@ impl Pooling {
         blocks.map_reduce((pooled, &mut memory.rows[..]), split, work, |(), ()| ());
     }
 
-    /// From the gradient by the pooled rows that by the rows, which it replaces; after
-    /// [`Pooling::forward`] of the same rows.
+    /// Computes the gradient of the rows, which is overwritten, from that of the pooled rows. Call
+    /// it after [`Pooling::forward`] with the same rows.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -178,7 +178,7 @@ fn check(offsets: &[u64], x: MatrixRef<'_>, pooled: MatrixRef<'_>) -> (usize, us
     (pooled.rows(), x.cols())
 }
 
-/// The sum of the rows, divided.
+/// The sum of the rows, divided by a number.
 fn sum(rows: MatrixRef<'_>, divisor: f64, to: &mut [f32]) {
     for (chunk, to) in to.chunks_mut(COLUMNS).enumerate() {
         let mut sums = [0.0; COLUMNS];

@@ -1,5 +1,5 @@
-//! Rows gathered by the relations of a graph, averaged: P X = (1 / R) sum_r A_r^T X.
-//! One step; how often, and what comes between, is up to the caller.
+//! The mean of what the relations of a graph gather: P X = (1 / R) sum_r A_r^T X for R relations.
+//! This is one step. How many a layer takes, and what comes between them, is up to the caller.
 
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{AdjacencyRef, elementwise, gradient};

@@ -1,5 +1,5 @@
-//! Random parameters: a number depends on the seed, the name of the parameter, its row and its
-//! column, so the same bits come out on any number of threads. The generator is
+//! Random initial values. Each number depends on the seed, the name of the parameter, its row and
+//! its column alone, so the bits are the same for any number of threads. The generator is
 //! [`ignn_format::random`].
 
 use rayon::prelude::*;
@@ -8,7 +8,7 @@ pub use ignn_format::random::{Row, Stream};
 
 use crate::dense::Matrix;
 
-/// Rows of a chunk of work.
+/// Rows per piece of work.
 const ROWS: usize = 64;
 
 /// Entries uniform between -bound and bound.

@@ -1,6 +1,5 @@
-//! The read-out: rows of the state to logits, linear or through hidden layers, forward and
-//! backward. It reads compact rows and matrices of parameters; whose they are, and how they move,
-//! is up to the caller.
+//! The read-out: from rows of the state to logits, linear or through hidden layers, forward and
+//! backward. Which nodes are read out, and how parameters are updated, is up to the caller.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -8,11 +7,11 @@
 //! | Theta, bias | c x m, 1 x c | the linear read-out, Y = H Theta^T + bias |
 //! | Y | k x c | logits |
 //!
-//! Without any map (a stack whose last layer is as wide as there are outputs), Y = H. With hidden
+//! With `model.readout = "none"`, Y = H: the last layer has one column per output. With hidden
 //! widths h_1 .. h_L: H_0 = H, H_l = relu(H_{l-1} V_l^T + v_l), Y = H_L V_{L+1}^T + v_{L+1}.
-//! Parameters are listed by [`Readout::slots`]: `head.Theta`, `head.bias`, before them, where there
-//! are hidden layers, `head.hidden0.Theta`, `head.hidden0.bias` and so on. Sums over rows are those
-//! of `kernels::gradient`: the same bits for any number of threads.
+//! [`Readout::slots`] lists the parameters: those of the hidden layers (`head.hidden0.Theta`,
+//! `head.hidden0.bias` and so on), then `head.Theta` and `head.bias`. Sums over rows are those of
+//! `kernels::gradient`, with the same bits for any number of threads.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -43,24 +42,24 @@ pub struct Readout {
     has_bias: bool,
 }
 
-/// Hidden layers of a pass, kept from forward to backward; for a fixed set of nodes.
-/// Empty if linear.
+/// The hidden layers of a pass over a fixed set of nodes, kept from forward to backward. Empty for
+/// a linear read-out.
 #[derive(Clone, Debug)]
 pub struct ReadoutMemory {
     rows: usize,
     hidden: Vec<Matrix>,
-    /// Gradients by the hidden layers, made by the first backward: evaluation needs none.
+    /// Gradients of the hidden layers, allocated by the first backward pass: evaluation needs none.
     gradients: Vec<Matrix>,
 }
 
 impl Readout {
-    /// From states `state` wide to `outputs` logits; linear where there are no hidden widths.
+    /// From states of width `state` to `outputs` logits; linear if there are no hidden widths.
     pub fn new(state: usize, hidden: &[usize], outputs: usize, has_bias: bool) -> Self {
         let widths = [&[state], hidden, &[outputs]].concat();
         Self { widths, has_bias }
     }
 
-    /// No map: rows that are logits themselves.
+    /// No map: the rows themselves are the logits.
     pub fn none(outputs: usize) -> Self {
         Self { widths: vec![outputs], has_bias: false }
     }
@@ -115,7 +114,7 @@ impl Readout {
         self.widths.len() - 1
     }
 
-    /// Y from H.
+    /// Computes Y from H.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -145,8 +144,8 @@ impl Readout {
         }
     }
 
-    /// From dL/dY the gradients of H and of the parameters, in the order of the slots; after
-    /// [`Readout::forward`] of the same rows. Both are replaced, not added to.
+    /// Computes the gradients of H and of the parameters, in the order of the slots, from dL/dY.
+    /// Call it after [`Readout::forward`] with the same rows. Old gradients are overwritten.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -160,7 +159,7 @@ impl Readout {
         mut by_h: MatrixMut<'_>,
     ) {
         self.check(values, h, memory);
-        assert_eq!(gradients.len(), values.len(), "a gradient a parameter");
+        assert_eq!(gradients.len(), values.len(), "one gradient per parameter");
         if self.layers() == 0 {
             return elementwise::copy(by_logits, by_h);
         }

@@ -1,31 +1,32 @@
-//! Ridge regression: the linear read-out that fits rows to labels best, in closed form. It fits
-//! Theta and a bias to rows that are given; where rows come from, and that they stay, is for
-//! others.
+//! Ridge regression: the linear read-out with the least squared error plus a penalty, in closed
+//! form. It fits Theta and a bias to given rows. The caller supplies them and must not change the
+//! model below the read-out afterwards.
 //!
 //! ```text
-//! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2
-//!           y = 1 for a label and -1 for others
-//! Theta^T = (H^T H / k + penalty I)^-1 H^T Y / k,    H and Y less their means where there is a bias
+//! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2     over k rows h_i
+//!           entries of y_i are 1 for the labels of item i, and -1 for all others
+//! Theta^T = (H^T H / k + penalty I)^-1 H^T Y / k,    H and Y centred if there is a bias
 //! ```
 //!
-//! Sums and factorisation are in f64. The penalty, where it is not given, is the one of a fixed
-//! grid with the least generalised cross-validation, `|residual|^2 / (k - trace)^2`, trace that of
-//! the map from labels to fitted values, among those that leave some degrees of freedom. Every sum
-//! has one fixed order: the same bits on any number of threads.
+//! Sums and factorisation are in f64. If no penalty is given, generalised cross-validation chooses
+//! one from a fixed grid: the one with the least `|residual|^2 / (k - trace)^2`, where trace is
+//! that of the map from labels to fitted values. Penalties that leave too few degrees of freedom
+//! are not considered. Every sum has one fixed order, so the bits are the same for any number of
+//! threads.
 
 use rayon::prelude::*;
 
 use super::Targets;
 use crate::dense::{Matrix, MatrixRef};
 
-/// Penalties that are tried, in parts of the mean square of the rows' entries.
+/// The grid of penalties, in units of the mean square of the rows' entries.
 const GRID: [f64; 15] =
     [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 10.0];
 
-/// Part of the rows that a fit must leave as degrees of freedom, to be judged.
+/// Smallest number of degrees of freedom that a fit must leave, as a share of the rows.
 const LEAST_LEFT: f64 = 0.2;
 
-/// Sums over the rows that were added.
+/// The sums over all rows added so far.
 #[derive(Clone, Debug)]
 pub struct Ridge {
     width: usize,
@@ -37,25 +38,25 @@ pub struct Ridge {
     by_labels: Vec<f64>,
     rows: Vec<f64>,
     labels: Vec<f64>,
-    /// Of each output, the sum of squares of Y.
+    /// The sum of squares of Y, per output.
     squares: f64,
 }
 
-/// A read-out that was fitted.
+/// A fitted read-out.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// outputs x width
     pub theta: Matrix,
-    /// 1 x outputs, where it was asked for.
+    /// 1 x outputs, if requested.
     pub bias: Option<Matrix>,
-    /// The penalty.
+    /// The penalty that was given or chosen.
     pub penalty: f64,
     /// Mean over rows of the squared residual.
     pub loss: f64,
 }
 
 impl Ridge {
-    /// For rows of this width and this many labels.
+    /// An empty sum for rows of this width and this number of labels.
     pub fn new(width: usize, outputs: usize) -> Self {
         Self {
             width,
@@ -69,7 +70,7 @@ impl Ridge {
         }
     }
 
-    /// Adds rows, of the items `ids`.
+    /// Adds rows; row r belongs to item `ids[r]`.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -104,10 +105,10 @@ impl Ridge {
         self.count += ids.len();
     }
 
-    /// The best read-out; without a penalty the one of the least generalised cross-validation.
+    /// The best read-out. Without a penalty, generalised cross-validation chooses one.
     ///
     /// # Panics
-    /// Where no row was added.
+    /// If no row was added.
     pub fn fit(&self, penalty: Option<f64>, has_bias: bool) -> Fitted {
         assert!(self.count > 0, "rows to fit to");
         let moments = self.moments(has_bias);
@@ -120,18 +121,18 @@ impl Ridge {
         let penalties =
             penalty.map_or(GRID.map(|part| part * unit).to_vec(), |penalty| vec![penalty]);
         let tried = penalties.iter().filter_map(|&penalty| {
-            // Too small a penalty for what f64 can tell apart.
+            // The penalty is too small for a factorisation in f64.
             let lower = Cholesky::of(&moments.gram, m, penalty)?;
             let theta = lower.solve(&moments.by_labels, self.outputs);
             let residual = moments.residual(&theta).max(0.0);
             let trace = m as f64 - penalty * lower.inverse_trace() + fixed;
             let left = 1.0 - trace / k;
-            // A fit through nearly every label says nothing about others: its quotient is
-            // one of small differences.
+            // A fit through nearly all labels says nothing about other items: its quotient
+            // is that of two small differences.
             let score = if left >= LEAST_LEFT { residual / (left * left) } else { f64::INFINITY };
             Some((score, penalty, residual, theta))
         });
-        // Of equals the last: more penalty.
+        // The last of equal scores: the larger penalty.
         let best = tried.reduce(|best, next| if next.0 <= best.0 { next } else { best });
         let zero = || (0.0, penalty.unwrap_or(unit), moments.squares, vec![0.0; m * self.outputs]);
         let (_, penalty, loss, theta) = best.unwrap_or_else(zero);
@@ -146,7 +147,7 @@ impl Ridge {
         Fitted { theta, bias, penalty, loss }
     }
 
-    /// Means of products, about the means where there is a bias.
+    /// Means of products, centred if there is a bias.
     fn moments(&self, is_centred: bool) -> Moments {
         let (m, c, k) = (self.width, self.outputs, self.count as f64);
         let mean = |sum: f64| if is_centred { sum / k } else { 0.0 };
@@ -159,7 +160,7 @@ impl Ridge {
             sums.iter().enumerate().map(|(i, sum)| sum / k - at(i)).collect()
         };
         let mut gram = about(&self.gram, &rows, &rows);
-        // Rounding may leave the two halves apart, and a square below zero.
+        // Rounding may make the matrix slightly asymmetric, and a square negative.
         for i in 0..m {
             gram[i * m + i] = gram[i * m + i].max(0.0);
             (0..i).for_each(|j| gram[i * m + j] = gram[j * m + i]);
@@ -209,7 +210,7 @@ struct Cholesky {
 }
 
 impl Cholesky {
-    /// None where the matrix is not positive enough for f64.
+    /// `None` if the matrix is not numerically positive definite.
     fn of(gram: &[f64], size: usize, penalty: f64) -> Option<Self> {
         let mut lower = vec![0.0; size * size];
         for i in 0..size {
@@ -231,7 +232,7 @@ impl Cholesky {
         Some(Self { lower, size })
     }
 
-    /// (L L^T)^-1 R, R of `columns` columns.
+    /// (L L^T)^-1 R, where R has `columns` columns.
     fn solve(&self, right: &[f64], columns: usize) -> Vec<f64> {
         let n = self.size;
         let mut x = right.to_vec();

@@ -1,9 +1,8 @@
-//! Chosen rows of a large matrix to a compact one, and back.
-//! It moves rows; it computes nothing.
+//! Copies selected rows of a large matrix to a compact one, and back.
 //!
-//! Compact matrices are k x m, row r belonging to node `nodes[r]`; large ones n x m. Nodes are
-//! distinct; where they rise, as those of a split do, rows are written in parallel, else one after
-//! the other.
+//! A compact matrix is k x m, and its row r belongs to node `nodes[r]`; the large one is n x m. The
+//! nodes must be distinct. If they are in increasing order, as those of a split are, rows are
+//! written in parallel, otherwise one after the other.
 
 use rayon::prelude::*;
 
@@ -45,11 +44,11 @@ pub fn scatter_rows(compact: MatrixRef<'_>, nodes: &[u32], x: MatrixMut<'_>) {
     write(nodes, x, &|r, row| row.copy_from_slice(compact.padded_row(r)));
 }
 
-/// The rows of these nodes become zero: what [`scatter_rows`] wrote, before other nodes' rows are
-/// written.
+/// Sets the rows of these nodes to zero. It undoes [`scatter_rows`] before the rows of other nodes
+/// are written.
 ///
 /// # Panics
-/// Where a node is none of x.
+/// If x has no row for one of the nodes.
 pub fn clear_rows(nodes: &[u32], x: MatrixMut<'_>) {
     write(nodes, x, &|_, row| row.fill(0.0));
 }
@@ -64,7 +63,7 @@ fn write(nodes: &[u32], mut x: MatrixMut<'_>, fill: &(impl Fn(usize, &mut [f32])
     }
 }
 
-/// `before`: how many nodes come before these, and how many rows before those of x.
+/// `before`: the number of nodes before these, and of rows before those of x.
 fn write_rising(
     nodes: &[u32],
     before: (usize, usize),

@@ -1,5 +1,5 @@
-//! Some graphs of a dataset, over its own arrays: what a step on a batch of graphs works with. It
-//! owns offsets and rows of features; entries, values and scales stay where they are.
+//! A batch: some graphs of a dataset. It owns its offsets and rows of features; entries, values and
+//! scales of the adjacency are those of the dataset and are not copied.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ pub struct GraphBatch {
     pub operators: Operators,
     /// The input map of their nodes.
     pub input: Input,
-    /// Which rows of the dataset they have.
+    /// Their rows in the dataset.
     pub selection: Arc<Selection>,
 }
 
 impl GraphBatch {
-    /// The batch of some graphs; `radii` are bounds by relation and graph. Refused where an edge
-    /// leaves its graph.
+    /// The batch of some graphs. `radii` are bounds per relation and graph. It is an error if an
+    /// edge leaves its graph.
     ///
     /// # Panics
     /// If a graph is not one of `first_node`, or features are learned.
@@ -36,7 +36,7 @@ impl GraphBatch {
         Ok(Self { operators, input, selection })
     }
 
-    /// Where the rows of each graph begin, and where the last ends.
+    /// The first row of each graph, and the end of the last one.
     pub fn first_rows(&self) -> Vec<u64> {
         self.selection.first_row().iter().map(|&row| row as u64).collect()
     }

@@ -1,10 +1,11 @@
-//! Support vector machines over rows that are all at hand: kernels of all pairs, one machine for
-//! each pair of classes. It classifies rows by number; where the rows come from, and which are
-//! classified, is up to the caller.
+//! Support vector machines on the rows of a matrix: the kernel of all pairs of rows is computed in
+//! advance, and each pair of classes has its own machine. Rows are referred to by number; where
+//! they come from, and which are classified, is up to the caller.
 //!
-//! Rows are scaled first ([`standardised`]): otherwise the widest column would dominate a kernel of
-//! distances. The two-class problem is `smo`'s; a row gets the class with the most votes of its pairs,
-//! of equal votes the lower class. The same bits for any number of threads.
+//! Scale the columns first ([`standardised`]), or the one with the largest values dominates a
+//! kernel of distances. `smo` solves the problem of two classes. Each machine votes; a row gets the
+//! class with the most votes, and the lower class if votes are equal. The bits are the same for any
+//! number of threads.
 
 mod smo;
 
@@ -14,14 +15,14 @@ use crate::dense::{Matrix, MatrixRef};
 
 pub use smo::TOLERANCE;
 
-/// What two rows have in common.
+/// A kernel function: the similarity of two rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kernel {
     /// x . z
     Linear,
     /// exp(-gamma |x - z|^2)
     Rbf {
-        /// How fast it falls with the distance.
+        /// How fast the kernel decreases with the distance.
         gamma: f64,
     },
 }
@@ -42,16 +43,16 @@ pub struct Svm {
 
 #[derive(Clone, Debug)]
 struct Machine {
-    /// The class of positive decisions and that of negative ones.
+    /// The class of positive decisions, and the class of negative ones.
     pair: (usize, usize),
-    /// Row and multiplier times sign of each support vector.
+    /// For each support vector, its row, and its multiplier times its sign.
     vectors: Vec<(u32, f64)>,
     bias: f64,
     converged: bool,
 }
 
 impl Gram {
-    /// Of all pairs: rows^2 floats.
+    /// Computes the kernel of all pairs. It takes `rows^2` floats of memory.
     pub fn of(rows: MatrixRef<'_>, kernel: Kernel) -> Self {
         let count = rows.rows();
         let mut values = vec![0.0; count * count];
@@ -79,11 +80,11 @@ impl Gram {
 }
 
 impl Svm {
-    /// Trains on the rows `items`, whose classes are `labels[item]`, below `classes`; `c` is the
-    /// price of a row on the wrong side.
+    /// Trains on the rows `items`. The class of an item is `labels[item]`, below `classes`. `c` is
+    /// the penalty for a row on the wrong side of the margin.
     ///
     /// # Panics
-    /// Where an item is no row, or its label no class.
+    /// If an item is not a row, or its label not a class.
     pub fn train(gram: &Gram, items: &[u32], labels: &[i32], classes: usize, c: f64) -> Self {
         let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
         let class = |item: u32| usize::try_from(labels[item as usize]).expect("a labelled row");
@@ -95,8 +96,7 @@ impl Svm {
                 .collect();
             let y: Vec<f64> =
                 own.iter().map(|&item| if class(item) == pair.0 { 1.0 } else { -1.0 }).collect();
-            // Without one of the classes there is nothing to part: every decision is that of the
-            // other.
+            // If one of the classes has no rows, every decision is for the other one.
             let solution = smo::solve(&y, c, |i, j| f64::from(gram.row(own[i])[own[j] as usize]));
             let bias = match y.iter().all(|&sign| sign == y[0]) {
                 true => -y.first().copied().unwrap_or(0.0),
@@ -126,7 +126,7 @@ impl Svm {
         items.iter().map(class).collect()
     }
 
-    /// The share of these rows whose class is right.
+    /// The share of these rows that are classified correctly.
     pub fn accuracy(&self, gram: &Gram, items: &[u32], labels: &[i32]) -> f64 {
         let found = self.predict(gram, items);
         let right = items
@@ -136,19 +136,19 @@ impl Svm {
         right.count() as f64 / items.len().max(1) as f64
     }
 
-    /// Support vectors of all machines.
+    /// Number of support vectors of all machines.
     pub fn vectors(&self) -> usize {
         self.machines.iter().map(|machine| machine.vectors.len()).sum()
     }
 
-    /// Whether every machine is optimal to the tolerance.
+    /// Whether every machine reached the tolerance.
     pub fn converged(&self) -> bool {
         self.machines.iter().all(|machine| machine.converged)
     }
 }
 
-/// Columns shifted and scaled so that those of the rows `items` have mean 0 and variance 1;
-/// constant ones become 0.
+/// Shifts and scales each column so that it has mean 0 and variance 1 over the rows `items`.
+/// Constant columns become 0.
 pub fn standardised(rows: MatrixRef<'_>, items: &[u32]) -> Matrix {
     let count = items.len().max(1) as f64;
     let of = |k: usize, value: &dyn Fn(f64) -> f64| -> f64 {
@@ -157,7 +157,7 @@ pub fn standardised(rows: MatrixRef<'_>, items: &[u32]) -> Matrix {
     let column = |k: usize| {
         let mean = of(k, &|x| x);
         let deviation = of(k, &|x| (x - mean).powi(2)).sqrt();
-        // What is left of a constant column by rounding is no signal.
+        // Rounding errors of a constant column are not a signal.
         let is_constant = deviation <= 1e-6 * mean.abs() || deviation == 0.0;
         (mean, if is_constant { 0.0 } else { 1.0 / deviation })
     };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn several_classes_are_told_apart_on_rows_that_were_not_seen() {
+    fn several_classes_are_separated_on_rows_that_were_not_seen() {
         let (x, labels) = clouds(&mut Random(1), 240);
         let (seen, new): (Vec<u32>, Vec<u32>) = (0..240).partition(|row| row % 4 != 0);
         for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.3 }] {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_rows_is_never_told() {
+    fn a_class_without_rows_is_never_predicted() {
         let (x, mut labels) = clouds(&mut Random(3), 60);
         labels.iter_mut().for_each(|label| *label = (*label).min(1));
         let gram = Gram::of(x.view(), Kernel::Linear);
@@ -253,6 +253,6 @@ mod tests {
         assert_eq!(scaled.row(0), [-1.0, 0.0, 0.0]);
         assert_eq!(scaled.row(1), [0.0, 0.0, 0.0]);
         assert_eq!(scaled.row(2)[0], 1.0);
-        assert_eq!(scaled.row(3), [3.0, 0.0, 0.0], "a column that says nothing stays silent");
+        assert_eq!(scaled.row(3), [3.0, 0.0, 0.0], "a constant column stays zero");
     }
 }

@@ -1,23 +1,27 @@
 //! The two-class problem of a support vector machine, solved two multipliers at a time (sequential
-//! minimal optimisation). It sees kernel values and signs; classes, votes and the choice of C are
-//! for the module above.
+//! minimal optimisation). It works on kernel values and signs; [`super`] deals with classes and
+//! votes.
 //!
 //! ```text
 //! minimise 1/2 sum_ij a_i a_j y_i y_j K_ij - sum_i a_i      with 0 <= a_i <= C and sum_i y_i a_i = 0
-//! decision of x: sum_i a_i y_i K(x_i, x) - bias
+//! decision for x: sum_i a_i y_i K(x_i, x) - bias
+//!
+//! a_i   multiplier of row i               y_i  its class, 1 or -1
+//! K_ij  kernel of rows x_i and x_j        C    bound on the multipliers
 //! ```
 //!
-//! The pair of a step is the one that violates the conditions most on one side and promises the
-//! largest gain on the other (Fan, Chen, Lin 2005); the first of equals is taken, so that the
-//! result depends on the input alone. It stops when no pair violates the conditions by more than
-//! [`TOLERANCE`], or after [`STEPS_PER_ROW`] steps per row.
+//! Each step changes two multipliers (Fan, Chen, Lin 2005). The first violates the optimality
+//! conditions most; the second gives the largest decrease of the objective together with it. Ties
+//! go to the first candidate, so the result depends on the input alone. The solve stops when no
+//! pair violates the conditions by more than [`TOLERANCE`], or after [`STEPS_PER_ROW`] steps per
+//! row.
 
-/// Violation of the optimality conditions that is allowed, in units of the decision.
+/// Largest accepted violation of the optimality conditions, in units of the decision value.
 pub const TOLERANCE: f64 = 1e-3;
-/// Steps at most, for each row; with a least number for small problems.
+/// Largest number of steps per row; small problems have a minimum.
 pub const STEPS_PER_ROW: usize = 1000;
 const FEWEST_STEPS: usize = 1_000_000;
-/// The least curvature of a step: kernels of equal rows have none.
+/// Smallest curvature of a step, because that of two equal rows is zero.
 const LEAST_CURVATURE: f64 = 1e-12;
 
 /// The solution.
@@ -25,7 +29,7 @@ const LEAST_CURVATURE: f64 = 1e-12;
 pub struct Solution {
     /// a_i, from 0 to C.
     pub multipliers: Vec<f64>,
-    /// Subtracted from the sum of kernels.
+    /// Subtracted from the weighted sum of kernels.
     pub bias: f64,
     /// Whether the conditions hold to the tolerance.
     pub converged: bool,
@@ -55,17 +59,17 @@ pub fn solve(y: &[f64], c: f64, kernel: impl Fn(usize, usize) -> f64) -> Solutio
     Solution { multipliers: a, bias, converged }
 }
 
-/// Whether a multiplier may move so that y a grows.
+/// Whether a multiplier can change so that y a increases.
 fn may_rise(y: f64, a: f64, c: f64) -> bool {
     if y > 0.0 { a < c } else { a > 0.0 }
 }
 
-/// Whether it may move so that y a falls.
+/// Whether a multiplier can change so that y a decreases.
 fn may_fall(y: f64, a: f64, c: f64) -> bool {
     if y > 0.0 { a > 0.0 } else { a < c }
 }
 
-/// The pair to change; none where the conditions hold.
+/// The pair to change next; `None` if the conditions hold.
 fn pair(
     y: &[f64],
     a: &[f64],
@@ -101,8 +105,8 @@ fn pair(
     if highest - lowest < TOLERANCE { None } else { j.map(|j| (i, j)) }
 }
 
-/// Moves a_i and a_j to the least of the objective along the line that keeps sum y a, inside the
-/// box.
+/// Moves a_i and a_j to the minimum of the objective along the line on which sum y a is constant,
+/// within 0 and C.
 fn step(
     y: &[f64],
     a: &mut [f64],
@@ -118,7 +122,7 @@ fn step(
     let t = wanted.min(room_i).min(room_j);
     a[i] += y[i] * t;
     a[j] -= y[j] * t;
-    // On the wall where it hit the wall: rounding must not leave a multiplier beside it.
+    // At a bound, set the multiplier to that bound exactly: rounding must not leave it just inside.
     if t == room_i {
         a[i] = if y[i] > 0.0 { c } else { 0.0 };
     }
@@ -127,7 +131,7 @@ fn step(
     }
 }
 
-/// The mean of what free multipliers say, or the middle of what the others allow.
+/// The mean over the free multipliers, or the middle of the interval that the others allow.
 fn bias(y: &[f64], a: &[f64], gradient: &[f64], c: f64) -> f64 {
     let (mut sum, mut free) = (0.0, 0);
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -178,7 +182,7 @@ mod tests {
                 && (found.multipliers[1] - 0.125).abs() < 1e-6
         );
         assert!((found.bias - 1.0).abs() < 1e-3, "w x - bias = 0 at x = 2");
-        // A small C is the wall.
+        // A small C limits the multipliers.
         let found = solve(&[-1.0, 1.0], 0.05, |i, j| dot(&x[i], &x[j]));
         assert_eq!(found.multipliers, [0.05, 0.05]);
     }
