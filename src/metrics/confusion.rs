@@ -1,5 +1,4 @@
-//! Which class was taken for which: single labels.
-//! It counts nodes; sets of labels are for `labels`.
+//! Confusion matrices, for one class per node. For sets of classes see [`labels`](super::labels).
 
 use rayon::prelude::*;
 
@@ -16,7 +15,7 @@ pub struct Confusion {
     counts: Vec<u64>,
 }
 
-/// The class with the highest score; the lower one of equal ones; NaN is never higher.
+/// The class with the highest score; the lowest one of equals. NaN is never the highest.
 pub fn predicted_class(scores: &[f32]) -> usize {
     let mut best = 0;
     for (class, &score) in scores.iter().enumerate().skip(1) {
@@ -27,10 +26,10 @@ pub fn predicted_class(scores: &[f32]) -> usize {
     best
 }
 
-/// Hits and misses by class: the diagonal and the margins of a confusion matrix.
+/// Counts per class: the diagonal and the margins of a confusion matrix.
 ///
 /// # Panics
-/// If shapes do not match, or a label is none of the classes.
+/// If shapes do not match, or a label is not one of the classes.
 pub fn class_counts(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> ClassCounts {
     let mut counts = ClassCounts::new(scores.cols());
     for (&predicted, &node) in predictions(scores, nodes).iter().zip(nodes) {
@@ -52,10 +51,10 @@ fn predictions(scores: MatrixRef<'_>, nodes: &[u32]) -> Vec<u32> {
 }
 
 impl Confusion {
-    /// From scores: the highest wins.
+    /// Predicts the class with the highest score.
     ///
     /// # Panics
-    /// If shapes do not match, or a label is none of the classes.
+    /// If shapes do not match, or a label is not one of the classes.
     pub fn of_scores(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
         Self::of_predictions(&predictions(scores, nodes), nodes, truth, scores.cols())
     }
@@ -63,7 +62,7 @@ impl Confusion {
     /// From the predicted class of each of these nodes.
     ///
     /// # Panics
-    /// Where there is not one prediction per node, or a label or prediction is none of the classes.
+    /// If there is not one prediction per node, or a label or prediction is not one of the classes.
     pub fn of_predictions(
         predictions: &[u32],
         nodes: &[u32],
@@ -89,22 +88,22 @@ impl Confusion {
         self.classes
     }
 
-    /// Nodes of a class by what they were taken for.
+    /// The nodes of a true class, counted by predicted class.
     pub fn row(&self, class: usize) -> &[u64] {
         &self.counts[class * self.classes..][..self.classes]
     }
 
-    /// Nodes counted.
+    /// Number of nodes.
     pub fn nodes(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Part of the nodes that were taken for what they are; 0 where there are none.
+    /// Share of correctly classified nodes; 0 if there are no nodes.
     pub fn accuracy(&self) -> f64 {
         ratio((0..self.classes).map(|class| self.row(class)[class]).sum(), self.nodes())
     }
 
-    /// Hits and misses by class, for F1 and the table of classes. Micro-F1 of single labels is the
+    /// Counts per class, for F1 and the table of classes. With one class per node, micro-F1 is the
     /// accuracy.
     pub fn counts(&self) -> ClassCounts {
         let mut counts = ClassCounts::new(self.classes);

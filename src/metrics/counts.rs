@@ -1,29 +1,29 @@
-//! Hits and misses of each class, and the ratios made of them.
-//! Who counted them, and by which rule, is not known here.
+//! True and false positives and false negatives of each class, and the ratios computed from them.
+//! The other files of this module count them.
 
 use serde::Serialize;
 
-/// Hits and misses, one number per class.
+/// Counts per class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCounts {
-    /// Predicted and true.
+    /// True positives.
     pub true_positives: Vec<u64>,
-    /// Predicted, not true.
+    /// False positives: predicted, but not true.
     pub false_positives: Vec<u64>,
-    /// True, not predicted.
+    /// False negatives: true, but not predicted.
     pub false_negatives: Vec<u64>,
 }
 
-/// The line of a class in a table.
+/// The scores of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ClassScores {
     /// The class.
     pub class: usize,
-    /// Of what is predicted, the part that is true.
+    /// Precision: the share of the predictions that are true.
     pub precision: f64,
-    /// Of what is true, the part that is predicted.
+    /// Recall: the share of the true ones that are predicted.
     pub recall: f64,
-    /// Harmonic mean of both.
+    /// F1: the harmonic mean of precision and recall.
     pub f1: f64,
     /// Nodes of the class.
     pub support: u64,
@@ -32,7 +32,7 @@ pub struct ClassScores {
 }
 
 impl ClassCounts {
-    /// Nothing counted yet.
+    /// Counts of zero.
     pub fn new(classes: usize) -> Self {
         let zeros = vec![0; classes];
         Self {
@@ -47,7 +47,7 @@ impl ClassCounts {
         self.true_positives.len()
     }
 
-    /// Both together.
+    /// Adds other counts.
     pub fn merge(mut self, other: Self) -> Self {
         let add = |to: &mut [u64], from: Vec<u64>| {
             to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
@@ -58,19 +58,19 @@ impl ClassCounts {
         self
     }
 
-    /// F1 of the sums over classes.
+    /// Micro-F1: the F1 of the counts summed over classes.
     pub fn micro_f1(&self) -> f64 {
         let sum = |counts: &[u64]| counts.iter().sum::<u64>();
         f1(sum(&self.true_positives), sum(&self.false_positives), sum(&self.false_negatives))
     }
 
-    /// Mean of F1 over all classes, 0 where there are none.
+    /// Macro-F1: the mean F1 of all classes; 0 if there are none.
     pub fn macro_f1(&self) -> f64 {
         let sum: f64 = (0..self.classes()).map(|class| self.of_class(class).f1).sum();
         if self.classes() == 0 { 0.0 } else { sum / self.classes() as f64 }
     }
 
-    /// A line for each class.
+    /// The scores of each class.
     pub fn per_class(&self) -> Vec<ClassScores> {
         (0..self.classes()).map(|class| self.of_class(class)).collect()
     }
@@ -93,7 +93,7 @@ fn f1(hits: u64, wrong: u64, missed: u64) -> f64 {
     ratio(2 * hits, 2 * hits + wrong + missed)
 }
 
-/// 0 where there is nothing to divide by.
+/// The ratio, or 0 if the denominator is 0.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

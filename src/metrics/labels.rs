@@ -1,10 +1,10 @@
-//! Sets of labels: which classes a node is predicted to have, and how many of them it has.
-//! Single labels are for `confusion`.
+//! Counts for sets of classes per node. For one class per node see
+//! [`confusion`](super::confusion).
 //!
-//! Two rules. Threshold: the classes of probability 0.5 or more, that is of a logit of 0 or more.
-//! Top-k: a node's k highest scores, k its true number of labels; of equal scores the lower class.
-//! The second knows the true number of labels: compare its scores only with others of the same
-//! rule.
+//! There are two rules. Threshold: a node is predicted to have the classes with a probability of
+//! 0.5 or more, that is, a logit of 0 or more. Top-k: it gets its k highest scores, where k is its
+//! true number of labels; ties go to the lower class. The second rule uses the true number of
+//! labels, so compare its scores only with others by the same rule.
 
 use std::ops::Range;
 
@@ -12,23 +12,23 @@ use super::counts::ClassCounts;
 use crate::dense::MatrixRef;
 use crate::parallel::RowBlocks;
 
-/// Parts that are counted apart; each takes three numbers a class.
+/// Largest number of parts with counts of their own, of three numbers per class each.
 const PARTS: usize = 32;
 
-/// How scores become a set.
+/// How scores become a set of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Logits of 0 or more.
     Threshold,
-    /// As many of the highest as the node has labels.
+    /// The k highest, where k is the node's true number of labels.
     TopK,
 }
 
-/// Hits and misses over the nodes that have at least one label; node i has the classes `offsets[i]
-/// .. offsets[i + 1]` of `of`.
+/// Counts over the nodes that have at least one label. Node i has the classes
+/// `of[offsets[i] .. offsets[i + 1]]`.
 ///
 /// # Panics
-/// If shapes do not match, or a label is none of the classes.
+/// If shapes do not match, or a label is not one of the classes.
 pub fn label_counts(
     rule: Rule,
     scores: MatrixRef<'_>,
@@ -47,7 +47,7 @@ pub fn label_counts(
             if truth.is_empty() {
                 continue;
             }
-            // All true ones are missed, until a prediction hits them.
+            // All true classes are missed, until a prediction matches them.
             truth.iter().for_each(|&class| counts.false_negatives[class as usize] += 1);
             let mut predict = |class: usize| {
                 if truth.binary_search(&(class as u32)).is_ok() {
@@ -75,13 +75,13 @@ pub fn label_counts(
     counts.unwrap_or_else(|| ClassCounts::new(classes))
 }
 
-/// The classes of the k highest scores, in no order; of equal scores the lower class, NaN last.
-/// `order` is scratch.
+/// The classes of the k highest scores, in no particular order. Ties go to the lower class; NaN is
+/// last. `order` is scratch memory.
 pub fn top_classes<'a>(scores: &[f32], k: usize, order: &'a mut Vec<u32>) -> &'a [u32] {
     order.clear();
     order.extend(0..scores.len() as u32);
     if k < order.len() && k > 0 {
-        // -0 + 0 is 0: total_cmp would order them.
+        // -0 + 0 is 0: total_cmp would order -0 before 0.
         let key = |class: u32| {
             let score = scores[class as usize] + 0.0;
             (if score.is_nan() { f32::NEG_INFINITY } else { score }, score.is_nan())

@@ -13,10 +13,10 @@ use crate::json_number;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanDeviation {
-    /// The mean; NaN of no values.
+    /// The mean; NaN if there are no values.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub mean: f64,
-    /// The sample standard deviation; 0 of one value.
+    /// The sample standard deviation; 0 for a single value.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub deviation: f64,
 }
@@ -30,7 +30,7 @@ impl MeanDeviation {
         Self { mean, deviation: (squares / (count - 1.0).max(1.0)).sqrt() }
     }
 
-    /// The same over the finite values; `None` where there is none.
+    /// The same over the finite values; `None` if there are none.
     pub fn of_finite(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         (!finite.is_empty()).then(|| Self::of(&finite))

@@ -1,15 +1,16 @@
-//! Scores of predictions against the truth: accuracy, F1, confusion; counts first, then ratios of
-//! counts. Pure functions: they know neither models nor splits, and choose nothing.
+//! Scores of predictions against true labels: accuracy, F1, confusion matrices. All are pure
+//! functions, computed from counts; they know neither models nor splits.
 //!
-//! Scores of nodes are logits, k x c, row r belonging to node `nodes[r]`; the truth is that of all
-//! nodes, as labels are stored. Nodes without a label are left out everywhere: there is nothing to
-//! be right about. Counts are integers, so results are the same for any number of threads.
+//! Predictions are logits (k x c), and row r belongs to node `nodes[r]`. Labels are those of all
+//! nodes, in the form in which a dataset stores them. Nodes without a label are ignored. Counts are
+//! integers, so results are the same for any number of threads.
 //!
-//! For a class: precision tp / (tp + fp), recall tp / (tp + fn), F1 = 2 tp / (2 tp + fp + fn); a
-//! ratio 0 / 0 is 0. Micro-F1 is the F1 of the counts summed over classes. Macro-F1 is the mean of
-//! F1 over **all** classes: a class with neither truth nor prediction counts, with an F1 of 0. (As
-//! scikit-learn's `zero_division=0` does for sets of labels. For single labels it leaves such
-//! classes out, unless it is given the list of all of them.)
+//! For a class with tp true positives, fp false positives and fn false negatives, precision is tp /
+//! (tp + fp), recall is tp / (tp + fn), and F1 = 2 tp / (2 tp + fp + fn). 0 / 0 counts as 0.
+//! Micro-F1 is the F1 of the counts summed over classes. Macro-F1 is the mean of F1 over **all**
+//! classes: a class with neither truth nor prediction counts, with an F1 of 0. (As scikit-learn's
+//! `zero_division=0` does for sets of labels. For single labels it leaves such classes out, unless
+//! it is given the list of all of them.)
 //!
 //! ```
 //! use ignn::dense::Matrix;

@@ -1,5 +1,5 @@
-//! The figures of a split in one value, and the metric by which a model is chosen.
-//! It picks numbers out; what is counted, and how, is for the other files.
+//! All scores of a part of a split, and the metric by which a model is chosen. The other files
+//! count.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,34 +9,35 @@ use serde::{Deserialize, Serialize};
 use super::{Rule, class_counts, label_counts};
 use crate::dense::MatrixRef;
 
-/// The scores of a split. Accuracy exists for single labels, the top-k rule for sets.
+/// The scores of a part of a split. Accuracy exists for one class per node, the top-k rule for
+/// sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
-    /// Part of the nodes whose class is right.
+    /// Share of correctly classified nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// Micro-F1; of sets by the threshold of 0.5.
+    /// Micro-F1; for sets, by the threshold of 0.5.
     pub micro_f1: f64,
-    /// Macro-F1; of sets by the threshold of 0.5.
+    /// Macro-F1; for sets, by the threshold of 0.5.
     pub macro_f1: f64,
-    /// Micro-F1 of the k highest scores, k a node's true number of labels.
+    /// Micro-F1 by the top-k rule: the k highest scores, where k is the true number of labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k_micro_f1: Option<f64>,
-    /// Macro-F1 of the same.
+    /// Macro-F1 by the top-k rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k_macro_f1: Option<f64>,
 }
 
 impl Scores {
-    /// Of single labels: one class per node, -1 for none.
+    /// Scores for one class per node, -1 if it has none.
     pub fn of_classes(scores: MatrixRef<'_>, nodes: &[u32], truth: &[i32]) -> Self {
         let counts = class_counts(scores, nodes, truth);
-        // A miss of one class is a wrong prediction of another: micro-F1 is the accuracy.
+        // A false negative of one class is a false positive of another: micro-F1 is the accuracy.
         let (micro_f1, macro_f1) = (counts.micro_f1(), counts.macro_f1());
         Self { accuracy: Some(micro_f1), micro_f1, macro_f1, ..Self::default() }
     }
 
-    /// Of sets of labels: node i has the classes `offsets[i] .. offsets[i + 1]` of `of`.
+    /// Scores for sets of classes. Node i has the classes `of[offsets[i] .. offsets[i + 1]]`.
     pub fn of_labels(scores: MatrixRef<'_>, nodes: &[u32], offsets: &[u64], of: &[u32]) -> Self {
         let threshold = label_counts(Rule::Threshold, scores, nodes, offsets, of);
         let top = label_counts(Rule::TopK, scores, nodes, offsets, of);
@@ -54,7 +55,7 @@ impl Scores {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub enum Metric {
-    /// Part of the nodes whose class is right.
+    /// Share of correctly classified nodes.
     Accuracy,
     /// Micro-F1.
     MicroF1,
@@ -68,7 +69,7 @@ pub enum Metric {
     Loss,
 }
 
-/// A name that is none of a metric.
+/// The name of no metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "metric: unknown name (found \"{found}\", expected {})",

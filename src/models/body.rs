@@ -1,5 +1,5 @@
-//! The middle of a layer on a graph: from its input term B to its state X, solved or computed, and
-//! back. It chooses between the two; how B is made, and what follows X, is for [`super::OnGraph`].
+//! The body of a layer on a graph: from its input term B to its state X, solved or computed, and
+//! back. [`super::OnGraph`] makes B and continues from X.
 
 use super::shape::{BodyShape, LayerShape};
 use crate::dense::{Matrix, MatrixRef};
@@ -7,7 +7,7 @@ use crate::nn::{Backward, Draw, Equilibrium, Explicit, Operators};
 use crate::optim::{Parameter, values_and_gradients};
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
-/// A layer's middle.
+/// The body of a layer.
 #[allow(clippy::large_enum_variant)] // One per layer.
 pub(super) enum Body {
     Equilibrium(Box<Equilibrium>),
@@ -45,7 +45,7 @@ impl Body {
         }
     }
 
-    /// As above, without a copy.
+    /// X, moved out without a copy.
     pub fn into_state(self) -> Matrix {
         match self {
             Self::Equilibrium(layer) => layer.state,
@@ -53,7 +53,7 @@ impl Body {
         }
     }
 
-    /// R, as it is.
+    /// R.
     pub fn right(&self) -> &Matrix {
         match self {
             Self::Equilibrium(layer) => &layer.right,
@@ -61,7 +61,7 @@ impl Body {
         }
     }
 
-    /// A copy of R where the backward pass changes it.
+    /// A copy of R, if the backward pass changes it.
     pub fn changed_right(&self) -> Option<Matrix> {
         match self {
             Self::Equilibrium(_) => None,
@@ -77,8 +77,8 @@ impl Body {
         }
     }
 
-    /// X, R to be written before a backward pass, and a matrix of their shape that is free and may
-    /// take the place of R.
+    /// X, R (to be written before a backward pass), and a scratch matrix of the same shape, which
+    /// may be swapped with R.
     pub fn state_right_spare(&mut self) -> (&Matrix, &mut Matrix, &mut Matrix) {
         match self {
             Self::Equilibrium(layer) => layer.state_right_spare(),
@@ -89,7 +89,7 @@ impl Body {
         }
     }
 
-    /// X from B; how it was solved, where it was.
+    /// Computes X from B. Returns a record if X was solved for.
     pub fn forward(
         &mut self,
         values: &[MatrixRef<'_>],
@@ -102,8 +102,8 @@ impl Body {
         }
     }
 
-    /// G from R, and the gradients of the layer's own parameters; how the adjoint was solved, where
-    /// it was.
+    /// Computes G and the gradients of the body's parameters from R. Returns a record if the
+    /// adjoint was solved for.
     pub fn backward(
         &mut self,
         parameters: &mut [Parameter],

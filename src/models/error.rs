@@ -1,6 +1,6 @@
-//! Why a configuration does not make a model.
+//! Errors of a configuration that describes no valid model.
 
-/// Settings that do not make a model, or do not fit the data.
+/// Settings that contradict each other, or do not fit the data.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// The dataset has no features.

@@ -1,5 +1,5 @@
-//! The file of a model, `model.safetensors`: named f32 tensors and a few texts about them.
-//! It knows names and shapes; which of them a model needs, and what they do, is for the model.
+//! The file of a model, `model.safetensors`: named f32 tensors and a few texts about them. This
+//! module reads and writes names and shapes; a [`Network`](super::Network) decides which it needs.
 //!
 //! ```text
 //! 8 bytes     length of the header, little endian
@@ -7,8 +7,8 @@
 //!             "shape", "data_offsets"
 //! data        the tensors one after another, rows without padding
 //! ```
-//! Tensors are in the paper's orientation: one row per output. `m` state width, `p` features, `c`
-//! outputs, `n` nodes.
+//! Weights have one row per output and one column per input. `m` is the state width, `p` the number
+//! of features, `c` of outputs, `n` of nodes.
 //!
 //! | name | shape | |
 //! | --- | --- | --- |
@@ -22,12 +22,13 @@
 //! | `head.Theta` | `[c, m]` | read-out; of an mlp the last map |
 //! | `head.bias` | `[c]` | bias of the read-out |
 //!
-//! Layers that are computed have parameters of their own: see their kind in [`super::kinds`].
+//! Explicit layers have other parameters: see their kind in [`super::kinds`]. With several
+//! relations, `W` and `Omega` are followed by the name of the relation: `layer0.W.<relation>`.
 //!
 //! Texts: see [`text`]. The same content gives the same bytes.
 //!
-//! Cost: tensors are written and read row by row, never copied as a whole. The file appears whole
-//! or not at all.
+//! Tensors are written and read row by row, without a copy of the whole. A write is atomic: the
+//! file appears complete or not at all.
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +64,7 @@ pub mod name {
 
 /// Names of texts.
 pub mod text {
-    /// Written always: [`super::VERSION`].
+    /// Always present: [`super::VERSION`].
     pub const FORMAT_VERSION: &str = "ignn_format_version";
     /// The resolved configuration, TOML.
     pub const CONFIG: &str = "config";
@@ -93,7 +94,7 @@ impl<'a> Tensor<'a> {
     /// One dimension: the only row of a matrix.
     ///
     /// # Panics
-    /// Where it has another number of rows.
+    /// If it does not have exactly one row.
     pub fn vector(name: impl Into<String>, row: MatrixRef<'a>) -> Self {
         assert_eq!(row.rows(), 1, "a vector is one row");
         Self { name: name.into(), shape: vec![row.cols()], rows: row }
@@ -103,7 +104,7 @@ impl<'a> Tensor<'a> {
 /// Writes a file, in place of an older one if there is one.
 ///
 /// # Panics
-/// Where two tensors have the same name.
+/// If two tensors have the same name.
 pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
     if path.is_dir() {
         return Err(FormatError::invalid(path, "output", "a directory", "a file's name"));
@@ -112,8 +113,7 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
     let draft = staging.path().join("model");
     let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
     write_all(&file, tensors, texts).map_err(FormatError::io("write", path))?;
-    // On the disk before it takes the place of the old one: after a loss of power one of them is
-    // whole.
+    // Synced before it replaces the old file, so that one of them is complete after a power cut.
     file.sync_data().map_err(FormatError::io("write", path))?;
     fs::rename(&draft, path).map_err(FormatError::io("rename", &draft))
 }
@@ -125,14 +125,14 @@ fn write_all(file: &File, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Res
     out.write_all(&header)?;
     for tensor in tensors {
         for row in 0..tensor.rows.rows() {
-            // The package refuses machines with another order of bytes.
+            // The package does not compile for big-endian machines.
             out.write_all(bytemuck::cast_slice(tensor.rows.row(row)))?;
         }
     }
     out.flush()
 }
 
-/// Written here and not by the library, whose order of texts changes from run to run.
+/// Written here and not by the `safetensors` crate, whose order of texts changes from run to run.
 fn header(tensors: &[Tensor<'_>], texts: &Texts) -> Vec<u8> {
     let mut texts = texts.clone();
     texts.insert(text::FORMAT_VERSION.into(), VERSION.into());
@@ -201,7 +201,7 @@ impl ModelFile {
         }
         let texts: Texts =
             header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
-        // Other programs write no version; their names are what counts.
+        // Files of other programs have no version; only the names matter then.
         match texts.get(text::FORMAT_VERSION) {
             Some(found) if found != VERSION => {
                 let what = "version of the model file";
@@ -240,7 +240,7 @@ impl ModelFile {
         self.header.offset_keys()
     }
 
-    /// Shape of a tensor, where there is one of this name.
+    /// Shape of a tensor, if there is one of this name.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.header.info(name).map(|info| info.shape.as_slice())
     }

@@ -1,5 +1,5 @@
-//! First values of the weights, by `model.init`.
-//! Numbers drawn by a seed; which parameter gets them is for `network`.
+//! Initial values of the weights, by `model.init`, drawn by a seed. [`Network`](super::Network)
+//! decides which parameter gets them.
 
 use crate::config::Init;
 use crate::dense::Matrix;
@@ -10,8 +10,8 @@ use crate::solver::posedness::infinity_norm;
 /// equally large while the second reaches farther.
 const CASCADE_SHARE: f64 = 0.1;
 
-/// What first values of an input map are to be scaled by so that they lie within sqrt(6 / (p + m));
-/// tables of learned features stay within 1 / sqrt(m).
+/// The factor that brings the initial values of an input map within sqrt(6 / (p + m)), for p
+/// columns and width m. Tables of learned features stay within 1 / sqrt(m).
 pub(super) fn glorot(input: &InputShape) -> f64 {
     match input.mapped {
         Mapped::Columns(p) => (6.0 * input.width as f64 / (p + input.width).max(1) as f64).sqrt(),
@@ -19,7 +19,7 @@ pub(super) fn glorot(input: &InputShape) -> f64 {
     }
 }
 
-/// The first W of a layer; `bank`: columns of a bank of the cascade.
+/// The initial W of a layer. `bank` is the number of columns per bank of the cascade.
 pub(super) fn initial_weight(
     init: Init,
     slot: &Slot,

@@ -1,5 +1,5 @@
 //! Networks of every kind: their layers, their named parameters, and the file that holds them.
-//! They wire layers of `nn` together; training them is for `train`.
+//! They combine layers of `nn`; `train` trains them.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | [`shape`](NetworkShape) | the one layer builder: from a kind to layers and parameter names |
 //! | [`network`](Network) | a shape with values |
 //! | [`on_graph`](OnGraph) | a network on a graph: forward and backward |
-//! | [`pass`](Pass) | rows that are read out, and their gradients |
+//! | [`pass`](Pass) | the rows that are read out, and their gradients |
 //! | [`mod@file`] | `model.safetensors` |
 //! | [`saved`](Model) | a trained model, read and written |
 

@@ -1,17 +1,20 @@
-//! A network of any kind, without a graph: its layers, its parameters by name, and the constraint
-//! of its equilibria. It holds values; [`super::OnGraph`] computes with them.
+//! A network of any kind, without a graph: its layers, its named parameters with their values, and
+//! the constraint on its equilibria. [`super::OnGraph`] computes with it.
 //!
 //! ```text
 //! x_0 = U,   X_l = body_l(b_l(x_{l-1})),   x_l = norm(between(X_l + V_l x_{l-1} + v_l))
 //! Y = read-out(dropout(normalise(pool(x_L))))
 //! ```
 //!
-//! The body of a layer is what its kind ([`super::kinds`]) makes it: an equilibrium, or a computed
-//! map. Parameters in order, layer by layer: those of the body (for an equilibrium `layerN.W`, one
-//! per relation), those of the input map, `layerN.V` and `layerN.v` of a skip connection,
-//! `layerN.norm.scale` and `layerN.norm.shift`; then those of the read-out. Names are those of
-//! [`super::file`]. The running statistics of a normalisation are values too, but no optimiser step
-//! moves them: [`Network::statistics`].
+//! b_l is the input map of layer l, U are the features. The kind of model ([`super::kinds`])
+//! decides what the body of a layer is: an equilibrium, or an explicit map. V_l and v_l are those
+//! of an optional skip connection, `between` is the activation after it.
+//!
+//! Parameters are ordered by layer: those of the body (for an equilibrium `layerN.W`, one per
+//! relation), those of the input map, `layerN.V` and `layerN.v`, `layerN.norm.scale` and
+//! `layerN.norm.shift`. Those of the read-out come last. [`super::file`] lists the names. The
+//! running statistics of a normalisation are stored beside them, but no optimiser step changes
+//! them: [`Network::statistics`].
 
 use std::ops::Range;
 
@@ -49,26 +52,26 @@ use crate::solver::projection::{ProjectionError, project_rows};
 pub struct Network {
     /// Its layers, from the features up.
     pub layers: Vec<LayerShape>,
-    /// From nodes to graphs.
+    /// How the rows of a graph become one row.
     pub pooling: Option<Pooling>,
-    /// Scales rows to length 1 before the read-out.
+    /// Whether rows are scaled to length 1 before the read-out.
     pub normalises: bool,
-    /// Before the read-out.
+    /// Dropout before the read-out.
     pub dropout: Dropout,
-    /// From rows to logits.
+    /// The read-out, from rows to logits.
     pub readout: Readout,
-    /// What learns.
+    /// The parameters, which optimiser steps change.
     pub parameters: Vec<Parameter>,
-    /// What normalisations keep beside it, one for each layer that has one.
+    /// The running statistics of the layers that have a normalisation.
     pub statistics: Vec<RunningStatistics>,
     radii: Vec<f64>,
-    /// Which parameters are biases. A name cannot decide it: it may end in that of a relation.
+    /// Which parameters are biases. The name cannot tell: it may end in the name of a relation.
     biases: Vec<usize>,
 }
 
 impl Network {
-    /// A model with first values drawn by the seed, W within its constraint. Without `trains` there
-    /// is no memory for gradients.
+    /// A network with initial values drawn by the seed and W within its constraint. Without
+    /// `trains` there is no memory for gradients.
     pub fn new(
         config: &ModelConfig,
         facts: &Facts,
@@ -107,7 +110,7 @@ impl Network {
             match &layer.body {
                 BodyShape::Equilibrium { .. } => {
                     for (relation, slot) in slots[layer.at.weights.clone()].iter().enumerate() {
-                        // Without a cycle any radius is allowed.
+                        // On a graph without cycles any radius is allowed.
                         let radius = self.radius(layer, relation).min(1.0);
                         let bank = self.readout.outputs();
                         values.push(initial_weight(config.init, slot, radius, bank, seed));
@@ -146,7 +149,7 @@ impl Network {
             .collect()
     }
 
-    /// As above, mutable.
+    /// The same, mutable.
     pub fn statistics_by_name_mut(&mut self) -> Vec<(String, &mut Matrix)> {
         let names = |layer| RunningStatistics::names(&format!("layer{layer}"));
         let each = self.statistics.iter_mut().enumerate();
@@ -156,7 +159,7 @@ impl Network {
         .collect()
     }
 
-    /// Takes over values, in the order of parameters, then statistics.
+    /// Replaces all values: those of the parameters in their order, then the statistics.
     ///
     /// # Panics
     /// If their number differs.
@@ -202,14 +205,14 @@ impl Network {
         self.layers.iter().any(apart)
     }
 
-    /// Whether the features are needed as they are, beside what the first layer gathers of them:
-    /// for its skip, or to drop entries.
+    /// Whether the features themselves are needed, in addition to the gathered ones: for the skip
+    /// connection of the first layer, or for feature dropout.
     pub fn reads_own_features(&self) -> bool {
         let first = &self.layers[0];
         first.between.is_some() || first.dropout.is_some() && first.input.gathered() > 0
     }
 
-    /// The radius of the L1 balls for the rows of a W, `kappa / rho`, rounded down; infinite where
+    /// The radius of the L1 balls for the rows of a W: `kappa / rho`, rounded down, or infinite if
     /// rho is 0.
     fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {
         let BodyShape::Equilibrium { kappas, .. } = &layer.body else { return f64::INFINITY };
@@ -217,8 +220,8 @@ impl Network {
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
     }
 
-    /// Which condition for one equilibrium holds, by layer that has one, where relations have these
-    /// bounds.
+    /// For each equilibrium layer, which condition for a unique equilibrium holds, given these
+    /// bounds of the relations.
     pub fn posedness(&self, radii: &[f64]) -> Vec<Posedness> {
         let of = |layer: &LayerShape| {
             let BodyShape::Equilibrium { activation, .. } = layer.body else { return None };
@@ -234,13 +237,13 @@ impl Network {
         self.layers.iter().filter_map(of).collect()
     }
 
-    /// What divides kappa, a relation: bounds over the graphs that are trained on.
+    /// The bound rho of each relation, by which kappa is divided: that of the training graphs.
     pub fn radii(&self) -> &[f64] {
         &self.radii
     }
 
-    /// Brings the rows of every W within `kappa / rho`: after every step, never for evaluation.
-    /// Returns how many moved.
+    /// Projects the rows of every W onto the L1 ball of radius `kappa / rho`. It is called after
+    /// every step, never for evaluation. Returns the number of rows that changed.
     pub fn project(&mut self) -> Result<usize, ProjectionError> {
         let mut moved = 0;
         let solved = |layer: &&LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });

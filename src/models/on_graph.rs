@@ -1,9 +1,9 @@
-//! A model on a graph: the memory in which its layers are solved, read out and differentiated. The
-//! graph is a dataset's, or some of its graphs side by side; the values are [`Network`]'s. Which
-//! nodes count, which loss and which step are for `train`.
+//! A network on a graph: the memory in which its layers are solved, read out and differentiated.
+//! The graph is that of a dataset, or a batch of its graphs. Parameters belong to [`Network`].
+//! Which nodes are trained on, the loss and the optimiser steps belong to `train`.
 //!
-//! A pass over chosen nodes, or chosen graphs where the model pools, works on compact rows
-//! ([`Pass`]); states are those of all nodes.
+//! States are computed for all nodes. The read-out works on compact rows ([`Pass`]): those of
+//! selected nodes, or of selected graphs if the model pools.
 
 use super::body::Body;
 use super::network::Network;
@@ -19,27 +19,27 @@ use crate::nn::{
 use crate::optim::values_and_gradients;
 use crate::solver::{Posedness, SolveError, SolveInfo, SolveParams};
 
-/// A solve that went wrong, by its layer.
+/// A failed solve and its layer.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("layer {layer}: {source}")]
 pub struct LayerError {
-    /// From 0.
+    /// Number of the layer, from 0.
     pub layer: usize,
-    /// What.
+    /// The cause.
     pub source: SolveError,
 }
 
-/// What a forward pass is for.
+/// The purpose of a forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Normalisations use what they kept.
+    /// Evaluation: normalisations use their running statistics.
     Evaluation,
-    /// Normalisations use the statistics of the pass, and keep them; what layers drop is drawn for
-    /// this epoch.
+    /// Training: normalisations use the statistics of the pass and update the running ones; dropout
+    /// is drawn for this epoch.
     Training(u64),
 }
 
-/// What a layer is fed by.
+/// The input map of a layer.
 #[allow(clippy::large_enum_variant)] // One per layer.
 enum Fed {
     Features(Input),
@@ -48,18 +48,17 @@ enum Fed {
 
 struct Layer {
     fed: Fed,
-    /// The rows of the layer below that it is fed by, where entries of them were dropped, and in
-    /// which epoch.
+    /// The rows of the layer below after dropout, and the epoch of the dropout.
     dropped: Option<(Matrix, u64)>,
     body: Body,
-    /// State and skip, where there is one.
+    /// State plus skip connection, if there is one.
     mixed: Option<Matrix>,
     /// Its normalisation.
     normed: Option<(Matrix, BatchNormMemory)>,
 }
 
 impl Layer {
-    /// Drops entries of what it is fed by, where it has a dropout and the pass is one of training.
+    /// Drops entries of the layer's input, if the layer has dropout and the pass is for training.
     fn drop_entries(
         &mut self,
         shape: &LayerShape,
@@ -86,12 +85,12 @@ impl Layer {
         }
     }
 
-    /// State and skip.
+    /// State plus skip connection.
     fn mixed(&self) -> MatrixRef<'_> {
         self.mixed.as_ref().unwrap_or(self.body.state()).view()
     }
 
-    /// What the next layer, or the read-out, sees.
+    /// The result of the layer, which the next layer or the read-out takes.
     fn result(&self) -> MatrixRef<'_> {
         self.normed.as_ref().map_or_else(|| self.mixed(), |(result, _)| result.view())
     }
@@ -101,21 +100,21 @@ impl Layer {
 pub struct OnGraph {
     operators: Operators,
     layers: Vec<Layer>,
-    /// Where the rows of each graph begin, and where the last ends.
+    /// The first row of each graph, and the end of the last one.
     graphs: Vec<u64>,
-    /// The number of each row's node in the dataset.
+    /// For each row, the number of its node in the dataset.
     ids: Vec<u32>,
 }
 
 impl OnGraph {
-    /// On all nodes that the operators connect. With `trains`, memory for gradients.
+    /// The memory for all nodes of the operators; with `trains`, also that of gradients.
     pub fn new(model: &Network, operators: &Operators, features: Features, trains: bool) -> Self {
         let shape = model.layers[0].input.clone();
         let input = Input::new(operators, features, shape, model.reads_own_features());
         Self::with_input(model, operators, input, trains)
     }
 
-    /// The same with features that were prepared before.
+    /// The same with features that are already prepared.
     pub fn with_input(model: &Network, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
@@ -139,20 +138,20 @@ impl OnGraph {
         Self { operators: operators.clone(), layers, graphs, ids }
     }
 
-    /// With the rows of several graphs: where each begins, and where the last ends.
+    /// Declares the rows of several graphs: the first row of each, and the end of the last one.
     ///
     /// # Panics
-    /// If the last does not end with the nodes.
+    /// If the end of the last graph is not the number of nodes.
     pub fn with_graphs(mut self, graphs: Vec<u64>) -> Self {
         assert_eq!(graphs.last(), Some(&(self.operators.nodes() as u64)), "graphs of these nodes");
         self.graphs = graphs;
         self
     }
 
-    /// With the number of each row's node in the dataset, by which masks are drawn.
+    /// Declares the dataset number of each row's node. Dropout masks are drawn by it.
     ///
     /// # Panics
-    /// If there is not one per node.
+    /// If there is not one number per node.
     pub fn with_ids(mut self, ids: &[u32]) -> Self {
         assert_eq!(ids.len(), self.operators.nodes(), "one number per node");
         self.ids = ids.to_vec();
@@ -164,8 +163,7 @@ impl OnGraph {
         &self.operators
     }
 
-    /// The equilibria of the layers that have one: states, adjoints, what is kept from solve to
-    /// solve.
+    /// The equilibrium layers, with their states, adjoints and certificate vectors.
     pub fn equilibria(&self) -> impl Iterator<Item = &Equilibrium> {
         self.layers.iter().filter_map(|layer| match &layer.body {
             Body::Equilibrium(layer) => Some(&**layer),
@@ -173,7 +171,7 @@ impl OnGraph {
         })
     }
 
-    /// As above, mutable.
+    /// The equilibrium layers, mutable.
     pub fn equilibria_mut(&mut self) -> impl Iterator<Item = &mut Equilibrium> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.body {
             Body::Equilibrium(layer) => Some(&mut **layer),
@@ -181,7 +179,7 @@ impl OnGraph {
         })
     }
 
-    /// States that computed layers go on from in the next pass, by layer.
+    /// The states from which explicit layers start the next pass, with the number of the layer.
     pub fn kept_states(&self) -> Vec<(usize, &Matrix)> {
         let layers = self.layers.iter().enumerate();
         let kept = layers.filter_map(|(at, layer)| match &layer.body {
@@ -198,7 +196,7 @@ impl OnGraph {
         }
     }
 
-    /// Forgets all states: the next pass starts from zero.
+    /// Resets all states, so that the next pass starts from zero.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             match &mut layer.body {
@@ -208,19 +206,19 @@ impl OnGraph {
         }
     }
 
-    /// What the read-out sees of all nodes: the last layer's result.
+    /// The result of the last layer, for all nodes.
     pub fn result(&self) -> MatrixRef<'_> {
         self.top().result()
     }
 
-    /// As above, without a copy.
+    /// The same, moved out without a copy.
     pub fn into_result(mut self) -> Matrix {
         let Layer { body, mixed, normed, .. } = self.layers.pop().expect("a model has a layer");
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
     }
 
-    /// What the read-out sees before rows are normalised: one row per node, or per
-    /// graph if the model pools.
+    /// The rows that the read-out takes, before they are normalised: one row per node, or per graph
+    /// if the model pools.
     pub fn seen(self, model: &Network) -> Matrix {
         let Some(pooling) = model.pooling else { return self.into_result() };
         let result = self.result();
@@ -233,13 +231,13 @@ impl OnGraph {
         self.layers.last().expect("a model has a layer")
     }
 
-    /// Which condition for one equilibrium holds on this graph, by layer that has one.
+    /// For each equilibrium layer, which condition for a unique equilibrium holds on this graph.
     pub fn posedness(&self, model: &Network) -> Vec<Posedness> {
         model.posedness(self.operators.radii())
     }
 
-    /// Solves or computes every layer from the state at hand, from the features up; how, by layer
-    /// that was solved.
+    /// Computes all layers from the bottom up. Equilibria start from their current states. Returns
+    /// one record per solve.
     pub fn forward(
         &mut self,
         model: &mut Network,
@@ -298,17 +296,17 @@ impl OnGraph {
         Ok(solves)
     }
 
-    /// Memory for passes over these nodes or, where the model pools, graphs, by their numbers here;
-    /// `ids` are their numbers in the dataset, in the same order.
+    /// Memory for passes over these nodes, or graphs if the model pools. `items` are their numbers
+    /// on this graph, `ids` those in the dataset, in the same order.
     ///
     /// # Panics
-    /// If they are not strictly increasing.
+    /// If the items are not strictly increasing.
     pub fn pass(&self, model: &Network, items: Vec<u32>, ids: Vec<u32>) -> Pass {
         let graphs = if model.pooling.is_some() { self.graphs.len() - 1 } else { 0 };
         Pass::new(model, items, ids, graphs)
     }
 
-    /// Logits of a pass; with dropout in an epoch of training.
+    /// Computes the logits of a pass; with dropout, if a training epoch is given.
     pub fn read_out(&self, model: &Network, pass: &mut Pass, epoch: Option<u64>) {
         let result = self.result();
         match model.pooling {
@@ -329,7 +327,7 @@ impl OnGraph {
         model.readout.forward(&head, pass.rows.view(), &mut pass.memory, pass.logits.view_mut());
     }
 
-    /// Gradients of the read-out alone, from dL/dlogits of a pass.
+    /// Computes the gradients of the read-out alone, from dL/dlogits of a pass.
     pub fn backward_head(&self, model: &mut Network, pass: &mut Pass) {
         pass.prepare_backward();
         let head = model.head();
@@ -346,8 +344,9 @@ impl OnGraph {
         );
     }
 
-    /// Gradients of all parameters from dL/dlogits of a pass that was read out with dropout in this
-    /// epoch, after a forward pass for training; how each layer's adjoint was solved.
+    /// Computes the gradients of all parameters from dL/dlogits of a pass that was read out with
+    /// the dropout of this epoch, after a forward pass for training. Returns one record per adjoint
+    /// solve.
     pub fn backward(
         &mut self,
         model: &mut Network,
@@ -371,12 +370,12 @@ impl OnGraph {
         Ok(solves)
     }
 
-    /// dL/dresult of the last layer, from that of a pass's rows.
+    /// Computes dL/dresult of the last layer from dL/drows of a pass.
     fn scatter(&mut self, model: &Network, pass: &mut Pass) {
         let top = self.layers.last_mut().expect("a model has a layer");
         let (_, right, _) = top.body.state_right_spare();
         if let Some(pooling) = model.pooling {
-            // Rows of other graphs are zero and stay so.
+            // Rows of other graphs are zero and stay zero.
             scatter_rows(pass.by_rows.view(), &pass.items, pass.by_pooled.view_mut());
             return pooling.backward(
                 &self.graphs,
@@ -386,15 +385,15 @@ impl OnGraph {
             );
         }
         if top.normed.is_some() {
-            // The normalisation's backward reaches every row.
+            // The backward pass of the normalisation changes every row.
             right.view_mut().padded_mut().fill(0.0);
         }
-        // Rows of other nodes are zero and stay so.
+        // Rows of other nodes are zero and stay zero.
         scatter_rows(pass.by_rows.view(), &pass.items, right.view_mut());
     }
 
-    /// From dL/dresult of a layer, in its R: its adjoint, its gradients, and dL/dresult of the
-    /// layer below.
+    /// Computes the adjoint and the gradients of a layer, and dL/dresult of the layer below, from
+    /// dL/dresult of this layer, which is in its R.
     fn backward_layer(
         &mut self,
         model: &mut Network,
@@ -412,7 +411,7 @@ impl OnGraph {
             norm.backward(&values, from, memory, right.view(), &mut gradients, spare.view_mut());
             std::mem::swap(right, spare);
         }
-        // What the skip's gradient is taken of, kept before the layer's own backward changes it.
+        // The gradient of the skip connection needs R as it is before the layer's backward pass.
         let mut by_mixed = None;
         if let (Some(between), Some(mixed)) = (model.layers[at].between, &layer.mixed) {
             elementwise::differentiate(between, mixed.view(), right.view_mut());
@@ -455,7 +454,7 @@ impl OnGraph {
         Ok(info)
     }
 
-    /// Takes the items of a pass out of dL/dresult, before another pass is differentiated.
+    /// Sets the rows of a pass in dL/dresult to zero, before another pass is differentiated.
     pub fn clear(&mut self, pass: &mut Pass) {
         match pass.by_pooled.rows() {
             0 => {

@@ -1,35 +1,36 @@
-//! The memory of a pass over chosen nodes or graphs, from their rows to logits and back.
-//! It holds compact rows; [`super::OnGraph`] fills them.
+//! The memory of a pass over selected nodes or graphs: compact rows, logits and their gradients.
+//! [`super::OnGraph`] fills it.
 
 use super::network::Network;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::nn::{PoolingMemory, ReadoutMemory, normalise, select_rows};
 
-/// Memory of a pass over some nodes, or graphs where the model pools.
+/// The memory of a pass over some nodes, or graphs if the model pools.
 pub struct Pass {
-    /// Which, by their numbers on the graph at hand; rising.
+    /// Their numbers on the current graph, in increasing order.
     pub(super) items: Vec<u32>,
-    /// The same by their numbers in the dataset.
+    /// Their numbers in the dataset.
     pub(super) ids: Vec<u32>,
     /// One row per graph, if the model pools.
     pub(super) pooled: Matrix,
     pub(super) by_pooled: Matrix,
     pub(super) pooling: PoolingMemory,
-    /// Rows as they were before dropout, where the backward needs them.
+    /// The rows before dropout, if the backward pass needs them.
     pub(super) normalised: Option<Matrix>,
     pub(super) lengths: Vec<f32>,
     pub(super) rows: Matrix,
-    /// dL/drows; made by the first backward, as a pass for evaluation needs none.
+    /// dL/drows, allocated by the first backward pass: an evaluation needs none.
     pub(super) by_rows: Matrix,
     pub(super) memory: ReadoutMemory,
-    /// One row per item.
+    /// Logits, one row per item.
     pub logits: Matrix,
-    /// dL/dlogits, to be written before a backward.
+    /// dL/dlogits, to be written before a backward pass.
     pub by_logits: Matrix,
 }
 
 impl Network {
-    /// Logits of some rows of what the read-out sees ([`super::OnGraph::seen`]), without dropout.
+    /// Logits of some of the rows that the read-out takes ([`super::OnGraph::seen`]), without
+    /// dropout.
     pub fn logits(&self, seen: MatrixRef<'_>, items: &[u32]) -> Matrix {
         let mut rows = Matrix::zeros(items.len(), seen.cols());
         select_rows(seen, items, &mut rows);
@@ -50,7 +51,7 @@ impl Network {
 
 impl Pass {
     pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
-        assert!(items.is_sorted_by(|a, b| a < b), "rising items");
+        assert!(items.is_sorted_by(|a, b| a < b), "items in increasing order");
         assert_eq!(items.len(), ids.len(), "one id per item");
         let width = model.layers.last().map_or(0, |layer| layer.input.width);
         let (k, c) = (items.len(), model.outputs());
@@ -75,12 +76,12 @@ impl Pass {
         &self.ids
     }
 
-    /// What the read-out saw, one row per item.
+    /// The rows that the read-out took, one per item.
     pub fn rows(&self) -> MatrixRef<'_> {
         self.rows.view()
     }
 
-    /// What a loss reads and writes: logits, ids, and dL/dlogits.
+    /// What a loss reads (logits and ids) and writes (dL/dlogits).
     pub fn for_loss(&mut self) -> (MatrixRef<'_>, &[u32], MatrixMut<'_>) {
         if self.by_logits.rows() != self.logits.rows() {
             self.by_logits = Matrix::zeros(self.logits.rows(), self.logits.cols());

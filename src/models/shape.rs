@@ -1,9 +1,9 @@
 //! The shape of a network, before any value exists: its layers, its read-out, the names and shapes
-//! of its parameters, and what all of it takes in memory.
+//! of its parameters, and the memory that all of it needs.
 //!
-//! A kind ([`super::kinds`]) says what the body of each layer is. This file adds what is the same
-//! for all kinds: input map, skip connection, normalisation, dropout, and the place of every
-//! parameter.
+//! A kind ([`super::kinds`]) decides what the body of each layer is. This file adds what is the
+//! same for all kinds: input map, skip connection, normalisation, dropout, and the position of
+//! every parameter.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::nn::{
     BatchNorm, Dropout, Equilibrium, Explicit, InputShape, Mapped, Pooling, Readout, Slot,
 };
 
-/// What a network has to know of its data.
+/// The properties of a dataset that a network depends on.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Number of nodes: a table of learned features has one row for each.
@@ -27,8 +27,7 @@ pub struct Facts {
     pub columns: Option<usize>,
     /// Names of the relations.
     pub relations: Vec<String>,
-    /// Per relation, the bound on the spectral radius that divides kappa, over all graphs that are
-    /// trained on.
+    /// One bound rho per relation, by which kappa is divided. It holds for all training graphs.
     pub radii: Vec<f64>,
     /// Number of classes.
     pub outputs: usize,
@@ -47,9 +46,9 @@ pub struct LayerShape {
     pub norm: Option<BatchNorm>,
     /// From its input term to its state.
     pub body: BodyShape,
-    /// Before its input map.
+    /// Dropout before its input map.
     pub dropout: Option<Dropout>,
-    /// Places of its parameters.
+    /// Positions of its parameters.
     pub at: Places,
 }
 
@@ -67,10 +66,10 @@ pub enum BodyShape {
     Explicit(Arc<dyn Map>),
 }
 
-/// Places of a layer's parameters in the list of all parameters.
+/// Positions of a layer's parameters in the list of all parameters.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Those of the body: for an equilibrium W of each relation.
+    /// Those of the body: for an equilibrium, one W per relation.
     pub weights: Range<usize>,
     /// Those of the input map.
     pub input: Range<usize>,

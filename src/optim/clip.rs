@@ -1,5 +1,5 @@
-//! Clipping: gradients above a norm are scaled down to it. A gradient that is not finite is an
-//! error, which no scaling would mend.
+//! Clipping: gradients with a larger norm than allowed are scaled down to it. A gradient that is
+//! not finite is an error, because scaling cannot repair it.
 //!
 //! Norms are Euclidean, over all entries of a parameter or of all parameters, summed in f64 along a
 //! tree that depends on the shapes only: the same bits for any number of threads.
@@ -48,16 +48,16 @@ pub struct GradientError {
 }
 
 impl Clip {
-    /// Scales gradients in place where their norm is above `largest`; returns the norm of all of
-    /// them before that.
+    /// Scales gradients in place if their norm is above `largest`. Returns the norm of all
+    /// gradients before clipping.
     ///
     /// If an entry is NaN or infinite, nothing is changed.
     pub fn apply(self, largest: f64, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
         let mut squares = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
             let sum = sum_of_squares(parameter.gradient.view().padded());
-            // Squares of f32 are far below the largest f64: only an entry that is not finite gives
-            // such a sum.
+            // Squares of f32 are far below the largest f64, so only an entry that is not finite
+            // makes the sum so.
             if !sum.is_finite() {
                 return Err(not_finite(parameter));
             }
@@ -94,7 +94,7 @@ fn sum_of_squares(values: &[f32]) -> f64 {
         return first + second;
     }
     let mut sums = [0.0; LANES];
-    // Parts of a known length: several additions at once, instead of one after the other.
+    // Chunks of a fixed length, so that the compiler vectorises the additions.
     let (parts, rest) = values.as_chunks::<LANES>();
     for part in parts {
         sums.iter_mut().zip(part).for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));

@@ -1,17 +1,17 @@
 //! Adam and gradient descent with momentum, with weight decay through the gradient or decoupled
-//! from it. It moves parameters along their gradients; rates, clipping and projections are
-//! elsewhere.
+//! from it. Learning rates, clipping and projections are computed elsewhere.
 //!
 //! ```text
-//! g  = gradient + rate * value                      L2 decay; not added if decay is decoupled
+//! g  = gradient + decay * value                     L2 decay; not added if decay is decoupled
 //! m' = beta1 m + (1 - beta1) g                      Adam (Kingma, Ba 2015) at step t, from 1
 //! v' = beta2 v + (1 - beta2) g^2
 //! value' = value - lr * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
 //! v' = momentum v + g,   value' = value - lr v'     gradient descent
-//! value is first scaled by 1 - lr * rate            (decoupled decay: Loshchilov, Hutter 2019)
+//! value is first scaled by 1 - lr * decay           decoupled decay (Loshchilov, Hutter 2019)
 //! ```
 //!
-//! Cost: one pass over value, gradient and moments, limited by memory bandwidth, nothing allocated.
+//! A step is one pass over value, gradient and moments, limited by memory bandwidth. It allocates
+//! nothing.
 //! Subnormal moments are set to zero: far from any label gradients fade out, and arithmetic on
 //! subnormal numbers is many times slower.
 //!
@@ -37,7 +37,7 @@ use super::{CHUNK, OptimConfig, Parameter};
 use crate::dense::{Matrix, MatrixRef};
 use crate::settings::{Section, SettingError, words};
 
-/// Squares of smaller gradients would be subnormal. Next to any usable epsilon they are nothing.
+/// Squares of smaller gradients would be subnormal. They are negligible next to any usable epsilon.
 const TINY: f32 = 1e-17;
 
 words! {
@@ -53,19 +53,19 @@ words! {
 /// A state that does not belong to the optimiser.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// A matrix is not there.
+    /// A matrix is missing.
     #[error("{name}: missing from the state of the optimiser")]
     Missing {
         /// Its name.
         name: String,
     },
-    /// A matrix has no use.
+    /// A matrix that the optimiser does not have.
     #[error("{name}: unknown to the optimiser; was the state written with another one?")]
     Unknown {
         /// Its name.
         name: String,
     },
-    /// A matrix has another shape than its parameter.
+    /// A matrix whose shape is not that of its parameter.
     #[error(
         "{name}: wrong shape (found {} x {}, expected {} x {})",
         found.0, found.1, expected.0, expected.1
@@ -80,7 +80,7 @@ pub enum RestoreError {
     },
 }
 
-/// A method with its memory.
+/// An optimiser with its moments.
 #[derive(Clone, Debug)]
 pub struct Optimiser {
     config: OptimConfig,
@@ -89,7 +89,7 @@ pub struct Optimiser {
     moments: Vec<Moments>,
 }
 
-/// What is remembered of a parameter: the method's matrices, under the parameter's name.
+/// The moments of one parameter, under its name.
 #[derive(Clone, Debug)]
 struct Moments {
     parameter: String,
@@ -97,11 +97,10 @@ struct Moments {
 }
 
 impl Optimiser {
-    /// An optimiser for these parameters, which must be given again, in the same order, at every
-    /// step.
+    /// An optimiser for these parameters. Every step must be given the same ones in the same order.
     pub fn new(config: &OptimConfig, parameters: &[Parameter]) -> Result<Self, SettingError> {
         config.check()?;
-        // Not clones of one: untouched zeros cost nothing until the first step.
+        // Not clones: untouched zero pages take no memory until the first step.
         let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
         let moments = parameters.iter().map(|parameter| Moments {
             parameter: parameter.name.clone(),
@@ -110,10 +109,10 @@ impl Optimiser {
         Ok(Self { config: config.clone(), steps: 0, moments: moments.collect() })
     }
 
-    /// Moves every parameter, at the learning rate times its own factor.
+    /// Updates every parameter, with the learning rate times the parameter's own factor.
     ///
     /// # Panics
-    /// Where the parameters are not those the optimiser was made for.
+    /// If the parameters are not those that the optimiser was made for.
     pub fn step(&mut self, parameters: &mut [Parameter], learning_rate: f64) {
         assert_eq!(
             parameters.len(),
@@ -176,7 +175,7 @@ impl Optimiser {
         self.steps
     }
 
-    /// The memory, by name: `adam.first.P`, `adam.second.P`, `sgd.velocity.P` for a parameter P.
+    /// The moments by name: `adam.first.P`, `adam.second.P`, `sgd.velocity.P` for a parameter P.
     pub fn state(&self) -> Vec<(String, MatrixRef<'_>)> {
         let mut state = Vec::new();
         for moments in &self.moments {
@@ -224,7 +223,7 @@ impl Optimiser {
     }
 }
 
-/// Names of the matrices that a method remembers.
+/// Names of the moments of an optimiser.
 fn kinds(config: &OptimConfig) -> &'static [&'static str] {
     match config.method {
         Method::Adam => &["adam.first", "adam.second"],
@@ -233,7 +232,7 @@ fn kinds(config: &OptimConfig) -> &'static [&'static str] {
     }
 }
 
-/// Weight decay in one of its forms; the other has no effect.
+/// Weight decay, in one of its two forms; the other one is neutral.
 #[derive(Clone, Copy)]
 struct Pull {
     l2: f32,
@@ -247,7 +246,7 @@ impl Pull {
     }
 }
 
-/// Subnormal numbers are zero; NaN stays.
+/// Sets subnormal numbers to zero; NaN stays.
 #[inline(always)]
 fn normal(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x }
@@ -281,7 +280,7 @@ impl Adam {
         }
     }
 
-    /// A chunk of each; written so that it vectorises.
+    /// Updates one chunk; written so that it vectorises.
     fn step(
         &self,
         pull: Pull,

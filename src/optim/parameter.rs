@@ -1,20 +1,20 @@
 //! A parameter: a named matrix with its gradient.
-//! What the name means is for the model; how the value moves is for the optimiser.
+//! Models give names their meaning; optimisers change the values.
 
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 
-/// A matrix that is learned.
+/// A learned matrix.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Name in files: `layer0.W`.
     pub name: String,
     /// The value.
     pub value: Matrix,
-    /// Gradient of the loss by the value, of the same shape.
+    /// Gradient of the loss with respect to the value, of the same shape.
     pub gradient: Matrix,
     /// Whether weight decay applies: to weights, not to biases.
     pub decays: bool,
-    /// What multiplies the learning rate; a value with factor 0 is left alone.
+    /// Multiplies the learning rate. A parameter with factor 0 does not change.
     pub rate_factor: f64,
 }
 
@@ -25,14 +25,15 @@ impl Parameter {
         Self { name: name.into(), value, gradient, decays, rate_factor: 1.0 }
     }
 
-    /// A value that no step will move: without memory for a gradient.
+    /// A value that no step changes, without memory for a gradient.
     pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
         let gradient = Matrix::zeros(0, value.cols());
         Self { name: name.into(), value, gradient, decays: false, rate_factor: 1.0 }
     }
 }
 
-/// Values to read and gradients to write at the same time, as the backward of a layer takes them.
+/// Values to read and gradients to write at the same time, as the backward pass of a layer needs
+/// them.
 pub fn values_and_gradients(
     parameters: &mut [Parameter],
 ) -> (Vec<MatrixRef<'_>>, Vec<MatrixMut<'_>>) {
