@@ -93,7 +93,7 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// A graph of so many nodes, without edges.
+    /// A graph with this number of nodes and no edges.
     pub fn new(nodes: usize) -> Self {
         let (relations, splits) = (Vec::new(), Vec::new());
         Self { nodes, relations, features: None, labels: None, splits, ids: None }

@@ -1,4 +1,4 @@
-//! Self-loops of the user's, told apart from the diagonal that renormalisation adds.
+//! Self-loops of the user, as opposed to the diagonal that renormalisation adds.
 
 use ignn_format::Relation;
 use ignn_format::manifest::Normalisation;

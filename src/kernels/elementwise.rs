@@ -1,5 +1,6 @@
-//! Entry by entry on whole matrices: copies, sums, activations and their derivatives.
-//! Any order gives the same bits; sums over rows are elsewhere.
+//! Elementwise operations on whole matrices: copies, sums, activations and their derivatives.
+//! Entries are independent, so any order gives the same bits. For column sums see
+//! [`gradient`](super::gradient).
 
 use rayon::prelude::*;
 
@@ -26,7 +27,7 @@ pub fn add_row(row: &[f32], mut to: MatrixMut<'_>) {
     rows.for_each(|to| to.iter_mut().zip(row).for_each(|(to, x)| *to += x));
 }
 
-/// Each row of `to` = phi(it + row)
+/// Each row of `to` = phi(that row + row)
 pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixMut<'_>) {
     let (stride, cols) = (to.stride(), to.cols());
     let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
@@ -80,7 +81,7 @@ pub fn scale(factor: f32, mut to: MatrixMut<'_>) {
         .for_each(|chunk| chunk.iter_mut().for_each(|x| *x *= factor));
 }
 
-/// x = phi(x + y): a layer's result from its skip and its state.
+/// x = phi(x + y), such as the result of a layer with a skip connection.
 pub fn add_and_activate(activation: Activation, y: MatrixRef<'_>, x: MatrixMut<'_>) {
     // Padding stays zero, whatever phi(0) is.
     let cols = y.cols();

@@ -13,8 +13,8 @@ use crate::parallel::RowBlocks;
 /// Number of parts of the nodes whose column sums are added in order.
 const PARTS: usize = 64;
 
-/// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map Omega U A (X
-/// the features).
+/// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map A^T U Omega^T
+/// (X the features).
 pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -> Matrix {
     if let Some(factors) = adjacency.factors() {
         let table = table(&factors, x);
@@ -23,7 +23,7 @@ pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -
     transposed_product(Isa::chosen(), Some(adjacency), g, x)
 }
 
-/// G^T U (m x p): the gradient of Omega in the input map Omega U, and of the read-out.
+/// G^T U (m x p): the gradient of Omega in the input map U Omega^T, and of the read-out.
 pub fn input(g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
     transposed_product(Isa::chosen(), None, g, u)
 }

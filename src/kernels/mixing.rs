@@ -1,5 +1,5 @@
 //! The arithmetic of Anderson mixing over whole states: products of moves with each other, and a
-//! state plus a combination of moves. Which moves these are is for `solver`.
+//! state plus a combination of moves. `solver` chooses the moves.
 //!
 //! A move is the change that a sweep made, as 16-bit floats with a unit ([`Scaled`]). Their 11
 //! significant bits are enough for a combination that the next sweep corrects, at half the memory

@@ -1,5 +1,6 @@
 //! Pure computation: the fused sweep and its adjoint, gathering, the products of the gradients, and
-//! activations. No files, no allocation inside a call, no logging. Fixed points are for `solver`.
+//! elementwise operations. No files, no allocation inside a call, no logging. `solver` iterates
+//! sweeps to a fixed point.
 //!
 //! Legend (matrices have one contiguous row per node):
 //!
@@ -7,7 +8,7 @@
 //! | --- | --- | --- |
 //! | A | n x n | A[j, i] is the weight of the edge j -> i |
 //! | X, G, B, R | n x m | state, adjoint state, input term, gradient with respect to the state |
-//! | W | m x m | weight in the paper's orientation: output row, input column |
+//! | W | m x m | weight: one row per output, one column per input |
 //! | D | n x m | derivative of the activation |
 
 mod activation;

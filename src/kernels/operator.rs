@@ -13,9 +13,9 @@ use crate::graph::Relation;
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     arrays: Arrays,
-    /// Rows that repeat, where they were searched for and found.
+    /// Repeated rows, if they were searched for and found.
     shared: Option<Arc<SharedRows>>,
-    /// Which rows, where the operator is that of some graphs alone.
+    /// The rows, if this is the operator of a selection of graphs.
     selected: Option<Arc<SelectedRows>>,
 }
 
@@ -48,8 +48,8 @@ struct SelectedRows {
 }
 
 impl Adjacency {
-    /// Both directions of a mapped relation, `[A^T, A]`: the arrays are checked and searched for
-    /// rows that repeat, a few passes over the entries.
+    /// Both directions of a mapped relation, `[A^T, A]`. Checks the arrays and searches them for
+    /// repeated rows, in a few passes over the entries.
     pub fn of(relation: &Relation) -> Result<[Self; 2], AdjacencyError> {
         let incoming = AdjacencyRef::incoming(relation)?;
         let outgoing = AdjacencyRef::outgoing(relation)?;
@@ -136,18 +136,18 @@ impl Adjacency {
         assert!(self.selected.is_none(), "values and scales come before a selection");
         let Arrays::Memory(csr) = &mut self.arrays else { panic!("an operator in memory") };
         change(Arc::make_mut(csr));
-        // Found in other values.
+        // The repeated rows were found with other values.
         self.shared = None;
         self
     }
 
-    /// The same entries, every row gathered on its own even where rows repeat; for measurements.
+    /// The same entries without shared rows: every row is gathered on its own. For measurements.
     pub fn without_shared_rows(self) -> Self {
         Self { shared: None, ..self }
     }
 
-    /// The operator of some of its graphs alone, over the same arrays; refused where an entry of
-    /// theirs leaves its graph.
+    /// The operator of some of its graphs, over the same arrays. It is an error if one of their
+    /// entries leaves its graph.
     ///
     /// # Panics
     /// If the operator is itself a selection.

@@ -1,23 +1,23 @@
-//! What this processor can do at best, by the same lanes as the kernels: arithmetic in registers,
-//! and reads and writes of memory. The roof that sweeps are measured against; it knows no graph.
+//! The peak performance of this processor, measured with the same lanes as the kernels: arithmetic
+//! in registers, and reads and writes of memory. `ignn bench sweep` compares sweeps with it.
 //!
-//! Every function works on the calling thread and returns something that depends on all of its
-//! work, so that none of it can be left out.
+//! Every function works on the calling thread and returns a value that depends on all of its work,
+//! so that the compiler cannot remove any of it.
 
 use super::PackedWeights;
 use super::product::product;
 use super::simd::{Isa, Kernel, Lanes};
 use crate::dense::{LINE, Line, Matrix};
 
-/// Width of the product: its operands stay in the first cache.
+/// Width of the product: its operands stay in the first-level cache.
 const WIDTH: usize = 128;
-/// Rows that are fetched ahead of random reads.
+/// Rows that are prefetched ahead of random reads.
 const AHEAD: usize = 32;
-/// Sums that a read adds to in turn, so that none waits for the one before.
+/// Independent sums that a read adds to in turn, so that no addition waits for the one before.
 const SUMS: usize = 8;
 
-/// Makes `rounds` rounds of fused multiply-adds on registers alone; the number of operations, and a
-/// sum of the results.
+/// Makes `rounds` rounds of fused multiply-adds in registers alone. Returns the number of
+/// floating-point operations, and a sum of the results.
 pub fn multiply_adds(rounds: usize) -> (f64, f32) {
     Isa::chosen().dispatch(MultiplyAdds { rounds })
 }
@@ -61,8 +61,9 @@ impl Default for Operands {
 }
 
 impl Operands {
-    /// Multiplies a tile of rows by some columns of the weights `rounds` times, all in the first
-    /// cache; the number of operations, and a sum of the results.
+    /// Multiplies a tile of rows by some columns of the weights `rounds` times, all in the
+    /// first-level cache. Returns the number of floating-point operations, and a sum of the
+    /// results.
     pub fn multiply(&self, rounds: usize) -> (f64, f32) {
         Isa::chosen().dispatch(Products { operands: self, rounds })
     }
@@ -94,7 +95,7 @@ fn total<L: Lanes, const ROWS: usize, const PANELS: usize>(sums: &[[L; PANELS]; 
     all.to_array().iter().sum()
 }
 
-/// Reads all lines, and sums them.
+/// Reads all lines and returns their sum.
 pub fn read(from: &[Line]) -> f32 {
     Isa::chosen().dispatch(Read { from })
 }
@@ -122,20 +123,19 @@ impl Kernel for Read<'_> {
     }
 }
 
-/// Writes the sum of two arrays, past the caches where that is asked for: two reads for a write, as
-/// in a sweep.
+/// Writes the sum of two arrays, past the caches if requested: two reads per write, as in a sweep.
 ///
 /// # Panics
-/// Where lengths differ.
+/// If lengths differ.
 pub fn add(a: &[Line], b: &[Line], to: &mut [Line], past_caches: bool) {
     assert!(a.len() == to.len() && b.len() == to.len(), "arrays of one length");
     Isa::chosen().dispatch(Add { a, b: Some(b), to, past_caches });
 }
 
-/// Copies an array, past the caches where that is asked for.
+/// Copies an array, past the caches if requested.
 ///
 /// # Panics
-/// Where lengths differ.
+/// If lengths differ.
 pub fn copy(from: &[Line], to: &mut [Line], past_caches: bool) {
     assert_eq!(from.len(), to.len(), "arrays of one length");
     Isa::chosen().dispatch(Add { a: from, b: None, to, past_caches });
@@ -168,11 +168,11 @@ impl Kernel for Add<'_> {
     }
 }
 
-/// Reads `count` rows of `lines_per_row` lines each at random places, many of them in flight, and
-/// sums them. The same seed gives the same places.
+/// Reads `count` rows of `lines_per_row` lines each at random positions, with many reads in flight,
+/// and returns their sum. The same seed gives the same positions.
 ///
 /// # Panics
-/// Where there is no row.
+/// If there is no row.
 pub fn read_at_random(from: &[Line], lines_per_row: usize, count: usize, seed: u64) -> f32 {
     let rows = from.len() / lines_per_row;
     assert!(rows > 0, "a row to read");

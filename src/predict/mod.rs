@@ -95,8 +95,8 @@ impl Model {
         })
     }
 
-    /// Computes what the read-out sees, for all nodes of a graph, or all graphs of a collection
-    /// where the model classifies graphs.
+    /// Computes the rows that the read-out takes, for all nodes of a graph, or all graphs of a
+    /// collection where the model classifies graphs.
     pub fn embed(&self, graph: &Graph) -> Result<Embeddings, PredictError> {
         let solved = self.predictor(graph)?.solve(&self.config.forward())?;
         Ok(Embeddings { graph: graph.clone(), item: Item::of(self), solved })

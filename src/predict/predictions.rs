@@ -1,5 +1,5 @@
-//! What a model says of a graph, all of it in memory: classes, probabilities and embeddings, by
-//! node or graph. [`super::Predictor`] gives the same some rows at a time.
+//! The predictions of a model for a graph, all in memory: classes, probabilities and embeddings,
+//! per node or graph. [`super::Predictor`] computes the same in chunks of rows.
 
 use super::error::PredictError;
 use super::evaluation::Evaluation;
@@ -131,7 +131,8 @@ impl Predictions {
         out
     }
 
-    /// What the read-out sees: one row per item. For one layer that is the equilibrium.
+    /// The rows that the read-out takes, one per item. For a model of one layer, that is the
+    /// equilibrium.
     pub fn embeddings(&self) -> MatrixRef<'_> {
         self.solved.states()
     }
@@ -182,7 +183,7 @@ impl Predictions {
     }
 }
 
-/// The states that a model's read-out sees, in memory; see [`crate::models::Model::embed`].
+/// The rows that the read-out of a model takes, in memory; see [`crate::models::Model::embed`].
 ///
 /// ```
 /// use ignn::prelude::*;
@@ -197,7 +198,7 @@ impl Predictions {
 /// let model = Trainer::new(&graph, config)?.fit()?.model;
 /// let embeddings = model.embed(&graph)?;
 /// assert_eq!((embeddings.view().rows(), embeddings.view().cols()), (6, 4));
-/// // Nodes 0 and 1 look the same from where they stand.
+/// // Nodes 0 and 1 have the same features and the same neighbourhood.
 /// assert_eq!(embeddings.row(0), embeddings.row(1));
 /// # Ok::<(), ignn::Error>(())
 /// ```

@@ -162,9 +162,10 @@ const AMAZON_PANELS: &[Panel] = &[Panel {
     methods: &[
         method("IGNN", &[]),
         method("label propagation", &["model.kind=label-propagation"]),
-        // Nothing bounds its weights: with relu, or with the steps of the others, its states
-        // outgrow each other and the loss rises. So it settles, and learns training nodes by heart:
-        // after 30 epochs 70 % by the top-k rule, of validation nodes 8 % (com-DBLP, 6 %).
+        // Nothing bounds the weights of SSE: with relu, or with the learning rate of the others, its
+        // states diverge and the loss rises. With these settings it converges, but memorises the
+        // training nodes: after 30 epochs it scores 70 % on them by the top-k rule, and 8 % on
+        // validation nodes (com-DBLP, 6 %).
         Method {
             quick: Some(&["train.epochs=10"]),
             ..community_baseline!(
@@ -182,8 +183,8 @@ const AMAZON_PANELS: &[Panel] = &[Panel {
     quick: &["model.state=58", "train.epochs=4"],
 }];
 
-/// A baseline on graphs that training has not seen, renormalised: plain adjacency and its small
-/// steps are for the equilibrium, whose projection knows the radius of every graph.
+/// A baseline on unseen graphs, with renormalised adjacency. Plain adjacency, and the small learning
+/// rate that it needs, suit only the equilibrium, whose projection knows the radius of every graph.
 macro_rules! ppi_baseline {
     ($name:literal, $published:literal, $($set:literal),+) => {
         Method {
@@ -225,9 +226,9 @@ const PPI_PANELS: &[Panel] = &[Panel {
                 ],
             )
         },
-        // The stand-in's labels are a linear map of features spread twice: two linear equilibria of
-        // the renormalised graph, as wide as they need to be. Of four such settings the best on the
-        // validation part.
+        // The labels of the generated graphs are a linear map of features that were propagated twice,
+        // so two linear equilibria on the renormalised graph can represent them. The best of four
+        // such settings on the validation part.
         Method {
             is_renormalised: true,
             quick: Some(&["train.epochs=15"]),

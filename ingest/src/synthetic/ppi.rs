@@ -362,7 +362,7 @@ mod tests {
         let Some(Labels::Multi { classes, of, .. }) = &set.labels else { panic!() };
         assert_eq!(classes.len(), CLASSES);
         let on = of.len() as f64 / 5694.0;
-        assert!((on - CLASSES_ON).abs() < 0.5, "{on} classes a node");
+        assert!((on - CLASSES_ON).abs() < 0.5, "{on} classes per node");
     }
 
     #[test]

@@ -236,8 +236,8 @@ impl Traffic {
         })
     }
 
-    /// Bytes of the sweeps of all layers: `row` of each row that is computed, and the graph once per
-    /// sweep over all rows.
+    /// Bytes of the sweeps of all layers: `row` of each row that is computed, and the graph once
+    /// per sweep over all rows.
     fn sweeps(
         &self,
         record: &EpochRecord,
