@@ -82,7 +82,7 @@ fn baselines_of_several_relations_predict() {
     }
     // Only SSE has parameters of its own for each relation.
     sandbox.ignn(&words("predict other --model gcn --out p.csv -q")).exits(0);
-    sandbox.ignn(&words("predict other --model sse --out p.csv -q")).fails_with(
+    sandbox.ignn(&words("predict other --model sse --out q.csv -q")).fails_with(
         "sse/model.safetensors: the dataset has other relations than the model (found clique, \
          expected clique, ring)",
     );

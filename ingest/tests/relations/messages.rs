@@ -139,10 +139,10 @@ fn wrong_specifications_have_exact_messages() {
             "spec.toml:4: expected relations.x.form to be absent if format is given, found both",
         ),
         (
-            format!("{head}[relations.x]\nfile = \"pa.tsv\"\nfrom = \"list\"\n"),
+            format!("{head}[relations.x]\nfile = \"pa.tsv\"\nfromat = \"list\"\n"),
             "spec.toml:4: expected one of the keys file, format, header, ids, source, target, \
              weight, unweighted, directed, duplicates, self-loops, normalise in relations.x, found \
-             \"from\" (did you mean \"format\"?)",
+             \"fromat\" (did you mean \"format\"?)",
         ),
         (
             format!("{head}{}{apa}", pa.replace("pa.tsv", "empty.tsv")),
