@@ -228,6 +228,22 @@ fn mmap_is_called_in_one_place_and_unsafe_stays_where_it_is_allowed() {
 }
 
 #[test]
+fn one_place_prints() {
+    let printing = ["println!", "print!(", "stdout()", "stderr()", ".println("];
+    for path in sources(&project().join("cli/src")) {
+        if path.ends_with("terminal/printer.rs") {
+            continue;
+        }
+        for (line, text) in code(&path) {
+            let asks = text.contains("stderr().is_terminal()");
+            let found = printing.iter().find(|word| text.contains(*word) && !asks);
+            let place = format!("{}:{line}", path.display());
+            assert!(found.is_none(), "{place}: {} outside of terminal/printer", found.unwrap());
+        }
+    }
+}
+
+#[test]
 fn every_unsafe_block_says_why_it_is_sound() {
     for file in INSTRUCTION_SETS.iter().chain(&["ingest/format/src/mapped.rs"]) {
         let text = fs::read_to_string(project().join(file)).unwrap();

@@ -166,7 +166,7 @@ fn a_cross_validation_that_is_stopped_trains_only_the_other_folds_when_resumed()
     let dataset = rings_and_stars(dir.path(), 24);
     let sets = ["model.state=8".to_string(), "train.epochs=6".into()];
     let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
-    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model };
+    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model, csv_safe: false };
     let crossval = |name: &str| {
         let crossval = Crossval::new(dataset.clone(), config.clone(), setup);
         crossval.in_directory(dir.path().join(name), false).unwrap()

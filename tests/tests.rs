@@ -10,6 +10,7 @@ mod golden;
 mod graph_builder;
 mod kinds;
 mod model;
+mod pages;
 mod pooled;
 mod public_types;
 mod reference;

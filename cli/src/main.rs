@@ -4,10 +4,12 @@
 //!
 //! | code | meaning |
 //! | --- | --- |
-//! | 0 | done; also when the reader of the output closed the pipe |
+//! | 0 | done |
 //! | 1 | finished, but missed its goal: `check` found damage, a solve did not converge |
 //! | 2 | usage, input or IO error |
 //! | 130 | stopped by a signal; unfinished output is removed, `train` leaves a checkpoint |
+//!
+//! A reader that closes the pipe of the output changes none of these.
 
 mod commands;
 #[cfg(test)]
@@ -17,7 +19,6 @@ mod reproduce;
 mod sample;
 mod terminal;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -30,7 +31,7 @@ use commands::{
     predict, report, train,
 };
 use options::memory_size::{self, MemorySize};
-use terminal::messages;
+use terminal::{messages, printer};
 
 // Ingest allocates buffers of a few megabytes on one thread and frees them on another. The system
 // allocator keeps such memory in per-thread arenas, so that peak memory drifts past `--memory`.
@@ -39,11 +40,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     messages::stop_cleanly_on_signals();
-    match Cli::parse().run() {
+    let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
+    match command.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(messages::STOPPED),
-        Err(error) if messages::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             messages::print_error(&error);
             ExitCode::from(messages::code(&error))
@@ -206,14 +207,12 @@ impl Session {
 
     /// Writes a result to standard output.
     fn print(&self, text: &str) -> Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
+        printer::result(text)
     }
 
     /// Writes a result to standard output as one JSON object.
     fn print_json(&self, value: &serde_json::Value) -> Result<()> {
-        self.print(&format!("{value:#}\n"))
+        printer::json(value)
     }
 }
 

@@ -6,6 +6,7 @@ mod crossval;
 mod demo;
 mod export;
 mod handmade;
+mod hostile;
 mod ingest;
 mod inspect;
 mod interface;

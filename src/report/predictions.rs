@@ -11,6 +11,7 @@ use crate::graph::{Graph, Graphs, IdRef, Ids, LabelKind};
 use crate::predict::{
     Embeddings, Item, PredictError, Predictions, predicted_classes, probabilities, ranked_classes,
 };
+use crate::run::csv::Texts;
 
 /// With more classes than this, the probabilities of single classes are not written as columns.
 const MOST_COLUMNS: usize = 32;
@@ -150,10 +151,11 @@ pub fn embedding_table(
     states: MatrixRef<'_>,
     items: impl IntoIterator<Item = u32>,
     force: bool,
+    texts: Texts,
 ) -> Result<TableWriter> {
     let mut columns = ids.columns();
     columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
-    let mut table = TableWriter::create(file, &columns, force)?;
+    let mut table = TableWriter::create_with(file, &columns, force, texts)?;
     for item in items {
         let mut cells = ids.cells(item);
         cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
@@ -205,6 +207,7 @@ impl Embeddings {
     pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let items = 0..self.view().rows() as u32;
-        Ok(embedding_table(file.as_ref(), &ids, self.view(), items, true)?.finish()?)
+        let texts = Texts::Exact;
+        Ok(embedding_table(file.as_ref(), &ids, self.view(), items, true, texts)?.finish()?)
     }
 }

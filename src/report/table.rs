@@ -2,9 +2,9 @@
 //! appears whole or not at all.
 //!
 //! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line
-//! break is quoted as in RFC 4180 (in TSV too). Floats are written with the fewest digits that read
-//! back to the same value. Lists are lists in Parquet, and JSON in text tables: `["a","b"]`,
-//! `[0.5,0.25]`.
+//! break is quoted as in RFC 4180 (in TSV too). [`Texts`] says what becomes of formulas. Floats are
+//! written with the fewest digits that read back to the same value. Lists are lists in Parquet, and
+//! JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -20,7 +20,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::run::csv;
+use crate::run::csv::{self, Texts};
 
 /// Number of cells that are buffered before they are written.
 const BATCH_CELLS: usize = 1 << 18;
@@ -80,7 +80,7 @@ enum Column {
 }
 
 enum Sink {
-    Text { out: BufWriter<File>, separator: char },
+    Text { out: BufWriter<File>, separator: char, texts: Texts },
     Parquet { out: Box<ArrowWriter<File>>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
 }
 
@@ -130,6 +130,16 @@ impl TableWriter {
 
     /// Starts a table and writes its header; see [`TableWriter::accepts`].
     pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
+        Self::create_with(target, columns, force, Texts::Exact)
+    }
+
+    /// The same with a choice for texts in CSV and TSV.
+    pub fn create_with(
+        target: &Path,
+        columns: &[(String, ColumnKind)],
+        force: bool,
+        texts: Texts,
+    ) -> Result<Self> {
         let form = Self::accepts(target, force)?;
         let staging = Staging::create(target, force)?;
         let draft = staging.path().join("table");
@@ -138,11 +148,9 @@ impl TableWriter {
             TableForm::Parquet => {
                 parquet_sink(file, columns).map_err(FormatError::parquet_written(target))?
             }
-            TableForm::Tsv => {
-                Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: '\t' }
-            }
-            TableForm::Csv => {
-                Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator: ',' }
+            TableForm::Tsv | TableForm::Csv => {
+                let separator = if form == TableForm::Tsv { '\t' } else { ',' };
+                Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator, texts }
             }
         };
         let mut writer = Self { target: target.into(), draft, staging, sink, width: columns.len() };
@@ -157,9 +165,8 @@ impl TableWriter {
     pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
         assert_eq!(cells.len(), self.width, "a cell for every column");
         match &mut self.sink {
-            Sink::Text { out, separator } => {
-                write_line(out, cells, *separator).map_err(FormatError::io("write", &self.target))
-            }
+            Sink::Text { out, separator, texts } => write_line(out, cells, *separator, *texts)
+                .map_err(FormatError::io("write", &self.target)),
             Sink::Parquet { out, schema, columns, rows } => {
                 for (column, &cell) in columns.iter_mut().zip(cells) {
                     column.push(cell);
@@ -273,7 +280,12 @@ fn write_batch(
     out.write(&RecordBatch::try_new(schema.clone(), arrays)?)
 }
 
-fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io::Result<()> {
+fn write_line(
+    out: &mut impl Write,
+    cells: &[Cell],
+    separator: char,
+    texts: Texts,
+) -> std::io::Result<()> {
     for (index, cell) in cells.iter().enumerate() {
         if index > 0 {
             write!(out, "{separator}")?;
@@ -281,10 +293,11 @@ fn write_line(out: &mut impl Write, cells: &[Cell], separator: char) -> std::io:
         match cell {
             Cell::Integer(value) => write!(out, "{value}")?,
             Cell::Float(value) => write!(out, "{value}")?,
-            Cell::Text(text) => write!(out, "{}", csv::quote(text, separator))?,
+            Cell::Text(text) => write!(out, "{}", texts.cell(text, separator))?,
             Cell::Null => {}
-            Cell::Texts(texts) => {
-                write!(out, "{}", csv::quote(&serde_json::to_string(texts)?, separator))?;
+            // JSON begins with a bracket and is no formula.
+            Cell::Texts(list) => {
+                write!(out, "{}", csv::quote(&serde_json::to_string(list)?, separator))?;
             }
             Cell::Floats(values) => {
                 let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -367,6 +380,23 @@ mod tests {
         assert_eq!((lists.value_length(1), lists.null_count()), (0, 0));
         let lists = batch.column(1).as_list::<i32>();
         assert_eq!(lists.value(0).as_primitive::<Float32Type>().values()[..], [0.5, 0.25]);
+    }
+
+    #[test]
+    fn formulas_become_text_on_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, texts| {
+            let columns = [("-a-b", ColumnKind::Text), ("x", ColumnKind::Float)];
+            let columns = columns.map(|(name, kind)| (name.to_string(), kind));
+            let path = dir.path().join(name);
+            let mut writer = TableWriter::create_with(&path, &columns, true, texts).unwrap();
+            writer.row(&[Cell::Text("=1+1"), Cell::Float(-0.5)]).unwrap();
+            writer.finish().unwrap();
+            fs::read(path).unwrap()
+        };
+        assert_eq!(write("t.csv", Texts::Exact), b"-a-b,x\n=1+1,-0.5\n");
+        assert_eq!(write("t.csv", Texts::Safe), b"'-a-b,x\n'=1+1,-0.5\n");
+        assert_eq!(write("t.parquet", Texts::Safe), write("t.parquet", Texts::Exact));
     }
 
     #[test]

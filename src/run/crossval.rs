@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, DirectoryLock};
-use super::{MetricsWriter, RunDir, RunError, csv, machine};
+use super::{MetricsWriter, RunDir, RunError, csv, machine, path_text};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::kernels::Isa;
@@ -65,6 +65,9 @@ pub struct CrossvalSetup {
     pub folds: usize,
     /// What predicts classes.
     pub readout: FoldReadout,
+    /// Whether ids in `folds.csv` are written as [`csv::Texts::Safe`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub csv_safe: bool,
 }
 
 /// `crossval.json`.
@@ -92,6 +95,7 @@ pub struct CrossvalSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossvalDataset {
     /// Its path.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Checksum of its manifest.
     pub checksum: String,
@@ -199,8 +203,9 @@ impl CrossvalDir {
         folds: &Folds,
     ) -> Result<(), RunError> {
         let mut text = String::from("graph,fold\n");
+        let texts = csv::Texts::safe_if(setup.csv_safe);
         for (id, fold) in ids.iter().zip(folds.of()) {
-            text += &format!("{},{fold}\n", csv::quote(id, ','));
+            text += &format!("{},{fold}\n", texts.cell(id, ','));
         }
         files::write_whole(&self.path.join(FOLDS), &text)?;
         let setup = serde_json::to_string(&setup).expect("plain data");

@@ -3,7 +3,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `config.toml` | the resolved configuration |
-//! | `dataset.txt` | path of the dataset |
+//! | `dataset.txt` | path of the dataset, as [`path_text`] writes it |
 //! | `metrics.jsonl` | one [`EpochRecord`] per line |
 //! | `tensorboard/` | event files, one per session |
 //! | `checkpoint/state.safetensors` | everything a resumed run needs |
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use ignn_format::FormatError;
 
 use super::files::{self, DirectoryLock};
-use super::{RunError, RunSummary, metrics_file};
+use super::{RunError, RunSummary, metrics_file, path_text};
 use crate::config::Config;
 use crate::predict;
 use crate::train::{EpochRecord, checkpoint};
@@ -127,9 +127,9 @@ impl RunDir {
             return Err(RunError::NotARun { path: self.path.clone(), expected: DATASET });
         }
         let text = fs::read_to_string(&file).map_err(FormatError::io("read", &file))?;
-        match text.trim_end_matches('\n') {
+        match text.trim_end_matches(['\n', '\r']) {
             "" => Err(RunError::NoDatasetPath { path: file }),
-            path => Ok(PathBuf::from(path)),
+            path => Ok(path_text::path(path)),
         }
     }
 
@@ -137,7 +137,7 @@ impl RunDir {
     pub fn write_setup(&self, config: &Config, dataset: &Path) -> Result<(), RunError> {
         files::write_whole(&self.config_file(), &config.to_toml())?;
         let dataset = std::path::absolute(dataset).unwrap_or_else(|_| dataset.into());
-        Ok(files::write_whole(&self.dataset_file(), &format!("{}\n", dataset.display()))?)
+        Ok(files::write_whole(&self.dataset_file(), &format!("{}\n", path_text::of(&dataset)))?)
     }
 
     /// The records of all epochs so far.

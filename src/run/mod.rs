@@ -12,6 +12,7 @@
 //! | `metrics_file`, `tensorboard` | observers that write `metrics.jsonl` and event files |
 //! | `saved` | a run read back |
 //! | [`machine`] | cores, memory and processor |
+//! | [`path_text`], [`csv`] | paths and texts as they stand in files |
 //!
 //! # Example
 //!
@@ -68,6 +69,7 @@ pub mod files;
 mod history;
 pub mod machine;
 mod metrics_file;
+pub mod path_text;
 mod saved;
 mod seeds;
 mod summary;

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use clap::Args;
-use ignn::report::quantity;
+use ignn::report::{quantity, readable};
+use ignn::run::path_text;
 use ignn_format::DatasetDir;
 use ignn_format::check::{self, Finding};
 use ignn_ingest::{Observer, Unit};
@@ -102,17 +103,21 @@ impl Verified {
                 quantity::bytes(self.bytes)
             );
         }
-        let lines = self.findings.iter().map(|finding| format!("{finding}\n"));
+        // One line each, whatever is in a name.
+        let line = |finding: &Finding| readable::line(&finding.to_string(), readable::LINE) + "\n";
+        let lines = self.findings.iter().map(line);
         let count = quantity::plural(self.findings.len() as u64, "problem", "problems");
         format!("{}{place}: {count} found: ingest the raw files again\n", lines.collect::<String>())
     }
 
     /// The same as JSON.
     pub fn as_json(&self) -> serde_json::Value {
-        let finding =
-            |finding: &Finding| json!({ "path": finding.path, "message": finding.message });
+        let finding = |finding: &Finding| {
+            let path = path_text::of(&finding.path);
+            json!({ "path": path, "message": finding.message })
+        };
         json!({
-            "dataset": self.dataset,
+            "dataset": path_text::of(&self.dataset),
             "sound": self.findings.is_empty(),
             "files": self.files,
             "bytes": self.bytes,

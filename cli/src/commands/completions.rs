@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
+use crate::terminal::printer;
 use crate::{Cli, Outcome, Session};
 
 /// Print a shell completion script
@@ -22,11 +23,11 @@ pub struct Command {
 
 impl Command {
     /// Prints the script.
-    pub fn run(self, session: &Session) -> Result<Outcome> {
+    pub fn run(self, _: &Session) -> Result<Outcome> {
         // Generate into memory first, because the generator panics on a closed pipe.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "ignn", &mut script);
-        session.print(&String::from_utf8_lossy(&script))?;
+        printer::exact(&String::from_utf8_lossy(&script))?;
         Ok(Outcome::Done)
     }
 }

@@ -65,9 +65,14 @@ pub struct Command {
     /// Continue with the folds that are not finished in a directory
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = [
-        "dataset", "folds", "preset", "config", "sets", "epochs", "readout", "out", "force",
+        "dataset", "folds", "preset", "config", "sets", "epochs", "readout", "out", "csv_safe",
+        "force",
     ])]
     resume: Option<PathBuf>,
+
+    /// Put a single quote before ids in folds.csv that a spreadsheet would run as a formula
+    #[arg(long, requires = "out")]
+    csv_safe: bool,
 
     /// Replace an existing directory of a cross-validation
     #[arg(long)]
@@ -126,7 +131,8 @@ impl Command {
         let Some(dataset) = &self.dataset else { bail!("DATASET is needed") };
         let config = self.settings.resolve(session)?;
         let folds = usize::from(self.folds.unwrap_or(FOLDS));
-        let setup = CrossvalSetup { folds, readout: self.readout.into() };
+        let (readout, csv_safe) = (self.readout.into(), self.csv_safe);
+        let setup = CrossvalSetup { folds, readout, csv_safe };
         let crossval = Crossval::new(Graph::open(dataset)?, config, setup);
         Ok(match &self.out {
             Some(out) => crossval.in_directory(out, self.force)?,

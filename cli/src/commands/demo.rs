@@ -13,7 +13,7 @@ use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::report::quantity::{self, seconds};
 use ignn::report::sheet::Sheet;
-use ignn::run::{Figures, Run};
+use ignn::run::{Figures, Run, path_text};
 use ignn::train::Ended;
 use ignn_format::FormatError;
 use ignn_format::labels::Labels;
@@ -174,7 +174,7 @@ impl Command {
 
         if session.json {
             session.print_json(&json!({
-                "generate": { "raw": raw, "seconds": generated.seconds },
+                "generate": { "raw": path_text::of(&raw), "seconds": generated.seconds },
                 "ingest": summary::as_json(&made, &dataset),
                 "inspect": { "seconds": inspected, "result": inspection },
                 "check": { "seconds": checked, "result": verified.as_json() },
@@ -241,7 +241,7 @@ impl Trained {
         });
         json!({
             "model": self.what,
-            "run": self.run,
+            "run": path_text::of(&self.run),
             "figures": self.figures,
             "accuracy_by_distance": accuracy.collect::<Vec<_>>(),
         })

@@ -8,6 +8,8 @@ use clap::Args;
 use ignn::graph::{self, Graph};
 use ignn::report::quantity;
 use ignn::report::table::{Cell, ColumnKind, TableWriter};
+use ignn::run::csv::Texts;
+use ignn::run::path_text;
 use ignn_format::Relation;
 use ignn_format::features::FeatureKind;
 use ignn_format::ids::Ids;
@@ -73,6 +75,13 @@ pub struct Command {
     #[arg(long, value_name = "FILE")]
     graphs: Option<PathBuf>,
 
+    /// Put a single quote before texts in CSV and TSV that a spreadsheet would run as a formula
+    ///
+    /// These are ids and names that begin with =, +, -, @, a tab or a line break and are not plain
+    /// numbers. Number columns and Parquet files are never changed.
+    #[arg(long)]
+    csv_safe: bool,
+
     /// Replace existing files
     #[arg(long)]
     force: bool,
@@ -98,8 +107,12 @@ impl Command {
             }
         }
         self.require_parts(&dataset)?;
-        let export =
-            Export { ids: dataset.directory().ids()?, dataset: &dataset, force: self.force };
+        let export = Export {
+            ids: dataset.directory().ids()?,
+            dataset: &dataset,
+            force: self.force,
+            texts: Texts::safe_if(self.csv_safe),
+        };
         let mut written: Vec<(&PathBuf, u64)> = Vec::new();
         if let Some(file) = &self.edges {
             written.push((file, export.edges(file, self.relation.as_deref(), self.normalised)?));
@@ -120,9 +133,9 @@ impl Command {
             written.push((file, export.graphs(file)?));
         }
         if session.json {
-            let files = written
-                .iter()
-                .map(|(file, rows)| serde_json::json!({ "file": file, "rows": rows }));
+            let files = written.iter().map(
+                |(file, rows)| serde_json::json!({ "file": path_text::of(file), "rows": rows }),
+            );
             session.print_json(&serde_json::json!({ "files": files.collect::<Vec<_>>() }))?;
         } else {
             let line = |(file, rows): &(&PathBuf, u64)| {
@@ -159,6 +172,7 @@ struct Export<'a> {
     dataset: &'a Graph,
     ids: Ids,
     force: bool,
+    texts: Texts,
 }
 
 impl Export<'_> {
@@ -190,7 +204,7 @@ impl Export<'_> {
         };
         let mut columns: Vec<_> = ids.iter().map(|name| (name.to_string(), kind)).collect();
         columns.extend(others);
-        Ok(TableWriter::create(file, &columns, self.force)?)
+        Ok(TableWriter::create_with(file, &columns, self.force, self.texts)?)
     }
 
     fn edges(&self, file: &Path, name: Option<&str>, normalised: bool) -> Result<u64> {
@@ -330,7 +344,7 @@ impl Export<'_> {
             [("graph", text), ("first_node", integer), ("nodes", integer), ("label", text)];
         let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).to_vec();
         columns.extend(graphs.splits.iter().map(|split| (split.name.clone(), text)));
-        let mut table = TableWriter::create(file, &columns, self.force)?;
+        let mut table = TableWriter::create_with(file, &columns, self.force, self.texts)?;
         for (graph, nodes) in graphs.first_node.windows(2).enumerate() {
             let label = graphs.labels.get(graph).and_then(|&label| usize::try_from(label).ok());
             let label = label.and_then(|label| graphs.classes.get(label));

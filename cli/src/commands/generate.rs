@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, Subcommand};
+use ignn::run::path_text;
 use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::synthetic::chains::{self, ChainsOptions};
 use ignn_ingest::synthetic::grid::{self, GridOptions};
@@ -61,9 +62,9 @@ impl Command {
             (Some(made), Some(out)) => Job { made, run }.print(session, out)?,
             _ if session.json => {
                 let phases = run.phases.iter().map(summary::phase_json).collect::<Vec<_>>();
-                session.print_json(
-                    &json!({ "raw": job.raw, "seconds": run.seconds, "phases": phases }),
-                )?;
+                let raw = job.raw.as_deref().map(path_text::of);
+                session
+                    .print_json(&json!({ "raw": raw, "seconds": run.seconds, "phases": phases }))?;
             }
             _ => {}
         }

@@ -22,7 +22,7 @@ use ignn_format::{FormatError, Manifest, Relation};
 use serde::Serialize;
 
 use crate::terminal::radius::Radius;
-use crate::terminal::summary;
+use crate::terminal::{printer, summary};
 use crate::{Outcome, Session};
 
 /// Length of the longest bar of a histogram.
@@ -72,6 +72,7 @@ impl Command {
 /// Everything `inspect` reports.
 #[derive(Serialize)]
 pub struct Inspection {
+    #[serde(serialize_with = "printer::path_as_json")]
     dataset: PathBuf,
     made_by: ignn_format::manifest::MadeBy,
     nodes: u64,

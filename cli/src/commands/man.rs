@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory};
 use ignn::report::quantity;
+use ignn::run::path_text;
 
 use crate::{Cli, Outcome, Session};
 
@@ -40,6 +41,7 @@ impl Command {
         }
         pages.sort();
         if session.json {
+            let directory = path_text::of(directory);
             session.print_json(&serde_json::json!({ "directory": directory, "pages": pages }))?;
         } else {
             let count = quantity::plural(pages.len() as u64, "page", "pages");

@@ -9,6 +9,8 @@ use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
 use ignn::report::predictions::{IdColumns, PredictionRows, embedding_table};
 use ignn::report::quantity::plural;
 use ignn::report::table::TableWriter;
+use ignn::run::csv::Texts;
+use ignn::run::path_text;
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
@@ -71,6 +73,13 @@ pub struct Command {
     /// Write nothing and exit with 1 unless the solution is certified to be unique on this graph
     #[arg(long)]
     certified: bool,
+
+    /// Put a single quote before texts in CSV and TSV that a spreadsheet would run as a formula
+    ///
+    /// These are ids and names that begin with =, +, -, @, a tab or a line break and are not plain
+    /// numbers. Number columns and Parquet files are never changed.
+    #[arg(long)]
+    csv_safe: bool,
 
     /// Replace existing files
     #[arg(long)]
@@ -152,13 +161,14 @@ impl Command {
         console: &Console,
     ) -> Result<Vec<(PathBuf, u64)>> {
         let ids = IdColumns::of(&opened.dataset, opened.item)?;
-        let rows = items.len() as u64;
+        let (rows, texts) = (items.len() as u64, Texts::safe_if(self.csv_safe));
         let (mut tables, mut written) = (Vec::new(), Vec::new());
         if let Some(file) = &self.out {
             let (model, top) = (&opened.model, self.top.map(usize::from));
             let rows_of =
                 PredictionRows { classes: &model.classes, labels: model.labels, top, ids: &ids };
-            let mut table = TableWriter::create(file, &rows_of.columns(), self.force)?;
+            let columns = rows_of.columns();
+            let mut table = TableWriter::create_with(file, &columns, self.force, texts)?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
                 rows_of.write(&mut table, items, logits)?;
                 console.advance(items.len() as u64);
@@ -169,7 +179,7 @@ impl Command {
         }
         if let Some(file) = &self.embeddings {
             let (states, items) = (prediction.states(), items.iter().copied());
-            tables.push(embedding_table(file, &ids, states, items, self.force)?);
+            tables.push(embedding_table(file, &ids, states, items, self.force, texts)?);
             written.push((file.clone(), rows));
         }
         tables.into_iter().try_for_each(TableWriter::finish)?;
@@ -210,7 +220,8 @@ impl Report {
 
     fn as_json(&self) -> Result<serde_json::Value> {
         let mut value = serde_json::to_value(&self.model)?;
-        let file = |(file, rows): &(PathBuf, u64)| json!({ "file": file, "rows": rows });
+        let file =
+            |(file, rows): &(PathBuf, u64)| json!({ "file": path_text::of(file), "rows": rows });
         value["files"] = self.written.iter().map(file).collect();
         let evaluation = self.evaluation.as_ref().map(score_tables::as_json).transpose()?;
         value["evaluation"] = json!(evaluation);

@@ -9,7 +9,7 @@ use ignn::graph::Graph;
 use ignn::predict::PartScores;
 use ignn::report::quantity::{bytes, plural};
 use ignn::report::runs::{self, Group, ShownRun};
-use ignn::run::{CrossvalDir, RunDir, SavedRun, files};
+use ignn::run::{CrossvalDir, RunDir, SavedRun, files, path_text};
 use ignn_format::FormatError;
 use ignn_ingest::Observer;
 use serde_json::json;
@@ -81,7 +81,7 @@ impl Command {
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         if session.json {
             let value = json!({
-                "report": self.out,
+                "report": path_text::of(&self.out),
                 "groups": names,
                 "runs": count,
                 "charts": page.charts(),

@@ -13,7 +13,7 @@ use ignn::train::{Ended, EpochRecord, Observer};
 use crate::options::settings::Settings;
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::training::Console;
-use crate::terminal::{figures, messages};
+use crate::terminal::{figures, messages, printer};
 use crate::{Outcome, Session};
 
 /// Train a model on a dataset
@@ -130,7 +130,7 @@ impl Command {
             return Ok(Outcome::Done);
         }
         if self.schema {
-            session.print(&format!("{:#}\n", json_schema()))?;
+            printer::exact(&format!("{:#}\n", json_schema()))?;
             return Ok(Outcome::Done);
         }
         let runs = match (&self.resume, &self.seeds) {

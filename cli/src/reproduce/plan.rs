@@ -142,7 +142,7 @@ impl Plan {
             }
             Some(folds) => {
                 let crossval = CrossvalDir::new(directory);
-                let wanted = CrossvalSetup { folds, readout: self.fold_readout() };
+                let wanted = CrossvalSetup { folds, readout: self.fold_readout(), csv_safe: false };
                 let is_same = crossval.setup().is_ok_and(|setup| setup == wanted);
                 let summary = crossval.summary().ok().flatten();
                 let finished = |summary: &Summary| summary.folds == folds;

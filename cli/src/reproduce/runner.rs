@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
 use super::text;
 use crate::Session;
-use crate::terminal::messages;
+use crate::terminal::{messages, printer};
 
 /// How often a running command is polled.
 const POLL: Duration = Duration::from_millis(20);
@@ -79,8 +79,7 @@ impl Runner {
 
     fn print(&self, line: &str) {
         if !self.is_quiet {
-            // Nothing can be done if standard error is closed.
-            let _ = writeln!(io::stderr(), "{line}");
+            printer::message(line);
         }
     }
 

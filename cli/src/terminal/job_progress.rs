@@ -1,10 +1,12 @@
 //! Progress of several trainings at a time, folds or seeds: one bar over the epochs of all, and one
 //! line per finished training.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::printer;
 
 /// Notes that are shown; the rest is left to the figures.
 const MOST_NOTES: u64 = 3;
@@ -65,13 +67,8 @@ impl JobProgress {
     }
 
     fn print(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None if self.is_quiet => {}
-            None => {
-                // Nothing can be done if standard error is closed.
-                let _ = writeln!(io::stderr(), "{line}");
-            }
+        if !self.is_quiet {
+            printer::message_above(self.bar.as_ref(), line);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Messages outside of results: how errors are printed, what happens on signals, and the exit codes
 //! of both.
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ignn::report::readable;
 use ignn::run::RunError;
 use ignn::train::TrainError;
+
+use super::printer;
 
 /// Exit code after SIGINT, SIGTERM or SIGHUP; the handler does not know which.
 pub const STOPPED: u8 = 130;
@@ -20,8 +22,18 @@ pub fn code(error: &anyhow::Error) -> u8 {
 
 /// Prints `error: ...` with every cause that its message does not already contain.
 pub fn print_error(error: &anyhow::Error) {
-    // Nothing can be done if standard error is closed.
-    let _ = writeln!(io::stderr(), "error: {}", full_message(error));
+    printer::message(&format!("error: {}", full_message(error)));
+}
+
+/// Prints what is wrong with the arguments, or the help that was asked for, and exits.
+pub fn refuse(error: &clap::Error) -> ! {
+    let plain = error.render().to_string();
+    if readable::lines(&plain) == plain {
+        // In colours where the terminal has them.
+        error.exit();
+    }
+    printer::message(plain.trim_end());
+    std::process::exit(error.exit_code());
 }
 
 /// The message with its causes.
@@ -35,12 +47,6 @@ fn full_message(error: &anyhow::Error) -> String {
         }
     }
     message
-}
-
-/// Whether the reader of standard output closed the pipe.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }
 
 /// Set by the first signal, for commands that end their work themselves.
@@ -59,19 +65,19 @@ pub fn ask_to_stop() -> &'static AtomicBool {
 pub fn stop_cleanly_on_signals() {
     let handler = || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
-            let _ = writeln!(io::stderr(), "stopping after this epoch; once more stops at once");
+            printer::message("stopping after this epoch; once more stops at once");
             return;
         }
         let what = match ignn_format::staging::abandon_all() {
             true => "stopped: unfinished output was removed",
             false => "stopped",
         };
-        let _ = writeln!(io::stderr(), "{what}");
+        printer::message(what);
         std::process::exit(STOPPED.into());
     };
     // Without a handler the signal ends the process, and the next run removes what it left behind.
     if let Err(error) = ctrlc::set_handler(handler) {
-        let _ = writeln!(io::stderr(), "note: signals are not handled: {error}");
+        printer::message(&format!("note: signals are not handled: {error}"));
     }
 }
 
@@ -79,6 +85,7 @@ pub fn stop_cleanly_on_signals() {
 mod tests {
     use super::*;
     use anyhow::Context;
+    use std::io;
 
     #[test]
     fn causes_are_printed_once() {
@@ -87,13 +94,5 @@ mod tests {
         assert_eq!(full_message(&anyhow::Error::new(known)), "x.csv: cannot write: disk on fire");
         let added = Err::<(), _>(inner()).context("demo").unwrap_err();
         assert_eq!(full_message(&added), "demo: disk on fire");
-    }
-
-    #[test]
-    fn a_closed_pipe_is_recognised_below_context() {
-        let pipe =
-            Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("standard output");
-        assert!(is_closed_pipe(&pipe.unwrap_err()));
-        assert!(!is_closed_pipe(&anyhow::anyhow!("no")));
     }
 }

@@ -6,6 +6,7 @@ pub mod figures;
 pub mod job_progress;
 pub mod messages;
 pub mod on_dataset;
+pub mod printer;
 pub mod progress;
 pub mod radius;
 pub mod score_tables;

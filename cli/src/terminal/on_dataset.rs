@@ -18,6 +18,7 @@ use ignn_format::labels::Labels;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
+use super::printer;
 use super::progress::Console;
 use crate::Outcome;
 
@@ -210,7 +211,9 @@ impl Opened {
 /// What is known of a model on a graph, and of its solve.
 #[derive(Serialize)]
 pub struct ModelReport {
+    #[serde(serialize_with = "printer::path_as_json")]
     dataset: PathBuf,
+    #[serde(serialize_with = "printer::path_as_json")]
     model: PathBuf,
     /// None if the model file does not say.
     #[serde(rename = "trained_on_this_dataset")]

@@ -2,7 +2,7 @@
 //! terminal, one line per finished phase elsewhere. With `--quiet` it only records the phases, for
 //! the summary.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use ignn::report::quantity;
 use ignn_ingest::context::{Phase, Recorder};
 use ignn_ingest::{Observer, Unit};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::printer;
 
 /// An observer for the console.
 pub struct Console {
@@ -66,7 +68,7 @@ impl Console {
                 .iter()
                 .take(ended)
                 .skip(printed)
-                .for_each(|phase| print(&phase_line(phase)));
+                .for_each(|phase| printer::message(&phase_line(phase)));
         }
     }
 }
@@ -78,7 +80,7 @@ impl Observer for Console {
         self.print_phases(before);
         if self.mode == Mode::Bars {
             let bar = ProgressBar::new(total.unwrap_or(0)).with_style(style(total.is_some(), unit));
-            bar.set_message(name.to_string());
+            bar.set_message(printer::bar_name(name));
             bar.enable_steady_tick(Duration::from_millis(200));
             *self.bar.lock().expect("no panic while held") = Some(bar);
         }
@@ -97,8 +99,7 @@ impl Observer for Console {
         self.recorder.note(message);
         match (self.mode, &*self.bar.lock().expect("no panic while held")) {
             (Mode::Quiet, _) => {}
-            (_, Some(bar)) => bar.suspend(|| print(&format!("note: {message}"))),
-            (_, None) => print(&format!("note: {message}")),
+            (_, bar) => printer::message_above(bar.as_ref(), &format!("note: {message}")),
         }
     }
 
@@ -106,11 +107,6 @@ impl Observer for Console {
         self.recorder.finish();
         self.print_phases(self.recorder.phases().len());
     }
-}
-
-/// Prints a line to standard error; nothing can be done if that is closed.
-fn print(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// `read edges: 725.0 MiB in 3.10 s (233.9 MiB/s)`.

@@ -4,6 +4,7 @@
 use ignn::metrics::{ClassScores, Confusion, Scores};
 use ignn::predict::{Evaluation, PartScores};
 use ignn::report::quantity::count;
+use ignn::report::readable;
 use ignn::report::sheet::Sheet;
 use serde_json::{Value, json};
 
@@ -13,6 +14,9 @@ const SHOWN_CONFUSION: usize = 20;
 const WRITTEN_CONFUSION: usize = 1000;
 /// Largest number of rows of the table of classes on the terminal.
 const SHOWN_CLASSES: usize = 100;
+
+/// Longest name of a part in a heading.
+const SHOWN_NAME: usize = 120;
 
 /// One row per part.
 pub fn parts(evaluation: &Evaluation) -> String {
@@ -58,7 +62,7 @@ pub fn classes(part: &PartScores) -> String {
     } else {
         String::new()
     };
-    format!("classes of part {}\n{}{rest}", part.part, sheet.render())
+    format!("classes of part {}\n{}{rest}", one_line(&part.part), sheet.render())
 }
 
 /// The confusion matrix, if there are not too many classes.
@@ -72,7 +76,7 @@ pub fn confusion(part: &PartScores) -> Option<String> {
         let row = confusion.row(class).iter().map(|&nodes| count(nodes));
         sheet.row([name.to_string()].into_iter().chain(row));
     }
-    Some(format!("confusion in part {}\n{}", part.part, sheet.render()))
+    Some(format!("confusion in part {}\n{}", one_line(&part.part), sheet.render()))
 }
 
 /// The whole evaluation as JSON.
@@ -87,6 +91,11 @@ pub fn as_json(evaluation: &Evaluation) -> serde_json::Result<Value> {
         value["parts"][at]["confusion"] = json!(confusion.map(rows));
     }
     Ok(value)
+}
+
+/// The name of a part in a heading.
+fn one_line(name: &str) -> String {
+    readable::line(name, SHOWN_NAME)
 }
 
 fn percent(figure: f64) -> String {

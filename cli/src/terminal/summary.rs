@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
+use ignn::run::path_text;
 use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
@@ -160,7 +161,7 @@ pub fn split_words(split: &SplitEntry) -> String {
 pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
     let DatasetSummary { manifest, counts, .. } = &job.made;
     json!({
-        "dataset": out,
+        "dataset": path_text::of(out),
         "command": manifest.made_by.command,
         "nodes": manifest.nodes,
         "edges_read": counts.read,

@@ -1,7 +1,7 @@
 //! Progress of one training: a bar and one line per epoch on a terminal, a line now and then
 //! elsewhere.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use ignn::config::Config;
@@ -9,6 +9,8 @@ use ignn::metrics::Metric;
 use ignn::report::quantity;
 use ignn::train::{EpochRecord, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::printer;
 
 /// Shortest time between two lines, where standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(2);
@@ -36,13 +38,7 @@ impl Console {
     }
 
     fn print(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => {
-                // Nothing can be done if standard error is closed.
-                let _ = writeln!(io::stderr(), "{line}");
-            }
-        }
+        printer::message_above(self.bar.as_ref(), line);
     }
 }
 

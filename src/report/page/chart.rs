@@ -2,8 +2,8 @@
 //! plotting crate: see `ARCHITECTURE.md`.
 
 use super::axis::{Axis, Fitted, Scale};
+use super::html::{Anchor, Element, Html, element};
 use super::labels::spread;
-use super::markup::escape;
 
 /// Width of the drawing in its own units; a phone shows it at about three quarters of that.
 const WIDTH: f64 = 480.0;
@@ -26,7 +26,7 @@ pub(super) const COLOURS: usize = 8;
 /// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Anchor of letters, digits and hyphens, unique on the page.
+    /// Its anchor is made from this; unique on the page.
     pub id: String,
     /// What it shows.
     pub title: String,
@@ -79,8 +79,13 @@ impl Chart {
         series.points.iter().filter(shown).copied().collect()
     }
 
+    /// Whether any line has a point, so that there is something to draw.
+    pub fn is_drawn(&self) -> bool {
+        self.element().is_some()
+    }
+
     /// The SVG figure; `None` if no line has a point.
-    pub fn render(&self) -> Option<String> {
+    pub(super) fn element(&self) -> Option<Element> {
         let drawn: Vec<Drawn<'_>> = self
             .series
             .iter()
@@ -94,28 +99,23 @@ impl Chart {
         let ys = points().map(|&(_, y)| y).chain(bands().flat_map(|&(_, low, high)| [low, high]));
         let y = self.y.fit(ys.chain(self.references.iter().map(|line| line.value)), false)?;
         let frame = Frame::new(x, y, self);
-        let mut body = frame.grid(self);
+        let mut body = Html::from(frame.grid(self));
         for (at, series, _) in &drawn {
-            body += &frame.band(*at, series);
+            frame.band(*at, series).into_iter().for_each(|band| body.add(band));
         }
         for line in self.references.iter().filter(|line| self.y.shows(line.value)) {
             let at = frame.y(line.value);
-            let (left, right) = (frame.left, frame.right);
-            body += &format!(
-                "<line class=\"reference\" data-reference=\"{}\" x1=\"{left:.1}\" \
-                 x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\n",
-                escape(&line.name)
-            );
+            let drawn = element("line").set("class", "reference").set("data-reference", &line.name);
+            body.add(straight(drawn, [frame.left, frame.right], [at, at]));
         }
         for (at, series, points) in &drawn {
-            body += &frame.line(*at, series, points, self);
+            body.add(frame.line(*at, series, points, self));
         }
-        body += &frame.names(self, &drawn);
-        Some(self.figure(&drawn, &body))
+        body.add(frame.names(self, &drawn));
+        Some(self.figure(&drawn, body))
     }
 
-    fn figure(&self, drawn: &[Drawn<'_>], body: &str) -> String {
-        let (id, title) = (&self.id, escape(&self.title));
+    fn figure(&self, drawn: &[Drawn<'_>], body: Html) -> Element {
         let mut descriptions: Vec<String> = drawn
             .iter()
             .filter_map(|(_, series, points)| {
@@ -131,19 +131,28 @@ impl Chart {
             self.references.iter().map(|line| format!("{}: {}", line.name, short(line.value))),
         );
         let axes = format!("{} against {}. ", self.y.label, self.x.label);
-        let note = match self.note.as_str() {
-            "" => String::new(),
-            note => format!("<p>{}</p>\n", escape(note)),
-        };
-        format!(
-            "<figure id=\"{id}\">\n<figcaption>{title}</figcaption>\n\
-             <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title \
-             {id}-desc\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc \
-             id=\"{id}-desc\">{}</desc>\n{body}</svg>\n{note}</figure>\n",
-            escape(&(axes + &descriptions.join("; ")))
-        )
+        let id = Anchor::new(&self.id);
+        let title = element("title").set("id", format_args!("{id}-title")).text(&self.title);
+        let description = element("desc").set("id", format_args!("{id}-desc"));
+        let svg = element("svg")
+            .set("viewBox", format_args!("0 0 {WIDTH} {HEIGHT}"))
+            .set("role", "img")
+            .set("aria-labelledby", format_args!("{id}-title {id}-desc"))
+            .with(title)
+            .with(description.text(axes + &descriptions.join("; ")))
+            .with(body);
+        let caption = element("figcaption").text(&self.title);
+        let figure = element("figure").set("id", &id).with(caption).with(svg);
+        match self.note.as_str() {
+            "" => figure,
+            note => figure.with(element("p").text(note)),
+        }
     }
+}
+
+/// A line between two points.
+fn straight(line: Element, x: [f64; 2], y: [f64; 2]) -> Element {
+    line.at("x1", x[0]).at("x2", x[1]).at("y1", y[0]).at("y2", y[1])
 }
 
 /// The plotting area.
@@ -178,49 +187,35 @@ impl Frame {
     }
 
     /// Axes, ticks and their labels.
-    fn grid(&self, chart: &Chart) -> String {
+    fn grid(&self, chart: &Chart) -> Element {
         let Self { left, right, .. } = *self;
         let bottom = HEIGHT - BOTTOM;
-        let mut svg = String::from("<g class=\"axes\">\n");
+        let text = |class: &str| element("text").set("class", class);
+        let mut axes = element("g").set("class", "axes");
         for (value, label) in &self.y.ticks {
             let at = self.y(*value);
-            svg += &format!(
-                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" \
-                 y2=\"{at:.1}\"/>\
-                 <text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
-                left - 6.0,
-                at + 4.5
-            );
+            let line = element("line").set("class", "grid");
+            axes = axes
+                .with(straight(line, [left, right], [at, at]))
+                .with(text("end").at("x", left - 6.0).at("y", at + 4.5).text(label));
         }
         // Labels that would touch the one before are left out.
         let mut free = f64::NEG_INFINITY;
         for (value, label) in &self.x.ticks {
             let (at, half) = (self.x(*value), label.chars().count() as f64 * LETTER / 2.0);
-            svg += &format!(
-                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{}\"/>",
-                bottom + 4.0
-            );
+            axes = axes.with(straight(element("line"), [at, at], [bottom, bottom + 4.0]));
             if at - half > free {
-                svg += &format!(
-                    "<text class=\"middle\" x=\"{at:.1}\" y=\"{}\">{label}</text>\n",
-                    bottom + 18.0
-                );
+                axes = axes.with(text("middle").at("x", at).at("y", bottom + 18.0).text(label));
                 free = at + half + LETTER;
             }
         }
-        svg += &format!(
-            "<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{bottom}\" y2=\"{bottom}\"/>\n"
-        );
-        svg +=
-            &format!("<text class=\"label\" x=\"2\" y=\"15\">{}</text>\n", escape(&chart.y.label));
-        let (middle, low) = ((left + right) / 2.0, HEIGHT - 8.0);
-        let label = escape(&chart.x.label);
-        svg + &format!(
-            "<text class=\"label middle\" x=\"{middle:.1}\" y=\"{low}\">{label}</text>\n</g>\n"
-        )
+        let middle = (left + right) / 2.0;
+        axes.with(straight(element("line"), [left, right], [bottom, bottom]))
+            .with(text("label").set("x", 2).set("y", 15).text(&chart.y.label))
+            .with(text("label middle").at("x", middle).at("y", HEIGHT - 8.0).text(&chart.x.label))
     }
 
-    fn band(&self, at: usize, series: &Series) -> String {
+    fn band(&self, at: usize, series: &Series) -> Option<Element> {
         let is_log = self.y.scale == Scale::Log;
         let shown = |&&(x, low, high): &&(f64, f64, f64)| {
             x.is_finite() && low.is_finite() && high.is_finite() && (!is_log || low > 0.0)
@@ -229,15 +224,16 @@ impl Frame {
         let every = band.len().div_ceil(POINTS).max(1);
         let band: Vec<_> = band.into_iter().step_by(every).collect();
         if band.len() < 2 {
-            return String::new();
+            return None;
         }
         let up = band.iter().map(|(x, _, high)| (self.x(*x), self.y(*high)));
         let down = band.iter().rev().map(|(x, low, _)| (self.x(*x), self.y(*low)));
         let path: Vec<String> = up.chain(down).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        format!("<polygon class=\"band s{}\" points=\"{}\"/>\n", at % COLOURS, path.join(" "))
+        let class = format!("band s{}", at % COLOURS);
+        Some(element("polygon").set("class", class).drawing("points", &path.join(" ")))
     }
 
-    fn line(&self, at: usize, series: &Series, points: &[(f64, f64)], chart: &Chart) -> String {
+    fn line(&self, at: usize, series: &Series, points: &[(f64, f64)], chart: &Chart) -> Html {
         let colour = at % COLOURS;
         let mut path = String::new();
         let mut is_open = false;
@@ -250,24 +246,24 @@ impl Frame {
                 &format!("{}{:.1},{:.1}", if is_open { "L" } else { "M" }, self.x(x), self.y(y));
             is_open = true;
         }
-        let name = escape(&series.name);
-        let mut svg =
-            format!("<path class=\"curve s{colour}\" data-series=\"{name}\" d=\"{path}\"/>\n");
+        let curve = element("path").set("class", format_args!("curve s{colour}"));
+        let mut svg = Html::from(curve.set("data-series", &series.name).drawing("d", &path));
         if series.is_marked || points.len() == 1 {
             for &(x, y) in points {
-                let tooltip = format!("{name}: {} at {x}", short(y));
-                let (x, y) = (self.x(x), self.y(y));
-                svg += &format!(
-                    "<circle class=\"mark s{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" \
-                     r=\"3.5\"><title>{tooltip}</title></circle>\n"
-                );
+                let tooltip = format!("{}: {} at {x}", series.name, short(y));
+                let mark = element("circle")
+                    .set("class", format_args!("mark s{colour}"))
+                    .at("cx", self.x(x))
+                    .at("cy", self.y(y))
+                    .set("r", 3.5);
+                svg.add(mark.with(element("title").text(tooltip)));
             }
         }
         svg
     }
 
     /// Names at the ends of the lines.
-    fn names(&self, chart: &Chart, drawn: &[Drawn<'_>]) -> String {
+    fn names(&self, chart: &Chart, drawn: &[Drawn<'_>]) -> Html {
         let mut names: Vec<(String, String, f64, f64)> = Vec::new();
         for (at, series, points) in drawn {
             if let Some(&(x, y)) = points.last() {
@@ -284,22 +280,17 @@ impl Frame {
         }
         let wanted: Vec<f64> = names.iter().map(|(_, _, _, y)| *y).collect();
         let places = spread(&wanted, LINE, TOP, HEIGHT - BOTTOM);
-        let mut svg = String::new();
+        let mut svg = Html::new();
         for ((class, name, x, y), place) in names.into_iter().zip(places) {
-            let (name, to) = (shortened(&name), self.right + 9.0);
+            let to = self.right + 9.0;
             // A thin line joins a name to an end that is not beside it.
             if (place - y).abs() > 3.0 || self.right - x > 3.0 {
-                svg += &format!(
-                    "<path class=\"leader {class}\" d=\"M{:.1},{y:.1}L{:.1},{place:.1}\"/>",
-                    x + 2.0,
-                    to - 2.0
-                );
+                let path = format!("M{:.1},{y:.1}L{:.1},{place:.1}", x + 2.0, to - 2.0);
+                let leader = element("path").set("class", format_args!("leader {class}"));
+                svg.add(leader.set("d", path));
             }
-            let baseline = place + 4.5;
-            svg += &format!(
-                "<text class=\"name {class}\" x=\"{to:.1}\" y=\"{baseline:.1}\">{}</text>\n",
-                escape(&name)
-            );
+            let text = element("text").set("class", format_args!("name {class}"));
+            svg.add(text.at("x", to).at("y", place + 4.5).text(shortened(&name)));
         }
         svg
     }
@@ -362,7 +353,7 @@ mod tests {
         let mut chart =
             chart(vec![line("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 0.5), (3.0, 0.25)])]);
         chart.references.push(Reference { name: "kappa".into(), value: 0.9 });
-        let svg = chart.render().unwrap();
+        let svg = Html::document(chart.element().unwrap());
         assert!(svg.contains("data-series=\"a&lt;b\"") && svg.contains(">a&lt;b</text>"), "{svg}");
         let path = svg.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
@@ -374,8 +365,8 @@ mod tests {
 
     #[test]
     fn a_chart_without_points_is_none() {
-        assert!(chart(Vec::new()).render().is_none());
-        assert!(chart(vec![line("a", &[(0.0, f64::NAN)])]).render().is_none());
+        assert!(!chart(Vec::new()).is_drawn());
+        assert!(!chart(vec![line("a", &[(0.0, f64::NAN)])]).is_drawn());
     }
 
     #[test]

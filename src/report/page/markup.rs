@@ -1,22 +1,6 @@
-//! Text and tables as HTML. All text from outside passes through [`escape`].
+//! Tables as HTML.
 
-/// Escapes text for HTML and SVG, attributes included.
-pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // Not allowed in either.
-            c if c.is_control() && c != '\n' && c != '\t' => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
+use super::html::{Element, Html, element};
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,13 +33,14 @@ impl Cell {
         }
     }
 
-    fn render(&self) -> String {
+    fn element(&self) -> Element {
         match self {
-            Self::Text(text) => format!("<td>{}</td>", escape(text)),
-            Self::Number(text) => format!("<td class=\"n\">{}</td>", escape(text)),
+            Self::Text(text) => element("td").text(text),
+            Self::Number(text) => element("td").set("class", "n").text(text),
             Self::Share(text, share) => {
                 let width = if share.is_finite() { 100.0 * share.clamp(0.0, 1.0) } else { 0.0 };
-                format!("<td class=\"n share\" style=\"--share:{width:.1}%\">{}</td>", escape(text))
+                let style = format!("--share:{width:.1}%");
+                element("td").set("class", "n share").set("style", style).text(text)
             }
         }
     }
@@ -103,32 +88,32 @@ impl Table {
     }
 
     /// The HTML; narrow screens scroll it sideways.
-    pub fn render(&self) -> String {
-        let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table>\n");
+    pub(super) fn element(&self) -> Element {
+        let mut table = element("table");
         if !self.header.is_empty() {
-            let right = |column: usize| {
+            let is_right = |column: usize| {
                 let cell = self.rows.first().and_then(|row| row.get(column));
-                if cell.is_some_and(|cell| !matches!(cell, Cell::Text(_))) {
-                    " class=\"n\""
-                } else {
-                    ""
-                }
+                cell.is_some_and(|cell| !matches!(cell, Cell::Text(_)))
             };
-            let cells = self.header.iter().enumerate();
-            let cells = cells
-                .map(|(at, name)| format!("<th scope=\"col\"{}>{}</th>", right(at), escape(name)));
-            html += &format!("<thead><tr>{}</tr></thead>\n", cells.collect::<String>());
-        }
-        html += "<tbody>\n";
-        for (at, row) in self.rows.iter().enumerate() {
-            let class = if self.summary.contains(&at) { " class=\"sum\"" } else { "" };
-            let cells = row.iter().enumerate().map(|(column, cell)| match (column, cell) {
-                (0, Cell::Text(text)) => format!("<th scope=\"row\">{}</th>", escape(text)),
-                _ => cell.render(),
+            let cells = self.header.iter().enumerate().map(|(column, name)| {
+                let cell = element("th").set("scope", "col");
+                let cell = if is_right(column) { cell.set("class", "n") } else { cell };
+                cell.text(name)
             });
-            html += &format!("<tr{class}>{}</tr>\n", cells.collect::<String>());
+            let row = element("tr").with(cells.collect::<Html>());
+            table = table.with(element("thead").with(row));
         }
-        html + "</tbody>\n</table></div>\n"
+        let rows = self.rows.iter().enumerate().map(|(at, row)| {
+            let cells = row.iter().enumerate().map(|(column, cell)| match (column, cell) {
+                (0, Cell::Text(text)) => element("th").set("scope", "row").text(text),
+                _ => cell.element(),
+            });
+            let row = element("tr");
+            let row = if self.summary.contains(&at) { row.set("class", "sum") } else { row };
+            row.with(cells.collect::<Html>())
+        });
+        let table = table.with(element("tbody").with(rows.collect::<Html>()));
+        element("div").set("class", "table").set("tabindex", 0).with(table)
     }
 }
 
@@ -138,14 +123,10 @@ mod tests {
 
     #[test]
     fn names_of_users_stay_text() {
-        assert_eq!(
-            escape("<b a='1' c=\"2\">&\u{7}"),
-            "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\u{fffd}"
-        );
         let mut table = Table::new(&["run", "F1"]);
         table.row([Cell::text("<a>"), Cell::Share("50 %".into(), 0.5)]);
         table.summary([Cell::text("mean"), Cell::percent(None)]);
-        let html = table.render();
+        let html = Html::document(table.element());
         assert!(
             html.contains("<th scope=\"row\">&lt;a&gt;</th>") && html.contains("--share:50.0%"),
             "{html}"

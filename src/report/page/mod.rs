@@ -3,17 +3,25 @@
 
 mod axis;
 mod chart;
+mod html;
 mod labels;
 mod markup;
 mod stacked;
 
 pub use axis::{Axis, Scale};
 pub use chart::{Chart, Reference, Series};
-pub use markup::{Cell, Table, escape};
+pub use markup::{Cell, Table};
 pub use stacked::StackedBars;
+
+use html::{Anchor, Html, element};
 
 /// Styles: light, dark (if the reader's system prefers it) and print.
 const STYLE: &str = include_str!("style.css");
+
+/// What a browser may load and run: nothing but the style sheet in the file. A second line of
+/// defence; the first is [`html`].
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
 
 /// A page, built section by section.
 #[derive(Clone, Debug)]
@@ -26,9 +34,9 @@ pub struct Page {
 /// A part of a page, with a heading and an anchor.
 #[derive(Clone, Debug)]
 pub struct Section {
-    id: String,
+    id: Anchor,
     heading: String,
-    body: String,
+    body: Html,
     charts: usize,
 }
 
@@ -53,92 +61,91 @@ impl Page {
 
     /// The HTML file.
     pub fn render(&self) -> String {
-        let title = escape(&self.title);
-        let mut html = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <link rel=\"icon\" \
-             href=\"data:,\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <header>\n<h1>{title}</h1>\n<p>{}</p>\n",
-            escape(&self.lead)
-        );
+        let meta =
+            |name: &str, content: &str| element("meta").set("name", name).set("content", content);
+        let policy = element("meta").set("http-equiv", "Content-Security-Policy");
+        let head = element("head")
+            .with(element("meta").set("charset", "utf-8"))
+            .with(policy.set("content", POLICY))
+            .with(meta("viewport", "width=device-width, initial-scale=1"))
+            .with(meta("color-scheme", "light dark"))
+            .with(element("link").set("rel", "icon").set("href", "data:,"))
+            .with(element("title").text(&self.title))
+            .with(element("style").style_sheet(STYLE));
+        let mut header = element("header")
+            .with(element("h1").text(&self.title))
+            .with(element("p").text(&self.lead));
         if self.sections.len() > 1 {
-            html += "<nav aria-label=\"Sections\">";
-            for section in &self.sections {
-                html += &format!("<a href=\"#{}\">{}</a>", section.id, escape(&section.heading));
-            }
-            html += "</nav>\n";
+            let links = self.sections.iter().map(|section| {
+                element("a").set("href", format_args!("#{}", section.id)).text(&section.heading)
+            });
+            let nav = element("nav").set("aria-label", "Sections");
+            header = header.with(nav.with(links.collect::<Html>()));
         }
-        html += "</header>\n<main>\n";
-        for section in &self.sections {
-            let Section { id, heading, body, .. } = section;
-            html +=
-                &format!("<section id=\"{id}\">\n<h2>{}</h2>\n{body}</section>\n", escape(heading));
-        }
-        html + "</main>\n</body>\n</html>\n"
+        let sections = self.sections.iter().map(|section| {
+            let heading = element("h2").text(&section.heading);
+            element("section").set("id", &section.id).with(heading).with(section.body.clone())
+        });
+        let main = element("main").with(sections.collect::<Html>());
+        let body = element("body").with(header).with(main);
+        Html::document(element("html").set("lang", "en").with(head).with(body))
     }
 }
 
 impl Section {
-    /// An empty section; `id` is its anchor, of letters, digits and hyphens.
+    /// An empty section; its anchor on the page is made from `id`.
     pub fn new(id: &str, heading: &str) -> Self {
-        Self { id: id.into(), heading: heading.into(), body: String::new(), charts: 0 }
+        Self { id: Anchor::new(id), heading: heading.into(), body: Html::new(), charts: 0 }
     }
 
     /// A paragraph.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.body += &format!("<p>{}</p>\n", escape(text));
+        self.body.add(element("p").text(text));
         self
     }
 
     /// A smaller heading.
     pub fn heading(&mut self, text: &str) -> &mut Self {
-        self.body += &format!("<h3>{}</h3>\n", escape(text));
+        self.body.add(element("h3").text(text));
         self
     }
 
     /// A table.
     pub fn table(&mut self, table: &Table) -> &mut Self {
-        self.body += &table.render();
+        self.body.add(table.element());
         self
     }
 
     /// A table that is folded until the reader opens it.
     pub fn folded_table(&mut self, summary: &str, table: &Table) -> &mut Self {
-        self.body += &format!(
-            "<details>\n<summary>{}</summary>\n{}</details>\n",
-            escape(summary),
-            table.render()
-        );
+        let summary = element("summary").text(summary);
+        self.body.add(element("details").with(summary).with(table.element()));
         self
     }
 
     /// Preformatted text that is folded until the reader opens it.
     pub fn folded_text(&mut self, summary: &str, text: &str) -> &mut Self {
-        self.body += &format!(
-            "<details>\n<summary>{}</summary>\n<pre>{}</pre>\n</details>\n",
-            escape(summary),
-            escape(text)
-        );
+        let (summary, text) = (element("summary").text(summary), element("pre").preformatted(text));
+        self.body.add(element("details").with(summary).with(text));
         self
     }
 
     /// Charts side by side if there is room; those without a point are left out.
     pub fn charts(&mut self, charts: &[Chart]) -> &mut Self {
-        let drawn: Vec<String> = charts.iter().filter_map(Chart::render).collect();
+        let drawn: Vec<_> = charts.iter().filter_map(Chart::element).collect();
         if !drawn.is_empty() {
             self.charts += drawn.len();
-            self.body += &format!("<div class=\"charts\">\n{}</div>\n", drawn.concat());
+            let drawn: Html = drawn.into_iter().collect();
+            self.body.add(element("div").set("class", "charts").with(drawn));
         }
         self
     }
 
     /// Bars; left out if all are empty.
     pub fn bars(&mut self, bars: &StackedBars) -> &mut Self {
-        if let Some(drawn) = bars.render() {
+        if let Some(drawn) = bars.element() {
             self.charts += 1;
-            self.body += &drawn;
+            self.body.add(drawn);
         }
         self
     }

@@ -1,7 +1,7 @@
 //! Stacked horizontal bars. Parts have the same order and colour in every bar; a legend names them.
 
 use super::chart::COLOURS;
-use super::markup::escape;
+use super::html::{Anchor, Element, Html, element};
 
 const WIDTH: f64 = 480.0;
 const ROW: f64 = 46.0;
@@ -12,7 +12,7 @@ const LETTER: f64 = 7.0;
 /// A chart of stacked bars.
 #[derive(Clone, Debug)]
 pub struct StackedBars {
-    /// Anchor of letters, digits and hyphens, unique on the page.
+    /// Its anchor is made from this; unique on the page.
     pub id: String,
     /// What the bars show, with its unit.
     pub title: String,
@@ -24,70 +24,59 @@ pub struct StackedBars {
 
 impl StackedBars {
     /// The SVG figure; `None` if all bars are empty.
-    pub fn render(&self) -> Option<String> {
+    pub(super) fn element(&self) -> Option<Element> {
         let sum = |parts: &[f64]| parts.iter().filter(|part| part.is_finite()).sum::<f64>();
         let most = self.bars.iter().map(|(_, _, parts)| sum(parts)).fold(0.0, f64::max);
         if most <= 0.0 {
             return None;
         }
-        let (id, title) = (&self.id, escape(&self.title));
-        let height = ROW * self.bars.len() as f64;
-        let mut svg = String::new();
+        let mut drawn = Html::new();
         for (at, (name, total, parts)) in self.bars.iter().enumerate() {
             let top = ROW * at as f64;
-            svg += &format!(
-                "<text class=\"label\" x=\"0\" y=\"{:.1}\">{}</text>\n<text class=\"end\" \
-                 x=\"{WIDTH}\" y=\"{:.1}\">{}</text>\n",
-                top + 14.0,
-                escape(name),
-                top + 14.0,
-                escape(total)
-            );
+            let text = |class: &str| element("text").set("class", class);
+            drawn.add(text("label").set("x", 0).at("y", top + 14.0).text(name));
+            drawn.add(text("end").set("x", WIDTH).at("y", top + 14.0).text(total));
             let mut left = 0.0;
             for (part, value) in parts.iter().enumerate().filter(|(_, value)| **value > 0.0) {
                 let width = WIDTH * value / most;
                 let share = format!("{:.0} %", 100.0 * value / sum(parts));
-                let part_name = escape(self.parts.get(part).map_or("", String::as_str));
+                let name = self.parts.get(part).map_or("", String::as_str);
                 let y = top + 20.0;
-                svg += &format!(
-                    "<rect class=\"part s{}\" data-part=\"{part_name}\" x=\"{left:.1}\" \
-                     y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\"><title>{part_name}: \
-                     {share}</title></rect>\n",
-                    part % COLOURS
-                );
+                let bar = element("rect")
+                    .set("class", format_args!("part s{}", part % COLOURS))
+                    .set("data-part", name)
+                    .at("x", left)
+                    .at("y", y)
+                    .at("width", width)
+                    .set("height", BAR);
+                drawn.add(bar.with(element("title").text(format_args!("{name}: {share}"))));
                 if width > LETTER * share.chars().count() as f64 + 6.0 {
-                    svg += &format!(
-                        "<text class=\"in\" x=\"{:.1}\" y=\"{:.1}\">{share}</text>\n",
-                        left + width / 2.0,
-                        y + 14.5
-                    );
+                    drawn.add(text("in").at("x", left + width / 2.0).at("y", y + 14.5).text(share));
                 }
                 left += width;
             }
         }
-        let legend: String = self
-            .parts
-            .iter()
-            .enumerate()
-            .map(|(part, name)| {
-                format!(
-                    "<li><span class=\"swatch s{}\"></span>{}</li>",
-                    part % COLOURS,
-                    escape(name)
-                )
-            })
-            .collect();
+        let legend = self.parts.iter().enumerate().map(|(part, name)| {
+            let swatch = element("span").set("class", format_args!("swatch s{}", part % COLOURS));
+            element("li").with(swatch).text(name)
+        });
         let described: Vec<String> =
             self.bars.iter().map(|(name, total, _)| format!("{name}: {total}")).collect();
-        let description = escape(&described.join("; "));
-        Some(format!(
-            "<figure id=\"{id}\" class=\"bars\">\n<figcaption>{title}</figcaption>\n<ul \
-             class=\"legend\">{legend}</ul>\n\
-             <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title \
-             {id}-desc\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc \
-             id=\"{id}-desc\">{description}</desc>\n{svg}</svg>\n</figure>\n"
-        ))
+        let id = Anchor::new(&self.id);
+        let svg = element("svg")
+            .set("viewBox", format_args!("0 0 {WIDTH} {}", ROW * self.bars.len() as f64))
+            .set("role", "img")
+            .set("aria-labelledby", format_args!("{id}-title {id}-desc"))
+            .with(element("title").set("id", format_args!("{id}-title")).text(&self.title))
+            .with(element("desc").set("id", format_args!("{id}-desc")).text(described.join("; ")))
+            .with(drawn);
+        let figure = element("figure")
+            .set("id", &id)
+            .set("class", "bars")
+            .with(element("figcaption").text(&self.title))
+            .with(element("ul").set("class", "legend").with(legend.collect::<Html>()))
+            .with(svg);
+        Some(figure)
     }
 }
 
@@ -103,7 +92,7 @@ mod tests {
             parts: vec!["forward".into(), "adjoint".into()],
             bars: vec![("run".into(), "4 s".into(), values.to_vec())],
         };
-        let svg = bars([3.0, 1.0]).render().unwrap();
+        let svg = Html::document(bars([3.0, 1.0]).element().unwrap());
         assert!(
             svg.contains("data-part=\"forward\" x=\"0.0\" y=\"20.0\" width=\"360.0\""),
             "{svg}"
@@ -113,6 +102,6 @@ mod tests {
             "{svg}"
         );
         assert!(svg.contains(">75 %</text>") && svg.contains("run: 4 s"));
-        assert!(bars([0.0, f64::NAN]).render().is_none());
+        assert!(bars([0.0, f64::NAN]).element().is_none());
     }
 }

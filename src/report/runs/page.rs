@@ -89,10 +89,8 @@ fn by_epoch(
     }
     let charts = parts.iter().map(|(name, value)| {
         let series = groups.iter().map(|group| group.series(&group.name, value)).collect();
-        // Ids are used as anchors.
-        let slug = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let title = if parts.len() > 1 { format!("{title}: {name}") } else { title.to_string() };
-        chart(&format!("{id}-{slug}"), &title, series)
+        chart(&format!("{id}-{name}"), &title, series)
     });
     charts.collect()
 }
@@ -133,7 +131,7 @@ fn scores(groups: &[Group]) -> Section {
             (name, Box::new(move |record| Some(part(record)?.value(metric))))
         });
         let (name, title) = (metric.name(), tables::title(metric.name()));
-        let id = format!("chart-{}", name.replace('_', "-"));
+        let id = format!("chart-{name}");
         let unit = format!("{title}, share of 1");
         let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
         // A curve that hardly moves would look flat between 0 and 1: it gets an axis of its own.
@@ -202,7 +200,7 @@ fn solves(groups: &[Group]) -> Section {
         Some(Scale::Log),
         &parts,
     ));
-    let drawn = charts.iter().any(|chart| chart.render().is_some());
+    let drawn = charts.iter().any(Chart::is_drawn);
     if drawn {
         section.charts(&charts)
     } else {

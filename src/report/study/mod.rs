@@ -33,7 +33,7 @@ pub struct Study {
 /// A table or figure of the paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Panel {
-    /// Anchor of letters, digits and hyphens.
+    /// Its anchor on the page is made from this.
     pub id: String,
     /// What it shows.
     pub title: String,

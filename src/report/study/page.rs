@@ -89,7 +89,7 @@ fn section(panel: &Panel) -> Section {
 
 fn chart(panel: &Panel, axis: &str, score: &str, protocol: &str) -> Chart {
     let title = title(score);
-    let id = format!("chart-{}-{score}-{protocol}", panel.id).replace(['_', ' '], "-");
+    let id = format!("chart-{}-{score}-{protocol}", panel.id);
     let y = Axis::linear(format!("{title}, % of the test part")).including(&[0.0, 100.0]);
     let heading = format!(
         "{title}, {}",

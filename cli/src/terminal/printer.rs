@@ -1,0 +1,89 @@
+//! The one place that writes to standard output and standard error. Text for people passes through
+//! `ignn::report::readable`, so that no name in a file controls the terminal or fills it; JSON and
+//! scripts are written exactly.
+//!
+//! A reader that closed the pipe wants no more output, which is no error. It does not change how a
+//! command ends either: `ignn check d | head -1` still exits with 1 if the dataset is damaged.
+
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use ignn::report::readable;
+use ignn::run::path_text;
+use indicatif::ProgressBar;
+use serde::Serializer;
+
+/// Longest name beside a bar, in characters.
+const BAR_NAME: usize = 60;
+
+/// Writes a result for people to standard output.
+pub fn result(text: &str) -> Result<()> {
+    exact(&readable::lines(text))
+}
+
+/// Writes JSON to standard output.
+pub fn json(value: &serde_json::Value) -> Result<()> {
+    exact(&readable::json(&format!("{value:#}\n")))
+}
+
+/// A path as a field of JSON, for `#[serde(serialize_with = "...")]`: any path, also one that is not
+/// UTF-8.
+pub fn path_as_json<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path_text::of(path))
+}
+
+/// Writes text of the program's own to standard output as it is.
+pub fn exact(text: &str) -> Result<()> {
+    written(&mut io::stdout().lock(), text).context("standard output: cannot write")
+}
+
+fn written(out: &mut impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Writes a message to standard error.
+pub fn message(text: &str) {
+    // Nothing can be done if standard error is closed.
+    let _ = writeln!(io::stderr(), "{}", readable::message(text));
+}
+
+/// Writes a message above a bar, or to standard error without one.
+pub fn message_above(bar: Option<&ProgressBar>, text: &str) {
+    match bar {
+        Some(bar) => bar.println(readable::message(text)),
+        None => message(text),
+    }
+}
+
+/// The name of a phase as it stands beside its bar.
+pub fn bar_name(name: &str) -> String {
+    readable::line(name, BAR_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_a_closed_pipe_is_no_error() {
+        assert!(written(&mut Failing(ErrorKind::BrokenPipe), "x").is_ok());
+        let full = written(&mut Failing(ErrorKind::StorageFull), "x").unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+    }
+}
