@@ -170,6 +170,16 @@ fn a_closed_pipe_hides_no_failure() {
         let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     }
+    // A solve that did not converge.
+    let chains = "generate chains --length 6 --chains 4 --features 4 --train 10 --val 10 --test 20";
+    sandbox.ignn(&words(&format!("{chains} --out c -q"))).exits(0);
+    let train = "train c --epochs 1 --set model.state=4 --set solver.method=plain --out run -q";
+    sandbox.ignn(&words(train)).exits(0);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let eval = words("eval c --model run --max-sweeps 1 --tolerance 1e-12 -q");
+    let output = sandbox.command(&eval).stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     // Other failures of the output are errors.
     if let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") {
         let output = sandbox.command(&["completions", "bash"]).stdout(full).output().unwrap();
@@ -213,7 +223,7 @@ fn paths_that_are_not_utf8_are_trained_resumed_and_shown() {
         for command in ["inspect --json", "check --json"] {
             run(&words(command), &[("", &data)]);
         }
-        let predicted = out.join("../p.csv");
+        let predicted = name(b"p\xff.csv");
         run(
             &words("predict --json --force"),
             &[("", &data), ("--model", &out), ("--out", &predicted)],

@@ -56,7 +56,7 @@ fn decoded(url: &str) -> Option<Vec<u8>> {
     for piece in pieces {
         let digits = piece.get(..2).filter(|two| two.bytes().all(|b| b.is_ascii_hexdigit()))?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(piece[2..].as_bytes());
+        bytes.extend_from_slice(&piece.as_bytes()[2..]);
     }
     Some(bytes)
 }

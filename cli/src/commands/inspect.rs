@@ -12,6 +12,7 @@ use ignn::graph::statistics::Degrees;
 use ignn::graph::{self, Graph, Statistics};
 use ignn::report::histogram::bar;
 use ignn::report::quantity::{bytes, count, percent, plural};
+use ignn::report::readable;
 use ignn::report::sheet::Sheet;
 use ignn::train::memory::Estimate;
 use ignn_format::features::FeatureKind;
@@ -29,6 +30,8 @@ use crate::{Outcome, Session};
 const BAR: usize = 40;
 /// Widths of the state for which the memory of training is estimated.
 const WIDTHS: [usize; 2] = [64, 128];
+/// Longest name of a class.
+const SHOWN_NAME: usize = 120;
 
 /// Show what is in a dataset
 ///
@@ -394,7 +397,9 @@ impl LabelReport {
             LabelKind::Single => String::new(),
             LabelKind::Multi => format!(" with {}", plural(self.labels, "label", "labels")),
         };
-        let size = |size: &ClassSize| format!("{} ({})", size.class, count(size.nodes));
+        // Each by itself, so that a long name does not hide the other.
+        let name = |class: &str| readable::line(class, SHOWN_NAME);
+        let size = |size: &ClassSize| format!("{} ({})", name(&size.class), count(size.nodes));
         let extremes = match (&self.largest, &self.smallest) {
             (Some(largest), Some(smallest)) => {
                 format!(", largest {}, smallest {}", size(largest), size(smallest))

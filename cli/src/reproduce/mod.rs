@@ -119,6 +119,12 @@ impl Command {
         let experiment = self.experiment.experiment();
         self.check_names(experiment)?;
         Config::resolve(None, None, &self.sets)?;
+        for path in [&self.out, &self.data] {
+            // It becomes part of commands, which the page shows as text.
+            if path.to_str().is_none() {
+                bail!("{}: `reproduce` needs a path of valid UTF-8", path.display());
+            }
+        }
         let _lock = DirectoryLock::acquire(&self.out)?;
         let mut runner = Runner::new(session, &self.out)?;
         let mut study = self.study(experiment);
