@@ -33,7 +33,7 @@ pub fn line(text: &str, most: usize) -> String {
     spelled(text, most, |_| false)
 }
 
-/// The text with its own line breaks, each line as in [`line`] and of at most [`LINE`] characters.
+/// The text with its own line breaks, each line as in [`line()`], of at most [`LINE`] characters.
 pub fn lines(text: &str) -> String {
     spelled_lines(text).collect::<Vec<_>>().join("\n")
 }
