@@ -10,6 +10,11 @@ pub fn or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
+/// NaN, for fields that older files do not have.
+pub fn nan() -> f64 {
+    f64::NAN
+}
+
 /// Floats by name, with NaN for `null`.
 pub fn map_or_nan<'de, D: Deserializer<'de>>(
     deserializer: D,

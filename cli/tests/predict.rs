@@ -183,7 +183,22 @@ fn predictions_solve_the_equation() {
         (&true.into(), &true.into())
     );
     assert_eq!(report["solve"]["converged"], true);
-    assert!(report["solve"]["certified_error"]["largest"].as_f64().unwrap() < 1e-3);
+    let error = |name: &str| report["solve"]["certified_error"][name].as_f64().unwrap();
+    let size = states.iter().flatten().fold(0.0f64, |size, x| size.max(x.abs()));
+    assert!(error("largest") < 1e-4 && error("at_least") <= error("largest"), "{report}");
+    assert!((error("relative") * size / error("largest") - 1.0).abs() < 1e-3, "{report}");
+    assert!(report["solve"]["estimated_error"].as_f64().unwrap() <= error("relative"));
+    // The same bounds, held against a solution in f64.
+    let bench = words("bench solve d --model run --methods auto --repeat 1 --exact -q");
+    sandbox.ignn(&bench).exits(0).says("true error").says("tight");
+    let bench = sandbox.ignn(&[bench, words("--json")].concat()).exits(0).json();
+    for solve in bench["solves"].as_array().unwrap() {
+        let error = |name: &str| solve["relative_errors"][name].as_f64().unwrap();
+        let (truth, within) = (error("true"), error("true_within"));
+        assert!(truth <= error("tight_bound") + within, "{solve}");
+        assert!(truth >= error("at_least") - within, "{solve}");
+        assert!(error("tight_bound") <= error("bound_of_last_sweep"), "{solve}");
+    }
     assert_eq!(
         report["files"],
         serde_json::json!([{"file": "p.csv", "rows": 6}, {"file": "x.tsv", "rows": 6}])

@@ -92,7 +92,10 @@ fn the_run_directory_holds_what_the_help_says() {
         let has_step = at < 6;
         assert_eq!(record["loss"].is_f64(), has_step, "{record}");
         assert_eq!(record["adjoint"]["converged"] == true, has_step, "{record}");
-        assert!(record["forward"]["certified_error"]["largest"].as_f64().unwrap() > 0.0);
+        let bound = &record["forward"]["certified_error"];
+        assert!(
+            bound["largest"].as_f64().unwrap() > 0.0 && bound["relative"].as_f64().unwrap() > 0.0
+        );
     }
     let facts: Value = serde_json::from_str(&sandbox.read("run/run.json")).unwrap();
     assert_eq!(facts["dataset"]["nodes"], 300);

@@ -16,6 +16,7 @@ mod adjacency;
 mod change;
 mod derivative;
 pub mod elementwise;
+pub mod exact;
 mod gather;
 pub mod gradient;
 pub mod mixing;

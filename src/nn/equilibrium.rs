@@ -22,8 +22,8 @@ use crate::parallel::RowBlocks;
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
 use crate::solver::{
-    Certificate, GradientKind, SolveError, SolveInfo, SolveParams, SolverConfig, Workspace,
-    fixed_point, tightening, truncated,
+    Certificate, GradientKind, Reference, SolveError, SolveInfo, SolveParams, SolverConfig,
+    Workspace, fixed_point, refined, tightening, truncated,
 };
 
 /// How the adjoint is found.
@@ -249,11 +249,7 @@ impl Equilibrium {
         if let Some(signs) = &mut self.signs {
             signs.record(&self.forward.blocks, self.state.view());
         }
-        let derivative = match (self.activation, &self.signs, self.activation.slope_below()) {
-            (Activation::Identity, ..) => Derivative::One,
-            (_, Some(signs), Some(slope)) => Derivative::Signs { signs, slope },
-            (activation, ..) => Derivative::State { activation, state: self.state.view() },
-        };
+        let derivative = derivative(self.activation, self.signs.as_ref(), &self.state);
         let terms = self.backward.terms();
         let sweep = Sweep {
             blocks: &self.backward.blocks,
@@ -274,6 +270,26 @@ impl Equilibrium {
                 truncated::adjoint(&sweep, derivative, steps, damping, adjoint, workspace)
             }
         }
+    }
+
+    /// The solution in f64, from the state at hand: that of the last forward solve or, if asked,
+    /// of the last adjoint one. For measurements; see [`Reference::solve`].
+    pub fn reference(&self, is_adjoint: bool, part: f64, max_sweeps: usize) -> Option<Reference> {
+        let (side, input, state) = match is_adjoint {
+            false => (&self.forward, &self.input, &self.state),
+            true => (&self.backward, &self.right, &self.adjoint),
+        };
+        let direction = match is_adjoint {
+            false => Direction::Forward(self.activation),
+            true => {
+                Direction::Adjoint(derivative(self.activation, self.signs.as_ref(), &self.state))
+            }
+        };
+        let terms = side.terms();
+        let (blocks, scratch, input) = (&side.blocks, &self.scratch, input.view());
+        let sweep = Sweep { blocks, terms: &terms, input, scratch };
+        let certificate = side.certificate.as_ref()?;
+        Reference::solve(&sweep, direction, certificate, state, part, max_sweeps)
     }
 
     /// X, R, and a scratch matrix of the same shape, which may be swapped with R.
@@ -299,6 +315,19 @@ impl Equilibrium {
     }
 }
 
+/// D at a state.
+fn derivative<'a>(
+    activation: Activation,
+    signs: Option<&'a Signs>,
+    state: &'a Matrix,
+) -> Derivative<'a> {
+    match (activation, signs, activation.slope_below()) {
+        (Activation::Identity, ..) => Derivative::One,
+        (_, Some(signs), Some(slope)) => Derivative::Signs { signs, slope },
+        (activation, ..) => Derivative::State { activation, state: state.view() },
+    }
+}
+
 impl Side {
     fn terms(&self) -> Vec<Term<'_>> {
         sweep::terms(&views(&self.adjacency), &self.weights)
@@ -314,12 +343,16 @@ impl Side {
         workspace: &mut Workspace,
     ) -> Result<SolveInfo, SolveError> {
         let certificate = self.certificate.as_ref();
-        match self.order.as_ref().filter(|_| params.method.takes_order()) {
+        let info = match self.order.as_ref().filter(|_| params.method.takes_order()) {
             Some(order) => {
                 ordered::solve(sweep, direction, order, certificate, params, state, workspace)
             }
             None => fixed_point::solve(sweep, direction, certificate, params, state, workspace),
-        }
+        }?;
+        Ok(match params.tight {
+            true => refined::tighten(sweep, direction, certificate, params, state, workspace, info),
+            false => info,
+        })
     }
 
     /// The certificate for the current weights. The vectors of the last certificate are reused if

@@ -94,11 +94,16 @@ fn scalars(record: &EpochRecord) -> Vec<(String, f64)> {
 }
 
 fn solve(direction: &str, info: &SolveInfo) -> impl Iterator<Item = (String, f64)> {
-    let error = info.certified_error.map(|error| ("certified_error", error.largest));
+    let bound = info.certified_error.into_iter();
+    let error = bound.flat_map(|error| {
+        [("certified_error", error.largest), ("certified_relative_error", error.relative)]
+    });
+    let estimate = info.estimated_error.map(|estimate| ("estimated_relative_error", estimate));
     let values = [("sweeps", info.sweeps as f64), ("residual", info.relative_residual)];
     values
         .into_iter()
         .chain(error)
+        .chain(estimate)
         .map(move |(name, value)| (format!("solver/{direction}_{name}"), value))
 }
 

@@ -30,8 +30,9 @@ use rayon::prelude::*;
 
 use super::entries::{self, ROWS_PER_TASK, Sums, divide};
 use crate::dense::{LINE, MatrixRef};
-use crate::kernels::sweep::Term;
-use crate::kernels::{self, Activation, Norm, PackedWeights};
+use crate::json_number;
+use crate::kernels::sweep::{Direction, Sweep, Term};
+use crate::kernels::{self, Activation, Norm, PackedWeights, exact};
 
 /// Unit roundoff of f32.
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
@@ -61,15 +62,42 @@ pub struct Certificate {
     growth: f64,
 }
 
-/// An error bound, in the plain maximum norm.
+/// An error bound, in the plain maximum norm: against the exact equilibrium of the equation as it
+/// was given, its input included.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ErrorBound {
     /// Largest distance of any entry from the equilibrium.
-    #[serde(deserialize_with = "crate::json_number::or_nan")]
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub largest: f64,
     /// The part that comes from rounding: further sweeps cannot reduce the bound below it.
-    #[serde(deserialize_with = "crate::json_number::or_nan")]
+    #[serde(deserialize_with = "json_number::or_nan")]
     pub rounding: f64,
+    /// `largest` divided by the largest absolute entry of the state; NaN in records of versions
+    /// that did not know it.
+    #[serde(default = "json_number::nan", deserialize_with = "json_number::or_nan")]
+    pub relative: f64,
+    /// Lower bound of the distance of the entry that is farthest from the equilibrium; 0 where only
+    /// the upper bound is known. See [`super::refined`].
+    #[serde(default)]
+    pub at_least: f64,
+}
+
+impl ErrorBound {
+    /// With its size relative to that of a state, given as the state's largest absolute entry.
+    pub(super) fn of_state(self, size: f64) -> Self {
+        let relative = if self.largest == 0.0 { 0.0 } else { (self.largest / size).next_up() };
+        Self { relative, ..self }
+    }
+
+    /// What holds for two states at once: the larger bound of each kind.
+    pub(super) fn or_worse(self, other: Self) -> Self {
+        let worst = if other.largest > self.largest { other } else { self };
+        let relative = match self.relative.is_nan() || other.relative.is_nan() {
+            true => f64::NAN,
+            false => self.relative.max(other.relative),
+        };
+        Self { relative, at_least: self.at_least.max(other.at_least), ..worst }
+    }
 }
 
 /// The largest slope of an activation.
@@ -223,11 +251,91 @@ impl Certificate {
         let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
         rounding += (activation_error(activation) + tiny) / self.weights.0;
         let scale = self.weights.1 / (1.0 - self.q) * (1.0 + 1e-12);
-        Some(ErrorBound { largest: (moved + rounding) * scale, rounding: rounding * scale })
+        Some(ErrorBound {
+            largest: (moved + rounding) * scale,
+            rounding: rounding * scale,
+            relative: f64::NAN,
+            at_least: 0.0,
+        })
+    }
+
+    /// Bounds |X* - y|_uv of any state y from its residual in f64. Worse than [`Certificate::error`]
+    /// by nothing but a factor q, and free of the rounding of sweeps in f32.
+    ///
+    /// # Panics
+    /// If shapes do not match.
+    pub(super) fn distance(
+        &self,
+        sweep: &Sweep<'_>,
+        direction: Direction<'_>,
+        state: MatrixRef<'_>,
+    ) -> f64 {
+        let v: Option<Vec<f64>> =
+            self.v.as_ref().map(|v| v.iter().map(|&v| f64::from(v).recip()).collect());
+        let inverse_v = v.unwrap_or_else(|| vec![1.0; state.cols()]);
+        let residual = exact::evaluate(
+            sweep,
+            direction,
+            exact::State::Single(state),
+            (),
+            |(), _| ((), ()),
+            |(), _, row, values| {
+                let entries = values.iter().zip(state.row(row)).zip(&inverse_v);
+                let far = |((&next, &y), inverse): ((&f64, &f32), &f64)| {
+                    (next - f64::from(y)).abs() * inverse
+                };
+                let largest = entries.map(far).fold(0.0, nan_max);
+                largest / self.u.as_ref().map_or(1.0, |u| f64::from(u[row]))
+            },
+        );
+        let activation = match direction {
+            Direction::Forward(activation) => Some(activation),
+            Direction::Adjoint(_) => None,
+        };
+        self.by_residual(residual, self.size(state), self.size(sweep.input), activation)
+    }
+
+    /// |X* - y|_uv from |residual|_uv, |y|_uv and |input|_uv, all of which were computed in f64 with
+    /// the usual few roundings.
+    pub(super) fn by_residual(
+        &self,
+        residual: f64,
+        state: f64,
+        input: f64,
+        activation: Option<Activation>,
+    ) -> f64 {
+        if !self.holds() {
+            return f64::INFINITY;
+        }
+        // Terms are rounded a few times more than in a sweep. The derivative of an adjoint is
+        // rounded by itself, and its slope may be a quarter: that is less than the factor 8.
+        let count = 8.0 * (self.roundings.0 + 16.0) * f64::EPSILON;
+        let mut rounding = count * (self.q * state + self.lipschitz.max(1.0) * input);
+        // Functions of the system's library are trusted to 16 units in the last place.
+        if activation_error(activation) > 0.0 {
+            rounding += 16.0 * f64::EPSILON * (1.0 + residual) / self.weights.0;
+        }
+        (residual * (1.0 + 1e-12) + rounding) / (1.0 - self.q) * (1.0 + 1e-12)
+    }
+
+    /// u_i v_k
+    pub(super) fn weight(&self, row: usize) -> impl Fn(usize) -> f64 + '_ {
+        let u = self.u.as_ref().map_or(1.0, |u| f64::from(u[row]));
+        move |col| u * self.v.as_ref().map_or(1.0, |v| f64::from(v[col]))
+    }
+
+    /// Largest u_i v_k.
+    pub(super) fn largest_weight(&self) -> f64 {
+        self.weights.1
+    }
+
+    /// The error that a residual of 1 in the maximum norm certifies.
+    pub(super) fn amplification_of_residual(&self) -> f64 {
+        self.weights.1 / self.weights.0 / (1.0 - self.q)
     }
 
     /// |M|_uv of a matrix, rounded up.
-    fn size(&self, matrix: MatrixRef<'_>) -> f64 {
+    pub(super) fn size(&self, matrix: MatrixRef<'_>) -> f64 {
         self.moved(kernels::largest(matrix, self.norm()))
     }
 }

@@ -94,6 +94,7 @@ impl SolverConfig {
             method: self.method,
             depth: self.depth,
             follow: 0.0,
+            tight: false,
         }
     }
 }

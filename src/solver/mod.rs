@@ -32,6 +32,7 @@
 //! | [`posedness`] | which condition for a unique solution holds, and by what margin; rescaling |
 //! | [`certificate`] | the contraction bound q and the error bound that follows from it |
 //! | [`tightening`] | the search for the vectors u and v |
+//! | [`refined`] | a tight error bound, from a second state and a residual in f64 |
 //! | [`fixed_point`] | the solve, forward and adjoint |
 //! | `stopping`, `active_rows`, `acceleration` | the policies of a solve |
 //! | [`anderson`] | Anderson mixing |
@@ -90,6 +91,7 @@ pub mod method;
 pub mod ordered;
 pub mod posedness;
 pub mod projection;
+pub mod refined;
 pub mod spectral;
 mod stopping;
 #[cfg(test)]
@@ -107,5 +109,6 @@ pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;
 pub use method::{Choice, Method, Used, Why};
 pub use posedness::{Condition, Posedness, Rescaling};
+pub use refined::Reference;
 pub use spectral::{SpectralBound, SpectralParams, Structure};
 pub use workspace::Workspace;

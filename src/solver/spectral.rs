@@ -244,7 +244,7 @@ fn sweep(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Csr, Graph, Random};
+    use super::super::testing::{Csr, Graph, Random, cases};
     use super::*;
 
     /// Brackets the radius of a dense non-negative matrix by norms of powers: with s =
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn it_is_an_upper_bound_of_dense_eigenvalues_and_close() {
         let mut random = Random::new(1);
-        let (mut loose, graphs) = (0, 4000);
+        let (mut loose, graphs) = (0, cases(4000));
         for _ in 0..graphs {
             let mut graph = Graph::random(&mut random);
             if random.below(4) == 0 {
@@ -313,7 +313,7 @@ mod tests {
                 loose += usize::from(found.rho > high * (1.0 + 2.0 * TOLERANCE));
             }
         }
-        assert!(loose < graphs / 50, "{loose} of {graphs} bounds are loose");
+        assert!(loose <= graphs / 50, "{loose} of {graphs} bounds are loose");
     }
 
     #[test]

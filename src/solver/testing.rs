@@ -8,6 +8,11 @@ pub(crate) mod reference;
 
 pub(crate) use reference::Random;
 
+/// Number of random cases of a test: `IGNN_CASES`, or a sample.
+pub(crate) fn cases(sample: usize) -> usize {
+    std::env::var("IGNN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(sample)
+}
+
 /// Entries (source, target, value) of A.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {

@@ -52,6 +52,7 @@ pub fn adjoint(
         relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,
+        estimated_error: None,
         tolerance: f64::INFINITY,
         converged: false,
         stopped: Stopped::Truncated,

@@ -221,6 +221,7 @@ pub mod testing {
             relative_residual: 1e-6,
             contraction: Some(0.9),
             certified_error: None,
+            estimated_error: None,
             tolerance: 1e-5,
             converged: true,
             stopped: Stopped::Converged,
@@ -285,6 +286,18 @@ mod tests {
         let read: EpochRecord = serde_json::from_str(&text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{record:?}"));
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn a_record_from_before_relative_errors_is_readable() {
+        let mut json = serde_json::to_value(testing::record(3)).unwrap();
+        json["forward"]["certified_error"] = serde_json::json!({"largest": 49.0, "rounding": 0.5});
+        json["forward"].as_object_mut().unwrap().remove("estimated_error");
+        let read: EpochRecord = serde_json::from_value(json).unwrap();
+        let solve = read.forward.unwrap();
+        let bound = solve.certified_error.unwrap();
+        assert_eq!((bound.largest, bound.at_least, solve.estimated_error), (49.0, 0.0, None));
+        assert!(bound.relative.is_nan());
     }
 
     #[test]

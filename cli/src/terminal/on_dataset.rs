@@ -165,7 +165,7 @@ impl Opened {
         console: &Console,
     ) -> Result<SolvedModel> {
         console.phase("solve", None, Unit::Items("sweeps"));
-        let prediction = predictor.solve(&self.params)?;
+        let prediction = predictor.solve(&SolveParams { tight: true, ..self.params })?;
         report.solve = prediction.solve();
         let Some(solve) = report.solve else { return Ok(prediction) };
         console.advance(solve.sweeps as u64);
@@ -290,12 +290,19 @@ impl ModelReport {
             sheet.row(["solve".into(), format!("{how}, {sweeps} in {}", seconds(solve.seconds))]);
             sheet.row(["residual".into(), self.residual_words(solve)]);
             let error = match &solve.certified_error {
-                Some(bound) => {
-                    format!("certified: at most {:.1e} in any entry of the state", bound.largest)
-                }
+                Some(bound) => format!(
+                    "certified: at most {:.1e} in any entry of the state, {:.1e} of its largest \
+                     entry",
+                    bound.largest, bound.relative
+                ),
                 None => "not certified".into(),
             };
             sheet.row(["error".into(), error]);
+            if let Some(estimate) = solve.estimated_error {
+                let words =
+                    format!("error about {estimate:.1e} of the largest entry, not certified");
+                sheet.row(["estimate".into(), words]);
+            }
             if let Some(q) = solve.contraction {
                 sheet.row(["contraction".into(), format!("at most {q:.4} per sweep")]);
             }

@@ -90,7 +90,7 @@ fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
             line += &format!(" q {:.4},", record.contraction);
         }
         if let Some(error) = forward.certified_error {
-            line += &format!(" error at most {:.1e},", error.largest);
+            line += &format!(" error at most {:.1e} of the state,", error.relative);
         }
     }
     line + &format!(" {}", quantity::seconds(record.seconds.total()))

@@ -178,6 +178,7 @@ impl MapOnGraph for OnGraph {
             relative_residual: residual,
             contraction,
             certified_error,
+            estimated_error: None,
             tolerance: params.tolerance,
             converged,
             stopped,

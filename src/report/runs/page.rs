@@ -185,6 +185,11 @@ fn solves(groups: &[Group]) -> Section {
     let title = "Certified error";
     let unit = "largest distance of any entry from the solution";
     let mut errors = by_epoch(groups, "chart-error", title, unit, Some(Scale::Log), &parts);
+    // Not in records of older versions, which gives a chart without points: it is left out.
+    let parts = of_solves(|solve| Some(solve.certified_error?.relative));
+    let (id, title, unit) =
+        ("chart-relative-error", "Certified error, relative", "part of the state's largest entry");
+    errors.extend(by_epoch(groups, id, title, unit, Some(Scale::Log), &parts));
     for chart in &mut errors {
         chart.note =
             "Includes the rounding of the sweeps. Epochs without a point have no certificate."

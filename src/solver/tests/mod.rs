@@ -3,6 +3,7 @@
 
 mod accelerated;
 mod certificates;
+mod random_systems;
 mod solves;
 
 use super::certificate::lipschitz;

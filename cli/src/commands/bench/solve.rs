@@ -10,8 +10,8 @@ use ignn::models::Mode;
 use ignn::nn::{Backward, Equilibrium};
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
-use ignn::solver::{Method, SolveInfo, SolveParams, Used, Workspace};
-use ignn_ingest::Observer;
+use ignn::solver::{Method, Reference, SolveInfo, SolveParams, Used, Workspace};
+use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
 use crate::terminal::on_dataset::ModelArgs;
@@ -45,6 +45,7 @@ const METHODS: [(&str, Method); 5] = [
 Examples:
   ignn bench solve cora.ignn --model runs/cora
   ignn bench solve cora.ignn --model runs/cora --methods plain,auto --repeat 5
+  ignn bench solve cora.ignn --model runs/cora --methods auto --repeat 1 --exact
   ignn bench solve cora.ignn --model runs/cora --tolerance 1e-5 --max-sweeps 2000 --json")]
 pub struct Solve {
     #[command(flatten)]
@@ -67,6 +68,31 @@ pub struct Solve {
         value_parser = METHODS.map(|method| method.0)
     )]
     methods: Vec<String>,
+
+    /// Also solve in f64 and report the true error, and the tight bound that `predict` and `eval`
+    /// report with what it costs; takes many times as long
+    #[arg(long)]
+    exact: bool,
+}
+
+/// Sweeps in f64 at most.
+const EXACT_SWEEPS: usize = 600;
+/// The error of the solution in f64 is at most this part of the one that it measures, where the
+/// sweeps suffice.
+const EXACT_PART: f64 = 0.02;
+
+/// The errors of a solve, relative to the largest entry of the state.
+#[derive(Clone, Copy)]
+struct Errors {
+    /// Distance from the solution in f64, and how far that can be off.
+    truth: [f64; 2],
+    /// The bound of the last sweep, and the tight one.
+    last_sweep: f64,
+    tight: f64,
+    at_least: f64,
+    estimated: Option<f64>,
+    /// Time that the tight bound took, as a part of the solve's.
+    cost: f64,
 }
 
 /// One method in one direction of a layer.
@@ -80,6 +106,7 @@ struct Line {
     /// Largest difference from the plain result, and what the two certificates allow.
     difference: f64,
     allowed: Option<f64>,
+    errors: Option<Errors>,
 }
 
 impl Solve {
@@ -94,7 +121,8 @@ impl Solve {
                 &json!({ "solves": lines.iter().map(Line::as_json).collect::<Vec<_>>() }),
             )?;
         } else {
-            session.print(&as_text(&lines))?;
+            let errors = if self.exact { errors_as_text(&lines) } else { String::new() };
+            session.print(&format!("{}{errors}", as_text(&lines)))?;
         }
         Ok(if lines.iter().all(Line::agrees) { Outcome::Done } else { Outcome::Missed })
     }
@@ -131,8 +159,8 @@ impl Solve {
             }
             fill_signs(session.seed, &mut equilibrium.right);
             for (direction, params) in [("forward", params), ("adjoint", adjoint)] {
-                let solve = |equilibrium: &mut Equilibrium, method| {
-                    let params = SolveParams { method, ..params };
+                let solve = |equilibrium: &mut Equilibrium, method, tight| {
+                    let params = SolveParams { method, tight, ..params };
                     let start = Instant::now();
                     let info = if direction == "forward" {
                         clear(&mut equilibrium.state);
@@ -149,9 +177,10 @@ impl Solve {
                 };
                 let first = lines.len();
                 let mut plain: Option<(Matrix, SolveInfo)> = None;
+                let mut reference = None;
                 for round in 0..=self.repeat {
                     for (at, (name, method)) in self.chosen().enumerate() {
-                        let (info, _) = solve(equilibrium, method)?;
+                        let (info, _) = solve(equilibrium, method, false)?;
                         if round > 0 {
                             let line: &mut Line = &mut lines[first + at];
                             line.best = line.best.min(info.seconds);
@@ -169,6 +198,19 @@ impl Solve {
                                 )
                             }
                         };
+                        let mut errors = None;
+                        if self.exact && info.certified_error.is_some() {
+                            let (tight, took) = solve(equilibrium, method, true)?;
+                            let is_adjoint = direction == "adjoint";
+                            if reference.is_none() {
+                                console.phase("solve in f64", None, Unit::Items("sweeps"));
+                                reference =
+                                    equilibrium.reference(is_adjoint, EXACT_PART, EXACT_SWEEPS);
+                            }
+                            errors = reference.as_ref().and_then(|reference| {
+                                Errors::of(reference, &found, &info, &tight, took)
+                            });
+                        }
                         let (rows, cols) = (found.rows(), found.cols());
                         let is_mixed = info.choice.method == Used::Anderson;
                         let took = SolveParams {
@@ -191,6 +233,7 @@ impl Solve {
                             memory,
                             difference,
                             allowed,
+                            errors,
                         });
                         plain.get_or_insert((found, info));
                     }
@@ -222,8 +265,76 @@ impl Line {
             "difference_from_plain": self.difference,
             "allowed_difference": self.allowed,
             "agrees": self.agrees(),
+            "relative_errors": self.errors.map(|errors| json!({
+                "true": errors.truth[0],
+                "true_within": errors.truth[1],
+                "bound_of_last_sweep": errors.last_sweep,
+                "tight_bound": errors.tight,
+                "at_least": errors.at_least,
+                "estimated": errors.estimated,
+                "tight_bound_cost": errors.cost,
+            })),
         })
     }
+}
+
+impl Errors {
+    /// Those of a state, from its solve and one with the tight bound that took so long.
+    fn of(
+        reference: &Reference,
+        state: &Matrix,
+        info: &SolveInfo,
+        tight: &SolveInfo,
+        took: f64,
+    ) -> Option<Self> {
+        let largest = |matrix: &Matrix| {
+            matrix.view().padded().iter().fold(0.0f64, |size, x| size.max(f64::from(x.abs())))
+        };
+        let (size, (last, tight_bound)) =
+            (largest(state), info.certified_error.zip(tight.certified_error)?);
+        Some(Self {
+            truth: [reference.distance(state) / size, reference.error / size],
+            last_sweep: last.relative,
+            tight: tight_bound.relative,
+            at_least: tight_bound.at_least / size,
+            estimated: info.estimated_error,
+            cost: (took - tight.seconds).max(0.0) / tight.seconds,
+        })
+    }
+}
+
+/// The errors of all lines that have them.
+fn errors_as_text(lines: &[Line]) -> String {
+    let mut sheet = Sheet::columns(&[
+        "layer",
+        "solve",
+        "method",
+        "true error",
+        "estimate",
+        "last sweep",
+        "of true",
+        "tight",
+        "of true",
+        "cost",
+    ]);
+    for line in lines {
+        let Some(errors) = line.errors else { continue };
+        let Errors { truth: [truth, within], .. } = errors;
+        let ratio = |bound: f64| format!("{:.3}", bound / truth);
+        sheet.row([
+            line.layer.to_string(),
+            line.direction.into(),
+            line.method.into(),
+            format!("{truth:.1e} +- {within:.0e}"),
+            errors.estimated.map_or("-".into(), |estimate| format!("{estimate:.1e}")),
+            format!("{:.1e}", errors.last_sweep),
+            ratio(errors.last_sweep),
+            format!("{:.1e}", errors.tight),
+            ratio(errors.tight),
+            format!("{:.2}", errors.cost),
+        ]);
+    }
+    format!("\nErrors, relative to the largest entry of the state:\n{}", sheet.render())
 }
 
 fn as_text(lines: &[Line]) -> String {
