@@ -4,7 +4,7 @@
 //!
 //! | parameter | shape | map |
 //! | --- | --- | --- |
-//! | `layerN.Omega` | m x p | of gathered rows, if there is one relation; of a node's own row, if nothing is gathered |
+//! | `layerN.Omega` | m x p | of rows gathered by the only relation; or of own rows, if none are gathered |
 //! | `layerN.Omega.<relation>` | m x p | of rows gathered by one of several relations |
 //! | `layerN.Omega2` | m x p | of a node's own row, beside gathered ones |
 //! | `layer0.E` | n x m | none: learned features |
