@@ -9,7 +9,7 @@ use ignn::prelude::*;
 
 /// Solves for X; W must be small enough for one solution: here that is checked by the solve.
 fn solve(graph: &Graph, w: &Matrix, b: &Matrix) -> ignn::Result<(Matrix, SolveInfo)> {
-    let operators = Operators::of(graph.relations()?)?;
+    let operators = Operators::of(graph.relations()?);
     let mut layer = Equilibrium::new(&operators, w.rows(), Activation::Relu);
     layer.input = b.clone();
     let params = SolveParams { tolerance: 1e-6, ..SolveParams::default() };
@@ -19,7 +19,7 @@ fn solve(graph: &Graph, w: &Matrix, b: &Matrix) -> ignn::Result<(Matrix, SolveIn
 
 /// The largest entry of relu(A^T X W^T + B) - X, by plain loops in f64.
 fn residual(graph: &Graph, w: &Matrix, b: &Matrix, x: &Matrix) -> ignn::Result<f64> {
-    let operators = Operators::of(graph.relations()?)?;
+    let operators = Operators::of(graph.relations()?);
     let (a_t, m) = (operators.incoming()[0], w.rows());
     let mut largest = 0.0f64;
     for i in 0..x.rows() {

@@ -110,7 +110,7 @@ fn a_run_that_is_stopped_and_resumed_leaves_the_same_bytes() {
 }
 
 /// Raw TU files of rings and stars of 4 to 8 nodes, ingested.
-fn rings_and_stars(directory: &Path, graphs: usize) -> Graph {
+pub fn rings_and_stars(directory: &Path, graphs: usize) -> Graph {
     let (mut indicator, mut edges, mut labels) = (String::new(), String::new(), String::new());
     let mut first = 1;
     for graph in 0..graphs {

@@ -4,6 +4,7 @@
 mod architecture;
 mod baselines;
 mod collapse;
+mod damage;
 mod engine;
 mod families;
 mod golden;

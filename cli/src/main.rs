@@ -21,8 +21,10 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
+use ignn::parallel;
+use ignn::report::quantity;
 use ignn::run::machine;
 use ignn_ingest::{Context, Observer};
 
@@ -40,6 +42,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     messages::stop_cleanly_on_signals();
+    ignn_format::mapped::report_bus_errors();
     let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
     match command.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -96,8 +99,8 @@ struct Cli {
 #[command(next_help_heading = "Shared options")]
 struct Shared {
     /// Number of threads; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
+    threads: Option<usize>,
 
     /// Memory limit for buffers: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
@@ -124,6 +127,13 @@ struct Shared {
     quiet: bool,
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a number of threads, at least 1".into()),
+        Ok(threads) => Ok(threads),
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Ingest(ingest::Command),
@@ -146,7 +156,7 @@ enum Command {
 impl Cli {
     /// Runs the chosen command.
     fn run(self) -> Result<Outcome> {
-        let session = Session::new(&self.shared);
+        let session = Session::new(&self.shared)?;
         match self.command {
             Command::Ingest(command) => command.run(&session),
             Command::Generate(command) => command.run(&session),
@@ -179,17 +189,30 @@ struct Session {
 }
 
 impl Session {
-    fn new(shared: &Shared) -> Self {
-        let threads = shared.threads.map_or_else(machine::cores, usize::from);
-        ignn::parallel::start(threads);
-        Self {
+    fn new(shared: &Shared) -> Result<Self> {
+        let cores = machine::cores();
+        let (threads, most) = (shared.threads.unwrap_or(cores), parallel::most_threads(cores));
+        if threads > most {
+            bail!(
+                "--threads {threads}: too many (expected 1 to {most}: eight per core, or 256 where \
+                 that is more)"
+            );
+        }
+        parallel::start(threads).with_context(|| {
+            format!(
+                "the system refuses to start {}: use fewer with --threads, or raise the limit \
+                 (`ulimit -u`)",
+                quantity::plural(threads as u64, "thread", "threads")
+            )
+        })?;
+        Ok(Self {
             threads,
             memory: shared.memory.resolve(machine::memory()),
             seed: shared.seed.unwrap_or(0),
             has_seed: shared.seed.is_some(),
             json: shared.json,
             quiet: shared.quiet,
-        }
+        })
     }
 
     /// Threads, memory, seed and observer for an ingest job.

@@ -3,6 +3,7 @@
 mod baselines;
 mod check;
 mod crossval;
+mod damaged;
 mod demo;
 mod export;
 mod handmade;

@@ -64,10 +64,11 @@ where
     let stop = AtomicBool::new(false);
     let source = Mutex::new((0u64, produce));
     thread::scope(|scope| {
+        let mut workers = 0;
         for _ in 0..threads.max(1) {
             let (permits, done_in) = (permits.clone(), done_in.clone());
             let (source, stop, work) = (&source, &stop, &work);
-            scope.spawn(move || {
+            let worker = thread::Builder::new().spawn_scoped(scope, move || {
                 while permits.recv().is_ok() {
                     let (index, item) = {
                         // A poisoned lock means that the producer panicked on another worker; the
@@ -91,8 +92,18 @@ where
                     }
                 }
             });
+            // Where the system allows no more threads, fewer do the same.
+            if worker.is_err() {
+                break;
+            }
+            workers += 1;
         }
         drop((done_in, permits));
+        if workers == 0
+            && let Ok(mut source) = source.lock()
+        {
+            return source.1.by_ref().try_for_each(|item| consume(work(item?)?));
+        }
         let mut waiting = BTreeMap::new();
         let mut next = 0;
         let mut outcome = Ok(());

@@ -33,8 +33,14 @@ pub use statistics::{Rows, Statistics};
 
 /// An open dataset: one graph with one or several relations, or a collection of many graphs.
 ///
-/// A clone is cheap and shares everything. Opening reads the manifest; relations are mapped, not
-/// read, by the first call that needs them, and other parts are read whenever they are asked for.
+/// A clone is cheap and shares everything. Opening reads the manifest and looks at the lengths of
+/// all files; relations are mapped by the first call that needs them, and other parts are read
+/// whenever they are asked for.
+///
+/// Damage is an error that names the file, never a panic. Files of up to 16 MiB are compared with
+/// their checksums when they are used, larger ones by [`Graph::verify`]. Whatever bytes a relation
+/// has, its entries are in range, sorted and finite, or it is refused. A dataset must not be
+/// changed while it is open: see [`ignn_format::mapped`].
 ///
 /// ```
 /// use ignn::graph::{Graph, GraphBuilder};
@@ -70,7 +76,14 @@ impl Graph {
 
     fn open_in(path: &Path, temporary: Option<builder::TemporaryDirectory>) -> Result<Self> {
         let (directory, relations) = (DatasetDir::open(path)?, OnceLock::new());
+        directory.check_lengths()?;
         Ok(Self { inner: Arc::new(Inner { directory, relations, _temporary: temporary }) })
+    }
+
+    /// Compares all files with their checksums, in one pass over every byte. What is in them is for
+    /// `ignn check`, or [`ignn_format::check`].
+    pub fn verify(&self) -> Result<()> {
+        self.directory().verify()
     }
 
     /// The directory.

@@ -33,7 +33,7 @@ use sprs::CsMatViewI;
 /// by_sprs.iter_mut().zip(scale).for_each(|(y, s)| *y *= s);
 ///
 /// // The same by the engine's gather.
-/// let a_t = AdjacencyRef::incoming(relation)?;
+/// let a_t = AdjacencyRef::incoming(relation);
 /// let blocks = RowBlocks::balanced(5, &[a_t.offsets()], 1);
 /// let mut by_engine = Matrix::zeros(5, 1);
 /// let column = Matrix::from_fn(5, 1, |i, _| x[i]);

@@ -13,7 +13,8 @@
 //! Neighbours, values and scales are indexed by stored numbers; rows, columns and offsets are the
 //! operator's own.
 //!
-//! Invariants, checked by [`AdjacencyRef::new`] and relied on by the kernels:
+//! Invariants, checked by [`AdjacencyRef::new`] or by whoever opened the relation ([`CsrFile`]), and
+//! relied on by the kernels:
 //!
 //! - Offsets rise from 0 to the number of neighbours.
 //! - Every neighbour is below `columns`.
@@ -190,20 +191,9 @@ impl<'a> AdjacencyRef<'a> {
         Self { columns: source.len(), offsets, chosen, shared: None, ..self }
     }
 
-    /// A^T: gathers over incoming edges, for the forward sweep.
-    pub fn incoming(relation: &'a Relation) -> Result<Self, AdjacencyError> {
-        check(relation, &relation.incoming)?;
-        Ok(Self::checked_incoming(relation))
-    }
-
-    /// A: gathers over outgoing edges, for the adjoint sweep.
-    pub fn outgoing(relation: &'a Relation) -> Result<Self, AdjacencyError> {
-        check(relation, outgoing(relation))?;
-        Ok(Self::checked_outgoing(relation))
-    }
-
-    /// As [`Self::incoming`], for a relation that has been checked before.
-    pub(super) fn checked_incoming(relation: &'a Relation) -> Self {
+    /// A^T: gathers over incoming edges, for the forward sweep. Relations are checked when they are
+    /// opened.
+    pub fn incoming(relation: &'a Relation) -> Self {
         let adjacency = Self::of(&relation.incoming);
         match (relation.entry.scale, &relation.scale) {
             (Scale::Both, Some(scale)) => adjacency.with_gather_scale(scale).with_row_scale(scale),
@@ -212,9 +202,10 @@ impl<'a> AdjacencyRef<'a> {
         }
     }
 
-    /// As [`Self::outgoing`], for a relation that has been checked before.
-    pub(super) fn checked_outgoing(relation: &'a Relation) -> Self {
-        let adjacency = Self::of(outgoing(relation));
+    /// A: gathers over outgoing edges, for the adjoint sweep.
+    pub fn outgoing(relation: &'a Relation) -> Self {
+        // With symmetric stored values, the rows of outgoing edges are those of incoming ones.
+        let adjacency = Self::of(relation.outgoing.as_ref().unwrap_or(&relation.incoming));
         match (relation.entry.scale, &relation.scale) {
             (Scale::Both, Some(scale)) => adjacency.with_gather_scale(scale).with_row_scale(scale),
             (Scale::Source, Some(scale)) => adjacency.with_row_scale(scale),
@@ -375,19 +366,6 @@ impl<'a> AdjacencyRef<'a> {
             (this.column(row, entry), row_factor * value * scale)
         })
     }
-}
-
-/// The rows of outgoing edges: with symmetric stored values those of incoming ones.
-fn outgoing(relation: &Relation) -> &CsrFile {
-    relation.outgoing.as_ref().unwrap_or(&relation.incoming)
-}
-
-/// Refuses damaged arrays with an error that names their relation.
-fn check(relation: &Relation, direction: &CsrFile) -> Result<(), AdjacencyError> {
-    let checked = AdjacencyRef::new(direction.rows(), direction.offsets(), direction.neighbours());
-    let named =
-        |error| AdjacencyError { relation: format!("relation {}", relation.entry.name), ..error };
-    checked.map(|_| ()).map_err(named)
 }
 
 #[cfg(test)]

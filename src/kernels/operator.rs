@@ -48,18 +48,18 @@ struct SelectedRows {
 }
 
 impl Adjacency {
-    /// Both directions of a mapped relation, `[A^T, A]`. Checks the arrays and searches them for
-    /// repeated rows, in a few passes over the entries.
-    pub fn of(relation: &Relation) -> Result<[Self; 2], AdjacencyError> {
-        let incoming = AdjacencyRef::incoming(relation)?;
-        let outgoing = AdjacencyRef::outgoing(relation)?;
+    /// Both directions of a mapped relation, `[A^T, A]`. Searches the arrays for repeated rows, in a
+    /// few passes over the entries.
+    pub fn of(relation: &Relation) -> [Self; 2] {
+        let incoming = AdjacencyRef::incoming(relation);
+        let outgoing = AdjacencyRef::outgoing(relation);
         let shared_incoming = SharedRows::find(&incoming).map(Arc::new);
         let shared_outgoing = match relation.outgoing {
             Some(_) => SharedRows::find(&outgoing).map(Arc::new),
             // One stored direction serves both.
             None => shared_incoming.clone(),
         };
-        Ok([
+        [
             Self {
                 arrays: Arrays::Incoming(relation.clone()),
                 shared: shared_incoming,
@@ -70,7 +70,7 @@ impl Adjacency {
                 shared: shared_outgoing,
                 selected: None,
             },
-        ])
+        ]
     }
 
     /// An operator in memory of `offsets.len() - 1` rows and `columns` columns: row `i` gathers
@@ -161,8 +161,8 @@ impl Adjacency {
     /// The arrays as kernels take them.
     pub fn view(&self) -> AdjacencyRef<'_> {
         let stored = match &self.arrays {
-            Arrays::Incoming(relation) => AdjacencyRef::checked_incoming(relation),
-            Arrays::Outgoing(relation) => AdjacencyRef::checked_outgoing(relation),
+            Arrays::Incoming(relation) => AdjacencyRef::incoming(relation),
+            Arrays::Outgoing(relation) => AdjacencyRef::outgoing(relation),
             Arrays::Memory(csr) => {
                 let view = AdjacencyRef::checked(csr.columns, &csr.offsets, &csr.neighbours);
                 view.with_optional(

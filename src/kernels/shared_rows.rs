@@ -70,7 +70,7 @@ impl SharedRows {
     /// Finds the factors; `None` unless they are much cheaper than the operator itself.
     ///
     /// # Panics
-    /// If the operator is a selection.
+    /// If the operator is a selection, or if a row names a column twice.
     pub fn find(a: &AdjacencyRef<'_>) -> Option<Self> {
         assert!(!a.is_selection(), "stored rows");
         let (rows, entries) = (a.rows(), a.nonzeros());

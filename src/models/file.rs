@@ -39,7 +39,7 @@ use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ignn_format::staging::Staging;
-use ignn_format::{FormatError, Result};
+use ignn_format::{FormatError, Result, regular};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
@@ -47,6 +47,9 @@ use crate::dense::{Matrix, MatrixRef};
 
 /// Version of names and meanings in files that this program writes.
 pub const VERSION: &str = "1";
+
+/// Longest header that is read, as the format's own library limits it.
+const MAX_HEADER: u64 = 100_000_000;
 
 /// Names of tensors.
 pub mod name {
@@ -165,17 +168,7 @@ pub struct ModelFile {
 impl ModelFile {
     /// Reads the header and checks that it fits the file's length.
     pub fn open(path: &Path) -> Result<Self> {
-        let mut file = File::open(path).map_err(FormatError::io("open", path))?;
-        let metadata = file.metadata().map_err(FormatError::io("read", path))?;
-        if !metadata.is_file() {
-            return Err(FormatError::invalid(
-                path,
-                "model",
-                "a directory or device",
-                "a safetensors file",
-            ));
-        }
-        let length = metadata.len();
+        let (mut file, length) = regular::open(path)?;
         let damaged =
             |found: String| FormatError::invalid(path, "damaged model file", found, "safetensors");
         let mut bytes = [0; 8];
@@ -187,6 +180,11 @@ impl ModelFile {
         if header_length > length - 8 {
             return Err(damaged(format!(
                 "a header of {header_length} bytes in a file of {length}"
+            )));
+        }
+        if header_length > MAX_HEADER {
+            return Err(damaged(format!(
+                "a header of {header_length} bytes, more than {MAX_HEADER}"
             )));
         }
         let mut bytes = vec![0; header_length as usize];
@@ -269,6 +267,11 @@ impl ModelFile {
         }
         if info.shape != shape {
             return Err(invalid(": shape", format!("{:?}", info.shape), format!("{shape:?}")));
+        }
+        // Rows without numbers take no room in the file, but they do in memory.
+        if cols == 0 && rows > 1 {
+            let expected = "at least one number per row".to_string();
+            return Err(invalid(": shape", format!("{shape:?}"), expected));
         }
         let mut matrix = Matrix::zeros(rows, cols);
         let start = self.data + info.data_offsets.0 as u64;

@@ -9,6 +9,7 @@ use ignn_format::labels::LabelKind;
 
 use super::file::{self, ModelFile, Tensor, Texts, text};
 use super::network::Network;
+use super::shape::NetworkShape;
 use super::{Facts, ModelError};
 use crate::config::{Config, ConfigError};
 use crate::dense::Matrix;
@@ -16,6 +17,9 @@ use crate::nn::Slot;
 
 /// Text: `single` or `multi`, whether classes exclude each other.
 const LABELS: &str = "labels";
+
+/// What is wrong where names or shapes differ.
+const UNFIT: &str = "the model does not fit the dataset and configuration";
 
 /// Why a saved model cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +123,9 @@ impl Model {
     /// The network with these values, for data with these properties; without memory for training.
     pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Network, SavedError> {
         self.check_relations(facts, origin)?;
+        // Before memory is taken for what the configuration asks for.
+        let shape = NetworkShape::new(&self.config.model, facts, 0)?;
+        self.check_shapes(&shape.slots, origin)?;
         let mut model = Network::new(&self.config.model, facts, 0, false)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
@@ -155,7 +162,7 @@ impl Model {
     /// Copies these values into a network, which must have the same names and shapes. `origin` is
     /// the file that messages name.
     pub fn copy_into(&self, model: &mut Network, origin: &Path) -> Result<(), FormatError> {
-        let what = "the model does not fit the dataset and configuration";
+        let what = UNFIT;
         let mut wanted: Vec<(String, (usize, usize))> =
             model.slots().into_iter().map(|slot| (slot.name, slot.shape)).collect();
         let statistics = model.statistics_by_name();
@@ -170,24 +177,39 @@ impl Model {
         }
         let mut values = Vec::new();
         for (name, shape) in &wanted {
-            let expected = format!("{name} of shape {shape:?}");
-            let Some((own, value)) = self.values.iter().find(|(own, _)| own.name == *name) else {
-                let names: Vec<_> = self.values.iter().map(|(own, _)| own.name.as_str()).collect();
-                return Err(FormatError::invalid(
-                    origin,
-                    format!("{what}: parameters"),
-                    names.join(", "),
-                    expected,
-                ));
-            };
-            if own.shape != *shape {
-                let found = format!("{} of shape {:?}", own.name, own.shape);
-                return Err(FormatError::invalid(origin, what, found, expected));
-            }
-            values.push(value.clone());
+            values.push(self.value(name, *shape, origin)?.clone());
         }
         model.take_values(values);
         Ok(())
+    }
+}
+
+impl Model {
+    /// Refuses values of other shapes than these.
+    fn check_shapes(&self, slots: &[Slot], origin: &Path) -> Result<(), FormatError> {
+        slots.iter().try_for_each(|slot| self.value(&slot.name, slot.shape, origin).map(drop))
+    }
+
+    /// The value of this name, which must have this shape.
+    fn value(
+        &self,
+        name: &str,
+        shape: (usize, usize),
+        origin: &Path,
+    ) -> Result<&Matrix, FormatError> {
+        let expected = format!("{name} of shape {shape:?}");
+        match self.values.iter().find(|(own, _)| own.name == name) {
+            Some((own, value)) if own.shape == shape => Ok(value),
+            Some((own, _)) => {
+                let found = format!("{} of shape {:?}", own.name, own.shape);
+                Err(FormatError::invalid(origin, UNFIT, found, expected))
+            }
+            None => {
+                let names: Vec<_> = self.values.iter().map(|(own, _)| own.name.as_str()).collect();
+                let what = format!("{UNFIT}: parameters");
+                Err(FormatError::invalid(origin, what, names.join(", "), expected))
+            }
+        }
     }
 }
 

@@ -34,18 +34,18 @@ struct Inner {
 }
 
 impl Operators {
-    /// Checks the mapped arrays and bounds their radii: a few passes over the non-zeros.
+    /// Bounds the radii of the mapped arrays: a few passes over the non-zeros.
     ///
     /// # Panics
     /// If there is no relation.
-    pub fn of(relations: &[Relation]) -> Result<Self, AdjacencyError> {
+    pub fn of(relations: &[Relation]) -> Self {
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
         for relation in relations {
-            let [forward, backward] = Adjacency::of(relation)?;
+            let [forward, backward] = Adjacency::of(relation);
             incoming.push(forward);
             outgoing.push(backward);
         }
-        Ok(Self::new(incoming, outgoing))
+        Self::new(incoming, outgoing)
     }
 
     /// The same for any adjacencies: A_r^T and A_r of every relation. Borrowed ones are copied.

@@ -23,20 +23,25 @@ pub fn for_each_job<J: Sync, R: Send, E: Send>(
     }
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done: Mutex<Vec<(usize, Result<R, E>)>> = Mutex::new(Vec::new());
+    let worker = || {
+        super::with_threads(1, || {
+            while !failed.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(job) = jobs.get(at) else { return };
+                let result = work(job);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+            }
+        });
+    };
     std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                super::with_threads(1, || {
-                    while !failed.load(Ordering::Relaxed) {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(job) = jobs.get(at) else { return };
-                        let result = work(job);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
-                    }
-                });
-            });
+        for _ in 1..workers {
+            // Where the system allows no more threads, fewer do the same.
+            if std::thread::Builder::new().spawn_scoped(scope, &worker).is_err() {
+                break;
+            }
         }
+        worker();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);

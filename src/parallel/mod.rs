@@ -4,13 +4,27 @@
 mod blocks;
 mod jobs;
 
+use std::error::Error;
+use std::io;
+
 pub use blocks::RowBlocks;
 pub use jobs::for_each_job;
 
-/// Starts the pool that all parallel work shares. Only the first call has an effect.
-pub fn start(threads: usize) {
-    // An error means that the pool is already running: a user of the library was first.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+/// Starts the pool that all parallel work shares. Only the first call has an effect. An error is
+/// that of a system that refuses to start so many threads.
+pub fn start(threads: usize) -> io::Result<()> {
+    let built = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+    // The only other error is that the pool is already running: a user of the library was first.
+    match built.as_ref().err().and_then(|error| error.source()?.downcast_ref::<io::Error>()) {
+        Some(refused) => Err(io::Error::new(refused.kind(), refused.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// The most threads that a machine with this many cores may be asked for: eight times as many, and
+/// never fewer than 256, so that tests can ask for more threads than there are cores.
+pub fn most_threads(cores: usize) -> usize {
+    cores.saturating_mul(8).max(256)
 }
 
 /// Number of threads of the pool that the caller runs in, or of the shared one.

@@ -110,9 +110,7 @@ impl Model {
 
 /// The operators of a graph, with their bounds.
 pub fn operators(graph: &Graph) -> Result<Operators, PredictError> {
-    let path = || graph.path().to_path_buf();
-    Operators::of(graph.relations()?)
-        .map_err(|source| PredictError::Adjacency { path: path(), source })
+    Ok(Operators::of(graph.relations()?))
 }
 
 /// The model's file: the one named, or the one in a run directory.

@@ -9,6 +9,7 @@
 //! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
 //! | `crossval.json` | a [`CrossvalSummary`] |
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ use crate::kernels::Isa;
 use crate::metrics::Metric;
 use crate::parallel;
 use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
-use crate::train::folds::Folds;
+use crate::train::folds::{FEWEST, Folds, MOST};
 use crate::train::svm_readout::SvmSearch;
 use crate::train::{EpochRecord, Observer, Task, trainings_at_once};
 
@@ -158,7 +159,13 @@ impl CrossvalDir {
         if !self.is_crossval() {
             return Err(RunError::NotACrossval { path: self.path.clone(), expected: SETUP });
         }
-        read_json(&self.path.join(SETUP))
+        let file = self.path.join(SETUP);
+        let setup: CrossvalSetup = read_json(&file)?;
+        if !(FEWEST..=MOST).contains(&setup.folds) {
+            let expected = format!("{FEWEST} to {MOST}");
+            return Err(FormatError::invalid(file, "folds", setup.folds, expected).into());
+        }
+        Ok(setup)
     }
 
     /// `crossval.json`; `None` before its first session ended.
@@ -169,8 +176,18 @@ impl CrossvalDir {
 
     /// The finished folds, in order.
     pub fn finished(&self, folds: usize) -> Result<Vec<FoldRecord>, RunError> {
-        let files = (0..folds).map(|fold| self.fold(fold).join(FOLD));
-        files.filter(|file| file.is_file()).map(|file| read_json(&file)).collect()
+        let mut finished = Vec::new();
+        for fold in 0..folds {
+            let file = self.fold(fold).join(FOLD);
+            if file.is_file() {
+                let record: FoldRecord = read_json(&file)?;
+                if record.fold != fold {
+                    return Err(FormatError::invalid(file, "fold", record.fold, fold).into());
+                }
+                finished.push(record);
+            }
+        }
+        Ok(finished)
     }
 
     /// Refuses a directory that holds anything but a cross-validation.
@@ -184,9 +201,9 @@ impl CrossvalDir {
         let written = [SETUP, FOLDS, SUMMARY].map(Path::new);
         let written = written.into_iter().chain([config.as_path(), dataset.as_path()]);
         let written: Vec<&str> = written.filter_map(Path::to_str).collect();
-        let is_fold = |name: &str| (0..setup.folds).any(|fold| fold_name(fold) == name);
+        let folds: HashSet<String> = (0..setup.folds).map(fold_name).collect();
         files::check_names(&self.path, "a cross-validation", |name| {
-            files::is_written(&written, name) || is_fold(name)
+            files::is_written(&written, name) || folds.contains(name)
         })
     }
 
@@ -218,7 +235,7 @@ fn fold_name(fold: usize) -> String {
 }
 
 fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, RunError> {
-    let text = fs::read_to_string(file).map_err(FormatError::io("read", file))?;
+    let text = files::read_whole(file)?;
     let wrong = |error: serde_json::Error| {
         FormatError::invalid(file, "content", error.to_string(), "what `ignn crossval` writes")
     };
@@ -256,7 +273,7 @@ impl Crossval {
             config,
             setup,
             directory: None,
-            memory: u64::MAX,
+            memory: machine::memory(),
             threads: parallel::threads(),
             replaces: false,
             finished: Vec::new(),
@@ -292,7 +309,8 @@ impl Crossval {
         Ok(self)
     }
 
-    /// Memory in bytes that all folds at work may take together.
+    /// Memory in bytes that all folds at work may take together; that of the machine if none is
+    /// given.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
@@ -301,6 +319,11 @@ impl Crossval {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The graphs that are trained on.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// Folds that are still to be trained.

@@ -116,7 +116,7 @@ impl RunDir {
     /// The run's configuration.
     pub fn config(&self) -> Result<Config, RunError> {
         let file = self.config_file();
-        let text = fs::read_to_string(&file).map_err(FormatError::io("read", &file))?;
+        let text = files::read_whole(&file)?;
         Ok(Config::from_toml(&text, &file)?)
     }
 
@@ -126,7 +126,7 @@ impl RunDir {
         if !file.exists() {
             return Err(RunError::NotARun { path: self.path.clone(), expected: DATASET });
         }
-        let text = fs::read_to_string(&file).map_err(FormatError::io("read", &file))?;
+        let text = files::read_whole(&file)?;
         match text.trim_end_matches(['\n', '\r']) {
             "" => Err(RunError::NoDatasetPath { path: file }),
             path => Ok(path_text::path(path)),
@@ -151,7 +151,7 @@ impl RunDir {
         if !file.is_file() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&file).map_err(FormatError::io("read", &file))?;
+        let text = files::read_whole(&file)?;
         let summary = serde_json::from_str(&text).map_err(|error| {
             FormatError::invalid(&self.path, SUMMARY, error.to_string(), "the summary of a run")
         });

@@ -4,9 +4,17 @@
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
-use ignn_format::FormatError;
+use ignn_format::{FormatError, regular};
 
 use super::RunError;
+
+/// Largest small file of a run that is read back: configurations, setups, summaries, folds.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// Reads a small file of a run.
+pub fn read_whole(path: &Path) -> Result<String, FormatError> {
+    regular::read_text(path, MOST_BYTES)
+}
 
 /// Extension of a file that is not complete yet.
 const DRAFT: &str = "part";

@@ -5,6 +5,7 @@ use ignn_format::Result;
 
 use super::summary::{BestTestEpoch, ChosenEpoch, Figures, SweepsPerEpoch};
 use crate::metrics::Metric;
+use crate::solver::SolveInfo;
 use crate::train::{Ended, EpochRecord, EpochScore, Observer, PartRecord, Trainer};
 
 /// What is remembered of the records.
@@ -60,8 +61,9 @@ impl History {
                 self.chosen = Some(Chosen { score, test: test.clone(), has_converged });
             }
         }
-        self.forward_sweeps += record.forward.map_or(0, |solve| solve.sweeps as u64);
-        self.adjoint_sweeps += record.adjoint.map_or(0, |solve| solve.sweeps as u64);
+        let sweeps = |solve: Option<SolveInfo>| solve.map_or(0, |solve| solve.sweeps as u64);
+        self.forward_sweeps = self.forward_sweeps.saturating_add(sweeps(record.forward));
+        self.adjoint_sweeps = self.adjoint_sweeps.saturating_add(sweeps(record.adjoint));
         self.seconds += record.seconds.total();
         self.records += 1;
         self.last = Some(record);

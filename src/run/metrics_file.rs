@@ -5,14 +5,17 @@
 //! run. When a run is resumed, lines of epochs after the checkpoint are cut away, and so is a last
 //! line that was never finished.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ignn_format::{FormatError, Result};
+use ignn_format::{FormatError, Result, regular};
 use serde::Deserialize;
 
 use crate::train::{EpochRecord, Observer};
+
+/// Largest file that is read back: some millions of epochs.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// Writes one line per epoch.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ fn end_of(file: &File, path: &Path, last: u64) -> Result<u64> {
 
 /// All records of a file; a last line that was never finished is left out.
 pub fn read(path: &Path) -> Result<Vec<EpochRecord>> {
-    let text = fs::read_to_string(path).map_err(FormatError::io("read", path))?;
+    let text = regular::read_text(path, MOST_BYTES)?;
     let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
     let record = |(at, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|error| {
@@ -95,6 +98,8 @@ impl Observer for MetricsWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::train::testing::record;
 

@@ -1,11 +1,7 @@
 //! A run read back from its directory: configuration, records, summary. A run that has not ended is
 //! read as far as it got.
 
-use std::fs;
-
-use ignn_format::FormatError;
-
-use super::{Figures, RunDir, RunError, RunSummary};
+use super::{Figures, RunDir, RunError, RunSummary, files};
 use crate::config::Config;
 use crate::metrics::Metric;
 use crate::train::{Ended, EpochRecord, PhaseSeconds};
@@ -29,7 +25,7 @@ impl SavedRun {
     /// Reads a run directory.
     pub fn read(directory: &RunDir) -> Result<Self, RunError> {
         let file = directory.config_file();
-        let config_text = fs::read_to_string(&file).map_err(FormatError::io("read", &file))?;
+        let config_text = files::read_whole(&file)?;
         let config = Config::from_toml(&config_text, &file)?;
         let (records, summary) = (directory.records()?, directory.summary()?);
         Ok(Self { directory: directory.clone(), config, config_text, records, summary })
@@ -104,13 +100,14 @@ pub mod testing {
     //! A run on disk for the tests of reports.
 
     use std::collections::BTreeMap;
+    use std::fs;
     use std::path::Path;
 
     use super::*;
+    use crate::run::MetricsWriter;
     use crate::run::summary::{
         BestTestEpoch, ChosenEpoch, DatasetSummary, MachineSummary, SweepsPerEpoch,
     };
-    use crate::run::{MetricsWriter, files};
     use crate::train::testing::record;
     use crate::train::{Observer, PartRecord};
 
@@ -174,6 +171,8 @@ pub mod testing {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

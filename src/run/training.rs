@@ -11,7 +11,7 @@ use ignn_format::FormatError;
 use super::history::History;
 use super::metrics_file::MetricsWriter;
 use super::tensorboard::TensorBoard;
-use super::{Figures, RunDir, RunError, RunSummary, files};
+use super::{Figures, RunDir, RunError, RunSummary, files, machine};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
@@ -52,7 +52,7 @@ impl Run {
             graph,
             config,
             directory: RunDir::new(directory),
-            memory: u64::MAX,
+            memory: machine::memory(),
             threads: parallel::threads(),
             init: None,
             resumes: false,
@@ -90,7 +90,8 @@ impl Run {
         self
     }
 
-    /// Refuses to train where the estimated memory is above this number of bytes.
+    /// Refuses to train where the estimated memory is above this number of bytes; that of the
+    /// machine if none is given.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
@@ -117,6 +118,11 @@ impl Run {
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The graph that is trained on.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The run directory.

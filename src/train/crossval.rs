@@ -10,6 +10,7 @@
 //! The last two select on the test parts: they are for comparison with papers only. Deviations are
 //! sample standard deviations (n - 1).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -22,6 +23,7 @@ use crate::config::Config;
 use crate::graph::Graph;
 use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
+use crate::nn::svm::Gram;
 
 /// The accuracies of a fold in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +109,18 @@ impl FoldTraining<'_> {
         let clock = Instant::now();
         let graphs = [parts.train.len(), parts.validation.len(), parts.test.len()];
         let task = Arc::new(Task::with_graphs(self.dataset.clone(), self.config, Some(parts))?);
-        memory::check(&task, self.config, self.memory)?;
+        let needed = memory::check(&task, self.config, self.memory)?;
+        if self.svm.is_some() {
+            let all = graphs.iter().sum::<usize>() as u64;
+            let needed = needed.saturating_add(Gram::bytes(all));
+            if needed > self.memory {
+                let hint = format!(
+                    "the support vector machine compares all pairs of {all} graphs: use --readout \
+                     model, or raise --memory"
+                );
+                return Err(TrainError::Memory { needed, allowed: self.memory, hint });
+            }
+        }
         let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
         let mut curve =
             Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
@@ -179,11 +192,14 @@ impl Summary {
         let first = folds.first()?;
         // Folds that stopped early have shorter curves: only epochs that all folds have are
         // compared.
-        let at = |fold: &FoldRecord, epoch| {
-            fold.curve.iter().find(|point| point.epoch == epoch).map(|p| p.test)
+        let by_epoch = |fold: &FoldRecord| -> HashMap<u64, f64> {
+            // Backwards, so that the first point of an epoch stays.
+            fold.curve.iter().rev().map(|point| (point.epoch, point.test)).collect()
         };
-        let all =
-            |epoch: u64| folds.iter().map(|fold| at(fold, epoch)).collect::<Option<Vec<f64>>>();
+        let curves: Vec<_> = folds.iter().map(by_epoch).collect();
+        let all = |epoch: u64| {
+            curves.iter().map(|curve| curve.get(&epoch).copied()).collect::<Option<Vec<f64>>>()
+        };
         let mut best: Option<(u64, MeanDeviation)> = None;
         for point in &first.curve {
             let Some(values) = all(point.epoch) else { continue };

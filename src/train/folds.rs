@@ -15,10 +15,18 @@ use crate::nn::random;
 
 /// Smallest number of folds: one for testing, one for validation, one for training.
 pub const FEWEST: usize = 3;
+/// Largest number of folds.
+pub const MOST: usize = u16::MAX as usize;
 
 /// Why graphs cannot be dealt to folds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
+    /// A number of folds out of range.
+    #[error("number of folds (found {found}, expected {FEWEST} to {MOST})")]
+    Count {
+        /// The number asked for.
+        found: usize,
+    },
     /// One graph, or graphs without labels.
     #[error(
         "{}: cross-validation needs many graphs with labels (found {found}): \
@@ -101,15 +109,16 @@ pub struct Folds {
 impl Folds {
     /// Deals the graphs of a dataset to `count` folds; `path` is named in messages.
     ///
-    /// # Panics
-    /// With fewer folds than [`FEWEST`].
+    /// At least [`FEWEST`] and at most [`MOST`].
     pub fn stratified(
         graphs: Option<&Graphs>,
         count: usize,
         seed: u64,
         path: &std::path::Path,
     ) -> Result<Self, FoldError> {
-        assert!(count >= FEWEST, "folds for training, validation and test");
+        if !(FEWEST..=MOST).contains(&count) {
+            return Err(FoldError::Count { found: count });
+        }
         let path = || path.to_path_buf();
         let graphs =
             graphs.ok_or_else(|| FoldError::NoLabels { path: path(), found: "one graph" })?;

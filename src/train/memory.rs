@@ -224,9 +224,15 @@ pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainErr
                 let narrower = Config { model, ..config.clone() };
                 Estimate::new(&facts, &narrower).is_some_and(|estimate| estimate.total <= allowed)
             };
-            match (1..width).rev().find(fits) {
-                Some(width) => format!("model.state={width} would fit, or raise --memory"),
-                None => "no width fits: raise --memory".to_string(),
+            // The widest that fits, by halving: the estimate grows with the width.
+            let (mut widest, mut too_wide) = (0, width);
+            while too_wide - widest > 1 {
+                let middle = widest + (too_wide - widest) / 2;
+                if fits(&middle) { widest = middle } else { too_wide = middle }
+            }
+            match widest {
+                0 => "no width fits: raise --memory".to_string(),
+                _ => format!("model.state={widest} would fit, or raise --memory"),
             }
         }
         _ => "narrow the layers of model.state, or raise --memory".to_string(),

@@ -57,7 +57,6 @@ impl SvmSearch {
         let Targets::Classes(labels) = task.targets() else {
             unreachable!("graphs have one class each")
         };
-        let classes = task.labels().classes().len();
         let parts = task.parts();
         let mut rest = [&parts.train[..], &parts.validation].concat();
         rest.sort_unstable();
@@ -79,11 +78,7 @@ impl SvmSearch {
             let mut chosen: Option<(f64, f64)> = None;
             for c in PRICES {
                 let score = |(trained_on, validated_on): &(Vec<u32>, Vec<u32>)| {
-                    Svm::train(&gram, trained_on, labels, classes, c).accuracy(
-                        &gram,
-                        validated_on,
-                        labels,
-                    )
+                    Svm::train(&gram, trained_on, labels, c).accuracy(&gram, validated_on, labels)
                 };
                 let score = pairs.iter().map(score).sum::<f64>() / pairs.len() as f64;
                 if chosen.is_none_or(|(highest, _)| score > highest) {
@@ -95,7 +90,7 @@ impl SvmSearch {
                 score > *highest || (score == *highest && c < *price)
             });
             if is_better {
-                let svm = Svm::train(&gram, &rest, labels, classes, c);
+                let svm = Svm::train(&gram, &rest, labels, c);
                 let record = SvmRecord {
                     c,
                     gamma: if let Kernel::Rbf { gamma } = kernel { Some(gamma) } else { None },

@@ -199,9 +199,7 @@ impl Task {
         if let Some(operators) = self.operators.get() {
             return Ok(operators);
         }
-        let path = || self.graph.path().to_path_buf();
-        let operators = Operators::of(self.graph.relations()?)
-            .map_err(|source| TrainError::Graph { path: path(), source })?;
+        let operators = Operators::of(self.graph.relations()?);
         Ok(self.operators.get_or_init(|| operators))
     }
 

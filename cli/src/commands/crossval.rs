@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use ignn::graph::Graph;
 use ignn::run::{Crossval, CrossvalSetup, FoldObserver, FoldReadout};
 use ignn::train::EpochRecord;
 use ignn::train::crossval::FoldRecord;
 use ignn::train::folds::FEWEST;
 
 use crate::options::settings::Settings;
+use crate::options::verification::Verification;
 use crate::terminal::crossval_report::{self, CrossvalReport};
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::messages;
@@ -77,6 +77,9 @@ pub struct Command {
     /// Replace an existing directory of a cross-validation
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    verification: Verification,
 }
 
 /// What predicts classes.
@@ -126,14 +129,16 @@ impl Command {
     fn crossval(&self, session: &Session) -> Result<Crossval> {
         if let Some(directory) = &self.resume {
             session.refuse_seed()?;
-            return Ok(Crossval::resume(directory)?);
+            let crossval = Crossval::resume(directory)?;
+            self.verification.of(crossval.graph())?;
+            return Ok(crossval);
         }
         let Some(dataset) = &self.dataset else { bail!("DATASET is needed") };
         let config = self.settings.resolve(session)?;
         let folds = usize::from(self.folds.unwrap_or(FOLDS));
         let (readout, csv_safe) = (self.readout.into(), self.csv_safe);
         let setup = CrossvalSetup { folds, readout, csv_safe };
-        let crossval = Crossval::new(Graph::open(dataset)?, config, setup);
+        let crossval = Crossval::new(self.verification.open(dataset)?, config, setup);
         Ok(match &self.out {
             Some(out) => crossval.in_directory(out, self.force)?,
             None => crossval,

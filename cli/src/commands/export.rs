@@ -17,6 +17,7 @@ use ignn_format::labels::Labels;
 use ignn_format::manifest::Scale;
 use ignn_format::splits::{NO_PART, Split};
 
+use crate::options::verification::Verification;
 use crate::{Outcome, Session};
 
 /// Dense feature rows read at once, in bytes.
@@ -85,12 +86,15 @@ pub struct Command {
     /// Replace existing files
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    verification: Verification,
 }
 
 impl Command {
     /// Writes the requested files.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        let dataset = Graph::open(&self.dataset)?;
+        let dataset = self.verification.open(&self.dataset)?;
         let files =
             [&self.edges, &self.features, &self.labels, &self.splits, &self.ids, &self.graphs];
         let files: Vec<&PathBuf> = files.into_iter().flatten().collect();

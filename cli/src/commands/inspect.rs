@@ -277,7 +277,7 @@ impl RelationReport {
             Statistics::of(graph::rows(&relation.incoming), outgoing, loops).map_err(damaged)?;
         let others = relation.entry.nonzeros.saturating_sub(relation.entry.diagonal);
         let edges = if relation.entry.symmetric { others / 2 } else { others } + loops;
-        let spectral = Radius::of(dataset, relation, relations)?;
+        let spectral = Radius::of(relation, relations);
         Ok(Self { entry: relation.entry.clone(), edges, statistics, spectral })
     }
 

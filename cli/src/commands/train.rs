@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::config::{document, json_schema};
-use ignn::graph::Graph;
 use ignn::predict;
 use ignn::run::{FinishedRun, Run};
 use ignn::train::{Ended, EpochRecord, Observer};
 
 use crate::options::settings::Settings;
+use crate::options::verification::Verification;
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::training::Console;
 use crate::terminal::{figures, messages, printer};
@@ -73,6 +73,9 @@ pub struct Command {
     /// Replace an existing run
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    verification: Verification,
 
     /// Print all settings as TOML, each with its meaning, and stop
     ///
@@ -147,6 +150,7 @@ impl Command {
             None => Run::resume(directory)?,
         };
         session.refuse_seed()?;
+        self.verification.of(run.graph())?;
         let run = run.memory(session.memory);
         Ok(match self.settings.epochs() {
             Some(epochs) => run.epochs(epochs)?,
@@ -159,7 +163,8 @@ impl Command {
             bail!("DATASET and --out RUN are needed");
         };
         let config = self.settings.resolve(session)?;
-        let mut run = Run::new(Graph::open(dataset)?, config, out).memory(session.memory);
+        let mut run =
+            Run::new(self.verification.open(dataset)?, config, out).memory(session.memory);
         if self.force {
             run = run.replacing()?;
         }

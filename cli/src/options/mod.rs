@@ -4,3 +4,4 @@ pub mod choices;
 pub mod count;
 pub mod memory_size;
 pub mod settings;
+pub mod verification;

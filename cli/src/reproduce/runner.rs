@@ -209,13 +209,14 @@ impl Runner {
         let mut child = command.spawn().with_context(|| text(&self.program))?;
         let errors = child.stderr.take();
         // Read while it runs: a full pipe would block the command.
-        let reader = thread::spawn(move || {
+        let reader = thread::Builder::new().spawn(move || {
             let mut said = String::new();
             let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
             said
         });
         let status = self.wait(&mut child)?;
-        let said = reader.join().unwrap_or_default();
+        // Where the system refuses another thread, only the message is missing.
+        let said = reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_default();
         match status.code() {
             // Exit code 1 means a solve that did not converge: the run is complete, and its records
             // say so.

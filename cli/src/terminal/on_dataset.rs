@@ -21,6 +21,7 @@ use serde::Serialize;
 use super::printer;
 use super::progress::Console;
 use crate::Outcome;
+use crate::options::verification::Verification;
 
 /// A dataset, a model, and options of the solve.
 #[derive(Debug, Args)]
@@ -40,6 +41,9 @@ pub struct ModelArgs {
     /// Largest number of sweeps [default: the model's solver.max_sweeps]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_sweeps: Option<u32>,
+
+    #[command(flatten)]
+    verification: Verification,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -66,12 +70,13 @@ pub struct Opened {
 impl ModelArgs {
     /// A model solved with its own configuration.
     pub fn new(dataset: PathBuf, model: PathBuf) -> Self {
-        Self { dataset, model, tolerance: None, max_sweeps: None }
+        let verification = Verification::default();
+        Self { dataset, model, tolerance: None, max_sweeps: None, verification }
     }
 
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
-        let dataset = Graph::open(&self.dataset)?;
+        let dataset = self.verification.open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
         let model = Model::load(&file)?;
         let mut params = model.config.forward();

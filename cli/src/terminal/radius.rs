@@ -1,9 +1,6 @@
 //! What `inspect` reports on the spectral radius of a relation, and what it means for the rows of
 //! W. The bound itself comes from the solver.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use ignn::kernels::AdjacencyRef;
 use ignn::report::quantity::{count, plural};
 use ignn::solver::spectral::one_norm;
@@ -38,10 +35,9 @@ pub struct Radius {
 
 impl Radius {
     /// Bounds the spectral radius of a relation, one of `relations`.
-    pub fn of(dataset: &Path, relation: &Relation, relations: usize) -> Result<Self> {
-        let place = || dataset.display().to_string();
-        let incoming = AdjacencyRef::incoming(relation).with_context(place)?;
-        let outgoing = AdjacencyRef::outgoing(relation).with_context(place)?;
+    pub fn of(relation: &Relation, relations: usize) -> Self {
+        let incoming = AdjacencyRef::incoming(relation);
+        let outgoing = AdjacencyRef::outgoing(relation);
         let sweeps = VISITS / (relation.entry.nonzeros + 1);
         let most = SpectralParams::default().max_sweeps as u64;
         let max_sweeps = sweeps.clamp(FEWEST_SWEEPS, most) as usize;
@@ -52,7 +48,7 @@ impl Radius {
         let radius =
             if is_alone { bound.weight_radius(kappa) } else { (kappa / one_norm).next_down() };
         let weight_radius = radius.is_finite().then_some(radius);
-        Ok(Self { bound, one_norm, kappa, weight_radius, is_alone })
+        Self { bound, one_norm, kappa, weight_radius, is_alone }
     }
 
     /// The rows of the report.

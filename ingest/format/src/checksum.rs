@@ -1,7 +1,6 @@
 //! XXH3-64 of the bytes of a file, computed while they are written and again by `ignn check`. It
 //! detects damage; it does not protect against deliberate changes.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::error::{FormatError, Result};
+use crate::regular;
 
 /// Size and checksum of one file, as in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub fn of_file(path: &Path, skip: u64) -> Result<FileEntry> {
 /// Like [`of_file`]; `observe` receives the number of bytes of each piece.
 pub fn of_file_observed(path: &Path, skip: u64, observe: &mut dyn FnMut(u64)) -> Result<FileEntry> {
     const PIECE: usize = 1 << 20;
-    let mut file = File::open(path).map_err(FormatError::io("open", path))?;
+    let (mut file, _) = regular::open(path)?;
     let mut hash = Xxh3Default::new();
     let mut buffer = vec![0u8; PIECE];
     let (mut bytes, mut skip) = (0u64, skip as usize);
@@ -95,6 +95,8 @@ pub fn of_file_observed(path: &Path, skip: u64, observe: &mut dyn FnMut(u64)) ->
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

@@ -1,24 +1,41 @@
-//! A dataset directory opened for reading: the manifest, and each part on request. Parts are
-//! checked as far as that is cheap; [`crate::check`] verifies everything.
+//! A dataset directory opened for reading: the manifest, and each part on request.
+//!
+//! Whoever asks for a part gets it only if its files are listed in the manifest and have the listed
+//! lengths. Files of at most [`SMALL_FILE`] bytes must also have the listed checksums; larger ones
+//! are hashed by [`DatasetDir::verify`] alone, because that takes a pass over all bytes. The
+//! content is then checked as far as anything relies on it; [`crate::check`] verifies everything.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::csr::CsrFile;
+use rayon::prelude::*;
+
+use crate::checksum::{self, FileEntry};
+use crate::csr::{self, CsrFile};
 use crate::error::{FormatError, Result};
 use crate::features::{self, FeatureKind, FeaturesEntry, SparseRows};
-use crate::graphs::{self, Graphs};
-use crate::ids::{self, Ids};
-use crate::labels::{self, Labels};
+use crate::graphs::{self, GRAPHS, Graphs};
+use crate::header::HEADER_BYTES;
+use crate::ids::{self, IDS, Ids};
+use crate::labels::{self, CLASSES, LABELS, Labels};
 use crate::manifest::{Manifest, RelationEntry, Scale};
 use crate::mapped::MappedArray;
-use crate::splits::{self, Split};
+use crate::splits::{self, SPLITS, Split};
+
+/// Files up to this length are compared with their checksums whenever they are used.
+pub const SMALL_FILE: u64 = 16 << 20;
 
 /// An opened dataset directory.
 #[derive(Clone, Debug)]
 pub struct DatasetDir {
     path: PathBuf,
     manifest: Manifest,
+    /// Names of the files whose checksums were found right since the directory was opened.
+    verified: Arc<Mutex<BTreeSet<String>>>,
 }
+
+type OpenCsr = fn(&Path, &str, u64, u64, bool) -> Result<CsrFile>;
 
 /// The mapped adjacency of one relation.
 #[derive(Debug)]
@@ -42,7 +59,88 @@ impl DatasetDir {
     /// Reads the manifest; its files are opened on request.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
-        Ok(Self { manifest: Manifest::read(&path)?, path })
+        Ok(Self { manifest: Manifest::read(&path)?, path, verified: Arc::default() })
+    }
+
+    /// Checks that all files of the dataset are there and have the listed lengths; nothing is read.
+    pub fn check_lengths(&self) -> Result<()> {
+        needed(&self.manifest).iter().try_for_each(|name| self.check_length(name).map(drop))
+    }
+
+    /// Compares all files with their checksums: a pass over every byte, in parallel.
+    pub fn verify(&self) -> Result<()> {
+        self.verify_up_to(u64::MAX, needed(&self.manifest))
+    }
+
+    /// Checks the files of a part before it is read; small ones with their checksums.
+    fn expect(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Result<()> {
+        self.verify_up_to(SMALL_FILE, names.into_iter().map(Into::into))
+    }
+
+    /// Checks files, and the checksums of those of at most `most` bytes that are not verified yet.
+    fn verify_up_to(&self, most: u64, names: impl IntoIterator<Item = String>) -> Result<()> {
+        let verified = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = Vec::new();
+        for name in names {
+            let entry = self.check_length(&name)?;
+            if entry.bytes <= most && !verified().contains(&name) {
+                open.push((name, entry));
+            }
+        }
+        let verify = |(name, entry): &(String, &FileEntry)| {
+            self.verify_checksum(name, entry, &mut |_| {}).map_err(|error| self.damaged(error))
+        };
+        // All results, then the first error by position: the message does not depend on timing.
+        let results: Vec<Result<()>> = open.par_iter().map(verify).collect();
+        results.into_iter().collect::<Result<()>>()?;
+        verified().extend(open.into_iter().map(|(name, _)| name));
+        Ok(())
+    }
+
+    /// The entry of a file that is there and has the listed length.
+    fn check_length(&self, name: &str) -> Result<&FileEntry> {
+        let path = self.path.join(name);
+        let Some(entry) = self.manifest.files.get(name) else {
+            let what = "not listed in the manifest".into();
+            return Err(FormatError::Damaged { path, what, dataset: self.path.clone() });
+        };
+        let metadata = std::fs::metadata(&path).map_err(FormatError::io("open", &path))?;
+        let found = match metadata.is_file() {
+            true if metadata.len() == entry.bytes => return Ok(entry),
+            true => format!("{} bytes", metadata.len()),
+            false => "a directory, pipe or device".into(),
+        };
+        let what = format!("length (found {found}, expected {} bytes)", entry.bytes);
+        Err(FormatError::Damaged { path, what, dataset: self.path.clone() })
+    }
+
+    /// Compares a file with its length and checksum; `observe` receives the bytes of each piece.
+    pub(crate) fn verify_checksum(
+        &self,
+        name: &str,
+        expected: &FileEntry,
+        observe: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        let path = self.path.join(name);
+        let found = checksum::of_file_observed(&path, skipped(name), observe)?;
+        if found.bytes != expected.bytes {
+            return Err(FormatError::invalid(path, "length in bytes", found.bytes, expected.bytes));
+        }
+        if found.xxh3 != expected.xxh3 {
+            return Err(FormatError::invalid(path, "checksum", found.xxh3, &expected.xxh3));
+        }
+        Ok(())
+    }
+
+    /// The same error with the advice to check the dataset.
+    fn damaged(&self, error: FormatError) -> FormatError {
+        match error {
+            FormatError::Invalid { path, what, found, expected } => {
+                let what = format!("{what} (found {found}, expected {expected})");
+                FormatError::Damaged { path, what, dataset: self.path.clone() }
+            }
+            other => other,
+        }
     }
 
     /// The directory.
@@ -60,16 +158,34 @@ impl DatasetDir {
         self.manifest.nodes
     }
 
-    /// Maps a relation and checks headers, lengths and offsets.
+    /// Maps a relation and checks it: its files, and whatever computations rely on. See
+    /// [`CsrFile`] for what that is; the scale is finite and not negative.
     pub fn relation(&self, name: &str) -> Result<Relation> {
+        if let Some(entry) = self.manifest.relation(name) {
+            self.expect(of_relation(entry))?;
+        }
+        let relation = self.map_relation(name, CsrFile::open)?;
+        let wrong = |scale: &f32| !csr::is_sound_value(*scale);
+        if let Some(scale) = &relation.scale
+            && let Some(node) = scale.par_iter().position_first(wrong)
+        {
+            let path = relation_path(&self.path, name).join("scale.f32");
+            let (found, expected) = (scale[node], "a finite number that is not negative");
+            let what = format!("scale of node {node} (found {found}, expected {expected})");
+            return Err(FormatError::Damaged { path, what, dataset: self.path.clone() });
+        }
+        Ok(relation)
+    }
+
+    /// Maps a relation without a look at its entries, unless `open` has one.
+    pub(crate) fn map_relation(&self, name: &str, open: OpenCsr) -> Result<Relation> {
         let entry = self.manifest.relation(name).cloned().ok_or_else(|| {
             let known: Vec<_> = self.manifest.relations.iter().map(|r| r.name.as_str()).collect();
             self.missing(&format!("relation {name:?}"), &format!(" (it has: {})", known.join(", ")))
         })?;
         let directory = relation_path(&self.path, name);
         let nodes = self.manifest.nodes;
-        let open =
-            |direction| CsrFile::open(&directory, direction, nodes, entry.nonzeros, entry.weighted);
+        let open = |direction| open(&directory, direction, nodes, entry.nonzeros, entry.weighted);
         let incoming = open("in")?;
         let outgoing = if entry.symmetric { None } else { Some(open("out")?) };
         let scale = if entry.scale == Scale::None {
@@ -99,6 +215,7 @@ impl DatasetDir {
         if entry.kind != FeatureKind::Dense {
             return Err(self.missing("dense features", " (its features are sparse)"));
         }
+        self.expect(of_features(&self.manifest))?;
         features::read_dense(&self.path, entry, first, out, stride)
     }
 
@@ -108,6 +225,7 @@ impl DatasetDir {
         if entry.kind != FeatureKind::Sparse {
             return Err(self.missing("sparse features", " (its features are dense)"));
         }
+        self.expect(of_features(&self.manifest))?;
         let rows = features::read_sparse(&self.path, entry)?;
         if rows.rows() as u64 != self.manifest.nodes {
             let path = self.path.join(features::FEATURES);
@@ -126,6 +244,7 @@ impl DatasetDir {
         let entry = self.manifest.labels.as_ref();
         let entry = entry
             .ok_or_else(|| self.missing("labels", ": ingest with --labels or --communities"))?;
+        self.expect([LABELS, CLASSES])?;
         labels::read(&self.path, entry, self.manifest.nodes)
     }
 
@@ -134,21 +253,79 @@ impl DatasetDir {
         if self.manifest.splits.is_empty() {
             return Ok(Vec::new());
         }
+        self.expect([SPLITS])?;
         splits::read(&self.path, &self.manifest.splits, self.manifest.nodes)
     }
 
     /// Original ids.
     pub fn ids(&self) -> Result<Ids> {
+        self.expect([IDS])?;
         ids::read(&self.path, &self.manifest.ids, self.manifest.nodes)
     }
 
     /// The graphs of a dataset of many graphs.
     pub fn graphs(&self) -> Result<Option<Graphs>> {
-        let entry = self.manifest.graphs.as_ref();
-        entry.map(|entry| graphs::read(&self.path, entry, self.manifest.nodes)).transpose()
+        let Some(entry) = &self.manifest.graphs else { return Ok(None) };
+        self.expect([GRAPHS])?;
+        graphs::read(&self.path, entry, self.manifest.nodes).map(Some)
     }
 
     fn missing(&self, what: &str, hint: &str) -> FormatError {
         FormatError::Missing { path: self.path.clone(), what: what.into(), hint: hint.into() }
     }
+}
+
+/// Offset at which the checksum of a file begins.
+fn skipped(name: &str) -> u64 {
+    let is_array = [".u32", ".u64", ".f32"].iter().any(|ending| name.ends_with(ending));
+    if is_array { HEADER_BYTES as u64 } else { 0 }
+}
+
+/// The path inside the dataset, with `/` as separator.
+pub(crate) fn name_of(path: &Path, dataset: &Path) -> String {
+    let inside = path.strip_prefix(dataset).unwrap_or(path);
+    inside.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+/// The files of a relation.
+pub(crate) fn of_relation(entry: &RelationEntry) -> Vec<String> {
+    let directions: &[&str] = if entry.symmetric { &["in"] } else { &["in", "out"] };
+    let arrays = if entry.weighted { 3 } else { 2 };
+    let mut files = Vec::new();
+    let root = Path::new("");
+    let directory = relation_path(root, &entry.name);
+    for direction in directions {
+        files.extend(
+            csr::paths(&directory, direction)[..arrays].iter().map(|path| name_of(path, root)),
+        );
+    }
+    if entry.scale != Scale::None {
+        files.push(name_of(&directory.join("scale.f32"), root));
+    }
+    files
+}
+
+/// The shards of the features; empty if there are none.
+pub(crate) fn of_features(manifest: &Manifest) -> Vec<String> {
+    let shards = manifest.features.as_ref().map_or(0, |entry| entry.shards);
+    // A wrong manifest could declare so many shards that the list would never end.
+    let shards = shards.min(manifest.files.len() as u64 + 1);
+    (0..shards)
+        .map(|shard| name_of(&features::shard_path(Path::new(""), shard), Path::new("")))
+        .collect()
+}
+
+/// Every file that the manifest's parts need.
+pub(crate) fn needed(manifest: &Manifest) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = manifest.relations.iter().flat_map(of_relation).collect();
+    names.extend(of_features(manifest));
+    let tables = [
+        (IDS, true),
+        (LABELS, manifest.labels.is_some()),
+        (CLASSES, manifest.labels.is_some()),
+        (SPLITS, !manifest.splits.is_empty()),
+        (GRAPHS, manifest.graphs.is_some()),
+    ];
+    names.extend(tables.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_string()));
+    names
 }

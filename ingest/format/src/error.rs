@@ -33,6 +33,17 @@ pub enum FormatError {
         /// What should be.
         expected: String,
     },
+    /// A file of a dataset is not what was written.
+    #[error("{}: {what}: the dataset is damaged: `ignn check {}` tells more",
+            path.display(), dataset.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// The dataset directory.
+        dataset: PathBuf,
+    },
     /// A dataset written by another version of the format.
     #[error("{}: dataset format version {found} (this program reads version {supported}): ingest \
              the raw files again", path.display())]
@@ -93,6 +104,7 @@ impl FormatError {
         match self {
             Self::Io { path, .. }
             | Self::Invalid { path, .. }
+            | Self::Damaged { path, .. }
             | Self::Version { path, .. }
             | Self::NotADataset { path, .. }
             | Self::Missing { path, .. }

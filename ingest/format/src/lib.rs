@@ -23,21 +23,23 @@
 //! | [`names`] | 0 | names that relations and splits may have |
 //! | [`nearest`] | 0 | the known word closest to a misspelt one |
 //! | [`random`] | 0 | random numbers by position, for ingest and the engine |
-//! | [`checksum`] | 1 | XXH3 of files; size and checksum of a written file |
-//! | [`staging`] | 1 | a directory or file that appears complete or not at all |
-//! | [`header`] | 2 | the 64 bytes at the start of an array file |
-//! | `table` | 2 | Parquet files with known columns |
-//! | `array` | 3 | writes array files |
-//! | [`features`] | 3 | node features, dense or sparse, in shards |
-//! | [`ids`] | 3 | the original ids of the nodes |
-//! | [`labels`] | 3 | labels of the nodes |
-//! | [`splits`] | 3 | train, validation and test sets |
-//! | [`mapped`] | 4 | array files mapped into memory; the only place that calls mmap |
-//! | [`graphs`] | 4 | the graphs of a dataset of many graphs |
-//! | [`csr`] | 5 | one direction of a relation |
-//! | [`manifest`] | 5 | `manifest.json` |
-//! | [`dataset`] | 6 | opens a dataset directory |
-//! | [`check`] | 7 | verifies every byte of a dataset directory |
+//! | [`guarded`] | 1 | the Parquet library on damaged bytes: a panic becomes an error |
+//! | [`regular`] | 1 | opens regular files; reads small ones up to a limit |
+//! | [`checksum`] | 2 | XXH3 of files; size and checksum of a written file |
+//! | [`staging`] | 2 | a directory or file that appears complete or not at all |
+//! | [`header`] | 3 | the 64 bytes at the start of an array file |
+//! | `table` | 3 | Parquet files with known columns |
+//! | `array` | 4 | writes array files |
+//! | [`features`] | 4 | node features, dense or sparse, in shards |
+//! | [`ids`] | 4 | the original ids of the nodes |
+//! | [`labels`] | 4 | labels of the nodes |
+//! | [`splits`] | 4 | train, validation and test sets |
+//! | [`mapped`] | 5 | array files mapped into memory; the only place that calls mmap |
+//! | [`graphs`] | 5 | the graphs of a dataset of many graphs |
+//! | [`csr`] | 6 | one direction of a relation |
+//! | [`manifest`] | 6 | `manifest.json` |
+//! | [`dataset`] | 7 | opens a dataset directory |
+//! | [`check`] | 8 | verifies every byte of a dataset directory |
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -54,6 +56,7 @@ pub mod dataset;
 pub mod error;
 pub mod features;
 pub mod graphs;
+pub mod guarded;
 pub mod header;
 pub mod ids;
 pub mod labels;
@@ -62,6 +65,7 @@ pub mod mapped;
 pub mod names;
 pub mod nearest;
 pub mod random;
+pub mod regular;
 pub mod splits;
 pub mod staging;
 mod table;

@@ -19,6 +19,7 @@ use crate::header::VERSION;
 use crate::ids::IdsEntry;
 use crate::labels::LabelsEntry;
 use crate::names::valid_name;
+use crate::regular;
 use crate::splits::{self, SplitEntry};
 
 /// Name of the manifest in the dataset directory.
@@ -30,8 +31,8 @@ pub const FORMAT: &str = "ignn-dataset";
 const CHECKSUM: &str = "xxh3";
 const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
 const CHECKSUM_AFTER: &str = "\"\n}\n";
-/// Largest number of feature columns.
-const MAX_COLUMNS: u64 = i32::MAX as u64;
+/// Largest manifest that is read: some 300,000 relations or feature shards.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The manifest, without the checksum of its own text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,7 +151,7 @@ impl Manifest {
                 format!("it has no {MANIFEST} (create one with `ignn ingest` or `ignn generate`)");
             return Err(FormatError::NotADataset { path: directory.into(), why });
         }
-        let text = fs::read(&path).map_err(FormatError::io("read", &path))?;
+        let text = regular::read(&path, MAX_BYTES)?;
         Self::parse(&text, &path)
     }
 
@@ -231,6 +232,9 @@ impl Manifest {
         if nodes > u64::from(u32::MAX) {
             return invalid("number of nodes".into(), &nodes, &"at most 4294967295");
         }
+        if self.relations.is_empty() {
+            return invalid("number of relations".into(), &0, &"at least 1");
+        }
         for (i, relation) in self.relations.iter().enumerate() {
             let of = |what: &str| format!("{what} of relation {:?}", relation.name);
             if !valid_name(&relation.name) {
@@ -277,11 +281,12 @@ impl Manifest {
             }
         }
         if let Some(features) = &self.features {
-            if features.columns == 0 || features.columns > MAX_COLUMNS {
+            let most = features.kind.most_columns();
+            if features.columns == 0 || features.columns > most {
                 return invalid(
                     "feature columns".into(),
                     &features.columns,
-                    &format!("1 to {MAX_COLUMNS}"),
+                    &format!("1 to {most}"),
                 );
             }
             if features.rows_per_shard == 0 {

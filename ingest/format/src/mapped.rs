@@ -7,8 +7,11 @@
 //! are therefore written once, under a temporary name, and renamed when complete. No program of
 //! this project opens a file of a finished dataset for writing, and `--force` replaces the
 //! directory, which leaves mapped inodes untouched.
+//!
+//! Whoever cuts a file that is in use, or has it on a disk that fails, ends the process by SIGBUS.
+//! A program may call [`report_bus_errors`] first: it then ends with a message that names the file.
+//! The library never does so by itself, because signal handlers belong to the whole process.
 
-use std::fs::File;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -17,11 +20,14 @@ use memmap2::{Advice, Mmap, MmapMut};
 
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
+use crate::regular;
 
 /// A read-only array in a mapped file; dereferences to a slice aligned to 64 bytes.
 #[derive(Debug)]
 pub struct MappedArray<T> {
     map: Mmap,
+    /// Its place among the mappings that a bus error may name.
+    _named: Option<bus::Named>,
     element: PhantomData<T>,
 }
 
@@ -39,17 +45,7 @@ pub enum Access {
 impl<T: Element> MappedArray<T> {
     /// Maps a file and checks its header and length.
     pub fn open(path: &Path, kind: &str) -> Result<Self> {
-        let file = File::open(path).map_err(FormatError::io("open", path))?;
-        let metadata = file.metadata().map_err(FormatError::io("read", path))?;
-        if !metadata.is_file() {
-            return Err(FormatError::invalid(
-                path,
-                "array file",
-                "a directory or device",
-                "a file",
-            ));
-        }
-        let length = metadata.len();
+        let (file, length) = regular::open(path)?;
         if length < HEADER_BYTES as u64 {
             let found = format!("{length} bytes");
             return Err(FormatError::invalid(
@@ -64,7 +60,8 @@ impl<T: Element> MappedArray<T> {
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(FormatError::io("map", path))?;
         header::decode::<T>(&map, path, kind)?;
-        Ok(Self { map, element: PhantomData })
+        let named = bus::Named::new(&map, path);
+        Ok(Self { map, _named: named, element: PhantomData })
     }
 
     /// Advises the system how the array will be read; never an error.
@@ -84,6 +81,160 @@ impl<T: Element> Deref for MappedArray<T> {
     fn deref(&self) -> &[T] {
         bytemuck::cast_slice(&self.map[HEADER_BYTES..])
     }
+}
+
+/// From now on, a bus error (SIGBUS) in a mapped file ends the process with a message that names the
+/// file, and with exit code 2. It installs a signal handler for the whole process and is meant for
+/// programs; call it before anything is mapped. Bus errors anywhere else are left to the handler
+/// that was there before. Does nothing on systems without such signals.
+pub fn report_bus_errors() {
+    bus::install();
+}
+
+#[cfg(unix)]
+mod bus {
+    //! A table of the mapped ranges and their files, and a handler that reads it. The handler uses
+    //! atomics, `write` and `_exit` alone, all of which are safe in a signal handler.
+
+    use std::ffi::{c_int, c_void};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    use std::ptr;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+    use nix::libc;
+
+    /// Mappings beyond this number cannot be named.
+    const PLACES: usize = 4096;
+    /// Start of a place that is taken but not complete. No mapping starts there.
+    const TAKEN: usize = 1;
+
+    struct Place {
+        /// 0 for a free place.
+        start: AtomicUsize,
+        end: AtomicUsize,
+        path: AtomicPtr<u8>,
+        path_length: AtomicUsize,
+    }
+
+    static TABLE: [Place; PLACES] = [const {
+        Place {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            path: AtomicPtr::new(ptr::null_mut()),
+            path_length: AtomicUsize::new(0),
+        }
+    }; PLACES];
+
+    /// The handler before ours; set once ours is installed.
+    static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+    /// A mapping in the table, until it is dropped.
+    #[derive(Debug)]
+    pub struct Named(usize);
+
+    impl Named {
+        /// Adds a mapping, if the handler is installed and there is room.
+        pub fn new(map: &[u8], path: &Path) -> Option<Self> {
+            BEFORE.get()?;
+            let is_free = |place: &Place| {
+                let (order, otherwise) = (Ordering::Acquire, Ordering::Relaxed);
+                place.start.compare_exchange(0, TAKEN, order, otherwise).is_ok()
+            };
+            let at = TABLE.iter().position(is_free)?;
+            let place = &TABLE[at];
+            // Never freed: the handler may read it at any time, in any thread. A program that
+            // asked for the handler maps few files.
+            let path = path.as_os_str().as_bytes().to_vec().leak();
+            place.path.store(path.as_mut_ptr(), Ordering::Relaxed);
+            place.path_length.store(path.len(), Ordering::Relaxed);
+            let start = map.as_ptr() as usize;
+            place.end.store(start + map.len(), Ordering::Relaxed);
+            place.start.store(start, Ordering::Release);
+            Some(Self(at))
+        }
+    }
+
+    impl Drop for Named {
+        fn drop(&mut self) {
+            TABLE[self.0].start.store(0, Ordering::Release);
+        }
+    }
+
+    pub fn install() {
+        if BEFORE.get().is_some() {
+            return;
+        }
+        // SAFETY: all bytes zero are a valid `sigaction`: no flags, no handler, an empty mask.
+        #[allow(unsafe_code)]
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        new.sa_sigaction =
+            handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: the handler has the type that SA_SIGINFO asks for and is safe at any moment; both
+        // pointers are to live values.
+        #[allow(unsafe_code)]
+        let result = unsafe { libc::sigaction(libc::SIGBUS, &new, &mut old) };
+        if result == 0 {
+            let _ = BEFORE.set(old);
+        }
+    }
+
+    extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: with SA_SIGINFO the system passes a valid `info`, which has an address for
+        // SIGBUS.
+        #[allow(unsafe_code)]
+        let address = unsafe { (*info).si_addr() } as usize;
+        for place in &TABLE {
+            let start = place.start.load(Ordering::Acquire);
+            if start <= TAKEN || !(start..place.end.load(Ordering::Relaxed)).contains(&address) {
+                continue;
+            }
+            write(b"error: ".as_ptr(), 7);
+            write(place.path.load(Ordering::Relaxed), place.path_length.load(Ordering::Relaxed));
+            let text = ": the file was cut or changed while it was in use, or its disk failed: \
+                        check the dataset with `ignn check`\n";
+            write(text.as_ptr(), text.len());
+            // SAFETY: ends the process at once, without destructors.
+            #[allow(unsafe_code)]
+            unsafe {
+                libc::_exit(2)
+            }
+        }
+        // Not ours: the instruction fails once more, and the handler before decides.
+        if let Some(before) = BEFORE.get() {
+            // SAFETY: `before` is what the system gave us.
+            #[allow(unsafe_code)]
+            let _ = unsafe { libc::sigaction(signal, before, ptr::null_mut()) };
+        }
+    }
+
+    /// Writes to standard error; nothing can be done if that fails.
+    fn write(bytes: *const u8, length: usize) {
+        // SAFETY: callers pass the start and length of live bytes.
+        #[allow(unsafe_code)]
+        let _ = unsafe { libc::write(2, bytes.cast(), length) };
+    }
+}
+
+#[cfg(not(unix))]
+mod bus {
+    //! Systems without bus errors.
+
+    use std::path::Path;
+
+    #[derive(Debug)]
+    pub struct Named;
+
+    impl Named {
+        pub fn new(_map: &[u8], _path: &Path) -> Option<Self> {
+            None
+        }
+    }
+
+    pub fn install() {}
 }
 
 /// Zeroed private memory, aligned to a page, on huge pages if the system allows.
@@ -147,6 +298,35 @@ mod tests {
         memory[4_999_999] = 7;
         assert_eq!((memory.len(), memory[4_999_999]), (5_000_000, 7));
         assert!(AnonymousMemory::new(0).is_none());
+    }
+
+    /// In a process of its own, which the signal ends: this test again, told so by a variable.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_cut_while_it_is_mapped_is_named() {
+        const FILE: &str = "IGNN_TEST_CUT_FILE";
+        if let Some(path) = std::env::var_os(FILE) {
+            report_bus_errors();
+            let path = Path::new(&path);
+            let array = MappedArray::<u32>::open(path, "neighbours").unwrap();
+            std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64).unwrap();
+            panic!("read {}", array[array.len() - 1]);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut writer = ArrayWriter::<u32>::create(&path, "neighbours").unwrap();
+        writer.write(&(0..100_000).collect::<Vec<u32>>()).unwrap();
+        writer.finish().unwrap();
+        let name = "mapped::tests::a_file_that_is_cut_while_it_is_mapped_is_named";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(FILE, &path)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("error: {}: the file was cut or changed", path.display());
+        assert!(said.contains(&expected), "{said}");
     }
 
     #[test]

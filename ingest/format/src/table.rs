@@ -25,6 +25,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::checksum::{FileEntry, HashingWriter};
 use crate::error::{FormatError, Result};
+use crate::{guarded, regular};
 
 /// Rows passed to or requested from the Parquet library at once.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
@@ -120,13 +121,13 @@ pub(crate) struct Table {
 impl Table {
     /// Reads the footer; checks the columns, in order, and the number of rows.
     pub fn open(path: &Path, columns: &[Column], rows: Option<u64>) -> Result<Self> {
-        let file = open_file(path)?;
+        let (file, length) = regular::open(path)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata =
-            ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))?;
+        let metadata = guarded::call(path, || {
+            ArrowReaderMetadata::load(&file, options).map_err(FormatError::parquet(path))
+        })?;
         let table = Self { path: path.to_path_buf(), metadata };
         table.check_columns(columns)?;
-        let length = file.metadata().map_err(FormatError::io("read", path))?.len();
         table.check_chunks(length)?;
         let found = table.rows()?;
         match rows {
@@ -225,19 +226,22 @@ impl Table {
         mut each: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         // Every caller opens the file again: clones of a file share their position.
-        let file = open_file(&self.path)?;
-        let mut builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
-                .with_batch_size(batch_rows);
-        if let Some(group) = group {
-            builder = builder.with_row_groups(vec![group]);
-        }
-        for batch in builder.build().map_err(FormatError::parquet(&self.path))? {
-            let source =
-                |error: arrow_schema::ArrowError| ParquetError::ArrowError(error.to_string());
-            each(&batch.map_err(source).map_err(FormatError::parquet(&self.path))?)?;
-        }
-        Ok(())
+        let (file, _) = regular::open(&self.path)?;
+        // With `each`, which takes the library's arrays apart.
+        guarded::call(&self.path, || {
+            let mut builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                    .with_batch_size(batch_rows);
+            if let Some(group) = group {
+                builder = builder.with_row_groups(vec![group]);
+            }
+            for batch in builder.build().map_err(FormatError::parquet(&self.path))? {
+                let source =
+                    |error: arrow_schema::ArrowError| ParquetError::ArrowError(error.to_string());
+                each(&batch.map_err(source).map_err(FormatError::parquet(&self.path))?)?;
+            }
+            Ok(())
+        })
     }
 
     /// The column of a batch, which must not have nulls.
@@ -277,11 +281,6 @@ pub(crate) fn items_of<'a, T: ArrowPrimitiveType>(
         return Err(FormatError::invalid(path, "items of a list", found, "a value for each"));
     }
     Ok(items.as_primitive::<T>().values())
-}
-
-/// Opens a file for the Parquet library.
-pub(crate) fn open_file(path: &Path) -> Result<File> {
-    File::open(path).map_err(FormatError::io("open", path))
 }
 
 /// Field names inside lists and nullability differ between writers and are ignored.

@@ -520,3 +520,91 @@ fn damaged_levels_end_in_an_error() {
     let entry = Manifest::read(&golden).unwrap().features.unwrap();
     assert!(ignn_format::features::read_dense(dir.path(), &entry, 1, &mut [0.0; 9], 3).is_err());
 }
+
+/// A relation of 2,100 nodes, all connected, with values: 17.6 MB each of neighbours and values.
+#[test]
+fn large_files_are_verified_on_request_and_small_ones_always() {
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = 2_100u32;
+    let row: Vec<(u32, f32)> = (0..nodes).map(|j| (j, 1.0)).collect();
+    let rows: Vec<&[(u32, f32)]> = (0..nodes).map(|_| &row[..]).collect();
+    let mut maker = Maker::new(dir.path(), nodes.into());
+    maker.relation("r", true, Normalisation::None, &rows, None, &[]);
+    maker.ids(&Ids::Integer((0..nodes.into()).collect()));
+    maker.finish();
+    let dataset = || DatasetDir::open(dir.path()).unwrap();
+    dataset().verify().unwrap();
+    let message =
+        |error: FormatError| error.to_string().replace(&dir.path().display().to_string(), "D");
+    let write = |name: &str, at: usize, new: &[u8]| {
+        let path = dir.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        fs::write(&path, bytes).unwrap();
+    };
+
+    // Another value that is as good as the right one.
+    write("relations/r/in.values.f32", 64, &2f32.to_le_bytes());
+    assert!(dataset().relation("r").is_ok(), "valid, and too large to be hashed each time");
+    let found = message(dataset().verify().unwrap_err());
+    let place = "D/relations/r/in.values.f32: checksum (found ";
+    assert!(found.starts_with(place), "{found}");
+    assert!(found.ends_with("the dataset is damaged: `ignn check D` tells more"), "{found}");
+
+    // A value that nothing can be computed with.
+    write("relations/r/in.values.f32", 64, &f32::NAN.to_le_bytes());
+    let found = message(dataset().relation("r").unwrap_err());
+    let place = "D/relations/r/in.values.f32: row 0: value (found NaN, expected";
+    assert!(found.starts_with(place), "{found}");
+
+    // A small file is hashed whenever it is used, but only once per opened dataset.
+    let opened = dataset();
+    opened.ids().unwrap();
+    let at = fs::metadata(dir.path().join("ids.parquet")).unwrap().len() as usize / 2;
+    write("ids.parquet", at, &[0xff; 4]);
+    let found = message(dataset().ids().unwrap_err());
+    assert!(found.starts_with("D/ids.parquet: checksum (found "), "{found}");
+
+    // All lengths can be looked at without reading anything.
+    let file = fs::OpenOptions::new().write(true).open(dir.path().join("ids.parquet")).unwrap();
+    file.set_len(5).unwrap();
+    let found = message(dataset().check_lengths().unwrap_err());
+    assert!(found.starts_with("D/ids.parquet: length (found 5 bytes, expected "), "{found}");
+}
+
+#[test]
+fn a_panic_of_the_parquet_library_is_a_finding() {
+    // Every byte of the table, each with the right checksum, so that the library gets to read it.
+    let dir = tempfile::tempdir().unwrap();
+    sample::graphs_maker(dir.path()).finish();
+    let path = dir.path().join("graphs.parquet");
+    let (bytes, manifest) = (fs::read(&path).unwrap(), Manifest::read(dir.path()).unwrap());
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        fs::write(&path, damaged).unwrap();
+        reseal(dir.path(), manifest.clone());
+        findings(dir.path());
+    }
+}
+
+#[test]
+fn absurd_numbers_in_a_manifest_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    sample::graphs_maker(dir.path()).finish();
+    let refused = |change: &dyn Fn(&mut Manifest)| {
+        let mut manifest = Manifest::read(dir.path()).unwrap();
+        change(&mut manifest);
+        let text = manifest.to_text();
+        let error = Manifest::parse(text.as_bytes(), Path::new("m")).unwrap_err().to_string();
+        error.strip_prefix("m: ").unwrap().to_string()
+    };
+    assert_eq!(
+        refused(&|manifest| manifest.relations.clear()),
+        "number of relations (found 0, expected at least 1)"
+    );
+    assert_eq!(
+        refused(&|manifest| manifest.features.as_mut().unwrap().columns = 2_147_483_647),
+        "feature columns (found 2147483647, expected 1 to 1048576)"
+    );
+}

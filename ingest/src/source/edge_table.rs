@@ -10,7 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use ignn_format::FormatError;
+use ignn_format::{FormatError, guarded};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -137,7 +137,7 @@ impl EdgeTable {
 
     /// Decodes a slice.
     pub fn read(&self, slice: Slice) -> Result<Vec<RecordBatch>> {
-        let batches = parquet_file::catch_panic(&self.path, || self.decode(slice))?;
+        let batches = guarded::call(&self.path, || self.decode(slice))?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let group = self.metadata.metadata().row_group(slice.group).num_rows().max(0) as usize;
         let expected = SLICE_ROWS.min(group - slice.offset);

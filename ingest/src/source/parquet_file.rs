@@ -1,12 +1,11 @@
 //! Opens Parquet files that may be damaged. The Parquet library trusts the metadata of a file and
-//! panics if it is wrong, so offsets are checked here first and any remaining panic becomes an
-//! error.
+//! panics if it is wrong, so offsets are checked here first; any remaining panic becomes an error
+//! by `ignn_format::guarded`.
 
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use ignn_format::FormatError;
+use ignn_format::{FormatError, guarded};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::ColumnChunkMetaData;
 
@@ -19,9 +18,9 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     let file = text::open_file(path)?;
     let length = file.metadata().map_err(IngestError::io("read", path))?.len();
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = catch_panic(path, || {
+    let builder = guarded::call(path, || {
         ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-            .map_err(|error| FormatError::parquet(path)(error).into())
+            .map_err(FormatError::parquet(path))
     })?;
     let outside = |chunk: &ColumnChunkMetaData| {
         let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
@@ -34,18 +33,6 @@ pub fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>> {
         }
     }
     Ok(builder)
-}
-
-/// Calls the library; a panic becomes an error.
-pub fn catch_panic<T>(path: &Path, call: impl FnOnce() -> Result<T>) -> Result<T> {
-    // After this error, what the call used is dropped or never used again.
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("the Parquet library failed");
-        Err(damaged(path, text))
-    })
 }
 
 /// The error for a file that cannot be read.

@@ -127,6 +127,20 @@ fn damaged_files_are_refused_before_anything_is_allocated() {
 }
 
 #[test]
+fn rows_without_numbers_take_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    let header = r#"{"e":{"dtype":"F32","shape":[1152921504606846976,0],"data_offsets":[0,0]}}"#;
+    fs::write(&path, with_header(header, 0)).unwrap();
+    let file = ModelFile::open(&path).unwrap();
+    let found = message(file.matrix("e", 1 << 60, 0), &path);
+    let expected = "m: tensor e: shape (found [1152921504606846976, 0], expected at least one \
+                    number per row)";
+    assert_eq!(found, expected);
+    assert_eq!(file.shape("e"), Some(&[1 << 60, 0][..]));
+}
+
+#[test]
 #[should_panic(expected = "two tensors named w")]
 fn names_are_unique() {
     let w = Matrix::zeros(1, 1);

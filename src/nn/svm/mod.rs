@@ -9,6 +9,8 @@
 
 mod smo;
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use crate::dense::{Matrix, MatrixRef};
@@ -37,7 +39,8 @@ pub struct Gram {
 /// Machines for all pairs of classes, trained on some of the rows.
 #[derive(Clone, Debug)]
 pub struct Svm {
-    classes: usize,
+    /// The lowest class with rows, which wins where there is no other.
+    first: usize,
     machines: Vec<Machine>,
 }
 
@@ -52,6 +55,11 @@ struct Machine {
 }
 
 impl Gram {
+    /// Memory of the kernel of all pairs of this many rows.
+    pub fn bytes(rows: u64) -> u64 {
+        rows.saturating_mul(rows).saturating_mul(size_of::<f32>() as u64)
+    }
+
     /// Computes the kernel of all pairs. It takes `rows^2` floats of memory.
     pub fn of(rows: MatrixRef<'_>, kernel: Kernel) -> Self {
         let count = rows.rows();
@@ -80,14 +88,20 @@ impl Gram {
 }
 
 impl Svm {
-    /// Trains on the rows `items`. The class of an item is `labels[item]`, below `classes`. `c` is
-    /// the penalty for a row on the wrong side of the margin.
+    /// Trains on the rows `items`. The class of an item is `labels[item]`. `c` is the penalty for a
+    /// row on the wrong side of the margin. Only classes with rows take part.
     ///
     /// # Panics
-    /// If an item is not a row, or its label not a class.
-    pub fn train(gram: &Gram, items: &[u32], labels: &[i32], classes: usize, c: f64) -> Self {
-        let pairs = (0..classes).flat_map(|a| (a + 1..classes).map(move |b| (a, b)));
+    /// If an item is not a row, or has no label.
+    pub fn train(gram: &Gram, items: &[u32], labels: &[i32], c: f64) -> Self {
         let class = |item: u32| usize::try_from(labels[item as usize]).expect("a labelled row");
+        // Of the classes without rows, none can win: every pair with one of them would vote for the
+        // other class.
+        let mut present: Vec<usize> = items.iter().map(|&item| class(item)).collect();
+        present.sort_unstable();
+        present.dedup();
+        let pairs = present.iter().enumerate();
+        let pairs = pairs.flat_map(|(at, &a)| present[at + 1..].iter().map(move |&b| (a, b)));
         let machine = |pair: (usize, usize)| {
             let own: Vec<u32> = items
                 .iter()
@@ -96,32 +110,29 @@ impl Svm {
                 .collect();
             let y: Vec<f64> =
                 own.iter().map(|&item| if class(item) == pair.0 { 1.0 } else { -1.0 }).collect();
-            // If one of the classes has no rows, every decision is for the other one.
             let solution = smo::solve(&y, c, |i, j| f64::from(gram.row(own[i])[own[j] as usize]));
-            let bias = match y.iter().all(|&sign| sign == y[0]) {
-                true => -y.first().copied().unwrap_or(0.0),
-                false => solution.bias,
-            };
             let vectors = own.iter().zip(&y).zip(&solution.multipliers);
             let vectors =
                 vectors.filter(|(_, a)| **a > 0.0).map(|((&item, y), a)| (item, y * a)).collect();
-            Machine { pair, vectors, bias, converged: solution.converged }
+            Machine { pair, vectors, bias: solution.bias, converged: solution.converged }
         };
-        Self { classes, machines: pairs.map(machine).collect() }
+        let machines = pairs.map(machine).collect();
+        Self { first: present.first().copied().unwrap_or(0), machines }
     }
 
     /// The class of each of these rows.
     pub fn predict(&self, gram: &Gram, items: &[u32]) -> Vec<u32> {
         let class = |&item: &u32| {
             let kernels = gram.row(item);
-            let mut votes = vec![0; self.classes];
+            let mut votes = BTreeMap::from([(self.first, 0u32)]);
             for Machine { pair, vectors, bias, .. } in &self.machines {
                 let sum: f64 =
                     vectors.iter().map(|&(row, a)| a * f64::from(kernels[row as usize])).sum();
-                votes[if sum - bias >= 0.0 { pair.0 } else { pair.1 }] += 1;
+                *votes.entry(if sum - bias >= 0.0 { pair.0 } else { pair.1 }).or_default() += 1;
             }
-            let most = votes.iter().copied().max().unwrap_or(0);
-            votes.iter().position(|&count| count == most).unwrap_or(0) as u32
+            // Of equal votes the lower class.
+            let most = votes.values().copied().max().unwrap_or(0);
+            votes.iter().find(|(_, count)| **count == most).map_or(0, |(&class, _)| class) as u32
         };
         items.iter().map(class).collect()
     }
@@ -188,7 +199,7 @@ mod tests {
         let (seen, new): (Vec<u32>, Vec<u32>) = (0..240).partition(|row| row % 4 != 0);
         for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.3 }] {
             let gram = Gram::of(x.view(), kernel);
-            let svm = Svm::train(&gram, &seen, &labels, 3, 1.0);
+            let svm = Svm::train(&gram, &seen, &labels, 1.0);
             assert!(svm.converged() && svm.vectors() > 0);
             assert!(svm.accuracy(&gram, &new, &labels) > 0.95, "{kernel:?}");
         }
@@ -207,7 +218,7 @@ mod tests {
         let all: Vec<u32> = (0..200).collect();
         let score = |kernel, c| {
             let gram = Gram::of(x.view(), kernel);
-            Svm::train(&gram, &all, &labels, 2, c).accuracy(&gram, &all, &labels)
+            Svm::train(&gram, &all, &labels, c).accuracy(&gram, &all, &labels)
         };
         assert_eq!(score(Kernel::Rbf { gamma: 1.0 }, 10.0), 1.0);
         assert!(score(Kernel::Linear, 10.0) < 0.75);
@@ -219,11 +230,22 @@ mod tests {
         labels.iter_mut().for_each(|label| *label = (*label).min(1));
         let gram = Gram::of(x.view(), Kernel::Linear);
         let all: Vec<u32> = (0..60).collect();
-        let found = Svm::train(&gram, &all, &labels, 4, 1.0).predict(&gram, &all);
+        let found = Svm::train(&gram, &all, &labels, 1.0).predict(&gram, &all);
         assert!(found.iter().all(|&class| class < 2));
         let only: Vec<u32> = (0..60).filter(|&row| labels[row as usize] == 1).collect();
-        let found = Svm::train(&gram, &only, &labels, 2, 1.0).predict(&gram, &all);
+        let found = Svm::train(&gram, &only, &labels, 1.0).predict(&gram, &all);
         assert!(found.iter().all(|&class| class == 1));
+    }
+
+    #[test]
+    fn classes_without_rows_take_no_memory() {
+        let (x, mut labels) = clouds(&mut Random(5), 30);
+        // Two classes of two thousand million.
+        labels.iter_mut().for_each(|label| *label = if *label == 0 { 7 } else { i32::MAX });
+        let gram = Gram::of(x.view(), Kernel::Linear);
+        let all: Vec<u32> = (0..30).collect();
+        let found = Svm::train(&gram, &all, &labels, 1.0).predict(&gram, &all);
+        assert!(found.contains(&7) && found.contains(&(i32::MAX as u32)));
     }
 
     #[test]
@@ -233,7 +255,7 @@ mod tests {
         let run = |threads| {
             with_threads(threads, || {
                 let gram = Gram::of(x.view(), Kernel::Rbf { gamma: 0.5 });
-                let svm = Svm::train(&gram, &all, &labels, 3, 2.0);
+                let svm = Svm::train(&gram, &all, &labels, 2.0);
                 svm.machines
                     .iter()
                     .map(|machine| (machine.bias.to_bits(), machine.vectors.clone()))

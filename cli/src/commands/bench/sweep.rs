@@ -6,10 +6,9 @@ use std::collections::BinaryHeap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::dense::{Matrix, MatrixMut, stride};
-use ignn::graph::Graph;
 use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{
     Activation, Adjacency, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs, views,
@@ -22,6 +21,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::roofline::{Need, Rates, Roof, sizes};
+use crate::options::verification::Verification;
 use crate::terminal::progress::Console;
 use crate::{Outcome, Session, machine};
 
@@ -100,6 +100,9 @@ pub struct Sweep {
     /// Gather every row by itself, also where rows repeat: to see what sharing them saves
     #[arg(long)]
     unshared: bool,
+
+    #[command(flatten)]
+    verification: Verification,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -182,14 +185,13 @@ impl Sweep {
     fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
         let place = || self.dataset.display().to_string();
         console.phase("open the graph", None, Unit::Edges);
-        let dataset = Graph::open(&self.dataset)?;
+        let dataset = self.verification.open(&self.dataset)?;
         let relations = dataset.relations()?;
         if relations.is_empty() || dataset.manifest().nodes == 0 {
             bail!("{}: no nodes or no relations: nothing to sweep over", place());
         }
-        let operators = relations.iter().map(Adjacency::of).collect::<Result<Vec<_>, _>>();
         let (mut forward, mut backward) = (Vec::new(), Vec::new());
-        for sides in operators.with_context(place)? {
+        for sides in relations.iter().map(Adjacency::of) {
             let [a, b] =
                 if self.unshared { sides.map(Adjacency::without_shared_rows) } else { sides };
             forward.push(a);

@@ -9,7 +9,6 @@ use anyhow::Result;
 use clap::Args;
 use ignn::config::Config;
 use ignn::dense::stride;
-use ignn::graph::Graph;
 use ignn::kernels::AdjacencyRef;
 use ignn::nn::Operators;
 use ignn::optim::Method;
@@ -22,6 +21,7 @@ use serde_json::json;
 
 use super::roofline::sizes;
 use crate::options::settings::Settings;
+use crate::options::verification::Verification;
 use crate::terminal::progress::Console;
 use crate::{Outcome, Session, machine};
 
@@ -69,6 +69,9 @@ pub struct Train {
     /// Epochs before the timed ones
     #[arg(long, value_name = "N", default_value_t = WARM_UP)]
     warm_up: u32,
+
+    #[command(flatten)]
+    verification: Verification,
 }
 
 impl Train {
@@ -92,7 +95,7 @@ impl Train {
         let epochs = u64::from(self.warm_up) + u64::from(self.repeat) + 1;
         config.train.epochs = config.train.epochs.max(epochs);
         console.phase("open the graph", None, Unit::Edges);
-        let task = Arc::new(Task::open(Graph::open(&self.dataset)?, &config)?);
+        let task = Arc::new(Task::open(self.verification.open(&self.dataset)?, &config)?);
         memory::check(&task, &config, session.memory)?;
         let operators = task.operators()?;
         let mut trainer = Trainer::with_task(Arc::clone(&task), config.clone())?;

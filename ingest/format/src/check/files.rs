@@ -8,17 +8,10 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::check::{Finding, Progress};
-use crate::checksum;
-use crate::csr;
-use crate::dataset::{self, DatasetDir};
+use crate::checksum::FileEntry;
+use crate::dataset::{self, DatasetDir, name_of};
 use crate::error::{FormatError, Result};
-use crate::features;
-use crate::graphs::GRAPHS;
-use crate::header::HEADER_BYTES;
-use crate::ids::IDS;
-use crate::labels::{CLASSES, LABELS};
-use crate::manifest::{MANIFEST, Manifest, RelationEntry, Scale};
-use crate::splits::SPLITS;
+use crate::manifest::MANIFEST;
 
 /// The files with the right size and checksum.
 pub(super) struct Sound(BTreeSet<String>);
@@ -35,61 +28,6 @@ impl Sound {
     }
 }
 
-/// Offset at which the checksum of a file begins.
-fn skipped(name: &str) -> u64 {
-    let is_array = [".u32", ".u64", ".f32"].iter().any(|ending| name.ends_with(ending));
-    if is_array { HEADER_BYTES as u64 } else { 0 }
-}
-
-/// The path inside the dataset, with `/` as separator.
-fn name_of(path: &Path, dataset: &Path) -> String {
-    let inside = path.strip_prefix(dataset).unwrap_or(path);
-    inside.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
-}
-
-/// The files of a relation.
-pub(super) fn of_relation(entry: &RelationEntry) -> Vec<String> {
-    let directions: &[&str] = if entry.symmetric { &["in"] } else { &["in", "out"] };
-    let arrays = if entry.weighted { 3 } else { 2 };
-    let mut files = Vec::new();
-    let root = Path::new("");
-    let directory = dataset::relation_path(root, &entry.name);
-    for direction in directions {
-        files.extend(
-            csr::paths(&directory, direction)[..arrays].iter().map(|path| name_of(path, root)),
-        );
-    }
-    if entry.scale != Scale::None {
-        files.push(name_of(&directory.join("scale.f32"), root));
-    }
-    files
-}
-
-/// The shards of the features; empty if there are none.
-pub(super) fn of_features(manifest: &Manifest) -> Vec<String> {
-    let shards = manifest.features.as_ref().map_or(0, |entry| entry.shards);
-    // A wrong manifest could declare so many shards that the list would never end.
-    let shards = shards.min(manifest.files.len() as u64 + 1);
-    (0..shards)
-        .map(|shard| name_of(&features::shard_path(Path::new(""), shard), Path::new("")))
-        .collect()
-}
-
-/// Every file that the manifest's parts need.
-fn needed(manifest: &Manifest) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = manifest.relations.iter().flat_map(of_relation).collect();
-    names.extend(of_features(manifest));
-    let tables = [
-        (IDS, true),
-        (LABELS, manifest.labels.is_some()),
-        (CLASSES, manifest.labels.is_some()),
-        (SPLITS, !manifest.splits.is_empty()),
-        (GRAPHS, manifest.graphs.is_some()),
-    ];
-    names.extend(tables.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_string()));
-    names
-}
-
 /// Verifies the list in both directions and every checksum; returns the sound files.
 pub(super) fn check(
     dataset: &DatasetDir,
@@ -100,7 +38,7 @@ pub(super) fn check(
     let mut tell = |name: &str, message: &str| {
         findings.push(Finding { path: root.join(name), message: message.into() });
     };
-    let needed = needed(manifest);
+    let needed = dataset::needed(manifest);
     for name in needed.iter().filter(|name| !manifest.files.contains_key(*name)) {
         tell(name, "needed by the dataset, but not listed in the manifest's files");
     }
@@ -122,17 +60,8 @@ pub(super) fn check(
 
     let total = listed.iter().fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.bytes));
     let progress = Progress::new("checksums", total, observe);
-    let verify = |(name, expected): &(&String, &checksum::FileEntry)| -> Result<()> {
-        let path = root.join(name);
-        let found =
-            checksum::of_file_observed(&path, skipped(name), &mut |bytes| progress.add(bytes))?;
-        if found.bytes != expected.bytes {
-            return Err(FormatError::invalid(path, "length in bytes", found.bytes, expected.bytes));
-        }
-        if found.xxh3 != expected.xxh3 {
-            return Err(FormatError::invalid(path, "checksum", found.xxh3, &expected.xxh3));
-        }
-        Ok(())
+    let verify = |(name, expected): &(&String, &FileEntry)| -> Result<()> {
+        dataset.verify_checksum(name, expected, &mut |bytes| progress.add(bytes))
     };
     let results: Vec<_> = listed.par_iter().map(verify).collect();
     let mut sound = BTreeSet::new();

@@ -47,6 +47,10 @@ impl fmt::Display for Finding {
 
 impl From<FormatError> for Finding {
     fn from(error: FormatError) -> Self {
+        // The hint at `ignn check` is for other commands.
+        if let FormatError::Damaged { path, what, .. } = error {
+            return Self { path, message: what };
+        }
         let path = error.path().to_path_buf();
         let text = error.to_string();
         let message =

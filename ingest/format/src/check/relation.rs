@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::check::files::{self, Sound};
+use crate::check::files::Sound;
 use crate::check::tally::Tally;
 use crate::check::{Finding, Progress};
-use crate::csr::CsrFile;
-use crate::dataset::{DatasetDir, Relation, relation_path};
+use crate::csr::{CsrFile, RowFaults};
+use crate::dataset::{self, DatasetDir, Relation, relation_path};
 use crate::graphs::Graphs;
 use crate::manifest::{Normalisation, RelationEntry};
 
@@ -27,10 +27,10 @@ pub(super) fn check(
     observe: &(dyn Fn(&str, u64, u64) + Sync),
     findings: &mut Vec<Finding>,
 ) {
-    if !sound.has_all(files::of_relation(entry)) {
+    if !sound.has_all(dataset::of_relation(entry)) {
         return;
     }
-    let relation = match dataset.relation(&entry.name) {
+    let relation = match dataset.map_relation(&entry.name, CsrFile::map) {
         Ok(relation) => relation,
         Err(error) => return findings.push(error.into()),
     };
@@ -81,29 +81,13 @@ impl Rows {
 
     fn add(&mut self, csr: &CsrFile, row: usize, graphs: Option<&Graphs>) {
         let (neighbours, nodes) = (csr.row(row), csr.rows());
-        if let Some(far) = neighbours.iter().find(|neighbour| **neighbour as usize >= nodes) {
-            self.range
-                .add(|| format!("row {row}: neighbour (found {far}, expected less than {nodes})"));
-        }
-        if let Some(pair) = neighbours.windows(2).find(|pair| pair[0] >= pair[1]) {
-            let (last, next) = (pair[0], pair[1]);
-            self.unsorted.add(|| {
-                format!(
-                    "row {row}: neighbours must be strictly increasing (found {next} after \
-                         {last})"
-                )
-            });
-        }
-        if let Some(values) = csr.values()
-            && let Some(wrong) =
-                values[csr.range(row)].iter().find(|value| !value.is_finite() || **value < 0.0)
-        {
-            self.values.add(|| {
-                format!(
-                    "row {row}: value (found {wrong}, expected a finite number that is not \
-                         negative)"
-                )
-            });
+        let RowFaults { range, order, value } = csr.faults(row);
+        let tallies =
+            [(&mut self.range, range), (&mut self.unsorted, order), (&mut self.values, value)];
+        for (tally, fault) in tallies {
+            if let Some(fault) = fault {
+                tally.add(|| fault);
+            }
         }
         if let Some(graphs) = graphs {
             // Rows are sorted, so the first and the last neighbour suffice; unsorted rows are

@@ -4,10 +4,10 @@
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::check::files::{self, Sound};
+use crate::check::files::Sound;
 use crate::check::tally::Tally;
 use crate::check::{Finding, Progress};
-use crate::dataset::DatasetDir;
+use crate::dataset::{self, DatasetDir};
 use crate::error::{FormatError, Result};
 use crate::features::{self, FEATURES, FeatureKind, FeaturesEntry, SparseRows};
 use crate::graphs::GRAPHS;
@@ -41,7 +41,7 @@ pub(super) fn check(
     read(!manifest.splits.is_empty(), &[SPLITS], &|| dataset.splits().map(drop));
     read(manifest.graphs.is_some(), &[GRAPHS], &|| dataset.graphs().map(drop));
     if let Some(entry) = &manifest.features
-        && sound.has_all(files::of_features(manifest))
+        && sound.has_all(dataset::of_features(manifest))
     {
         let checked = match entry.kind {
             FeatureKind::Dense => check_dense(dataset, entry, observe),

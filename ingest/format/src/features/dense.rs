@@ -16,6 +16,7 @@ use super::{FEATURES, FeatureKind, FeaturesEntry, GROUP_BYTES, create, open_shar
 use crate::checksum::FileEntry;
 use crate::error::{FormatError, Result};
 use crate::table::{self, Table};
+use crate::{guarded, regular};
 
 /// Bytes of values read from a row group at once: they should stay in cache until they are copied.
 const PIECE_BYTES: usize = 256 << 10;
@@ -28,11 +29,13 @@ pub fn write_dense_shard(
     columns: usize,
     rows: &[f32],
 ) -> Result<FileEntry> {
+    let most = FeatureKind::Dense.most_columns();
     let size = match i32::try_from(columns) {
-        Ok(size) if size > 0 => size,
+        Ok(size) if size > 0 && columns as u64 <= most => size,
         _ => {
             let path = shard_path(dataset, shard);
-            return Err(FormatError::invalid(path, "feature columns", columns, "1 to 2147483647"));
+            let expected = format!("1 to {most}: wider rows are for sparse features");
+            return Err(FormatError::invalid(path, "columns of dense features", columns, expected));
         }
     };
     assert_eq!(rows.len() % columns, 0, "whole rows");
@@ -141,7 +144,10 @@ pub fn read_dense(
         return Err(too_few(row));
     }
     // All results, then the first error by position: the message does not depend on timing.
-    let read = |task| read_group(task, columns, stride);
+    let read = |task: Task| {
+        let path = task.table.path();
+        guarded::call(path, || read_group(task, columns, stride))
+    };
     let results: Vec<Result<()>> = tasks.into_par_iter().map(read).collect();
     results.into_iter().collect()
 }
@@ -158,7 +164,7 @@ fn read_group(task: Task, columns: usize, stride: usize) -> Result<()> {
             format!("rows of {columns} values"),
         )
     };
-    let file = Arc::new(table::open_file(table.path())?);
+    let file = Arc::new(regular::open(table.path())?.0);
     let metadata = table.footer().row_group(group);
     let column = metadata.column(0);
     let pages = SerializedPageReader::new(file, column, metadata.num_rows() as usize, None)
@@ -324,7 +330,9 @@ mod tests {
             "{error}"
         );
         let error = write_dense_shard(dir.path(), 7, 0, &[]).unwrap_err().to_string();
-        assert!(error.ends_with("feature columns (found 0, expected 1 to 2147483647)"), "{error}");
+        let expected = "columns of dense features (found 0, expected 1 to 1048576: wider rows are \
+                        for sparse features)";
+        assert!(error.ends_with(expected), "{error}");
     }
 
     #[test]

@@ -57,6 +57,17 @@ pub enum FeatureKind {
     Sparse,
 }
 
+impl FeatureKind {
+    /// Largest number of columns. A dense row is held in memory as a whole, so that a manifest
+    /// must not ask for more than a reasonable one.
+    pub fn most_columns(self) -> u64 {
+        match self {
+            Self::Dense => 1 << 20,
+            Self::Sparse => i32::MAX as u64,
+        }
+    }
+}
+
 /// `features/part-00007.parquet`.
 pub fn shard_path(dataset: &Path, shard: u64) -> PathBuf {
     dataset.join(FEATURES).join(format!("part-{shard:05}.parquet"))

@@ -9,7 +9,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use ignn_format::FormatError;
+use ignn_format::{FormatError, guarded};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
 use super::{Cell, ColumnKind};
@@ -47,8 +47,8 @@ impl Columnar {
         let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
         let rows =
             if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
-        let reader = parquet_file::catch_panic(path, || {
-            Ok(builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))?)
+        let reader = guarded::call(path, || {
+            builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))
         })?;
         Ok(Self { path: path.into(), names, types, total, reader, next: 0 })
     }
@@ -67,7 +67,7 @@ impl Columnar {
 
     pub fn next_batch(&mut self) -> Result<Option<ColumnarBatch>> {
         let Self { path, reader, .. } = self;
-        let columns = parquet_file::catch_panic(path, || {
+        let columns = guarded::call(path, || {
             reader.next().transpose().map_err(|error| parquet_file::damaged(path, error))
         })?;
         let Some(columns) = columns else { return Ok(None) };

@@ -1,0 +1,78 @@
+//! What the program says about damaged datasets, forged models and refused threads: one line, and
+//! exit code 2. That no damage causes a panic is tested through the library.
+
+use std::fs;
+
+use crate::handmade::path_and_loner;
+use crate::util::Sandbox;
+
+#[test]
+fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let path = sandbox.path("d/relations/edges/in.neighbours.u32");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[64..].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let commands: [&[&str]; 5] = [
+        &["inspect", "d"],
+        &["export", "d", "--edges", "e.csv"],
+        &["bench", "sweep", "d", "--width", "4", "--seconds", "0"],
+        &["bench", "sweep", "d", "--verify"],
+        &["export", "d", "--ids", "i.csv", "--verify"],
+    ];
+    for command in commands {
+        let run = sandbox.ignn(command).exits(2);
+        let line = run.stderr.lines().last().unwrap_or_default();
+        assert!(line.starts_with("error: d/relations/edges/in.neighbours.u32: checksum"), "{line}");
+        assert!(line.ends_with("the dataset is damaged: `ignn check d` tells more"), "{line}");
+    }
+    // A part that is not damaged can be had without --verify.
+    sandbox.ignn(&["export", "d", "--ids", "i.csv"]).exits(0);
+}
+
+#[test]
+fn a_model_file_of_200_bytes_takes_no_memory() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let header = r#"{"__metadata__":{"config":"","classes":"[]","labels":"single"},"layer0.W":{"dtype":"F32","shape":[1152921504606846976,0],"data_offsets":[0,0]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
+    sandbox.file("m.safetensors", bytes);
+    sandbox.ignn(&["eval", "d", "--model", "m.safetensors"]).exits(2).fails_with(
+        "m.safetensors: tensor layer0.W: shape (found [1152921504606846976, 0], expected at least \
+         one number per row)",
+    );
+}
+
+#[test]
+fn too_many_threads_are_refused() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let run = sandbox.ignn(&["inspect", "d", "--threads", "20000"]).exits(2);
+    assert!(run.stderr.starts_with("error: --threads 20000: too many (expected 1 to "));
+    sandbox.ignn(&["inspect", "d", "--threads", "0"]).exits(2);
+    sandbox.ignn(&["inspect", "d", "--threads", "64"]).exits(0);
+}
+
+/// The address space is limited to what the program needs, so that the stacks of 200 threads do not
+/// fit: the limit of processes does not hold for the superuser, that of memory does.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_the_system_refuses_are_an_error() {
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    let program = sandbox.command(&[]).get_program().to_os_string();
+    let line = "ulimit -v 300000 && exec \"$0\" inspect d --threads 200";
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .arg(program)
+        .current_dir(sandbox.path("."))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let expected = "error: the system refuses to start 200 threads: use fewer with --threads, or \
+                    raise the limit (`ulimit -u`)";
+    assert!(said.starts_with(expected), "{said}");
+}
