@@ -17,7 +17,7 @@ fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
     let commands: [&[&str]; 5] = [
         &["inspect", "d"],
         &["export", "d", "--edges", "e.csv"],
-        &["bench", "sweep", "d", "--width", "4", "--seconds", "0"],
+        &["bench", "sweep", "d", "--state", "4", "--seconds", "0"],
         &["bench", "sweep", "d", "--verify"],
         &["export", "d", "--ids", "i.csv", "--verify"],
     ];
@@ -35,7 +35,9 @@ fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
 fn a_model_file_of_200_bytes_takes_no_memory() {
     let sandbox = Sandbox::new();
     path_and_loner().write(&sandbox.path("d"));
-    let header = r#"{"__metadata__":{"config":"","classes":"[]","labels":"single"},"layer0.W":{"dtype":"F32","shape":[1152921504606846976,0],"data_offsets":[0,0]}}"#;
+    let tensor = r#"{"dtype":"F32","shape":[1152921504606846976,0],"data_offsets":[0,0]}"#;
+    let texts = r#"{"config":"","classes":"[]","labels":"single"}"#;
+    let header = format!(r#"{{"__metadata__":{texts},"layer0.W":{tensor}}}"#);
     let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat();
     sandbox.file("m.safetensors", bytes);
     sandbox.ignn(&["eval", "d", "--model", "m.safetensors"]).exits(2).fails_with(

@@ -39,8 +39,8 @@ fn options() {
         path(
             "no threads",
             "--threads 0",
-            "invalid value '0' for '--threads <N>': 0 is not in 1..=65535\n\nFor more information, \
-             try '--help'.",
+            "invalid value '0' for '--threads <N>': expected a number of threads, at least 1\n\nFor \
+             more information, try '--help'.",
         ),
         path(
             "a word of another option",
