@@ -6,7 +6,7 @@
 //!
 //! | part | what |
 //! | --- | --- |
-//! | features | dense: A^T U per relation, U if a layer reads it; sparse: by rows and by columns |
+//! | features | dense: A^T U per relation, U if a layer reads it, and once the buffers of reading, which the allocator keeps; sparse: by rows and by columns |
 //! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
 //! | input term | n x m: B |
 //! | adjoint | 2 n x m: R and G |
@@ -14,8 +14,7 @@
 //! | read-out | m + c per evaluated item; the same again for gradients of the training part |
 //!
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
-//! part of the sum, nor are the program itself, its threads, the labels, and the buffers of reading
-//! that the allocator has not given back (about as much as dense features).
+//! part of the sum, nor are the program itself, its threads and the labels.
 
 use ignn_format::features::FeatureKind;
 use serde::Serialize;
@@ -30,6 +29,7 @@ use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, LayerShape, NetworkShape};
 use crate::nn::{Mapped, PoolingChoice};
 use crate::optim::Method;
+use crate::parallel;
 
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -57,6 +57,8 @@ pub struct DataFacts {
     pub model: Facts,
     /// Entries of features that are stored sparse.
     pub nonzeros: Option<u64>,
+    /// Rows of dense features that are decoded at a time: one shard per thread.
+    pub rows_read: u64,
     /// Nodes in the largest step.
     pub trained_nodes: u64,
     /// Nodes that are evaluated at a time.
@@ -81,6 +83,7 @@ impl DataFacts {
         });
         Self {
             nonzeros: sparse_entries(manifest, config),
+            rows_read: rows_read(manifest),
             trained_nodes: task.nodes_at_once(config),
             evaluated_nodes: if has_batches {
                 nodes.min(EVALUATED_NODES.max(largest))
@@ -124,6 +127,7 @@ impl DataFacts {
                 pools: graphs.is_some(),
             },
             nonzeros: sparse_entries(manifest, config),
+            rows_read: rows_read(manifest),
             trained_nodes: nodes,
             evaluated_nodes: nodes,
             has_batches: false,
@@ -140,6 +144,12 @@ impl DataFacts {
     fn nodes_at_once(&self) -> u64 {
         self.trained_nodes.max(self.evaluated_nodes)
     }
+}
+
+/// Rows of the dataset's features that all threads read at a time.
+fn rows_read(manifest: &Manifest) -> u64 {
+    let shard = manifest.features.as_ref().map_or(0, |entry| entry.rows_per_shard);
+    shard.saturating_mul(parallel::threads() as u64).min(manifest.nodes)
 }
 
 /// Entries of the dataset's features, where they are sparse and the model takes them.
@@ -268,13 +278,16 @@ fn features(data: &DataFacts, first: &LayerShape) -> [u64; 2] {
     // U and, from it, what each relation gathers, put side by side where there are several.
     let beside = if maps > 1 { side_by_side } else { 0 };
     let prepared = one.saturating_mul(1 + gathered).saturating_add(beside);
+    // Rows as they are decoded: free after reading, but the allocator does not give them back.
+    let buffers = data.rows_read.saturating_mul(one);
     let held = sum([
+        buffers,
         nodes.saturating_mul(kept),
         selected.saturating_mul(kept),
         // Made again by every step.
         if drops { dropped.saturating_mul(prepared) } else { 0 },
     ]);
-    [held, nodes.saturating_mul(prepared)]
+    [held, nodes.saturating_mul(prepared).saturating_add(buffers)]
 }
 
 /// Tables of the shape of learned features that a pass makes for a moment.
@@ -389,8 +402,8 @@ mod tests {
         assert_eq!((found.input, found.adjoint), (matrix, 2 * matrix));
         // X and a buffer; bits of signs, flags of active rows, vectors of two norms.
         assert_eq!(found.states, 2 * matrix + 1000 * (64 / 8 + 3 + 8));
-        // The rows of 50 columns are padded to 64.
-        assert_eq!(found.features, matrix);
+        // The rows of 50 columns are padded to 64; as much again while they are read.
+        assert_eq!(found.features, 2 * matrix);
         let values = 4 * (64 * 64 + 64 * 64 + 7 * 64);
         assert_eq!(found.parameters, 5 * values + values.max(2 * 4 * 64 * 64));
         // Ten items, all of them also trained on: three times a row and its logits.
@@ -420,8 +433,8 @@ mod tests {
     fn reading_wide_features_may_take_more_than_training() {
         let manifest = manifest(dense(6400), Value::Null);
         let found = estimate(&manifest, &["model.state=16", "solver.method=plain"]);
-        // U and what is gathered from it, before anything else exists.
-        assert_eq!(found.total - found.parameters, 2 * 1000 * 6400 * 4);
+        // U, the buffers of reading it, and what is gathered from it, before anything else exists.
+        assert_eq!(found.total - found.parameters, 3 * 1000 * 6400 * 4);
     }
 
     #[test]
