@@ -227,6 +227,65 @@ fn mmap_is_called_in_one_place_and_unsafe_stays_where_it_is_allowed() {
     }
 }
 
+/// The only place that changes files and directories.
+const STORAGE: &str = "ingest/format/src/storage/";
+/// What changes them in the standard library and in libraries that we use.
+const CHANGES: [&str; 16] = [
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "DirBuilder",
+    "fs::write(",
+    "fs::copy(",
+    "fs::rename(",
+    "fs::create_dir",
+    "fs::remove_",
+    "fs::hard_link(",
+    "fs::set_permissions(",
+    "fs::symlink(",
+    "sync_all(",
+    "sync_data(",
+    "rustix::fs",
+    "generate_to(",
+];
+
+#[test]
+fn files_are_changed_in_one_place() {
+    let mut wrong = Vec::new();
+    for package in ["src", "cli/src", "ingest/src", "ingest/format/src"] {
+        for path in sources(&project().join(package)) {
+            let inside = path.strip_prefix(project()).unwrap().to_string_lossy().into_owned();
+            let is_test = inside.ends_with("/tests.rs") || inside.contains("/tests/");
+            if is_test || inside.starts_with(STORAGE) || inside == "cli/src/document.rs" {
+                continue;
+            }
+            // Tests stand at the end of a file.
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("\n#[cfg(test)]\npub mod testing").next().unwrap_or_default();
+            let code = code.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let code =
+                code.split("\n#[cfg(test)]\npub(crate) mod tests").next().unwrap_or_default();
+            for (at, line) in code.lines().enumerate() {
+                let is_comment = line.trim_start().starts_with("//");
+                // A switch of the kernel, not a file.
+                let is_switch = line.contains("\"/proc/self/");
+                // `OutputFile::create_new` is of storage.
+                let is_named = |change: &&&str| {
+                    line.match_indices(**change)
+                        .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric()))
+                };
+                if let Some(change) = CHANGES.iter().find(is_named)
+                    && !is_comment
+                    && !is_switch
+                {
+                    wrong.push(format!("{inside}:{}: {change}", at + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "outside of {STORAGE}:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn one_place_prints() {
     let printing = ["println!", "print!(", "stdout()", "stderr()", ".println("];

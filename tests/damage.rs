@@ -44,7 +44,7 @@ impl Samples {
         run.train(&mut Silent, &AtomicBool::new(false)).unwrap();
         let graphs = rings_and_stars(root, 12);
         let crossval = Crossval::new(graphs, fold_config(), SETUP);
-        let crossval = crossval.in_directory(root.join("crossval"), false).unwrap();
+        let crossval = crossval.in_directory(root.join("crossval"), false);
         crossval.train(&Silent, &AtomicBool::new(false)).unwrap();
         Self { directory }
     }
@@ -236,7 +236,7 @@ fn use_crossval(path: &Path) -> Errors {
     let mut errors = Errors::new();
     let directory = CrossvalDir::new(path);
     note(&mut errors, directory.summary());
-    note(&mut errors, directory.check_replaceable());
+    note(&mut errors, (ignn::run::CROSSVAL.check)(directory.path()));
     if let Some(crossval) = note(&mut errors, Crossval::resume(path)) {
         note(&mut errors, crossval.train(&Silent, &AtomicBool::new(true)));
     }

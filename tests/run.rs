@@ -13,6 +13,7 @@ use ignn::run::{
 };
 use ignn::train::crossval::FoldRecord;
 use ignn::train::{Ended, EpochRecord, Observer};
+use ignn_format::FormatError;
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::Context;
 use ignn_ingest::command::generate::{Generate, Kind};
@@ -169,7 +170,7 @@ fn a_cross_validation_that_is_stopped_trains_only_the_other_folds_when_resumed()
     let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model, csv_safe: false };
     let crossval = |name: &str| {
         let crossval = Crossval::new(dataset.clone(), config.clone(), setup);
-        crossval.in_directory(dir.path().join(name), false).unwrap()
+        crossval.in_directory(dir.path().join(name), false)
     };
     let never = AtomicBool::new(false);
     let flag = AtomicBool::new(false);
@@ -226,12 +227,13 @@ fn a_run_replaces_only_runs_and_only_when_it_is_asked_to() {
     // A run that cannot start removes nothing.
     let mut wrong = config(1);
     wrong.train.split = "mine".into();
-    let wrong = Run::new(dataset.clone(), wrong, &path).replacing().unwrap();
+    let wrong = Run::new(dataset.clone(), wrong, &path).replacing();
     assert!(wrong.train(&mut (), &AtomicBool::new(false)).is_err() && path.exists());
-    train(&run.replacing().unwrap());
+    train(&run.replacing());
     fs::write(path.join("thesis.tex"), "").unwrap();
-    let refused = Run::new(dataset, config(1), &path).replacing().unwrap_err();
-    assert!(matches!(refused, RunError::ForeignFile { .. }), "{refused}");
+    let run = Run::new(dataset, config(1), &path).replacing();
+    let refused = run.train(&mut (), &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(refused, RunError::File(FormatError::Foreign { .. })), "{refused}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ use clap::{Args, Parser, Subcommand};
 use ignn::parallel;
 use ignn::report::quantity;
 use ignn::run::machine;
+use ignn_format::storage;
 use ignn_ingest::{Context, Observer};
 
 use commands::{
@@ -41,6 +42,8 @@ use terminal::{messages, printer};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    storage::faults::from_environment();
     messages::stop_cleanly_on_signals();
     ignn_format::mapped::report_bus_errors();
     let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
@@ -118,6 +121,14 @@ struct Shared {
     )]
     seed: Option<u64>,
 
+    /// Do not wait until the output is safe on the disk
+    ///
+    /// Faster for large outputs. If the power fails or the system crashes within about a minute
+    /// after the command, its output can be damaged, and an output that it replaced is gone. A
+    /// crash of the command alone does no harm.
+    #[arg(long, global = true)]
+    no_sync: bool,
+
     /// Print the result as one JSON object
     #[arg(long, global = true)]
     json: bool,
@@ -184,6 +195,7 @@ struct Session {
     /// 0 if none was given.
     seed: u64,
     has_seed: bool,
+    no_sync: bool,
     json: bool,
     quiet: bool,
 }
@@ -205,11 +217,13 @@ impl Session {
                 quantity::plural(threads as u64, "thread", "threads")
             )
         })?;
+        storage::set_sync(!shared.no_sync);
         Ok(Self {
             threads,
             memory: shared.memory.resolve(machine::memory()),
             seed: shared.seed.unwrap_or(0),
             has_seed: shared.seed.is_some(),
+            no_sync: shared.no_sync,
             json: shared.json,
             quiet: shared.quiet,
         })

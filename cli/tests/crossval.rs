@@ -140,7 +140,8 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
     run("one", "--force");
     let exists = "one: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&words("crossval d --out one -q")).fails_with(exists);
-    let other = "d: not the directory of a cross-validation: --force replaces only those";
+    let other = "d: not the directory of a cross-validation (it holds features): --force replaces \
+                 only what ignn made: choose another name";
     sandbox.ignn(&words("crossval d --out d --force -q")).fails_with(other);
     std::fs::write(sandbox.path("one/thesis.tex"), "").unwrap();
     let mine = "one/thesis.tex: not a file of a cross-validation: --force would remove it: move \

@@ -92,6 +92,16 @@ fn completions_and_manual_pages() {
     assert!(sandbox.read("pages/ignn-ingest-edges.1").contains("communities"));
     let pages = sandbox.ignn(&["man", "pages", "--json"]).exits(0).json();
     assert!(pages["pages"].as_array().unwrap().len() > 10);
+    // Pages of an older version are replaced, and nothing else.
+    sandbox.file("pages/ignn.1", ".TH ignn 1  \"ignn 0.0.1\" \n").file("pages/ignn-demo.1", "mine");
+    let exists = "pages/ignn-demo.1: already exists: choose another name, or pass --force to \
+                  replace it";
+    sandbox.ignn(&["man", "pages"]).fails_with(exists);
+    assert_eq!(sandbox.read("pages/ignn-demo.1"), "mine");
+    assert!(!sandbox.read("pages/ignn.1").contains("mplicit"), "none is written if one cannot be");
+    sandbox.ignn(&["man", "pages", "--force"]).exits(0);
+    assert!(sandbox.read("pages/ignn-demo.1").starts_with(".ie"));
+    sandbox.ignn(&["man", "pages"]).exits(0);
 }
 
 #[test]
@@ -114,8 +124,8 @@ fn a_signal_removes_unfinished_output() {
         // Enough edges that the job cannot finish before the signal.
         let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", "--quiet"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let work = sandbox.path(&format!(".ignn-bench.ignn-{}", child.id()));
-        while !work.join(format!(".raw.ignn-{}/edges.txt", child.id())).exists() {
+        let work = sandbox.path(".ignn-bench.ignn-draft/ignn-new");
+        while !work.join(".raw.ignn-draft/ignn-new/edges.txt").exists() {
             std::thread::yield_now();
         }
         let kill = format!("kill -{signal} {}", child.id());

@@ -20,5 +20,6 @@ mod readme;
 mod real_data;
 mod report;
 mod reproduce;
+mod safety;
 mod train;
 mod util;

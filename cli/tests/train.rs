@@ -132,7 +132,8 @@ fn the_run_directory_holds_what_the_help_says() {
     assert_eq!(bytes(&sandbox, "run/model.safetensors"), before);
     sandbox.ignn(&words(&format!("{again} --force"))).exits(0);
     assert_ne!(bytes(&sandbox, "run/model.safetensors"), before);
-    let not_a_run = "s: not a run directory: --force replaces only those";
+    let not_a_run = "s: not a run directory (it holds classes.parquet): --force replaces only what \
+                     ignn made: choose another name";
     sandbox.ignn(&words(&format!("train s --out s --force {SMALL}"))).fails_with(not_a_run);
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ignn_format::checksum::FileEntry;
+use ignn_format::dataset::DATASET;
 use ignn_format::features::{self, FEATURES, FeatureKind, FeaturesEntry, SparseRows};
 use ignn_format::graphs::{self, Graphs};
 use ignn_format::header::VERSION;
@@ -12,7 +13,7 @@ use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
 use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, RelationEntry};
 use ignn_format::splits::{self, Split};
-use ignn_format::staging::{self, Staging};
+use ignn_format::storage::{self, Staging};
 
 use crate::content::{self, Content, Features};
 use crate::context::{Context, Unit};
@@ -68,9 +69,9 @@ impl<'a> DatasetBuilder<'a> {
         command: &str,
         options: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let staging = Staging::create(out, force)?;
+        let staging = Staging::create(out, force.then_some(&DATASET))?;
         let scratch = staging.path().join(SCRATCH);
-        std::fs::create_dir(&scratch).map_err(IngestError::io("create", &scratch))?;
+        storage::create_below(staging.path(), &scratch)?;
         let program = concat!("ignn ", env!("CARGO_PKG_VERSION")).to_string();
         let manifest = Manifest {
             format: FORMAT.into(),
@@ -177,7 +178,7 @@ impl<'a> DatasetBuilder<'a> {
     /// Removes the files of a relation that is to be built again in another node order.
     pub fn discard_built(&self, built: BuiltRelation) -> Result<()> {
         for (path, _) in built.files {
-            std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
+            storage::remove_file(&path)?;
         }
         Ok(())
     }
@@ -291,7 +292,7 @@ impl<'a> DatasetBuilder<'a> {
         let (nodes, observer) = (self.manifest.nodes, self.context.observer);
         observer.phase("write features", Some(nodes), Unit::Items("rows"));
         let directory = self.staging.path().join(FEATURES);
-        staging::create_below(self.staging.path(), &directory)?;
+        storage::create_below(self.staging.path(), &directory)?;
         let shards = nodes.div_ceil(rows_per_shard);
         let work = |shard: u64| {
             let first = shard * rows_per_shard;
@@ -352,7 +353,7 @@ impl<'a> DatasetBuilder<'a> {
     pub fn finish(self) -> Result<DatasetSummary> {
         assert!(self.has_ids, "a dataset has ids");
         let scratch = self.scratch();
-        std::fs::remove_dir_all(&scratch).map_err(IngestError::io("remove", &scratch))?;
+        storage::remove_tree(&scratch)?;
         self.manifest.write(self.staging.path())?;
         self.staging.commit()?;
         self.context.observer.finish();

@@ -8,7 +8,7 @@ use ignn_format::checksum::FileEntry;
 use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
 use ignn_format::manifest::{Normalisation, RelationEntry, Scale};
-use ignn_format::staging;
+use ignn_format::storage;
 
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
@@ -89,7 +89,7 @@ impl Relation<'_> {
 
     fn build_edges<E: Edge>(&self, spool: &mut Spool<E>, keep: bool) -> Result<BuiltRelation> {
         let directory = relation_path(self.dataset, self.name);
-        staging::create_below(self.dataset, &directory)?;
+        storage::create_below(self.dataset, &directory)?;
         let options = self.options;
         let doubled_diagonal = options.normalise == Normalisation::Renorm
             && options.self_loops == SelfLoops::Keep
@@ -337,7 +337,7 @@ impl BuiltRelation {
         for (path, _) in
             self.files.extract_if(.., |(path, _)| path.extension().is_some_and(|e| e == "f32"))
         {
-            std::fs::remove_file(&path).map_err(IngestError::io("remove", &path))?;
+            storage::remove_file(&path)?;
         }
         Ok(())
     }

@@ -4,9 +4,7 @@
 //! and sorts all edges in memory.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ignn_format::array::ArrayWriter;
 use ignn_format::checksum::WrittenFiles;
@@ -19,7 +17,7 @@ use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry, Scale};
 use ignn_format::names::valid_name;
 use ignn_format::splits::{self, NO_PART, Split};
-use ignn_format::staging::Staging;
+use ignn_format::storage::{self, Staging, TemporaryDirectory};
 use ignn_format::{FormatError, Result};
 
 use super::Graph;
@@ -168,8 +166,8 @@ impl GraphBuilder {
 
     /// Makes the graph in a temporary directory, which is removed with the last clone of the graph.
     pub fn build(self) -> Result<Graph> {
-        let directory = TemporaryDirectory::create()?;
-        let path = directory.0.join("graph.ignn");
+        let directory = TemporaryDirectory::create("ignn-graph")?;
+        let path = directory.path().join("graph.ignn");
         self.write_files(&path)?;
         Graph::open_in(&path, Some(directory))
     }
@@ -181,7 +179,7 @@ impl GraphBuilder {
     }
 
     fn write_files(&self, path: &Path) -> Result<()> {
-        let staging = Staging::create(path, false)?;
+        let staging = Staging::create(path, None)?;
         let mut writer = Writer { root: staging.path(), target: path, files: WrittenFiles::new() };
         let manifest = writer.write(self)?;
         manifest.write(staging.path())?;
@@ -277,7 +275,7 @@ impl Writer<'_> {
             }
         }
         let directory = relation_path(self.root, name);
-        fs::create_dir_all(&directory).map_err(FormatError::io("create", &directory))?;
+        storage::create_below(self.root, &directory)?;
         let rows = |is_incoming: bool| Rows::of(edges, is_incoming, nodes);
         let incoming = rows(true);
         let outgoing = edges.is_directed.then(|| rows(false));
@@ -337,7 +335,7 @@ impl Writer<'_> {
             return Err(self.invalid("feature", value, "a finite number"));
         }
         let directory = self.root.join(FEATURES);
-        fs::create_dir_all(&directory).map_err(FormatError::io("create", &directory))?;
+        storage::create_below(self.root, &directory)?;
         let rows_per_shard = (SHARD_BYTES / (4 * columns)).clamp(1, 1 << 20);
         let mut shards = 0;
         for rows in values.chunks(rows_per_shard * columns) {
@@ -421,33 +419,5 @@ impl Rows {
         let mut sums = vec![0.0; self.degrees.len()];
         self.entries.iter().for_each(|entry| sums[entry.0 as usize] += f64::from(entry.2));
         sums
-    }
-}
-
-/// A directory of its own below the system's temporary one, removed when dropped.
-#[derive(Debug)]
-pub(super) struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    fn create() -> Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("ignn-graph-{}-{count}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                // Left by a process of the same number: take the next name.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(FormatError::io("create", &path)(error)),
-            }
-        }
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        // Nobody is left to report to, and the system clears its temporary files.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ignn_format::csr::CsrFile;
+use ignn_format::storage::TemporaryDirectory;
 use ignn_format::{DatasetDir, Result};
 
 pub use builder::{Edges, GraphBuilder};
@@ -65,7 +66,7 @@ struct Inner {
     directory: DatasetDir,
     relations: OnceLock<Vec<Relation>>,
     /// Where the graph is, if it is removed together with the last clone.
-    _temporary: Option<builder::TemporaryDirectory>,
+    _temporary: Option<TemporaryDirectory>,
 }
 
 impl Graph {
@@ -74,7 +75,7 @@ impl Graph {
         Self::open_in(path.as_ref(), None)
     }
 
-    fn open_in(path: &Path, temporary: Option<builder::TemporaryDirectory>) -> Result<Self> {
+    fn open_in(path: &Path, temporary: Option<TemporaryDirectory>) -> Result<Self> {
         let (directory, relations) = (DatasetDir::open(path)?, OnceLock::new());
         directory.check_lengths()?;
         Ok(Self { inner: Arc::new(Inner { directory, relations, _temporary: temporary }) })

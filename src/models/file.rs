@@ -34,11 +34,11 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ignn_format::staging::Staging;
+use ignn_format::storage::{Draft, OutputFile};
 use ignn_format::{FormatError, Result, regular};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -109,19 +109,13 @@ impl<'a> Tensor<'a> {
 /// # Panics
 /// If two tensors have the same name.
 pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
-    if path.is_dir() {
-        return Err(FormatError::invalid(path, "output", "a directory", "a file's name"));
-    }
-    let staging = Staging::create(path, true)?;
-    let draft = staging.path().join("model");
-    let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
-    write_all(&file, tensors, texts).map_err(FormatError::io("write", path))?;
-    // Synced before it replaces the old file, so that one of them is complete after a power cut.
-    file.sync_data().map_err(FormatError::io("write", path))?;
-    fs::rename(&draft, path).map_err(FormatError::io("rename", &draft))
+    let draft = Draft::create(path, true)?;
+    let mut file = draft.open()?;
+    write_all(&mut file, tensors, texts).map_err(FormatError::io("write", path))?;
+    draft.commit(file)
 }
 
-fn write_all(file: &File, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Result<()> {
+fn write_all(file: &mut OutputFile, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Result<()> {
     let header = header(tensors, texts);
     let mut out = BufWriter::with_capacity(1 << 18, file);
     out.write_all(&(header.len() as u64).to_le_bytes())?;

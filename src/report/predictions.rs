@@ -5,13 +5,12 @@ use std::path::Path;
 
 use ignn_format::Result;
 
-use super::table::{Cell, ColumnKind, TableWriter};
+use super::table::{Cell, ColumnKind, TableTarget, TableWriter};
 use crate::dense::MatrixRef;
 use crate::graph::{Graph, Graphs, IdRef, Ids, LabelKind};
 use crate::predict::{
     Embeddings, Item, PredictError, Predictions, predicted_classes, probabilities, ranked_classes,
 };
-use crate::run::csv::Texts;
 
 /// With more classes than this, the probabilities of single classes are not written as columns.
 const MOST_COLUMNS: usize = 32;
@@ -146,16 +145,14 @@ impl PredictionRows<'_> {
 /// The table of some rows of embeddings, written but not yet under its own name: see
 /// [`TableWriter::finish`].
 pub fn embedding_table(
-    file: &Path,
+    target: TableTarget,
     ids: &IdColumns,
     states: MatrixRef<'_>,
     items: impl IntoIterator<Item = u32>,
-    force: bool,
-    texts: Texts,
 ) -> Result<TableWriter> {
     let mut columns = ids.columns();
     columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
-    let mut table = TableWriter::create_with(file, &columns, force, texts)?;
+    let mut table = TableWriter::create(target, &columns)?;
     for item in items {
         let mut cells = ids.cells(item);
         cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
@@ -193,7 +190,8 @@ impl Predictions {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let (classes, labels) = (self.classes(), self.label_kind());
         let rows = PredictionRows { classes, labels, top: None, ids: &ids };
-        let mut table = TableWriter::create(file.as_ref(), &rows.columns(), true)?;
+        let target = TableTarget::claim(file.as_ref(), true)?;
+        let mut table = TableWriter::create(target, &rows.columns())?;
         let items: Vec<u32> = (0..self.len() as u32).collect();
         rows.write(&mut table, &items, self.logits())?;
         Ok(table.finish()?)
@@ -207,7 +205,7 @@ impl Embeddings {
     pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let items = 0..self.view().rows() as u32;
-        let texts = Texts::Exact;
-        Ok(embedding_table(file.as_ref(), &ids, self.view(), items, true, texts)?.finish()?)
+        let target = TableTarget::claim(file.as_ref(), true)?;
+        Ok(embedding_table(target, &ids, self.view(), items)?.finish()?)
     }
 }

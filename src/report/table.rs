@@ -6,15 +6,14 @@
 //! written with the fewest digits that read back to the same value. Lists are lists in Parquet, and
 //! JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use ignn_format::staging::Staging;
+use ignn_format::storage::{Draft, OutputFile};
 use ignn_format::{FormatError, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -80,16 +79,30 @@ enum Column {
 }
 
 enum Sink {
-    Text { out: BufWriter<File>, separator: char, texts: Texts },
-    Parquet { out: Box<ArrowWriter<File>>, schema: Arc<Schema>, columns: Vec<Column>, rows: usize },
+    Text {
+        out: BufWriter<OutputFile>,
+        separator: char,
+        texts: Texts,
+    },
+    Parquet {
+        out: Box<ArrowWriter<OutputFile>>,
+        schema: Arc<Schema>,
+        columns: Vec<Column>,
+        rows: usize,
+    },
+}
+
+/// The right to write a table, taken before the work that fills it.
+#[derive(Debug)]
+pub struct TableTarget {
+    draft: Draft,
+    form: TableForm,
+    texts: Texts,
 }
 
 /// Writes a table under a temporary name; [`TableWriter::finish`] renames it.
 pub struct TableWriter {
-    target: PathBuf,
-    draft: PathBuf,
-    // Removes the draft when dropped, and when the process is asked to stop.
-    staging: Staging,
+    draft: Draft,
     sink: Sink,
     width: usize,
 }
@@ -106,10 +119,10 @@ impl TableForm {
     }
 }
 
-impl TableWriter {
-    /// Whether [`TableWriter::create`] would start: the extension is known, and an existing file
-    /// may be replaced.
-    pub fn accepts(target: &Path, force: bool) -> Result<TableForm> {
+impl TableTarget {
+    /// Refuses whatever cannot be written later: an unknown extension, a file that exists unless
+    /// `force`, a directory without permission, a table that another process is writing.
+    pub fn claim(target: &Path, force: bool) -> Result<Self> {
         let Some(form) = TableForm::of(target) else {
             let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
             return Err(FormatError::invalid(
@@ -119,41 +132,35 @@ impl TableWriter {
                 ".parquet, .tsv or .csv",
             ));
         };
-        if target.is_dir() {
-            return Err(FormatError::invalid(target, "output", "a directory", "a file's name"));
-        }
-        if target.exists() && !force {
-            return Err(FormatError::Exists { path: target.into() });
-        }
-        Ok(form)
+        Ok(Self { draft: Draft::create(target, force)?, form, texts: Texts::Exact })
     }
 
-    /// Starts a table and writes its header; see [`TableWriter::accepts`].
-    pub fn create(target: &Path, columns: &[(String, ColumnKind)], force: bool) -> Result<Self> {
-        Self::create_with(target, columns, force, Texts::Exact)
+    /// The same with a choice for texts in CSV and TSV; they are exact without.
+    pub fn with_texts(self, texts: Texts) -> Self {
+        Self { texts, ..self }
     }
 
-    /// The same with a choice for texts in CSV and TSV.
-    pub fn create_with(
-        target: &Path,
-        columns: &[(String, ColumnKind)],
-        force: bool,
-        texts: Texts,
-    ) -> Result<Self> {
-        let form = Self::accepts(target, force)?;
-        let staging = Staging::create(target, force)?;
-        let draft = staging.path().join("table");
-        let file = File::create(&draft).map_err(FormatError::io("create", &draft))?;
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        self.draft.target()
+    }
+}
+
+impl TableWriter {
+    /// Starts a table and writes its header.
+    pub fn create(target: TableTarget, columns: &[(String, ColumnKind)]) -> Result<Self> {
+        let TableTarget { draft, form, texts } = target;
+        let file = draft.open()?;
         let sink = match form {
             TableForm::Parquet => {
-                parquet_sink(file, columns).map_err(FormatError::parquet_written(target))?
+                parquet_sink(file, columns).map_err(FormatError::parquet_written(draft.target()))?
             }
             TableForm::Tsv | TableForm::Csv => {
                 let separator = if form == TableForm::Tsv { '\t' } else { ',' };
                 Sink::Text { out: BufWriter::with_capacity(1 << 18, file), separator, texts }
             }
         };
-        let mut writer = Self { target: target.into(), draft, staging, sink, width: columns.len() };
+        let mut writer = Self { draft, sink, width: columns.len() };
         if matches!(writer.sink, Sink::Text { .. }) {
             let header: Vec<_> = columns.iter().map(|(name, _)| Cell::Text(name)).collect();
             writer.row(&header)?;
@@ -165,8 +172,10 @@ impl TableWriter {
     pub fn row(&mut self, cells: &[Cell]) -> Result<()> {
         assert_eq!(cells.len(), self.width, "a cell for every column");
         match &mut self.sink {
-            Sink::Text { out, separator, texts } => write_line(out, cells, *separator, *texts)
-                .map_err(FormatError::io("write", &self.target)),
+            Sink::Text { out, separator, texts } => {
+                let written = write_line(out, cells, *separator, *texts);
+                written.map_err(FormatError::io("write", self.draft.target()))
+            }
             Sink::Parquet { out, schema, columns, rows } => {
                 for (column, &cell) in columns.iter_mut().zip(cells) {
                     column.push(cell);
@@ -177,26 +186,26 @@ impl TableWriter {
                 }
                 *rows = 0;
                 write_batch(out, schema, columns)
-                    .map_err(FormatError::parquet_written(&self.target))
+                    .map_err(FormatError::parquet_written(self.draft.target()))
             }
         }
     }
 
     /// Completes the file and renames it to its final name.
     pub fn finish(self) -> Result<()> {
-        match self.sink {
-            Sink::Text { mut out, .. } => {
-                out.flush().map_err(FormatError::io("write", &self.target))?;
+        let target = self.draft.target();
+        let file = match self.sink {
+            Sink::Text { out, .. } => {
+                let written = out.into_inner().map_err(std::io::IntoInnerError::into_error);
+                written.map_err(FormatError::io("write", target))?
             }
             Sink::Parquet { mut out, schema, mut columns, .. } => {
-                let written =
-                    write_batch(&mut out, &schema, &mut columns).and_then(|()| out.close());
-                written.map_err(FormatError::parquet_written(&self.target))?;
+                let written = write_batch(&mut out, &schema, &mut columns);
+                let written = written.and_then(|()| out.into_inner());
+                written.map_err(FormatError::parquet_written(target))?
             }
-        }
-        fs::rename(&self.draft, &self.target).map_err(FormatError::io("rename", &self.draft))?;
-        drop(self.staging);
-        Ok(())
+        };
+        self.draft.commit(file)
     }
 }
 
@@ -235,7 +244,10 @@ impl Column {
     }
 }
 
-fn parquet_sink(file: File, columns: &[(String, ColumnKind)]) -> parquet::errors::Result<Sink> {
+fn parquet_sink(
+    file: OutputFile,
+    columns: &[(String, ColumnKind)],
+) -> parquet::errors::Result<Sink> {
     let field = |(name, kind): &(String, ColumnKind)| match kind {
         ColumnKind::Integer => Field::new(name, DataType::Int64, false),
         ColumnKind::Wide => Field::new(name, DataType::UInt64, false),
@@ -272,7 +284,7 @@ fn item(data_type: DataType) -> Arc<Field> {
 }
 
 fn write_batch(
-    out: &mut ArrowWriter<File>,
+    out: &mut ArrowWriter<OutputFile>,
     schema: &Arc<Schema>,
     columns: &mut [Column],
 ) -> parquet::errors::Result<()> {
@@ -310,6 +322,8 @@ fn write_line(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
@@ -319,8 +333,10 @@ mod tests {
     fn write(path: &Path, force: bool) -> Result<()> {
         let columns =
             [("id", ColumnKind::Wide), ("value", ColumnKind::Float), ("name", ColumnKind::Text)];
-        let mut writer =
-            TableWriter::create(path, &columns.map(|(n, k)| (n.to_string(), k)), force)?;
+        let mut writer = TableWriter::create(
+            TableTarget::claim(path, force)?,
+            &columns.map(|(n, k)| (n.to_string(), k)),
+        )?;
         writer.row(&[Cell::Integer(u64::MAX), Cell::Float(0.1), Cell::Text("a,\"b\"")])?;
         writer.row(&[Cell::Integer(7), Cell::Float(1e-30), Cell::Null])?;
         writer.finish()
@@ -359,7 +375,7 @@ mod tests {
         let write = |path: &Path| -> Result<()> {
             let columns =
                 [("names".to_string(), ColumnKind::Texts), ("p".to_string(), ColumnKind::Floats)];
-            let mut writer = TableWriter::create(path, &columns, false)?;
+            let mut writer = TableWriter::create(TableTarget::claim(path, false)?, &columns)?;
             writer.row(&[Cell::Texts(&["a", "b \"c\""]), Cell::Floats(&[0.5, 0.25])])?;
             writer.row(&[Cell::Texts(&[]), Cell::Floats(&[])])?;
             writer.finish()
@@ -389,7 +405,8 @@ mod tests {
             let columns = [("-a-b", ColumnKind::Text), ("x", ColumnKind::Float)];
             let columns = columns.map(|(name, kind)| (name.to_string(), kind));
             let path = dir.path().join(name);
-            let mut writer = TableWriter::create_with(&path, &columns, true, texts).unwrap();
+            let target = TableTarget::claim(&path, true).unwrap().with_texts(texts);
+            let mut writer = TableWriter::create(target, &columns).unwrap();
             writer.row(&[Cell::Text("=1+1"), Cell::Float(-0.5)]).unwrap();
             writer.finish().unwrap();
             fs::read(path).unwrap()

@@ -9,18 +9,17 @@
 //! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
 //! | `crossval.json` | a [`CrossvalSummary`] |
 
-use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use ignn_format::FormatError;
+use ignn_format::storage::{self, Kind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, DirectoryLock};
-use super::{MetricsWriter, RunDir, RunError, csv, machine, path_text};
+use super::directory::Claim;
+use super::{MetricsWriter, RunDir, RunError, csv, files, machine, path_text};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::kernels::Isa;
@@ -35,6 +34,31 @@ const SETUP: &str = "setup.json";
 const FOLDS: &str = "folds.csv";
 const SUMMARY: &str = "crossval.json";
 const FOLD: &str = "fold.json";
+
+/// Cross-validations.
+pub static CROSSVAL: Kind = Kind { check: check_replaceable };
+
+fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
+    if !CrossvalDir::new(directory).is_crossval() {
+        let what = "the directory of a cross-validation";
+        return Err(storage::not_replaceable(directory, what));
+    }
+    let as_run = RunDir::new("");
+    let of_a_run = [as_run.config_file(), as_run.dataset_file()];
+    let of_a_fold = [as_run.metrics_file(), as_run.model_file(), PathBuf::from(FOLD)];
+    let is_fold =
+        |name: &str| name.strip_prefix("fold-").is_some_and(|fold| fold.parse::<usize>().is_ok());
+    storage::check_contents(directory, "a cross-validation", &|path| match path.split_once('/') {
+        Some((fold, file)) => {
+            is_fold(fold)
+                && (file.is_empty() || of_a_fold.iter().any(|own| *own == Path::new(file)))
+        }
+        None => {
+            [SETUP, FOLDS, SUMMARY].contains(&path)
+                || of_a_run.iter().any(|own| *own == Path::new(path))
+        }
+    })
+}
 
 /// What predicts the class of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,29 +214,11 @@ impl CrossvalDir {
         Ok(finished)
     }
 
-    /// Refuses a directory that holds anything but a cross-validation.
-    pub fn check_replaceable(&self) -> Result<(), RunError> {
-        let Ok(setup) = self.setup() else {
-            let what = "the directory of a cross-validation";
-            return Err(RunError::NotReplaceable { path: self.path.clone(), what });
-        };
-        let of_a_run = RunDir::new("");
-        let (config, dataset) = (of_a_run.config_file(), of_a_run.dataset_file());
-        let written = [SETUP, FOLDS, SUMMARY].map(Path::new);
-        let written = written.into_iter().chain([config.as_path(), dataset.as_path()]);
-        let written: Vec<&str> = written.filter_map(Path::to_str).collect();
-        let folds: HashSet<String> = (0..setup.folds).map(fold_name).collect();
-        files::check_names(&self.path, "a cross-validation", |name| {
-            files::is_written(&written, name) || folds.contains(name)
-        })
+    fn claim(&self, replaces: bool) -> Result<Claim, RunError> {
+        RunDir::new(&self.path).claim(replaces.then_some(&CROSSVAL))
     }
 
-    fn remove(&self) -> Result<(), RunError> {
-        self.check_replaceable()?;
-        let _lock = DirectoryLock::acquire(&self.path)?;
-        Ok(fs::remove_dir_all(&self.path).map_err(FormatError::io("remove", &self.path))?)
-    }
-
+    /// Writes the setup into a directory that is still a draft.
     fn write_setup(
         &self,
         setup: CrossvalSetup,
@@ -224,9 +230,9 @@ impl CrossvalDir {
         for (id, fold) in ids.iter().zip(folds.of()) {
             text += &format!("{},{fold}\n", texts.cell(id, ','));
         }
-        files::write_whole(&self.path.join(FOLDS), &text)?;
+        storage::write_new(&self.path.join(FOLDS), text.as_bytes())?;
         let setup = serde_json::to_string(&setup).expect("plain data");
-        Ok(files::write_whole(&self.path.join(SETUP), &format!("{setup}\n"))?)
+        Ok(storage::write_new(&self.path.join(SETUP), format!("{setup}\n").as_bytes())?)
     }
 }
 
@@ -252,6 +258,7 @@ pub struct Crossval {
     memory: u64,
     threads: usize,
     replaces: bool,
+    resumes: bool,
     finished: Vec<FoldRecord>,
 }
 
@@ -276,6 +283,7 @@ impl Crossval {
             memory: machine::memory(),
             threads: parallel::threads(),
             replaces: false,
+            resumes: false,
             finished: Vec::new(),
         }
     }
@@ -287,26 +295,14 @@ impl Crossval {
         let graph = Graph::open(as_run.dataset()?)?;
         let finished = directory.finished(setup.folds)?;
         let crossval = Self::new(graph, as_run.config()?, setup);
-        Ok(Self { finished, directory: Some(directory), ..crossval })
+        Ok(Self { finished, directory: Some(directory), resumes: true, ..crossval })
     }
 
-    /// Keeps models, records and figures in a directory. One that is not empty is refused, or with
-    /// `replace` replaced if it holds nothing but a cross-validation.
-    pub fn in_directory(
-        mut self,
-        path: impl Into<PathBuf>,
-        replace: bool,
-    ) -> Result<Self, RunError> {
-        let directory = CrossvalDir::new(path);
-        if directory.path.exists() && !files::is_empty(&directory.path) {
-            if !replace {
-                return Err(FormatError::Exists { path: directory.path }.into());
-            }
-            directory.check_replaceable()?;
-            self.replaces = true;
-        }
-        self.directory = Some(directory);
-        Ok(self)
+    /// Keeps models, records and figures in a directory. [`Crossval::train`] refuses one that is not
+    /// empty, or with `replace` replaces it if it holds nothing but a cross-validation.
+    pub fn in_directory(mut self, path: impl Into<PathBuf>, replace: bool) -> Self {
+        (self.directory, self.replaces) = (Some(CrossvalDir::new(path)), replace);
+        self
     }
 
     /// Memory in bytes that all folds at work may take together; that of the machine if none is
@@ -340,6 +336,12 @@ impl Crossval {
         stop: &AtomicBool,
     ) -> Result<(CrossvalSummary, Vec<FoldRecord>), RunError> {
         let started = Instant::now();
+        // Before the long work: nobody else can take the directory from here on.
+        let claim = match &self.directory {
+            Some(directory) if self.resumes => Some(RunDir::new(&directory.path).claim_existing()?),
+            Some(directory) => Some(directory.claim(self.replaces)?),
+            None => None,
+        };
         let path = self.graph.path();
         let graphs = self.graph.directory().graphs()?;
         let seed = self.config.train.seed;
@@ -350,15 +352,13 @@ impl Crossval {
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
         drop(task);
-        let mut _lock = None;
-        if let Some(directory) = &self.directory {
-            if self.replaces {
-                directory.remove()?;
-            }
-            _lock = Some(DirectoryLock::acquire(&directory.path)?);
-            RunDir::new(&directory.path).write_setup(&self.config, path)?;
-            directory.write_setup(self.setup, &ids, &folds)?;
-        }
+        let begin = |claim: Claim| {
+            claim.begin(|draft| {
+                RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
+                CrossvalDir::new(draft).write_setup(self.setup, &ids, &folds)
+            })
+        };
+        let _lock = claim.map(begin).transpose()?;
         let trained = parallel::for_each_job(&open, at_once, |&fold| {
             self.train_fold(fold, &folds, observer, stop)
         })?;
@@ -368,7 +368,7 @@ impl Crossval {
         let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
         if let Some(directory) = &self.directory {
             let text = format!("{:#}\n", summary.to_json());
-            files::write_whole(&directory.summary_file(), &text)?;
+            storage::write_file(&directory.summary_file(), text.as_bytes(), true)?;
         }
         Ok((summary, records))
     }
@@ -387,11 +387,12 @@ impl Crossval {
         let metrics = match &directory {
             Some(directory) => {
                 let path = directory.path();
-                fs::create_dir_all(path).map_err(FormatError::io("create", path))?;
+                storage::create_directory(path)?;
                 Some(MetricsWriter::create(&directory.metrics_file())?)
             }
             None => None,
         };
+        let records = metrics.as_ref().map(MetricsWriter::sync_handle).transpose()?;
         let training = FoldTraining {
             dataset: &self.graph,
             config: &self.config,
@@ -405,7 +406,9 @@ impl Crossval {
             model.save(directory.model_file())?;
             // Last: a fold with this file is finished.
             let text = serde_json::to_string_pretty(&*record).expect("a record is plain data");
-            files::write_whole(&directory.path().join(FOLD), &format!("{text}\n"))?;
+            records.map_or(Ok(()), |records| records.sync())?;
+            let file = directory.path().join(FOLD);
+            storage::write_file(&file, format!("{text}\n").as_bytes(), true)?;
         }
         observer.finished(&record);
         Ok(Some(*record))

@@ -16,9 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignn_format::FormatError;
+use ignn_format::storage::{self, DirectoryLock, Kind, Staging};
 
-use super::files::{self, DirectoryLock};
-use super::{RunError, RunSummary, metrics_file, path_text};
+use super::{RunError, RunSummary, files, metrics_file, path_text, tensorboard};
 use crate::config::Config;
 use crate::predict;
 use crate::train::{EpochRecord, checkpoint};
@@ -29,6 +29,65 @@ const METRICS: &str = "metrics.jsonl";
 const SUMMARY: &str = "run.json";
 const TENSORBOARD: &str = "tensorboard";
 const CHECKPOINT: &str = "checkpoint";
+
+/// Runs, and directories of runs that differ in their seed.
+pub static RUN: Kind = Kind { check: check_replaceable };
+
+fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
+    let run = RunDir::new(directory);
+    let runs = run.runs();
+    if runs.is_empty() || !runs.iter().all(RunDir::is_set_up) {
+        return Err(storage::not_replaceable(directory, "a run directory"));
+    }
+    let is_seeds = !run.is_run();
+    storage::check_contents(directory, "a run", &|path| match path.split_once('/') {
+        Some((seed, "")) if is_seeds => is_seed(seed),
+        Some((seed, path)) if is_seeds => is_seed(seed) && is_own(path),
+        _ => !is_seeds && is_own(path),
+    })
+}
+
+/// Whether a run has a file or directory of this name.
+fn is_own(path: &str) -> bool {
+    let files = [CONFIG, DATASET, METRICS, SUMMARY, predict::MODEL];
+    match path.split_once('/') {
+        Some((TENSORBOARD, file)) => file.is_empty() || tensorboard::is_event_file(file),
+        Some((CHECKPOINT, file)) => file.is_empty() || file == checkpoint::STATE,
+        _ => files.contains(&path),
+    }
+}
+
+fn is_seed(name: &str) -> bool {
+    name.strip_prefix("seed-").is_some_and(|seed| seed.parse::<u64>().is_ok())
+}
+
+/// The right to work in the directory of a run.
+#[derive(Debug)]
+pub(super) enum Claim {
+    /// A directory in the making; the locks of runs that it replaces.
+    New(Staging, Vec<DirectoryLock>),
+    /// An existing one that is continued.
+    Existing(DirectoryLock),
+}
+
+impl Claim {
+    /// Makes a new directory visible, with what `write` puts into it, all at once. The lock is on it
+    /// from the first moment.
+    pub(super) fn begin(
+        self,
+        write: impl FnOnce(&Path) -> Result<(), RunError>,
+    ) -> Result<DirectoryLock, RunError> {
+        match self {
+            Self::Existing(lock) => Ok(lock),
+            Self::New(staging, _replaced) => {
+                write(staging.path())?;
+                let lock = DirectoryLock::acquire(staging.path())?;
+                staging.commit()?;
+                Ok(lock)
+            }
+        }
+    }
+}
 
 /// The directory of one run. It need not exist yet.
 ///
@@ -50,9 +109,21 @@ impl RunDir {
         Self { path: path.into() }
     }
 
-    /// Creates the directory if it is missing and locks it.
-    pub fn lock(&self) -> Result<DirectoryLock, RunError> {
-        DirectoryLock::acquire(&self.path)
+    /// Takes the right to make this directory. One that is there and not empty is refused, or with
+    /// `replaces` checked to be of that kind and not at work.
+    pub(super) fn claim(&self, replaces: Option<&'static Kind>) -> Result<Claim, RunError> {
+        let staging = Staging::create(&self.path, replaces)?;
+        let mut old = Vec::new();
+        if self.path.is_dir() {
+            let all = self.seeds().into_iter().chain([self.clone()]);
+            old = all.map(|run| DirectoryLock::acquire(&run.path)).collect::<Result<_, _>>()?;
+        }
+        Ok(Claim::New(staging, old))
+    }
+
+    /// Takes the right to continue in this directory.
+    pub(super) fn claim_existing(&self) -> Result<Claim, RunError> {
+        Ok(Claim::Existing(DirectoryLock::acquire(&self.path)?))
     }
 
     /// This directory, if it holds a run.
@@ -113,6 +184,15 @@ impl RunDir {
         self.config_file().is_file()
     }
 
+    /// Whether the program set it up: a user may have a file `config.toml` as well. A run that was
+    /// killed while an older version set it up has nothing else, but as the program writes it.
+    fn is_set_up(&self) -> bool {
+        let is_resolved = |config: &Config| {
+            fs::read_to_string(self.config_file()).is_ok_and(|text| text == config.to_toml())
+        };
+        self.dataset_file().is_file() || self.config().is_ok_and(|config| is_resolved(&config))
+    }
+
     /// The run's configuration.
     pub fn config(&self) -> Result<Config, RunError> {
         let file = self.config_file();
@@ -124,7 +204,7 @@ impl RunDir {
     pub fn dataset(&self) -> Result<PathBuf, RunError> {
         let file = self.dataset_file();
         if !file.exists() {
-            return Err(RunError::NotARun { path: self.path.clone(), expected: DATASET });
+            return Err(RunError::NoDatasetPath { path: file });
         }
         let text = files::read_whole(&file)?;
         match text.trim_end_matches(['\n', '\r']) {
@@ -133,11 +213,18 @@ impl RunDir {
         }
     }
 
-    /// Writes configuration and dataset's path; the latter is made absolute.
-    pub fn write_setup(&self, config: &Config, dataset: &Path) -> Result<(), RunError> {
-        files::write_whole(&self.config_file(), &config.to_toml())?;
+    /// Writes configuration and dataset's path, which is made absolute, with one of the functions
+    /// of [`storage`].
+    pub(super) fn write_setup(
+        &self,
+        config: &Config,
+        dataset: &Path,
+        write: impl Fn(&Path, &[u8]) -> ignn_format::Result<()>,
+    ) -> Result<(), RunError> {
         let dataset = std::path::absolute(dataset).unwrap_or_else(|_| dataset.into());
-        Ok(files::write_whole(&self.dataset_file(), &format!("{}\n", path_text::of(&dataset)))?)
+        write(&self.dataset_file(), format!("{}\n", path_text::of(&dataset)).as_bytes())?;
+        // Last: a directory with a configuration is a run.
+        Ok(write(&self.config_file(), config.to_toml().as_bytes())?)
     }
 
     /// The records of all epochs so far.
@@ -167,11 +254,11 @@ impl RunDir {
     pub fn seeds(&self) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(&self.path) else { return Vec::new() };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| !storage::is_draft(path));
         // By length first: seed 10 comes after seed 9.
         paths.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
         let is_seed = |run: &Self| {
-            let name = run.path.file_name().unwrap_or_default();
-            name.to_string_lossy().starts_with("seed-") && run.is_run()
+            run.path.file_name().and_then(|name| name.to_str()).is_some_and(is_seed) && run.is_run()
         };
         let runs: Vec<Self> = paths.into_iter().map(Self::new).collect();
         if runs.iter().all(is_seed) { runs } else { Vec::new() }
@@ -181,45 +268,6 @@ impl RunDir {
     pub fn runs(&self) -> Vec<Self> {
         if self.is_run() { vec![self.clone()] } else { self.seeds() }
     }
-
-    /// Whether the directory is there and not empty.
-    pub fn is_occupied(&self) -> bool {
-        self.path.exists() && !files::is_empty(&self.path)
-    }
-
-    /// Refuses a directory that holds anything but a run, or runs of several seeds.
-    pub fn check_replaceable(&self) -> Result<(), RunError> {
-        let runs = match self.seeds() {
-            none if none.is_empty() => vec![self.clone()],
-            seeds => seeds,
-        };
-        for run in runs {
-            if !run.config_file().is_file() || !run.dataset_file().is_file() {
-                let what = "a run directory";
-                return Err(RunError::NotReplaceable { path: self.path.clone(), what });
-            }
-            files::check_names(&run.path, "a run", is_own_name)?;
-        }
-        Ok(())
-    }
-
-    /// Removes a run, or the runs of several seeds, unless another process works in it. Refuses
-    /// what [`RunDir::check_replaceable`] refuses.
-    pub fn remove(&self) -> Result<(), RunError> {
-        self.check_replaceable()?;
-        let mut all = vec![self.clone()];
-        all.extend(self.seeds());
-        let _locks = all.iter().map(Self::lock).collect::<Result<Vec<_>, _>>()?;
-        Ok(fs::remove_dir_all(&self.path).map_err(FormatError::io("remove", &self.path))?)
-    }
-}
-
-/// Whether a run writes files of this name.
-fn is_own_name(name: &str) -> bool {
-    let is_model_draft = name.starts_with(&format!(".{}.ignn-", predict::MODEL));
-    is_model_draft
-        || [METRICS, TENSORBOARD, CHECKPOINT, predict::MODEL].contains(&name)
-        || files::is_written(&[CONFIG, DATASET, SUMMARY], name)
 }
 
 #[cfg(test)]
@@ -229,7 +277,8 @@ mod tests {
     fn started(path: &Path) -> RunDir {
         fs::create_dir_all(path).unwrap();
         let run = RunDir::new(path);
-        run.write_setup(&Config::default(), Path::new("/data/cora.ignn")).unwrap();
+        run.write_setup(&Config::default(), Path::new("/data/cora.ignn"), storage::write_new)
+            .unwrap();
         run
     }
 
@@ -239,7 +288,7 @@ mod tests {
         let run = started(&dir.path().join("run"));
         assert_eq!(run.config().unwrap(), Config::default());
         assert_eq!(run.dataset().unwrap(), Path::new("/data/cora.ignn"));
-        assert!(run.summary().unwrap().is_none() && run.is_occupied());
+        assert!(run.summary().unwrap().is_none());
         fs::write(run.dataset_file(), "\n").unwrap();
         assert!(matches!(run.dataset(), Err(RunError::NoDatasetPath { .. })));
     }
@@ -259,17 +308,23 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_run_wrote_is_removed() {
+    fn only_what_a_run_wrote_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let run = started(&dir.path().join("run"));
         fs::write(run.metrics_file(), "").unwrap();
-        fs::write(run.path().join(".model.safetensors.ignn-7"), "").unwrap();
-        fs::write(run.path().join("thesis.tex"), "").unwrap();
-        assert!(matches!(run.remove(), Err(RunError::ForeignFile { .. })));
-        fs::remove_file(run.path().join("thesis.tex")).unwrap();
-        run.remove().unwrap();
-        assert!(!run.path().exists());
-        let other = RunDir::new(dir.path());
-        assert!(matches!(other.remove(), Err(RunError::NotReplaceable { .. })));
+        fs::create_dir_all(run.path().join(".model.safetensors.ignn-draft/ignn-new")).unwrap();
+        fs::create_dir_all(run.path().join("tensorboard")).unwrap();
+        fs::write(run.path().join("tensorboard/events.out.tfevents.7.host"), "").unwrap();
+        for foreign in ["thesis.tex", "tensorboard/thesis.tex"] {
+            fs::write(run.path().join(foreign), "").unwrap();
+            assert!(matches!((RUN.check)(run.path()), Err(FormatError::Foreign { .. })));
+            fs::remove_file(run.path().join(foreign)).unwrap();
+        }
+        (RUN.check)(run.path()).unwrap();
+        // One that was killed while an older version set it up.
+        fs::remove_file(run.dataset_file()).unwrap();
+        (RUN.check)(run.path()).unwrap();
+        let error = (RUN.check)(dir.path()).unwrap_err();
+        assert!(matches!(error, FormatError::NotReplaceable { .. }), "{error}");
     }
 }

@@ -61,36 +61,11 @@ pub enum RunError {
         /// One of its runs.
         example: PathBuf,
     },
-    /// Another process works in the directory.
-    #[error(
-        "{}: another process is at work in it: wait for its end, or stop it first",
-        path.display()
-    )]
-    Locked {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A directory that must not be replaced.
-    #[error("{}: not {what}: --force replaces only those", path.display())]
-    NotReplaceable {
-        /// The directory.
-        path: PathBuf,
-        /// "a run directory".
-        what: &'static str,
-    },
-    /// A file in the directory that the program did not write.
-    #[error(
-        "{}: not a file of {what}: --force would remove it: move it away first",
-        path.display()
-    )]
-    ForeignFile {
-        /// The file.
-        path: PathBuf,
-        /// "a run".
-        what: &'static str,
-    },
     /// `dataset.txt` names no dataset.
-    #[error("{}: empty (expected the path of a dataset): give DATASET as well", path.display())]
+    #[error(
+        "{}: missing or empty (expected the path of a dataset): give DATASET as well",
+        path.display()
+    )]
     NoDatasetPath {
         /// The file.
         path: PathBuf,

@@ -5,10 +5,10 @@
 //! run. When a run is resumed, lines of epochs after the checkpoint are cut away, and so is a last
 //! line that was never finished.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 
+use ignn_format::storage::{OutputFile, SyncHandle};
 use ignn_format::{FormatError, Result, regular};
 use serde::Deserialize;
 
@@ -20,8 +20,7 @@ const MOST_BYTES: u64 = 4 << 30;
 /// Writes one line per epoch.
 #[derive(Debug)]
 pub struct MetricsWriter {
-    path: PathBuf,
-    file: File,
+    file: OutputFile,
     line: Vec<u8>,
 }
 
@@ -34,24 +33,25 @@ struct LineEpoch {
 impl MetricsWriter {
     /// Starts a file, in place of an older one.
     pub fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(FormatError::io("create", path))?;
-        Ok(Self { path: path.into(), file, line: Vec::new() })
+        Ok(Self { file: OutputFile::create_again(path)?, line: Vec::new() })
     }
 
     /// Continues a file after the records up to and including `epoch`; starts one if there is none.
     pub fn resume(path: &Path, epoch: u64) -> Result<Self> {
-        let mut options = OpenOptions::new();
-        let opened = options.read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = opened.map_err(FormatError::io("open", path))?;
-        let end = end_of(&file, path, epoch)?;
-        file.set_len(end).map_err(FormatError::io("cut", path))?;
-        file.seek(SeekFrom::Start(end)).map_err(FormatError::io("write", path))?;
-        Ok(Self { path: path.into(), file, line: Vec::new() })
+        let mut file = OutputFile::resume(path)?;
+        let end = end_of(&mut file, path, epoch)?;
+        file.cut(end)?;
+        Ok(Self { file, line: Vec::new() })
+    }
+
+    /// To make the records of a checkpoint durable before it.
+    pub fn sync_handle(&self) -> Result<SyncHandle> {
+        self.file.sync_handle()
     }
 }
 
 /// The offset at which the first line of a later epoch begins.
-fn end_of(file: &File, path: &Path, last: u64) -> Result<u64> {
+fn end_of(file: &mut OutputFile, path: &Path, last: u64) -> Result<u64> {
     let mut lines = BufReader::new(file);
     let (mut end, mut number, mut line) = (0, 0, Vec::new());
     loop {
@@ -92,7 +92,8 @@ impl Observer for MetricsWriter {
         self.line.clear();
         serde_json::to_writer(&mut self.line, record).expect("a record is plain data");
         self.line.push(b'\n');
-        self.file.write_all(&self.line).map_err(FormatError::io("write", &self.path))
+        let written = self.file.write_all(&self.line);
+        written.map_err(FormatError::io("write", self.file.path()))
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `directory`, [`files`] | the files of a run; locks, and what may be replaced |
+//! | `directory`, `files` | the files of a run; who may work in it, and what may be replaced |
 //! | `training`, `seeds` | a run, and one run per seed |
 //! | `crossval` | a cross-validation and its directory |
 //! | `history` | records reduced to figures, while they come |
@@ -65,7 +65,7 @@ mod crossval;
 pub mod csv;
 mod directory;
 mod error;
-pub mod files;
+mod files;
 mod history;
 pub mod machine;
 mod metrics_file;
@@ -77,12 +77,11 @@ mod tensorboard;
 mod training;
 
 pub use crossval::{
-    Crossval, CrossvalDataset, CrossvalDir, CrossvalMachine, CrossvalSetup, CrossvalSummary,
-    FoldObserver, FoldReadout,
+    CROSSVAL, Crossval, CrossvalDataset, CrossvalDir, CrossvalMachine, CrossvalSetup,
+    CrossvalSummary, FoldObserver, FoldReadout,
 };
-pub use directory::RunDir;
+pub use directory::{RUN, RunDir};
 pub use error::RunError;
-pub use files::DirectoryLock;
 pub use metrics_file::MetricsWriter;
 pub use saved::SavedRun;
 #[cfg(test)]

@@ -103,6 +103,8 @@ pub mod testing {
     use std::fs;
     use std::path::Path;
 
+    use ignn_format::storage;
+
     use super::*;
     use crate::run::MetricsWriter;
     use crate::run::summary::{
@@ -159,11 +161,11 @@ pub mod testing {
     pub fn write(path: &Path, epochs: u64, is_finished: bool) -> RunDir {
         fs::create_dir_all(path).unwrap();
         let run = RunDir::new(path);
-        run.write_setup(&Config::default(), Path::new("sample.ignn")).unwrap();
+        run.write_setup(&Config::default(), Path::new("sample.ignn"), storage::write_new).unwrap();
         let mut metrics = MetricsWriter::create(&run.metrics_file()).unwrap();
         (0..epochs).for_each(|epoch| metrics.epoch(&record(epoch)).unwrap());
         if is_finished {
-            files::write_whole(&run.summary_file(), &summary(epochs).to_json()).unwrap();
+            fs::write(run.summary_file(), summary(epochs).to_json()).unwrap();
         }
         run
     }

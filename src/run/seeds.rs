@@ -2,12 +2,33 @@
 //! keeps all threads busy, they train one after another. The run directories are the same either
 //! way, up to measured times.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ignn_format::storage::DirectoryLock;
+
+use super::directory::Claim;
 use super::{FinishedRun, Run, RunError};
 use crate::parallel;
 use crate::train::{Observer, Task, trainings_at_once};
+
+/// The directory of all seeds.
+enum Room {
+    Claimed(Claim),
+    Made(#[expect(dead_code, reason = "held, not read")] DirectoryLock),
+    Failed,
+}
+
+impl Room {
+    /// Makes the directory, once.
+    fn make(&mut self) -> Result<(), RunError> {
+        *self = match std::mem::replace(self, Self::Failed) {
+            Self::Claimed(claim) => Self::Made(claim.begin(|_| Ok(()))?),
+            other => other,
+        };
+        Ok(())
+    }
+}
 
 impl Run {
     /// How many of `count` runs train at a time: at most one per thread, as many as the memory
@@ -29,7 +50,8 @@ impl Run {
         finished: impl Fn(&FinishedRun) + Sync,
         stop: &AtomicBool,
     ) -> Result<Vec<FinishedRun>, RunError> {
-        self.check_free()?;
+        // The directory of all seeds: made by the first run that can start, held until the last ends.
+        let room = Mutex::new(Room::Claimed(self.claim()?));
         let task = Arc::new(Task::open(self.graph.clone(), &self.config)?);
         // Computed once on all threads, before the runs share it.
         task.operators()?;
@@ -38,7 +60,11 @@ impl Run {
                 return Ok(None);
             }
             let run = self.with_seed(seed);
-            let result = run.train_on(&task, &mut observe(&run), stop)?;
+            let begin = || {
+                room.lock().unwrap_or_else(PoisonError::into_inner).make()?;
+                run.begin(run.claim()?)
+            };
+            let result = run.train_on(&task, begin, &mut observe(&run), stop)?;
             finished(&result);
             Ok(Some(result))
         };

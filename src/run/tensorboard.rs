@@ -12,31 +12,38 @@
 //! SessionLog  1 status: 1 is "start": readers drop all steps from the event's step on
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ignn_format::storage::{self, OutputFile};
 use ignn_format::{FormatError, Result};
 
 use crate::solver::fixed_point::SolveInfo;
 use crate::train::{EpochRecord, Observer};
 
+/// All event files begin like this, by which TensorBoard finds them.
+const PREFIX: &str = "events.out.tfevents.";
+
+/// Whether a file of this name may have been written here.
+pub(super) fn is_event_file(name: &str) -> bool {
+    name.starts_with(PREFIX) && !name.contains('/')
+}
+
 /// Writes the scalars of every epoch.
 #[derive(Debug)]
 pub struct TensorBoard {
-    path: PathBuf,
-    file: File,
+    file: OutputFile,
 }
 
 impl TensorBoard {
     /// Starts an event file in a directory, which is created if it is missing. `continued` is the
     /// last epoch that a resumed run keeps: TensorBoard drops later scalars of its older files.
     pub fn create(directory: &Path, continued: Option<u64>) -> Result<Self> {
-        fs::create_dir_all(directory).map_err(FormatError::io("create", directory))?;
-        let name = format!("events.out.tfevents.{}.{}", now().as_secs(), host());
-        let (path, file) = new_file(directory, &name)?;
-        let mut board = Self { path, file };
+        storage::create_directory(directory)?;
+        let name = format!("{PREFIX}{}.{}", now().as_secs(), host());
+        let mut board = Self { file: new_file(directory, &name)? };
         board.write(&Event::at(0).text(3, b"brain.Event:2"))?;
         if let Some(epoch) = continued {
             let start = Message::default().integer(1, 1);
@@ -47,12 +54,13 @@ impl TensorBoard {
 
     /// The event file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     fn write(&mut self, event: &Message) -> Result<()> {
         // One write per event: a reader never sees half of one.
-        self.file.write_all(&framed(&event.0)).map_err(FormatError::io("write", &self.path))
+        let written = self.file.write_all(&framed(&event.0));
+        written.map_err(FormatError::io("write", self.file.path()))
     }
 }
 
@@ -108,12 +116,12 @@ fn solve(direction: &str, info: &SolveInfo) -> impl Iterator<Item = (String, f64
 }
 
 /// A new file: two runs that start within a second must not share one.
-fn new_file(directory: &Path, name: &str) -> Result<(PathBuf, File)> {
+fn new_file(directory: &Path, name: &str) -> Result<OutputFile> {
     for attempt in 0u32.. {
         let path =
             directory.join(if attempt == 0 { name.into() } else { format!("{name}.{attempt}") });
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((path, file)),
+        match OutputFile::try_create_new(&path) {
+            Ok(file) => return Ok(file),
             Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {}
             Err(error) => return Err(FormatError::io("create", &path)(error)),
         }

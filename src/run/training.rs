@@ -2,16 +2,17 @@
 //! and the model and summary at its end. Prints nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ignn_format::FormatError;
+use ignn_format::storage::{self, DirectoryLock, SyncHandle};
 
+use super::directory::{Claim, RUN};
 use super::history::History;
 use super::metrics_file::MetricsWriter;
 use super::tensorboard::TensorBoard;
-use super::{Figures, RunDir, RunError, RunSummary, files, machine};
+use super::{Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
@@ -31,7 +32,7 @@ pub struct Run {
     pub(super) threads: usize,
     init: Option<PathBuf>,
     resumes: bool,
-    replaced: Arc<Mutex<Option<RunDir>>>,
+    replaces: bool,
 }
 
 /// A run that ended: all epochs made, early stopping, or asked to stop.
@@ -56,7 +57,7 @@ impl Run {
             threads: parallel::threads(),
             init: None,
             resumes: false,
-            replaced: Arc::default(),
+            replaces: false,
         }
     }
 
@@ -98,14 +99,10 @@ impl Run {
     }
 
     /// Replaces what an earlier run left in the directory, as soon as the new one can start.
-    /// Refuses a directory that holds anything but runs.
-    pub fn replacing(self) -> Result<Self, RunError> {
-        if self.directory.is_occupied() {
-            self.directory.check_replaceable()?;
-            *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(self.directory.clone());
-        }
-        Ok(self)
+    /// [`Run::train`] refuses a directory that holds anything but runs.
+    pub fn replacing(mut self) -> Self {
+        self.replaces = true;
+        self
     }
 
     /// The run with another seed, in a directory of its own below this one.
@@ -137,15 +134,18 @@ impl Run {
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
-        self.check_free()?;
+        // Before the long work: nobody else can take the directory from here on.
+        let claim = self.claim()?;
         let task = Task::open(self.graph.clone(), &self.config)?;
-        self.train_on(&Arc::new(task), observer, stop)
+        self.train_on(&Arc::new(task), || self.begin(claim), observer, stop)
     }
 
-    /// The same on an open task, which runs with different seeds share.
+    /// The same on an open task, which runs with different seeds share. `begin` makes the directory
+    /// as soon as the run can start.
     pub(super) fn train_on(
         &self,
         task: &Arc<Task>,
+        begin: impl FnOnce() -> Result<DirectoryLock, RunError>,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
@@ -157,46 +157,46 @@ impl Run {
             // Another graph may have another bound.
             trainer.network_mut().project()?;
         }
-        self.make_room()?;
-        let _lock = self.directory.lock()?;
+        let _lock = begin()?;
         if self.resumes {
             self.restore(&mut trainer)?;
+            let write = |path: &Path, bytes: &[u8]| storage::write_file(path, bytes, true);
+            self.directory.write_setup(&self.config, self.graph.path(), write)?;
         }
-        self.directory.write_setup(&self.config, self.graph.path())?;
         let mut history = self.open_history(&trainer)?;
         let (metrics, board) = self.open_files(&trainer)?;
+        let records = metrics.sync_handle()?;
         let mut all: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];
-        let ended = self.train_with_checkpoints(&mut trainer, &mut all, stop)?;
+        let ended = self.train_with_checkpoints(&mut trainer, &records, &mut all, stop)?;
         drop(all);
+        records.sync()?;
         trainer.best_model().save(self.directory.model_file())?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
         let summary = RunSummary::new(figures, task, self.threads);
-        files::write_whole(&self.directory.summary_file(), &summary.to_json())?;
+        let file = self.directory.summary_file();
+        storage::write_file(&file, summary.to_json().as_bytes(), true)?;
         let (directory, figures) = (self.directory.clone(), summary.figures);
         Ok(FinishedRun { directory, figures, has_converged })
     }
 
-    /// Removes the run that this one replaces. Several runs may share it: the first one that can
-    /// start removes it while the others wait.
-    fn make_room(&self) -> Result<(), RunError> {
-        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(old) = &*replaced {
-            old.remove()?;
+    /// Takes the right to work in the directory; refuses one that holds something that is neither
+    /// resumed nor replaced.
+    pub(super) fn claim(&self) -> Result<Claim, RunError> {
+        match self.resumes {
+            true => self.directory.claim_existing(),
+            false => self.directory.claim(self.replaces.then_some(&RUN)),
         }
-        *replaced = None;
-        Ok(())
     }
 
-    /// Refuses to train into a directory that holds something that is not to be replaced.
-    pub(super) fn check_free(&self) -> Result<(), RunError> {
-        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        if replaced.is_none() && !self.resumes && self.directory.is_occupied() {
-            return Err(FormatError::Exists { path: self.directory.path().into() }.into());
-        }
-        Ok(())
+    /// Makes the directory of a new run, with its setup, or opens that of a resumed one.
+    pub(super) fn begin(&self, claim: Claim) -> Result<DirectoryLock, RunError> {
+        claim.begin(|path| {
+            let draft = RunDir::new(path);
+            draft.write_setup(&self.config, self.graph.path(), storage::write_new)
+        })
     }
 
     fn restore(&self, trainer: &mut Trainer) -> Result<(), RunError> {
@@ -240,25 +240,31 @@ impl Run {
     fn train_with_checkpoints(
         &self,
         trainer: &mut Trainer,
+        records: &SyncHandle,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<Ended, RunError> {
         let file = self.directory.checkpoint_file();
         let mut cadence = CheckpointCadence::new(&self.config);
+        // The records first: a checkpoint never knows of an epoch whose record can still be lost.
+        let save = |trainer: &Trainer| {
+            records.sync()?;
+            trainer.save(&file)
+        };
         // The last epoch only evaluates. Its checkpoint is from before that, so that a run that is
         // given more epochs continues as if it had had them from the start.
         if trainer.is_at_last() {
-            trainer.save(&file)?;
+            save(trainer)?;
         }
         let ended = trainer.run(observer, stop, |trainer| {
             if cadence.is_due(trainer.epoch()) || trainer.is_at_last() {
-                trainer.save(&file)?;
+                save(trainer)?;
                 cadence.restart_clock();
             }
             Ok(())
         })?;
         if ended != Ended::Epochs {
-            trainer.save(&file)?;
+            save(trainer)?;
         }
         Ok(ended)
     }

@@ -31,18 +31,17 @@ const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
 const BEST_LOSS: &str = "best_loss_bits";
 
+/// Name of the file in the directory `checkpoint` of a run.
+pub const STATE: &str = "state.safetensors";
+
 /// The checkpoint of a run directory.
 pub fn path(run: &Path) -> PathBuf {
-    run.join("checkpoint").join("state.safetensors")
+    run.join("checkpoint").join(STATE)
 }
 
 impl Trainer {
     /// Writes a checkpoint in place of the last one.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory)
-                .map_err(ignn_format::FormatError::io("create", directory))?;
-        }
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
         for (slot, value) in &values {

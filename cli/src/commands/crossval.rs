@@ -140,7 +140,7 @@ impl Command {
         let setup = CrossvalSetup { folds, readout, csv_safe };
         let crossval = Crossval::new(self.verification.open(dataset)?, config, setup);
         Ok(match &self.out {
-            Some(out) => crossval.in_directory(out, self.force)?,
+            Some(out) => crossval.in_directory(out, self.force),
             None => crossval,
         })
     }

@@ -1,12 +1,11 @@
 //! `ignn demo`: every step from raw files to predictions, on a small generated graph. It calls the
 //! same functions as the other commands, one after the other, and says what each step did.
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use ignn::config::Config;
 use ignn::graph::Graph;
@@ -15,8 +14,8 @@ use ignn::report::quantity::{self, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::run::{Figures, Run, path_text};
 use ignn::train::Ended;
-use ignn_format::FormatError;
 use ignn_format::labels::Labels;
+use ignn_format::storage::MarkedDirectory;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::node_data::NodeData;
 use ignn_ingest::edges::options::RelationOptions;
@@ -29,8 +28,12 @@ use crate::sample::{self, DEMO_LENGTH, DEMO_NODES};
 use crate::terminal::{figures, summary};
 use crate::{Outcome, Session};
 
-/// A directory with this file was made by an earlier demo and may be overwritten.
-const MARKER: &str = ".made-by-ignn-demo";
+/// The directory of a demo; one of an earlier demo is used again.
+const MADE: MarkedDirectory = MarkedDirectory {
+    what: "a demo",
+    marker: ".made-by-ignn-demo",
+    names: &["raw/", "graph.ignn/", "run/", "run-gcn/"],
+};
 /// Epochs of each model. The equilibrium model learns in two or three; the GCN never does.
 const EPOCHS: &str = "train.epochs=15";
 /// Ranges of distances from the first node of a chain.
@@ -60,7 +63,7 @@ pub struct Command {
     #[arg(long, value_name = "DIR", default_value = "ignn-demo")]
     out: PathBuf,
 
-    /// Use an existing directory; only files of the demo are replaced in it
+    /// Use an existing directory that has nothing but files of a demo in it
     #[arg(long)]
     force: bool,
 }
@@ -78,11 +81,7 @@ impl Command {
     /// Runs the steps.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let out = &self.out;
-        if out.exists() && !out.join(MARKER).exists() && !self.force {
-            return Err(FormatError::Exists { path: out.clone() }.into());
-        }
-        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-        fs::write(out.join(MARKER), "").with_context(|| out.display().to_string())?;
+        let _lock = MADE.claim(out, self.force)?;
         let say = |text: &str| if session.json { Ok(()) } else { session.print(text) };
 
         let raw = out.join("raw");
@@ -197,7 +196,7 @@ fn train(
     sets.push(format!("train.seed={}", session.seed));
     let config = Config::resolve(Some("chains"), None, &sets)?;
     let dataset = Graph::open(dataset)?;
-    let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing()?;
+    let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing();
     let finished = train_one(&run, session)?;
     let accuracy = accuracy_by_distance(&dataset, &finished.directory.model_file())?;
     Ok(Trained { what, run: out, figures: finished.figures, accuracy })

@@ -1,13 +1,13 @@
 //! `ignn export`: writes the tables of a dataset to files, with the original ids. It does not undo
 //! node order or merged duplicates.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::{self, Graph};
 use ignn::report::quantity;
-use ignn::report::table::{Cell, ColumnKind, TableWriter};
+use ignn::report::table::{Cell, ColumnKind, TableTarget, TableWriter};
 use ignn::run::csv::Texts;
 use ignn::run::path_text;
 use ignn_format::Relation;
@@ -105,36 +105,47 @@ impl Command {
             );
         }
         for (index, file) in files.iter().enumerate() {
-            TableWriter::accepts(file, self.force)?;
             if files[..index].contains(file) {
                 bail!("{}: named twice: each table needs its own file", file.display());
             }
         }
-        self.require_parts(&dataset)?;
-        let export = Export {
-            ids: dataset.directory().ids()?,
-            dataset: &dataset,
-            force: self.force,
-            texts: Texts::safe_if(self.csv_safe),
+        // All of them before the first is written.
+        let texts = Texts::safe_if(self.csv_safe);
+        let claim = |file: &Option<PathBuf>| -> Result<Option<TableTarget>> {
+            let Some(file) = file else { return Ok(None) };
+            Ok(Some(TableTarget::claim(file, self.force)?.with_texts(texts)))
         };
-        let mut written: Vec<(&PathBuf, u64)> = Vec::new();
-        if let Some(file) = &self.edges {
-            written.push((file, export.edges(file, self.relation.as_deref(), self.normalised)?));
+        let edges = claim(&self.edges)?;
+        let features = claim(&self.features)?;
+        let labels = claim(&self.labels)?;
+        let splits = claim(&self.splits)?;
+        let ids = claim(&self.ids)?;
+        let graphs = claim(&self.graphs)?;
+        self.require_parts(&dataset)?;
+        let export = Export { ids: dataset.directory().ids()?, dataset: &dataset };
+        let mut written: Vec<(PathBuf, u64)> = Vec::new();
+        let mut note = |target: TableTarget, write: &dyn Fn(TableTarget) -> Result<u64>| {
+            written.push((target.path().to_path_buf(), write(target)?));
+            anyhow::Ok(())
+        };
+        if let Some(target) = edges {
+            let name = self.relation.as_deref();
+            note(target, &|target| export.edges(target, name, self.normalised))?;
         }
-        if let Some(file) = &self.features {
-            written.push((file, export.features(file)?));
+        if let Some(target) = features {
+            note(target, &|target| export.features(target))?;
         }
-        if let Some(file) = &self.labels {
-            written.push((file, export.labels(file)?));
+        if let Some(target) = labels {
+            note(target, &|target| export.labels(target))?;
         }
-        if let Some(file) = &self.splits {
-            written.push((file, export.splits(file)?));
+        if let Some(target) = splits {
+            note(target, &|target| export.splits(target))?;
         }
-        if let Some(file) = &self.ids {
-            written.push((file, export.ids(file)?));
+        if let Some(target) = ids {
+            note(target, &|target| export.ids(target))?;
         }
-        if let Some(file) = &self.graphs {
-            written.push((file, export.graphs(file)?));
+        if let Some(target) = graphs {
+            note(target, &|target| export.graphs(target))?;
         }
         if session.json {
             let files = written.iter().map(
@@ -142,7 +153,7 @@ impl Command {
             );
             session.print_json(&serde_json::json!({ "files": files.collect::<Vec<_>>() }))?;
         } else {
-            let line = |(file, rows): &(&PathBuf, u64)| {
+            let line = |(file, rows): &(PathBuf, u64)| {
                 format!("{}: {}\n", file.display(), quantity::plural(*rows, "row", "rows"))
             };
             session.print(&written.iter().map(line).collect::<String>())?;
@@ -175,8 +186,6 @@ impl Command {
 struct Export<'a> {
     dataset: &'a Graph,
     ids: Ids,
-    force: bool,
-    texts: Texts,
 }
 
 impl Export<'_> {
@@ -197,7 +206,7 @@ impl Export<'_> {
     /// A table whose first columns hold ids.
     fn table(
         &self,
-        file: &Path,
+        target: TableTarget,
         ids: &[&str],
         others: Vec<(String, ColumnKind)>,
     ) -> Result<TableWriter> {
@@ -208,10 +217,10 @@ impl Export<'_> {
         };
         let mut columns: Vec<_> = ids.iter().map(|name| (name.to_string(), kind)).collect();
         columns.extend(others);
-        Ok(TableWriter::create_with(file, &columns, self.force, self.texts)?)
+        Ok(TableWriter::create(target, &columns)?)
     }
 
-    fn edges(&self, file: &Path, name: Option<&str>, normalised: bool) -> Result<u64> {
+    fn edges(&self, target: TableTarget, name: Option<&str>, normalised: bool) -> Result<u64> {
         let relations = &self.dataset.manifest().relations;
         let name = match (name, relations.as_slice()) {
             (Some(name), _) => name,
@@ -233,7 +242,7 @@ impl Export<'_> {
             .iter()
             .filter(|column| column.1)
             .map(|column| (column.0.into(), ColumnKind::Float));
-        let mut table = self.table(file, &["source", "target"], columns.collect())?;
+        let mut table = self.table(target, &["source", "target"], columns.collect())?;
         let mut rows = 0;
         let mut cells = Vec::new();
         each_edge(&relation, |edge| {
@@ -255,14 +264,14 @@ impl Export<'_> {
         Ok(rows)
     }
 
-    fn features(&self, file: &Path) -> Result<u64> {
+    fn features(&self, target: TableTarget) -> Result<u64> {
         let directory = self.dataset.directory();
         let entry = directory.features()?;
         if entry.kind == FeatureKind::Sparse {
             let features = directory.read_sparse()?;
             let columns =
                 vec![("column".into(), ColumnKind::Integer), ("value".into(), ColumnKind::Float)];
-            let mut table = self.table(file, &["node"], columns)?;
+            let mut table = self.table(target, &["node"], columns)?;
             for node in 0..self.nodes() {
                 for at in features.offsets[node] as usize..features.offsets[node + 1] as usize {
                     let (column, value) = (features.columns[at].into(), features.values[at]);
@@ -274,7 +283,7 @@ impl Export<'_> {
         }
         let width = usize::try_from(entry.columns)?;
         let names = (0..width).map(|column| (format!("x{column}"), ColumnKind::Float));
-        let mut table = self.table(file, &["node"], names.collect())?;
+        let mut table = self.table(target, &["node"], names.collect())?;
         let at_once = (FEATURE_BYTES / size_of::<f32>() / width.max(1)).max(1);
         let mut block = vec![0f32; at_once.min(self.nodes()) * width];
         let mut cells = Vec::with_capacity(width + 1);
@@ -293,9 +302,9 @@ impl Export<'_> {
         Ok(self.nodes() as u64)
     }
 
-    fn labels(&self, file: &Path) -> Result<u64> {
+    fn labels(&self, target: TableTarget) -> Result<u64> {
         let labels = self.dataset.directory().labels()?;
-        let mut table = self.table(file, &["node"], vec![("label".into(), ColumnKind::Text)])?;
+        let mut table = self.table(target, &["node"], vec![("label".into(), ColumnKind::Text)])?;
         let mut rows = 0;
         match &labels {
             Labels::Single { classes, of } => {
@@ -319,10 +328,10 @@ impl Export<'_> {
         Ok(rows)
     }
 
-    fn splits(&self, file: &Path) -> Result<u64> {
+    fn splits(&self, target: TableTarget) -> Result<u64> {
         let splits = self.dataset.directory().splits()?;
         let columns = splits.iter().map(|split| (split.name.clone(), ColumnKind::Text)).collect();
-        let mut table = self.table(file, &["node"], columns)?;
+        let mut table = self.table(target, &["node"], columns)?;
         for node in 0..self.nodes() {
             let mut cells = vec![self.id(node)];
             cells.extend(splits.iter().map(|split| part(split, node)));
@@ -332,8 +341,8 @@ impl Export<'_> {
         Ok(self.nodes() as u64)
     }
 
-    fn ids(&self, file: &Path) -> Result<u64> {
-        let mut table = self.table(file, &["id"], vec![("node".into(), ColumnKind::Integer)])?;
+    fn ids(&self, target: TableTarget) -> Result<u64> {
+        let mut table = self.table(target, &["id"], vec![("node".into(), ColumnKind::Integer)])?;
         for node in 0..self.nodes() {
             table.row(&[self.id(node), Cell::Integer(node as u64)])?;
         }
@@ -341,14 +350,14 @@ impl Export<'_> {
         Ok(self.nodes() as u64)
     }
 
-    fn graphs(&self, file: &Path) -> Result<u64> {
+    fn graphs(&self, target: TableTarget) -> Result<u64> {
         let Some(graphs) = self.dataset.directory().graphs()? else { return Ok(0) };
         let (text, integer) = (ColumnKind::Text, ColumnKind::Integer);
         let columns =
             [("graph", text), ("first_node", integer), ("nodes", integer), ("label", text)];
         let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).to_vec();
         columns.extend(graphs.splits.iter().map(|split| (split.name.clone(), text)));
-        let mut table = TableWriter::create_with(file, &columns, self.force, self.texts)?;
+        let mut table = TableWriter::create(target, &columns)?;
         for (graph, nodes) in graphs.first_node.windows(2).enumerate() {
             let label = graphs.labels.get(graph).and_then(|&label| usize::try_from(label).ok());
             let label = label.and_then(|label| graphs.classes.get(label));

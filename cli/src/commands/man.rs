@@ -1,20 +1,21 @@
 //! `ignn man`: writes manual pages for the program and each of its commands, from the same text as
 //! `--help`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory};
+use clap_mangen::Man;
 use ignn::report::quantity;
 use ignn::run::path_text;
+use ignn_format::storage::{DirectoryLock, Draft};
 
 use crate::{Cli, Outcome, Session};
 
 /// Write manual pages for all commands
 ///
-/// Writes one page per command: ignn.1, ignn-ingest.1, ignn-ingest-edges.1 and so on. Existing
-/// pages with these names are replaced.
+/// Writes one page per command: ignn.1, ignn-ingest.1, ignn-ingest-edges.1 and so on. Pages of
+/// another version of ignn are replaced; other files with these names are not.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -23,21 +24,28 @@ pub struct Command {
     /// Directory to write to; it is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
+
+    /// Replace files with the names of pages, whoever made them
+    #[arg(long)]
+    force: bool,
 }
 
 impl Command {
     /// Writes the pages.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let directory = &self.directory;
-        let place = || directory.display().to_string();
-        fs::create_dir_all(directory).with_context(place)?;
-        clap_mangen::generate_to(Cli::command(), directory).with_context(place)?;
+        let _lock = DirectoryLock::create(directory)?;
+        let mut drafts = Vec::new();
+        // All names are free before the first page is written.
+        for (name, text) in pages()? {
+            let path = directory.join(&name);
+            let is_ours = std::fs::read(&path).is_ok_and(|found| is_page(&found));
+            drafts.push((Draft::create(&path, self.force || is_ours)?, name, text));
+        }
         let mut pages = Vec::new();
-        for entry in fs::read_dir(directory).with_context(place)? {
-            let name = entry.with_context(place)?.file_name().to_string_lossy().into_owned();
-            if name.starts_with("ignn") && name.ends_with(".1") {
-                pages.push(name);
-            }
+        for (draft, name, text) in drafts {
+            draft.write(&text)?;
+            pages.push(name);
         }
         pages.sort();
         if session.json {
@@ -48,5 +56,42 @@ impl Command {
             session.print(&format!("{count} in {}\n", directory.display()))?;
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// File name and text of each page.
+fn pages() -> Result<Vec<(String, Vec<u8>)>> {
+    fn visit(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            visit(command, pages)?;
+        }
+        let (man, mut text) = (Man::new(command.clone()), Vec::new());
+        man.render(&mut text).context("a manual page")?;
+        pages.push((man.get_filename(), text));
+        Ok(())
+    }
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    visit(&command, &mut pages)?;
+    Ok(pages)
+}
+
+/// Whether a file is a page of ours: its title is that of a command of this program.
+fn is_page(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let title = text.lines().find_map(|line| line.strip_prefix(".TH "));
+    let name = title.and_then(|title| title.split_once(" 1 ")).map(|(name, _)| name);
+    name.is_some_and(|name| name == "ignn" || name.starts_with("ignn-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_recognised() {
+        assert!(pages().unwrap().iter().all(|(_, text)| is_page(text)));
+        assert!(!is_page(b"my notes on ignn") && !is_page(b".TH ls 1 \"GNU\""));
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
 use ignn::report::predictions::{IdColumns, PredictionRows, embedding_table};
 use ignn::report::quantity::plural;
-use ignn::report::table::TableWriter;
+use ignn::report::table::{TableTarget, TableWriter};
 use ignn::run::csv::Texts;
 use ignn::run::path_text;
 use ignn_ingest::{Observer, Unit};
@@ -112,15 +112,17 @@ impl Command {
 
     fn predict(&self, console: &Console) -> Result<Report> {
         // Refuse whatever can be refused before the long work.
-        let files: Vec<&PathBuf> = [&self.out, &self.embeddings].into_iter().flatten().collect();
-        for file in &files {
-            TableWriter::accepts(file, self.force)?;
-        }
-        if let [out, embeddings] = files[..]
+        if let (Some(out), Some(embeddings)) = (&self.out, &self.embeddings)
             && out == embeddings
         {
             bail!("{}: named twice: each table needs its own file", out.display());
         }
+        let texts = Texts::safe_if(self.csv_safe);
+        let claim = |file: &Option<PathBuf>| -> Result<Option<TableTarget>> {
+            let Some(file) = file else { return Ok(None) };
+            Ok(Some(TableTarget::claim(file, self.force)?.with_texts(texts)))
+        };
+        let targets = [claim(&self.out)?, claim(&self.embeddings)?];
         let opened = self.model.open()?;
         let usual = &opened.model.config.train.split;
         let parts = match &self.split {
@@ -144,7 +146,7 @@ impl Command {
             None => (0..prediction.states().rows() as u32).collect(),
         };
         console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
-        let written = self.write(&opened, &prediction, &items, console)?;
+        let written = self.write(targets, &opened, &prediction, &items, console)?;
         let score = |truth| {
             console.phase("score", None, Unit::Items("rows"));
             Evaluation::of(&prediction, opened.item, &truth, &parts)
@@ -155,32 +157,32 @@ impl Command {
 
     fn write(
         &self,
+        [out, embeddings]: [Option<TableTarget>; 2],
         opened: &Opened,
         prediction: &SolvedModel,
         items: &[u32],
         console: &Console,
     ) -> Result<Vec<(PathBuf, u64)>> {
         let ids = IdColumns::of(&opened.dataset, opened.item)?;
-        let (rows, texts) = (items.len() as u64, Texts::safe_if(self.csv_safe));
+        let rows = items.len() as u64;
         let (mut tables, mut written) = (Vec::new(), Vec::new());
-        if let Some(file) = &self.out {
+        if let Some(target) = out {
+            written.push((target.path().to_path_buf(), rows));
             let (model, top) = (&opened.model, self.top.map(usize::from));
             let rows_of =
                 PredictionRows { classes: &model.classes, labels: model.labels, top, ids: &ids };
-            let columns = rows_of.columns();
-            let mut table = TableWriter::create_with(file, &columns, self.force, texts)?;
+            let mut table = TableWriter::create(target, &rows_of.columns())?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
                 rows_of.write(&mut table, items, logits)?;
                 console.advance(items.len() as u64);
                 Ok(())
             })?;
             tables.push(table);
-            written.push((file.clone(), rows));
         }
-        if let Some(file) = &self.embeddings {
+        if let Some(target) = embeddings {
+            written.push((target.path().to_path_buf(), rows));
             let (states, items) = (prediction.states(), items.iter().copied());
-            tables.push(embedding_table(file, &ids, states, items, self.force, texts)?);
-            written.push((file.clone(), rows));
+            tables.push(embedding_table(target, &ids, states, items)?);
         }
         tables.into_iter().try_for_each(TableWriter::finish)?;
         Ok(written)

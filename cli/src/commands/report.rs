@@ -1,7 +1,7 @@
 //! `ignn report`: one or several runs as one HTML file. It finds the runs and scores their classes;
 //! `ignn::report::runs` lays out the page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,8 +9,8 @@ use ignn::graph::Graph;
 use ignn::predict::PartScores;
 use ignn::report::quantity::{bytes, plural};
 use ignn::report::runs::{self, Group, ShownRun};
-use ignn::run::{CrossvalDir, RunDir, SavedRun, files, path_text};
-use ignn_format::FormatError;
+use ignn::run::{CrossvalDir, RunDir, SavedRun, path_text};
+use ignn_format::storage::Draft;
 use ignn_ingest::Observer;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ pub struct Command {
 impl Command {
     /// Reads the runs and writes the page.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        check_target(&self.out, self.force)?;
+        let draft = Draft::create(&self.out, self.force)?;
         let crossvals = self.runs.iter().map(CrossvalDir::new);
         if let Some(other) = crossvals.into_iter().find(CrossvalDir::is_crossval) {
             bail!(
@@ -77,7 +77,7 @@ impl Command {
         let title = self.title.clone().unwrap_or_else(|| names.join(", "));
         let page = runs::page(&title, &groups);
         let html = page.render();
-        files::write_whole(&self.out, &html)?;
+        draft.write(html.as_bytes())?;
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         if session.json {
             let value = json!({
@@ -98,20 +98,6 @@ impl Command {
         }
         Ok(Outcome::Done)
     }
-}
-
-/// Refuses an unusable target before any work is done.
-pub fn check_target(out: &Path, force: bool) -> Result<()> {
-    if out.is_dir() {
-        bail!(
-            "{}: output (found a directory, expected a file's name such as report.html)",
-            out.display()
-        );
-    }
-    if out.exists() && !force {
-        return Err(FormatError::Exists { path: out.into() }.into());
-    }
-    Ok(())
 }
 
 /// One group of runs per path, each under a name of its own.

@@ -166,7 +166,7 @@ impl Command {
         let mut run =
             Run::new(self.verification.open(dataset)?, config, out).memory(session.memory);
         if self.force {
-            run = run.replacing()?;
+            run = run.replacing();
         }
         if let Some(init) = &self.init {
             run = run.starting_from(predict::model_file(init)?);

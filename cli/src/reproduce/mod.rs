@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::config::Config;
 use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
-use ignn::run::{DirectoryLock, files};
+use ignn_format::storage::{self, MarkedDirectory};
 
 use crate::commands::train::{Seeds, parse_seeds};
 use crate::{Outcome, Session, machine};
@@ -23,6 +23,12 @@ use plan::{Plan, Trial};
 use runner::{Ended, Ready, Runner};
 use sources::Source;
 
+/// The directory of an experiment.
+const MADE: MarkedDirectory = MarkedDirectory {
+    marker: ".made-by-ignn-reproduce",
+    what: "an experiment",
+    names: &["data/", "runs/", RESULTS, TABLES[0], TABLES[1], PAGE],
+};
 /// All results, for other programs.
 const RESULTS: &str = "results.json";
 /// The same figures as tables.
@@ -83,6 +89,10 @@ pub struct Command {
     /// A setting that overrides all others, such as train.epochs=20; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+
+    /// Use an existing directory that has nothing but files of an experiment in it
+    #[arg(long)]
+    force: bool,
 }
 
 /// The experiments.
@@ -125,7 +135,7 @@ impl Command {
                 bail!("{}: `reproduce` needs a path of valid UTF-8", path.display());
             }
         }
-        let _lock = DirectoryLock::acquire(&self.out)?;
+        let _lock = MADE.claim(&self.out, self.force)?;
         let mut runner = Runner::new(session, &self.out)?;
         let mut study = self.study(experiment);
         let mut has_failed = false;
@@ -289,11 +299,13 @@ impl Command {
 
     fn write(&self, study: &mut Study, runner: &Runner) -> Result<()> {
         study.commands = runner.commands().to_vec();
-        files::write_whole(&self.out.join(RESULTS), &format!("{:#}\n", study.as_json()))?;
+        let results = format!("{:#}\n", study.as_json());
+        storage::write_file(&self.out.join(RESULTS), results.as_bytes(), true)?;
         for table in TABLES {
             study.write_table(&self.out.join(table))?;
         }
-        Ok(files::write_whole(&self.out.join(PAGE), &study.page().render())?)
+        let page = study.page().render();
+        Ok(storage::write_file(&self.out.join(PAGE), page.as_bytes(), true)?)
     }
 
     fn print(&self, session: &Session, study: &Study) -> Result<()> {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ignn::graph::Graph;
+use ignn_format::storage;
 
 use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
@@ -57,10 +58,12 @@ impl Runner {
             "--memory".into(),
             format!("{}KiB", session.memory >> 10),
         ];
+        let mut shared = Vec::from(shared);
+        shared.extend(session.no_sync.then(|| "--no-sync".into()));
         Ok(Self {
             program: std::env::current_exe().context("the program's own file")?,
             out: out.into(),
-            shared: shared.into(),
+            shared,
             is_quiet: session.quiet,
             stop: messages::ask_to_stop(),
             commands: Vec::new(),
@@ -109,7 +112,7 @@ impl Runner {
         let is_there = fs::read_to_string(&stamp).is_ok_and(|found| found == recipe_text)
             && Graph::open(&path).is_ok();
         if !is_there {
-            fs::create_dir_all(self.work()).with_context(|| text(&self.work()))?;
+            storage::create_directory(&self.work())?;
             for (at, words) in commands.iter().enumerate() {
                 let mut words = words.clone();
                 if at + 1 == commands.len() {
@@ -129,7 +132,7 @@ impl Runner {
                     sources::communities_of_labels(Path::new(raw))?;
                 }
             }
-            fs::write(&stamp, recipe_text).with_context(|| text(&stamp))?;
+            storage::write_file(&stamp, recipe_text.as_bytes(), true)?;
         }
         let checksum = Graph::open(&path)?.manifest().checksum();
         Ok(Some(Ready { path, checksum }))

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use ignn_format::storage;
 
 /// The data of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,13 +168,8 @@ fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
         "neither com-amazon nor com-dblp is in the data directory: generated communities of \
          {nodes} nodes stand in, each node in one of {LARGEST}"
     );
-    let mut made = recipe(
-        "communities",
-        &raw.join("edges.tsv"),
-        &raw.join("communities.txt"),
-        top,
-        Some(note),
-    );
+    let mut made =
+        recipe("communities", &raw.join("edges.tsv"), &communities_file(&raw), top, Some(note));
     let raw = text(&raw);
     let sbm = [
         "generate",
@@ -192,17 +188,22 @@ fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
     made
 }
 
+/// The communities of a generated graph; beside its files, which belong to `ignn generate`.
+fn communities_file(raw: &Path) -> PathBuf {
+    raw.with_extension("txt")
+}
+
 /// Writes communities, one per line, from the labels of a generated graph, as `ignn ingest edges
 /// --communities` reads them.
 pub fn communities_of_labels(raw: &Path) -> Result<()> {
-    let (labels, members) = (raw.join("labels.csv"), raw.join("communities.txt"));
+    let (labels, members) = (raw.join("labels.csv"), communities_file(raw));
     let table = fs::read_to_string(&labels).with_context(|| text(&labels))?;
     let mut lines: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
     for (node, label) in table.lines().skip(1).filter_map(|line| line.split_once(',')) {
         lines.entry(label).or_default().push(node);
     }
     let lines: Vec<String> = lines.into_values().map(|nodes| nodes.join("\t") + "\n").collect();
-    fs::write(&members, lines.concat()).with_context(|| text(&members))
+    Ok(storage::write_file(&members, lines.concat().as_bytes(), true)?)
 }
 
 fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
@@ -250,8 +251,8 @@ fn relations(data: &Path, work: &Path, name: &str) -> Result<Option<Recipe>> {
         return Ok(None);
     };
     let file = work.join(format!("{name}.toml"));
-    fs::create_dir_all(work).with_context(|| text(work))?;
-    fs::write(&file, spec).with_context(|| text(&file))?;
+    storage::create_directory(work)?;
+    storage::write_file(&file, spec.as_bytes(), true)?;
     let note = (name == "dblp-authors").then(|| {
         "the paper's DBLP (7,907 papers) is not to be had: authors of DBLP stand in, with \
          meta-paths as relations"
@@ -322,8 +323,10 @@ mod tests {
     #[test]
     fn labels_become_communities() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("labels.csv"), "node,label\n0,b\n1,a\n2,b\n").unwrap();
-        communities_of_labels(dir.path()).unwrap();
+        let raw = dir.path().join("communities.raw");
+        fs::create_dir(&raw).unwrap();
+        fs::write(raw.join("labels.csv"), "node,label\n0,b\n1,a\n2,b\n").unwrap();
+        communities_of_labels(&raw).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("communities.txt")).unwrap(), "1\n0\t2\n");
     }
 }

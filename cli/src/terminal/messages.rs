@@ -68,7 +68,7 @@ pub fn stop_cleanly_on_signals() {
             printer::message("stopping after this epoch; once more stops at once");
             return;
         }
-        let what = match ignn_format::staging::abandon_all() {
+        let what = match ignn_format::storage::abandon_all() {
             true => "stopped: unfinished output was removed",
             false => "stopped",
         };

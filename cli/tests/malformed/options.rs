@@ -80,6 +80,7 @@ fn outputs() {
             "there: parent of the output (found a file, expected a directory)",
         )
         .file("there", "mine"),
+        to("no name", "x/.", "x/.: output (found a path without a name, expected a new directory)"),
         to("no name", "..", "..: output (found a path without a name, expected a new directory)"),
         case(
             "a raw form that is there",

@@ -205,9 +205,10 @@ fn only_runs_are_replaced() {
     fs::create_dir(sandbox.path("mine")).unwrap();
     fs::write(sandbox.path("mine/config.toml"), "title = \"mine\"\n").unwrap();
     let line = "train s --force --epochs 1 --set model.state=8 -q --out";
-    sandbox
-        .ignn(&words(&format!("{line} mine")))
-        .fails_with("mine: not a run directory: --force replaces only those");
+    sandbox.ignn(&words(&format!("{line} mine"))).fails_with(
+        "mine: not a run directory (it holds config.toml): --force replaces only what ignn made: \
+             choose another name",
+    );
     sandbox.ignn(&words(&format!("{line} run"))).exits(0);
     fs::write(sandbox.path("run/notes.txt"), "precious").unwrap();
     sandbox.ignn(&words(&format!("{line} run"))).fails_with(

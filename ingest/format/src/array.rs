@@ -1,7 +1,6 @@
 //! Writes array files: elements are appended in order, header and checksum are written at the end.
 //! [`crate::mapped`] reads them.
 
-use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::checksum::{FileEntry, HashingWriter};
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
+use crate::storage::OutputFile;
 
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -17,7 +17,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct ArrayWriter<T> {
     path: PathBuf,
     kind: &'static str,
-    out: HashingWriter<File>,
+    out: HashingWriter<OutputFile>,
     buffer: Vec<u8>,
     count: u64,
     element: PhantomData<T>,
@@ -26,7 +26,7 @@ pub struct ArrayWriter<T> {
 impl<T: Element> ArrayWriter<T> {
     /// Creates the file and reserves space for its header.
     pub fn create(path: &Path, kind: &'static str) -> Result<Self> {
-        let mut file = File::create_new(path).map_err(FormatError::io("create", path))?;
+        let mut file = OutputFile::create_new(path)?;
         file.write_all(&[0; HEADER_BYTES]).map_err(FormatError::io("write", path))?;
         Ok(Self {
             path: path.to_path_buf(),

@@ -19,12 +19,36 @@ use crate::graphs::{self, GRAPHS, Graphs};
 use crate::header::HEADER_BYTES;
 use crate::ids::{self, IDS, Ids};
 use crate::labels::{self, CLASSES, LABELS, Labels};
-use crate::manifest::{Manifest, RelationEntry, Scale};
+use crate::manifest::{self, FORMAT, MANIFEST, Manifest, RelationEntry, Scale};
 use crate::mapped::MappedArray;
+use crate::regular;
 use crate::splits::{self, SPLITS, Split};
+use crate::storage::{self, Kind};
 
 /// Files up to this length are compared with their checksums whenever they are used.
 pub const SMALL_FILE: u64 = 16 << 20;
+
+/// Datasets, of any version: a manifest, and the files that it names.
+pub static DATASET: Kind = Kind { check: check_replaceable };
+
+fn check_replaceable(directory: &Path) -> Result<()> {
+    // Not read as a manifest: a dataset of another version or with a damaged manifest is replaced
+    // as well, as long as it says what its files are.
+    let path = directory.join(MANIFEST);
+    let is_link = path.is_symlink();
+    let bytes = if is_link { None } else { regular::read(&path, manifest::MAX_BYTES).ok() };
+    let bytes = bytes.unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let Some(files) = manifest["files"].as_object().filter(|_| manifest["format"] == FORMAT) else {
+        return Err(storage::not_replaceable(directory, "a dataset directory"));
+    };
+    let mut own = BTreeSet::from([MANIFEST.to_string()]);
+    for file in files.keys() {
+        own.insert(file.clone());
+        own.extend(file.match_indices('/').map(|(at, _)| file[..=at].to_string()));
+    }
+    storage::check_contents(directory, "a dataset", &|path| own.contains(path))
+}
 
 /// An opened dataset directory.
 #[derive(Clone, Debug)]

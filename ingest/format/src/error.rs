@@ -88,6 +88,39 @@ pub enum FormatError {
         /// The lock file of the other run.
         lock: PathBuf,
     },
+    /// Another process works in the directory.
+    #[error(
+        "{}: another process is at work in it: wait for its end, or stop it first",
+        path.display()
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory that must not be replaced.
+    #[error(
+        "{}: not {what}{holds}: --force replaces only what ignn made: choose another name",
+        path.display()
+    )]
+    NotReplaceable {
+        /// The directory.
+        path: PathBuf,
+        /// "a run directory".
+        what: &'static str,
+        /// The first name in it, in parentheses after a space, or empty.
+        holds: String,
+    },
+    /// A file in a directory to be replaced that the program did not write.
+    #[error(
+        "{}: not a file of {what}: --force would remove it: move it away first",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// "a run".
+        what: &'static str,
+    },
     /// The Parquet library could not read or write a file.
     #[error("{}: damaged Parquet file: {source}", path.display())]
     Parquet {
@@ -110,6 +143,9 @@ impl FormatError {
             | Self::Missing { path, .. }
             | Self::Exists { path }
             | Self::Busy { target: path, .. }
+            | Self::Locked { path }
+            | Self::NotReplaceable { path, .. }
+            | Self::Foreign { path, .. }
             | Self::Parquet { path, .. } => path,
         }
     }

@@ -26,7 +26,7 @@
 //! | [`guarded`] | 1 | the Parquet library on damaged bytes: a panic becomes an error |
 //! | [`regular`] | 1 | opens regular files; reads small ones up to a limit |
 //! | [`checksum`] | 2 | XXH3 of files; size and checksum of a written file |
-//! | [`staging`] | 2 | a directory or file that appears complete or not at all |
+//! | [`storage`] | 2 | everything that is written: drafts, locks, syncs, what may be replaced |
 //! | [`header`] | 3 | the 64 bytes at the start of an array file |
 //! | `table` | 3 | Parquet files with known columns |
 //! | `array` | 4 | writes array files |
@@ -67,7 +67,7 @@ pub mod nearest;
 pub mod random;
 pub mod regular;
 pub mod splits;
-pub mod staging;
+pub mod storage;
 mod table;
 
 pub use dataset::{DatasetDir, Relation};

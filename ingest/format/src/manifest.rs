@@ -6,7 +6,7 @@
 //! dataset, so it identifies the dataset.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use crate::labels::LabelsEntry;
 use crate::names::valid_name;
 use crate::regular;
 use crate::splits::{self, SplitEntry};
+use crate::storage::OutputFile;
 
 /// Name of the manifest in the dataset directory.
 pub const MANIFEST: &str = "manifest.json";
@@ -32,7 +33,7 @@ const CHECKSUM: &str = "xxh3";
 const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
 const CHECKSUM_AFTER: &str = "\"\n}\n";
 /// Largest manifest that is read: some 300,000 relations or feature shards.
-const MAX_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
 /// The manifest, without the checksum of its own text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -314,14 +315,12 @@ impl Manifest {
         self.graphs.iter().try_for_each(|graphs| splits::check_entries(path, &graphs.splits))
     }
 
-    /// Writes the manifest under a temporary name and renames it, as the last step of writing a
-    /// dataset.
+    /// Writes the manifest, as the last step of writing a dataset.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(MANIFEST);
         self.validate(&path)?;
-        let draft = directory.join("manifest.json.tmp");
-        fs::write(&draft, self.to_text()).map_err(FormatError::io("write", &draft))?;
-        fs::rename(&draft, &path).map_err(FormatError::io("rename", &draft))
+        let mut file = OutputFile::create_again(&path)?;
+        file.write_all(self.to_text().as_bytes()).map_err(FormatError::io("write", &path))
     }
 
     /// The entry of a relation.

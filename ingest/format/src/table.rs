@@ -5,7 +5,6 @@
 //! Readers ignore the embedded Arrow schema and only use the Parquet schema, so that a file with
 //! the same columns written by another program reads the same.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +24,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::checksum::{FileEntry, HashingWriter};
 use crate::error::{FormatError, Result};
+use crate::storage::OutputFile;
 use crate::{guarded, regular};
 
 /// Rows passed to or requested from the Parquet library at once.
@@ -49,7 +49,7 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 pub(crate) struct TableWriter {
     path: PathBuf,
     schema: SchemaRef,
-    writer: ArrowWriter<HashingWriter<File>>,
+    writer: ArrowWriter<HashingWriter<OutputFile>>,
 }
 
 impl TableWriter {
@@ -59,7 +59,7 @@ impl TableWriter {
         fields: Vec<Field>,
         properties: WriterPropertiesBuilder,
     ) -> Result<Self> {
-        let file = File::create_new(&path).map_err(FormatError::io("create", &path))?;
+        let file = OutputFile::create_new(&path)?;
         let schema = Arc::new(Schema::new(fields));
         let writer = ArrowWriter::try_new(
             HashingWriter::new(file),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ignn_format::manifest::Normalisation;
-use ignn_format::staging::Staging;
+use ignn_format::storage::Staging;
 
 use crate::builder::{self, DatasetSummary};
 use crate::content::Content;
@@ -14,9 +14,10 @@ use crate::error::{IngestError, Result};
 use crate::synthetic::chains::{Chains, ChainsOptions};
 use crate::synthetic::grid::{Grid, GridOptions};
 use crate::synthetic::ppi::{self, PpiOptions};
+use crate::synthetic::ppi_raw;
+use crate::synthetic::raw::{self, RAW};
 use crate::synthetic::rmat::{Rmat, RmatOptions};
 use crate::synthetic::sbm::{Density, Sbm, SbmOptions};
-use crate::synthetic::{ppi_raw, raw};
 
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,9 +66,10 @@ impl Generate {
                 context.observer.phase("make graphs", None, Unit::Items("graphs"));
                 let set = ppi::generate(options, context)?;
                 if let (Some(target), Some(graphs)) = (&self.raw, &set.graphs) {
-                    let staging = Staging::create(target, self.force)?;
+                    let staging = Staging::create(target, self.force.then_some(&RAW))?;
                     context.observer.phase("write files", None, Unit::Items("files"));
                     ppi_raw::write(&set, graphs, staging.path())?;
+                    raw::mark(staging.path())?;
                     staging.commit()?;
                 }
                 self.write_dataset(&set, context)
@@ -77,9 +79,10 @@ impl Generate {
 
     fn write(&self, content: &dyn Content, context: &Context) -> Result<Option<DatasetSummary>> {
         if let Some(target) = &self.raw {
-            let staging = Staging::create(target, self.force)?;
+            let staging = Staging::create(target, self.force.then_some(&RAW))?;
             let edges = if matches!(self.kind, Kind::Rmat(_)) { "edges.txt" } else { "edges.tsv" };
             raw::write(content, context, staging.path(), edges)?;
+            raw::mark(staging.path())?;
             staging.commit()?;
         }
         self.write_dataset(content, context)

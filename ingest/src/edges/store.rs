@@ -2,15 +2,14 @@
 //! file. The store does not know what the records mean.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Write;
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
+use ignn_format::storage::{self, OutputFile};
 
 use crate::error::{IngestError, Result};
 
@@ -44,8 +43,7 @@ impl Budget {
 /// A private temporary file, removed when dropped.
 #[derive(Debug)]
 pub struct ScratchFile {
-    file: File,
-    path: PathBuf,
+    file: OutputFile,
     length: u64,
 }
 
@@ -54,21 +52,21 @@ impl ScratchFile {
     pub fn create(scratch: &Path) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = scratch.join(format!("spill-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-        let file = File::options().read(true).write(true).create_new(true).open(&path);
-        Ok(Self { file: file.map_err(IngestError::io("create", &path))?, path, length: 0 })
+        Ok(Self { file: OutputFile::create_new(&path)?, length: 0 })
     }
 
     /// Appends bytes; returns their position.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let at = self.length;
-        self.file.write_all(bytes).map_err(IngestError::io("write", &self.path))?;
+        let written = self.file.write_all(bytes);
+        written.map_err(IngestError::io("write", self.file.path()))?;
         self.length += bytes.len() as u64;
         Ok(at)
     }
 
     /// Fills `bytes` from a position.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(bytes, at).map_err(IngestError::io("read", &self.path))
+        self.file.read_exact_at(bytes, at).map_err(IngestError::io("read", self.file.path()))
     }
 
     /// Length so far.
@@ -84,7 +82,7 @@ impl ScratchFile {
 
 impl Drop for ScratchFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = storage::remove_file(self.file.path());
     }
 }
 

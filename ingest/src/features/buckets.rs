@@ -4,11 +4,11 @@
 //! A bucket is a range of nodes. Its records keep their order: first its pieces in the file, then
 //! those still in its buffer. The result of reading therefore does not depend on the memory.
 
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use ignn_format::storage::{self, OutputFile};
 
 use crate::error::{IngestError, Result};
 
@@ -20,7 +20,7 @@ const MIN_PIECE: u64 = 4 << 10;
 /// Records by node.
 pub struct Buckets {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<OutputFile>,
     end: u64,
     record: usize,
     /// Nodes of a bucket are `index << shift ..`.
@@ -57,7 +57,7 @@ impl Buckets {
         if !bucket.buffer.is_empty() && bucket.buffer.len() + self.record > self.piece {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(create(&self.path)?),
+                none => none.insert(OutputFile::create_again(&self.path)?),
             };
             file.write_all(&bucket.buffer).map_err(IngestError::io("write", &self.path))?;
             bucket.pieces.push((self.end, bucket.buffer.len()));
@@ -109,15 +109,9 @@ impl Buckets {
 impl Drop for Buckets {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = storage::remove_file(&self.path);
         }
     }
-}
-
-fn create(path: &Path) -> Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true);
-    options.open(path).map_err(IngestError::io("create", path))
 }
 
 #[cfg(test)]

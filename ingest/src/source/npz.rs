@@ -1,9 +1,10 @@
 //! NumPy archives (.npz): one dense array, or the arrays of a SciPy sparse matrix. Members are
 //! unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use ignn_format::storage::OutputFile;
 
 use crate::error::{IngestError, Result};
 use crate::source::npy::{NpyArray, NpyHeader};
@@ -237,7 +238,7 @@ impl Archive {
             _ => "features.values.npy",
         });
         self.member(name, |mut member| {
-            let mut file = File::create(&target).map_err(IngestError::io("create", &target))?;
+            let mut file = OutputFile::create_again(&target)?;
             io::copy(&mut member, &mut file).map_err(|error| match error.kind() {
                 io::ErrorKind::StorageFull => IngestError::io("write", &target)(error),
                 _ => damaged(&shown)(error),

@@ -8,17 +8,47 @@
 //! | `labels.csv` | `node,label` |
 //! | `splits.csv` | `node,split`, for the nodes that are in a part |
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use ignn_format::FormatError;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
+use ignn_format::storage::{self, Kind, OutputFile};
 
 use crate::content::{Content, Features, for_each_chunk};
 use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result};
 use crate::synthetic::npy;
+
+/// Lists the files of a directory that [`mark`] was called for.
+const MARKER: &str = ".made-by-ignn-generate";
+
+/// Directories of raw files that this module wrote: those that it marked, with nothing else in them.
+pub static RAW: Kind = Kind { check: check_replaceable };
+
+fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
+    let marker = directory.join(MARKER);
+    let is_file = marker.symlink_metadata().is_ok_and(|found| found.is_file());
+    let Some(listed) = is_file.then(|| std::fs::read_to_string(&marker).ok()).flatten() else {
+        return Err(storage::not_replaceable(directory, "a directory of `ignn generate --raw`"));
+    };
+    storage::check_contents(directory, "a directory of `ignn generate --raw`", &|path| {
+        path == MARKER || listed.lines().any(|name| name == path)
+    })
+}
+
+/// Marks a directory as made by this program, with the names of its files. Its name alone says
+/// nothing: an edge list of the user's may be called `edges.txt` as well.
+pub fn mark(directory: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(IngestError::io("read", directory))? {
+        let entry = entry.map_err(IngestError::io("read", directory))?;
+        names.push(entry.file_name().to_string_lossy().into_owned() + "\n");
+    }
+    names.sort_unstable();
+    Ok(storage::write_new(&directory.join(MARKER), names.concat().as_bytes())?)
+}
 
 /// Bytes written at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -62,8 +92,8 @@ pub fn write(
 }
 
 /// Creates a file with buffered writes.
-pub(super) fn create(path: &Path) -> Result<BufWriter<File>> {
-    let file = File::create_new(path).map_err(IngestError::io("create", path))?;
+pub(super) fn create(path: &Path) -> Result<BufWriter<OutputFile>> {
+    let file = OutputFile::create_new(path)?;
     Ok(BufWriter::with_capacity(BUFFER_BYTES, file))
 }
 
@@ -86,7 +116,7 @@ fn write_csv<'a>(
 /// Formats lines in parallel and writes them in order, one chunk at a time.
 fn write_edges(content: &dyn Content, context: &Context, path: &Path, separator: u8) -> Result<()> {
     context.observer.phase("write edges", content.edges(), Unit::Edges);
-    let mut file = File::create_new(path).map_err(IngestError::io("create", path))?;
+    let mut file = OutputFile::create_new(path)?;
     let lines = |edges: &[[u32; 2]]| (edges.len() as u64, format_edges(edges, separator));
     for_each_chunk(content, context.threads, lines, |(count, text)| {
         file.write_all(&text).map_err(IngestError::io("write", path))?;

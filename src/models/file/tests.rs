@@ -1,5 +1,7 @@
 //! Round trips, and files of every wrong kind with their messages.
 
+use std::fs;
+
 use super::*;
 
 fn entry(i: usize, k: usize) -> f32 {

@@ -6,7 +6,7 @@ use ignn_format::Result;
 use serde_json::{Value, json};
 
 use super::Study;
-use crate::report::table::{Cell, ColumnKind, TableWriter};
+use crate::report::table::{Cell, ColumnKind, TableTarget, TableWriter};
 
 impl Study {
     /// The complete study.
@@ -30,8 +30,10 @@ impl Study {
             ("deviation", ColumnKind::Float),
             ("runs", ColumnKind::Integer),
         ];
-        let mut writer =
-            TableWriter::create(path, &columns.map(|(name, kind)| (name.to_string(), kind)), true)?;
+        let mut writer = TableWriter::create(
+            TableTarget::claim(path, true)?,
+            &columns.map(|(name, kind)| (name.to_string(), kind)),
+        )?;
         for panel in &self.panels {
             for row in &panel.rows {
                 let protocols = [("validation", &row.validation), ("best test", &row.best_test)];

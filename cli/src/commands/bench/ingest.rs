@@ -11,7 +11,7 @@ use clap::Args;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
 use ignn_format::Manifest;
-use ignn_format::staging::Staging;
+use ignn_format::storage::{self, OutputFile, Staging};
 use ignn_ingest::command::edges::IngestEdges;
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl Ingest {
     /// Measures and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         // Never committed: dropped at the end, and removed when a signal stops the process.
-        let work = Staging::create(&self.directory.join("ignn-bench"), true)?;
+        let work = Staging::scratch(&self.directory.join("ignn-bench"))?;
         let file = match &self.file {
             Some(file) => file.clone(),
             None => {
@@ -178,7 +178,7 @@ fn stored_edges(manifest: &Manifest) -> u64 {
 fn time_copy(from: &Path, to: &Path) -> Result<f64> {
     let started = Instant::now();
     let mut source = File::open(from).with_context(|| from.display().to_string())?;
-    let mut target = File::create(to).with_context(|| to.display().to_string())?;
+    let mut target = OutputFile::create_new(to)?;
     let mut buffer = vec![0u8; 1 << 20];
     loop {
         let got = source.read(&mut buffer).with_context(|| from.display().to_string())?;
@@ -187,9 +187,9 @@ fn time_copy(from: &Path, to: &Path) -> Result<f64> {
         }
         target.write_all(&buffer[..got]).with_context(|| to.display().to_string())?;
     }
-    target.sync_all().with_context(|| to.display().to_string())?;
+    target.finish()?;
     let seconds = started.elapsed().as_secs_f64();
-    std::fs::remove_file(to).with_context(|| to.display().to_string())?;
+    storage::remove_file(to)?;
     Ok(seconds)
 }
 

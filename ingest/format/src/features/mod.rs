@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FormatError, Result};
-use crate::staging;
+use crate::storage;
 use crate::table::{self, Table, TableWriter};
 
 pub(crate) use dense::check_last_shard;
@@ -82,7 +82,7 @@ fn create(
 ) -> Result<TableWriter> {
     let path = shard_path(dataset, shard);
     let directory = dataset.join(FEATURES);
-    staging::create_below(dataset, &directory)?;
+    storage::create_below(dataset, &directory)?;
     let properties = properties
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)

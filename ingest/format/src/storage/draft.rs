@@ -1,0 +1,109 @@
+//! A file that appears complete or not at all.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::workspace::{Workspace, hold_signals};
+use super::{OutputFile, operation};
+use crate::error::{FormatError, Result};
+
+/// The right to write a file. [`Draft::open`] starts it under a temporary name, [`Draft::commit`]
+/// gives it its own; without that nothing is left of it.
+#[derive(Debug)]
+pub struct Draft {
+    workspace: Workspace,
+    force: bool,
+}
+
+impl Draft {
+    /// Refuses an existing target unless `force`, and with it what is not a plain file. Fails early
+    /// where the target could not be written later.
+    pub fn create(target: &Path, force: bool) -> Result<Self> {
+        let workspace = Workspace::claim(target, "a file's name")?;
+        let draft = Self { workspace, force };
+        draft.check_target()?;
+        Ok(draft)
+    }
+
+    fn check_target(&self) -> Result<()> {
+        let target = self.target();
+        let Ok(found) = target.symlink_metadata() else { return Ok(()) };
+        if found.is_dir() {
+            return Err(FormatError::invalid(target, "output", "a directory", "a file's name"));
+        }
+        if !self.force {
+            return Err(FormatError::Exists { path: target.into() });
+        }
+        if !found.is_file() {
+            let found = if found.is_symlink() { "a link" } else { "a device" };
+            return Err(FormatError::invalid(
+                target,
+                "output",
+                found,
+                "a plain file, or a new name",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The final name of the file.
+    pub fn target(&self) -> &Path {
+        self.workspace.target()
+    }
+
+    /// Creates the file under its temporary name.
+    pub fn open(&self) -> Result<OutputFile> {
+        OutputFile::create_new(&self.workspace.new_path())
+    }
+
+    /// Syncs the file, gives it its name, and makes that durable.
+    pub fn commit(self, file: OutputFile) -> Result<()> {
+        file.finish()?;
+        let live = hold_signals();
+        match self.take_place() {
+            Ok(()) => self.workspace.close(live),
+            Err(error) => {
+                // Before the workspace, whose removal needs it.
+                drop(live);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes and commits a file that is in memory.
+    pub fn write(self, bytes: &[u8]) -> Result<()> {
+        let mut file = self.open()?;
+        file.write_all(bytes).map_err(FormatError::io("write", self.target()))?;
+        self.commit(file)
+    }
+
+    fn take_place(&self) -> Result<()> {
+        self.check_target()?;
+        let (new, target) = (self.workspace.new_path(), self.target());
+        let failed = || FormatError::io("rename", target);
+        if !super::exists(target) {
+            operation::rename_new(&new, target).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => FormatError::Exists { path: target.into() },
+                _ => failed()(error),
+            })?;
+            return self.workspace.sync_names_or(|| operation::rename(target, &new));
+        }
+        // Exchanged and not replaced, so that the old file can come back.
+        if operation::exchange(&new, target).map_err(failed())? {
+            return self.workspace.sync_names_or(|| operation::exchange(&new, target).map(drop));
+        }
+        operation::rename(&new, target).map_err(failed())?;
+        self.workspace.sync_names_or(|| Ok(()))
+    }
+}
+
+/// Writes a new file in a directory that is itself a draft, and appears and is synced with it.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = OutputFile::create_new(path)?;
+    file.write_all(bytes).map_err(FormatError::io("write", path))
+}
+
+/// Writes a whole file; `force` replaces one that exists.
+pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
+    Draft::create(path, force)?.write(bytes)
+}
