@@ -101,7 +101,7 @@ impl Workspace {
     pub fn close(mut self, mut live: LiveGuard) -> Result<()> {
         live.retain(|other| other.directory != self.directory);
         self.parents.0.clear();
-        let removed = operation::remove_tree(&self.directory);
+        let removed = remove_surely(&self.directory);
         // Before the workspace is dropped, which needs it.
         drop(live);
         removed.map_err(FormatError::io("remove", &self.directory))
@@ -115,10 +115,15 @@ impl Drop for Workspace {
             live.swap_remove(at);
             // An old target that could not be moved back stays for the next run to restore.
             if exists(&self.target) || !exists(&self.old_path()) {
-                let _ = operation::remove_tree(&self.directory);
+                let _ = remove_surely(&self.directory);
             }
         }
     }
+}
+
+/// Removes a workspace. Once more if that fails: an error that passes should leave nothing behind.
+fn remove_surely(directory: &Path) -> io::Result<()> {
+    operation::remove_tree(directory).or_else(|_| operation::remove_tree(directory))
 }
 
 /// The path without a slash at its end; refuses one that has no name, such as `..`, `/` or `x/.`.
@@ -277,6 +282,7 @@ impl Drop for Parents {
 /// Removes those that are empty: without an output, and without files of others.
 fn remove_empty(directories: &[PathBuf]) {
     for directory in directories {
-        let _ = operation::remove_directory(directory);
+        let removed = operation::remove_directory(directory);
+        let _ = removed.or_else(|_| operation::remove_directory(directory));
     }
 }
