@@ -6,7 +6,8 @@
 //!
 //! | part | what |
 //! | --- | --- |
-//! | features | dense: A^T U per relation, U if a layer reads it, and once the buffers of reading, which the allocator keeps; sparse: by rows and by columns |
+//! | features | dense: A^T U per relation, U if a layer reads it; sparse: by rows and by columns |
+//! | | and the buffers of reading dense ones, which the allocator keeps |
 //! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
 //! | input term | n x m: B |
 //! | adjoint | 2 n x m: R and G |
