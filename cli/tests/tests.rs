@@ -9,6 +9,7 @@ mod export;
 mod handmade;
 mod hostile;
 mod ingest;
+mod inputs;
 mod inspect;
 mod interface;
 mod interrupted;

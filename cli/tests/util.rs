@@ -64,7 +64,20 @@ impl Sandbox {
 
     /// Runs the binary.
     pub fn ignn(&self, arguments: &[&str]) -> Run {
-        let output = self.command(arguments).output().expect("the binary runs");
+        Self::run(self.command(arguments), arguments)
+    }
+
+    /// Runs the binary in an address space of so many MiB, so that it cannot take more memory.
+    pub fn ignn_within(&self, mebibytes: u64, arguments: &[&str]) -> Run {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes << 10);
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_ignn")]).args(arguments);
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
+        Self::run(command, arguments)
+    }
+
+    fn run(mut command: Command, arguments: &[&str]) -> Run {
+        let output = command.output().expect("the binary runs");
         Run {
             arguments: arguments.join(" "),
             code: output.status.code(),

@@ -252,11 +252,12 @@ impl<'a> DatasetBuilder<'a> {
     ) -> Result<()> {
         let rows_per_shard = Self::rows_per_shard(columns as u64 * 4);
         let dataset = self.staging.path().to_path_buf();
-        let shards = self.write_shards(rows_per_shard, |shard, first, rows| {
-            let mut values = vec![0f32; rows * columns];
-            fill(first, &mut values)?;
-            Ok((features::write_dense_shard(&dataset, shard, columns, &values)?, 0))
-        })?;
+        let shards =
+            self.write_shards(rows_per_shard, columns as u64 * 4, |shard, first, rows| {
+                let mut values = vec![0f32; rows * columns];
+                fill(first, &mut values)?;
+                Ok((features::write_dense_shard(&dataset, shard, columns, &values)?, 0))
+            })?;
         let kind = FeatureKind::Dense;
         let columns = columns as u64;
         let (shards, _) = shards;
@@ -274,10 +275,15 @@ impl<'a> DatasetBuilder<'a> {
     ) -> Result<()> {
         let rows_per_shard = Self::rows_per_shard(SPARSE_ROW_BYTES);
         let dataset = self.staging.path().to_path_buf();
-        let (shards, nonzeros) = self.write_shards(rows_per_shard, |shard, first, count| {
-            let rows = rows(first, count)?;
-            Ok((features::write_sparse_shard(&dataset, shard, &rows)?, rows.columns.len() as u64))
-        })?;
+        let row_bytes = SPARSE_ROW_BYTES;
+        let (shards, nonzeros) =
+            self.write_shards(rows_per_shard, row_bytes, |shard, first, count| {
+                let rows = rows(first, count)?;
+                Ok((
+                    features::write_sparse_shard(&dataset, shard, &rows)?,
+                    rows.columns.len() as u64,
+                ))
+            })?;
         let (kind, columns, nonzeros) = (FeatureKind::Sparse, columns as u64, Some(nonzeros));
         self.manifest.features =
             Some(FeaturesEntry { kind, columns, rows_per_shard, shards, nonzeros });
@@ -287,6 +293,7 @@ impl<'a> DatasetBuilder<'a> {
     fn write_shards(
         &mut self,
         rows_per_shard: u64,
+        row_bytes: u64,
         write: impl Fn(u64, u64, usize) -> Result<(FileEntry, u64)> + Sync,
     ) -> Result<(u64, u64)> {
         let (nodes, observer) = (self.manifest.nodes, self.context.observer);
@@ -303,8 +310,11 @@ impl<'a> DatasetBuilder<'a> {
         };
         let mut total = 0;
         let dataset = self.staging.path().to_path_buf();
+        // A worker holds the shard that it writes: fewer work at once where memory is short.
+        let shard_bytes = rows_per_shard.min(nodes).saturating_mul(row_bytes).max(1);
+        let at_once = (self.context.memory / 4 / shard_bytes).clamp(1, self.context.threads as u64);
         pipeline::ordered(
-            self.context.threads,
+            at_once as usize,
             (0..shards).map(Ok),
             work,
             |(shard, file, nonzeros)| {

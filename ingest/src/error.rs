@@ -75,6 +75,25 @@ impl IngestError {
         Self::File { path: path.as_ref().to_path_buf(), what: what.into() }
     }
 
+    /// The same error with a file, if it names none.
+    pub fn about(self, path: impl AsRef<Path>) -> Self {
+        match self {
+            Self::Usage(what) => Self::file(path, what),
+            other => other,
+        }
+    }
+
+    /// The error for what needs more memory than it may use: `labels.csv: the labels of 9 nodes
+    /// need 3 MiB, but 1 MiB of --memory are for that: raise it`.
+    pub fn memory(path: impl AsRef<Path>, what: &str, needs: u64, allowed: u64) -> Self {
+        let (needs, allowed) = (needs.div_ceil(1 << 20), allowed >> 20);
+        let what = format!(
+            "{what} need {needs} MiB or more, but at most {allowed} MiB may be used for that: \
+             raise --memory"
+        );
+        Self::file(path, what)
+    }
+
     /// An [`IngestError::Line`].
     pub fn line(
         path: impl AsRef<Path>,

@@ -1,7 +1,7 @@
 //! Node labels from a table (`node,label`) or from a community file. This module finds the nodes
 //! and orders the classes; `ignn-format` writes the files.
 //!
-//! Labels are held in memory: 8 bytes each while they are read.
+//! Labels are held in memory: 8 bytes each while they are read, and up to 8 bytes per node.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 /// all names are integers, else by their bytes.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
     context.observer.phase("labels", None, Unit::Items("rows"));
-    let mut table = Table::open(path, nodes.kind(), false)?;
+    let mut table = Table::open(path, nodes.kind(), false, context.memory / 4)?;
     table.require_id()?;
     let column = label_column(&table)?;
     use ColumnKind::{Boolean, Float, Integer, Text};
@@ -41,7 +41,7 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
 
     let mut names: Vec<String> = Vec::new();
     let mut known: HashMap<String, u32> = HashMap::new();
-    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    let mut pairs = Pairs::new(context, nodes, path)?;
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
             let node = table.node(&batch, row, nodes)?;
@@ -57,15 +57,17 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
                             "one more",
                         ));
                     }
+                    pairs.charge(2 * (name.len() + NAME_BYTES) as u64)?;
                     names.push(name.clone().into_owned());
                     known.insert(name.into_owned(), class);
                     class
                 }
             };
-            pairs.push((node, class));
+            pairs.push(node, class)?;
         }
         context.observer.advance(batch.rows() as u64);
     }
+    let mut pairs = pairs.finish();
     if pairs.is_empty() {
         return Err(IngestError::file(
             path,
@@ -120,7 +122,7 @@ pub fn from_communities(
     let chosen = choose(context, path, &sizes, choice)?;
     let classes: HashMap<u64, u32> =
         chosen.iter().enumerate().map(|(class, &index)| (index, class as u32)).collect();
-    let mut pairs = Vec::new();
+    let mut pairs = Pairs::new(context, nodes, path)?;
     communities::for_each(path, |community| {
         let Some(&class) = classes.get(&community.index) else { return Ok(()) };
         for member in community.members() {
@@ -128,15 +130,72 @@ pub fn from_communities(
                 let found = format!("{} (unknown)", quoted(member.as_bytes()));
                 IngestError::line(path, community.line, "ids of nodes of the graph", found)
             })?;
-            pairs.push((node, class));
+            pairs.push(node, class)?;
         }
         context.observer.advance(1);
         Ok(())
     })?;
-    pairs.sort_unstable();
-    pairs.dedup();
+    let pairs = pairs.finish();
     let names = chosen.iter().map(u64::to_string).collect();
     Ok(sets(names, &pairs, nodes.nodes()))
+}
+
+/// Bytes of a class name besides its text, in each of two places.
+const NAME_BYTES: usize = 48;
+
+/// Pairs of node and class, each once, in bounded memory: repeated ones are dropped on the way.
+struct Pairs<'a> {
+    path: &'a Path,
+    /// Bytes that may be used, and those used for anything but the pairs.
+    allowed: u64,
+    used: u64,
+    pairs: Vec<(u32, u32)>,
+    /// Number of pairs at which repeated ones are dropped.
+    compact_at: usize,
+}
+
+impl<'a> Pairs<'a> {
+    fn new(context: &Context, nodes: &dyn NodeLookup, path: &'a Path) -> Result<Self> {
+        let mut pairs = Self {
+            path,
+            allowed: context.memory / 2,
+            used: 0,
+            pairs: Vec::new(),
+            compact_at: 1 << 16,
+        };
+        // The result has an offset or a class per node.
+        pairs.charge(nodes.nodes() * 8)?;
+        Ok(pairs)
+    }
+
+    /// Refuses what does not fit.
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        self.used += bytes;
+        let needs = self.used + (self.pairs.capacity() * size_of::<(u32, u32)>()) as u64;
+        if needs > self.allowed {
+            return Err(IngestError::memory(self.path, "the labels", needs, self.allowed));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, node: u32, class: u32) -> Result<()> {
+        if self.pairs.len() == self.compact_at {
+            self.pairs.sort_unstable();
+            self.pairs.dedup();
+            self.compact_at = (2 * self.pairs.len()).max(1 << 16);
+            self.pairs.reserve_exact(self.compact_at - self.pairs.len());
+            self.charge(0)?;
+        }
+        self.pairs.push((node, class));
+        Ok(())
+    }
+
+    /// The pairs, in order.
+    fn finish(mut self) -> Vec<(u32, u32)> {
+        self.pairs.sort_unstable();
+        self.pairs.dedup();
+        self.pairs
+    }
 }
 
 /// Indices of the communities that become classes, in class order.
@@ -345,6 +404,29 @@ mod tests {
         assert_eq!(none, "labels.csv: no community has more than 2 members (the largest has 2)");
         let zero = cmty("0 1\n", CommunityChoice::Top(0)).unwrap_err();
         assert_eq!(zero, "--communities-top 0: expected at least 1");
+    }
+
+    #[test]
+    fn repeated_labels_take_no_memory_and_too_many_are_refused() {
+        let observer = Recorder::default();
+        let context = Context { threads: 1, memory: 4 << 20, seed: 0, observer: &observer };
+        let path = Path::new("labels.csv");
+        let mut pairs = Pairs::new(&context, &Consecutive(1000), path).unwrap();
+        for row in 0..3_000_000 {
+            pairs.push(row % 1000, row % 7).unwrap();
+        }
+        assert!(pairs.pairs.capacity() < 1 << 17, "{}", pairs.pairs.capacity());
+        assert_eq!(pairs.finish().len(), 7000);
+
+        let mut pairs = Pairs::new(&context, &Consecutive(1000), path).unwrap();
+        let refused = (0..3_000_000).find_map(|row| pairs.push(row % 1000, row / 1000).err());
+        assert_eq!(
+            refused.unwrap().to_string(),
+            "labels.csv: the labels need 3 MiB or more, but at most 2 MiB may be used for that: \
+             raise --memory"
+        );
+        let many = Pairs::new(&context, &Consecutive(1 << 32), path).err().unwrap().to_string();
+        assert!(many.starts_with("labels.csv: the labels need 32768 MiB or more"), "{many}");
     }
 
     /// The shared data, or `None` if it is not available.

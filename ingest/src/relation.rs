@@ -225,11 +225,18 @@ impl Relation<'_> {
                     let hint = "merge such edges with --duplicates sum, max or first";
                     return Err(IngestError::Usage(format!("{what}: {hint}")));
                 }
+                if let Some((row, column)) = rows.overflow {
+                    let (row, column) = ((self.describe)(row), (self.describe)(column));
+                    return Err(IngestError::Usage(format!(
+                        "the weights of the edge between {column} and {row} sum to more than a \
+                         32-bit float can represent: scale them down"
+                    )));
+                }
                 writer.extend(&rows.neighbours, &rows.values)?;
                 let complete = partition.bounds[bucket + 1] & 0xffff_ffff == 0;
                 let (degrees, sums) = open.close(&rows, complete);
                 if let Some(scale) = &mut scale {
-                    scale.write(&degrees, &sums)?;
+                    scale.write(&degrees, &sums, self.describe)?;
                 }
                 writer.end_rows(&degrees)?;
                 context.observer.advance(degrees.len() as u64);
@@ -317,7 +324,12 @@ struct ScaleWriter {
 }
 
 impl ScaleWriter {
-    fn write(&mut self, degrees: &[u64], sums: &[f64]) -> Result<()> {
+    fn write(
+        &mut self,
+        degrees: &[u64],
+        sums: &[f64],
+        describe: &(dyn Fn(u32) -> String + Sync),
+    ) -> Result<()> {
         debug_assert_eq!(degrees.len(), sums.len());
         let renorm = self.normalisation == Normalisation::Renorm;
         self.scratch.clear();
@@ -327,6 +339,14 @@ impl ScaleWriter {
             sum if renorm => (1.0 / sum.sqrt()) as f32,
             sum => (1.0 / sum) as f32,
         }));
+        if let Some(at) = self.scratch.iter().position(|scale| !scale.is_finite()) {
+            let node = describe((self.writer.count() + at as u64) as u32);
+            let sum = sums[at];
+            return Err(IngestError::Usage(format!(
+                "the weights of the edges out of node {node} sum to {sum:e}, too little to \
+                 normalise: scale them up"
+            )));
+        }
         Ok(self.writer.write(&self.scratch)?)
     }
 }

@@ -25,7 +25,8 @@ const MAX_PARTS: usize = NO_PART as usize;
 /// most once.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
-    let mut table = Table::open(path, nodes.kind(), false)?;
+    let allowed = context.memory / 4;
+    let mut table = Table::open(path, nodes.kind(), false, allowed)?;
     table.require_id()?;
     let columns = table.value_columns();
     let names = split_names(&table, &columns)?;
@@ -36,6 +37,11 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
             &[Text, Integer, Float, Boolean],
             "parts: text such as train, val, test",
         )?;
+    }
+    let needs = nodes.nodes().saturating_mul(names.len() as u64);
+    if needs > allowed {
+        let what = format!("{} splits of {} nodes", names.len(), nodes.nodes());
+        return Err(IngestError::memory(path, &what, needs, allowed));
     }
     let mut splits: Vec<Gathered> =
         names.into_iter().map(|name| Gathered::new(name, nodes.nodes())).collect();

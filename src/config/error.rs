@@ -1,8 +1,9 @@
 //! What can be wrong with a configuration: one enum, every message with its place.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
+
+use ignn_format::FormatError;
 
 /// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +22,8 @@ pub enum Place {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: cannot read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] FormatError),
     /// The file is not TOML.
     #[error("{place}: not TOML: {message}")]
     Syntax {

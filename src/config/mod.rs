@@ -37,6 +37,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use ignn_format::nearest::nearest;
+use ignn_format::regular;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,6 +52,9 @@ use crate::settings::{Field, Section, SettingError, literal};
 use crate::solver::SolveParams;
 pub use crate::solver::SolverConfig;
 use layers::{Layers, Source};
+
+/// A configuration is written by hand; a longer file is something else.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// A whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,8 +124,7 @@ impl Config {
             layers.add_text(Source::Preset(preset.name), preset.text)?;
         }
         if let Some(path) = file {
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+            let text = regular::read_text(path, MAX_BYTES)?;
             layers.add_text(Source::File(path), &text)?;
         }
         for setting in sets {

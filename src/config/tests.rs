@@ -264,7 +264,7 @@ fn wrong_settings_are_shown_as_they_were_given() {
         format!("preset \"amazn\" is not known (expected {known}): did you mean amazon?");
     assert_eq!(error, expected);
     let error = Config::resolve(None, Some(Path::new("none.toml")), &[]).unwrap_err().to_string();
-    assert!(error.starts_with("none.toml: cannot read: "), "{error}");
+    assert!(error.starts_with("none.toml: cannot open: "), "{error}");
 }
 
 #[test]

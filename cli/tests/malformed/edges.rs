@@ -105,14 +105,14 @@ fn edge_lists() {
         edges(
             "a duplicate",
             "e.txt --duplicates error",
-            "the edge between 1 and 2 is given more than once, in either direction: merge such \
+            "e.txt: the edge between 1 and 2 is given more than once, in either direction: merge such \
              edges with --duplicates sum, max or first",
         )
         .file("e.txt", "1 2\n5 7\n2 1\n"),
         edges(
             "a duplicate of words",
             "e.txt --duplicates error --directed",
-            "the edge from \"ann\" to \"bob\" is given more than once: merge such edges with \
+            "e.txt: the edge from \"ann\" to \"bob\" is given more than once: merge such edges with \
              --duplicates sum, max or first",
         )
         .file("e.txt", "ann bob\nbob cleo\nann bob\n"),
@@ -158,8 +158,12 @@ fn files_that_are_not_edge_lists() {
             .file("e.txt", b"\x7fELF\x02\x01\x01\0\0\0"),
         edges("an empty gzip file", "e.txt.gz", "e.txt.gz: the file is empty (expected edges)")
             .file("e.txt.gz", gzip("")),
-        edges("a directory", "graph", "graph: is a directory (expected a file)")
-            .file("graph/e.txt", "1 2\n"),
+        edges(
+            "a directory",
+            "graph",
+            "graph: not a regular file (found a directory, expected a file)",
+        )
+        .file("graph/e.txt", "1 2\n"),
         edges(
             "a missing file",
             "gone.txt",

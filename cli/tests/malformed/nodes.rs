@@ -51,7 +51,8 @@ fn lists_of_nodes() {
         words(
             "a count of words",
             "--nodes 7",
-            "--nodes counts integer ids, but the ids are strings: list the nodes with --nodes-file",
+            "e.txt: --nodes counts integer ids, but the ids are text: list the nodes with \
+             --nodes-file, or insist on integers with --ids integer",
         ),
         path(
             "an id beyond the count",
@@ -61,7 +62,7 @@ fn lists_of_nodes() {
         path(
             "more nodes than 32 bits",
             "--nodes 4294967296",
-            "the graph has 4294967296 nodes (at most 4294967295 are supported)",
+            "e.txt: the graph has 4294967296 nodes (at most 4294967295 are supported)",
         ),
         edges(
             "a matrix beyond the count",
@@ -258,8 +259,12 @@ fn features() {
             "--features x.npy",
             "x.npy: cannot open: No such file or directory (os error 2)",
         ),
-        path("a directory of features", "--features x", "x: is a directory (expected a file)")
-            .file("x/y", ""),
+        path(
+            "a directory of features",
+            "--features x",
+            "x: not a regular file (found a directory, expected a file)",
+        )
+        .file("x/y", ""),
     ]);
 }
 
@@ -439,8 +444,8 @@ fn splits() {
         path(
             "a drawn split of a name from a file",
             "--splits s.csv --split train=0.5",
-            "two splits named \"default\": rename one of them, with --split other:train=0.06 or by \
-             the name of its column",
+            "s.csv: two splits named \"default\": rename one of them, with --split \
+             other:train=0.06 or by the name of its column",
         )
         .file("s.csv", "node,split\n0,train\n1,test\n"),
     ]);

@@ -51,7 +51,8 @@ fn options() {
         path(
             "too little memory for an order",
             "--order rcm --memory 16MiB --nodes 10000000",
-            "--order needs 343 MiB (found --memory 16 MiB): raise --memory, or use --order none",
+            "e.txt: --order needs 343 MiB (found --memory 16 MiB): raise --memory, or use --order \
+             none",
         ),
     ]);
 }

@@ -103,8 +103,12 @@ fn dgcnn_sets() {
             "ingest dgcnn s.txt --out d",
             "s.txt: cannot open: No such file or directory (os error 2)",
         ),
-        case("a directory", "ingest dgcnn s --out d", "s: is a directory (expected a file)")
-            .file("s/t", ""),
+        case(
+            "a directory",
+            "ingest dgcnn s --out d",
+            "s: not a regular file (found a directory, expected a file)",
+        )
+        .file("s/t", ""),
     ]);
 }
 

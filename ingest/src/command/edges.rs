@@ -74,8 +74,9 @@ impl IngestEdges {
         let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count)?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
         let list = self.node_list(context)?;
-        let min_nodes = self.min_nodes(&files)?;
-        builder.set_nodes(min_nodes)?;
+        let about = |error: IngestError| error.about(files.first_path());
+        let min_nodes = self.min_nodes(&files).map_err(about)?;
+        builder.set_nodes(min_nodes).map_err(about)?;
         // To sum unweighted duplicates, each edge needs a weight of 1.
         let weighted = files.weighted || self.relation.duplicates == Duplicates::Sum;
         let reader = Reader {
@@ -96,8 +97,8 @@ impl IngestEdges {
         {
             return Err(files.id_out_of_range(count, "as --nodes says"));
         }
-        builder.set_nodes(read.index.nodes())?;
-        let built = self.build(&mut builder, &mut read, context)?;
+        builder.set_nodes(read.index.nodes()).map_err(about)?;
+        let built = self.build(&mut builder, &mut read, context).map_err(about)?;
         builder.add_built(built);
         add_ids(&mut builder, &read.index, read.written.take())?;
         self.node_data.add(context, &mut builder, &read.index)?;
@@ -136,8 +137,8 @@ impl IngestEdges {
         let least = files.min_nodes;
         if let Some(count) = self.node_count {
             if !files.integer {
-                let what = "--nodes counts integer ids, but the ids are strings: list the nodes \
-                            with --nodes-file";
+                let what = "--nodes counts integer ids, but the ids are text: list the nodes with \
+                            --nodes-file, or insist on integers with --ids integer";
                 return Err(IngestError::Usage(what.into()));
             }
             if least > count {

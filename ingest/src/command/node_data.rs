@@ -92,7 +92,11 @@ impl NodeData {
             context.seed,
         )?);
         if !all_splits.is_empty() {
-            builder.add_splits(&all_splits)?;
+            let added = builder.add_splits(&all_splits);
+            added.map_err(|error| match self.splits.last() {
+                Some(path) => error.about(path),
+                None => error,
+            })?;
         }
         Ok(())
     }

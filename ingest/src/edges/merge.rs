@@ -28,6 +28,8 @@ pub struct Rows {
     pub all_one: bool,
     /// An edge given twice: its row and column.
     pub duplicate: Option<(u32, u32)>,
+    /// An edge whose weights sum to more than a 32-bit float can represent.
+    pub overflow: Option<(u32, u32)>,
 }
 
 /// Merges equal keys of sorted entries in place, to keep a bucket small while it is read. `done`
@@ -81,6 +83,9 @@ pub fn rows<E: Edge>(
         let mut identity_due = identity && (bounds.0..bounds.1).contains(&diagonal_key);
         let push = |column: u32, value: f32, out: &mut Rows| {
             out.neighbours.push(column);
+            if !value.is_finite() {
+                out.overflow.get_or_insert((row, column));
+            }
             out.diagonal += u64::from(column == row);
             if keep_values {
                 out.values.push(value);

@@ -34,6 +34,9 @@ const CHUNK_BYTES: u64 = 8 << 20;
 const BUCKET_BYTES: u64 = 1 << 20;
 /// Maximum number of buckets: 16 bits per entry hold the bucket.
 const MAX_BUCKETS: u64 = 8192;
+/// Maximum number of rows per bucket: rows take memory even without entries. For 2^32 rows that
+/// makes 2^14 buckets more.
+const MAX_ROWS: u64 = 1 << 18;
 /// Slots of the table that finds a bucket by row.
 const SLOTS: u64 = 1 << 14;
 
@@ -174,6 +177,10 @@ impl Plan<'_> {
                 bounds.push(bound);
             }
         }
+        let cuts = (1..self.nodes.div_ceil(MAX_ROWS)).map(|cut| (cut * MAX_ROWS) << 32);
+        bounds.extend(cuts);
+        bounds.sort_unstable();
+        bounds.dedup();
         bounds.push(self.nodes << 32);
         bounds
     }
@@ -317,5 +324,45 @@ impl<E: Edge> Partition<E> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Recorder;
+    use crate::edges::spool::Plain;
+
+    /// Rows take memory even without entries, so no bucket has many.
+    #[test]
+    fn buckets_have_few_rows_whatever_the_number_of_nodes() {
+        let dir = tempfile::tempdir().unwrap();
+        let observer = Recorder::default();
+        let context = Context { threads: 1, memory: 64 << 20, seed: 0, observer: &observer };
+        for nodes in [1, 1000, MAX_ROWS, MAX_ROWS + 1, u64::from(u32::MAX)] {
+            let last = nodes as u32 - 1;
+            let budget = Budget::new(1 << 20);
+            let mut spool = Spool::<Plain>::new(dir.path(), &budget);
+            spool
+                .push(&[Plain { source: 0, target: last }, Plain { source: last, target: 0 }])
+                .unwrap();
+            let plan = Plan {
+                context: &context,
+                scratch: dir.path(),
+                budget: &budget,
+                nodes,
+                map: NodeMap::Identity,
+                side: Side::Incoming,
+            };
+            let partition = plan.run(&mut spool, false).unwrap();
+            let (mut entries, mut next) = (0, 0);
+            for bucket in 0..partition.buckets() {
+                let (first, last) = partition.rows(bucket);
+                assert!(u64::from(first) == next && u64::from(last - first) < MAX_ROWS);
+                next = u64::from(last) + 1;
+                entries += partition.entries(bucket);
+            }
+            assert_eq!((next, entries), (nodes, 2));
+        }
     }
 }

@@ -125,11 +125,26 @@ impl<E: Edge> Spool<E> {
             if self.open.len() == capacity {
                 self.close()?;
             }
-            self.open.reserve_exact(capacity - self.open.len());
             let (now, later) = rest.split_at(rest.len().min(capacity - self.open.len()));
+            let needed = self.open.len() + now.len();
+            if needed > self.open.capacity() {
+                // There can be many short lists, so the chunk grows; when full, it has its capacity.
+                let wanted = (2 * self.open.len()).clamp(needed, capacity);
+                self.open.reserve_exact(wanted - self.open.len());
+            }
             self.open.extend_from_slice(now);
             rest = later;
         }
+        Ok(())
+    }
+
+    /// Counts the last edges against the budget too, or writes them to disk: after the last push,
+    /// where other spools follow.
+    pub fn settle(&mut self) -> Result<()> {
+        self.open.shrink_to_fit();
+        self.close()?;
+        self.open = Vec::new();
+        self.sample.shrink_to_fit();
         Ok(())
     }
 
@@ -213,6 +228,14 @@ impl EdgeSpool {
                 };
                 spool.push(&edges.iter().zip(weights).map(weigh).collect::<Vec<_>>())
             }
+        }
+    }
+
+    /// See [`Spool::settle`].
+    pub fn settle(&mut self) -> Result<()> {
+        match self {
+            Self::Plain(spool) => spool.settle(),
+            Self::Weighted(spool) => spool.settle(),
         }
     }
 

@@ -57,7 +57,7 @@ pub fn from_array(job: &Job, sink: &mut dyn Sink, array: &NpyArray) -> Result<Fe
 /// Features in a table, by node id, or by row for Parquet without an id column.
 pub fn from_table(job: &Job, sink: &mut dyn Sink) -> Result<FeaturesSummary> {
     job.context.observer.phase("read features", None, Unit::Items("rows"));
-    let mut table = Table::open(job.path, job.nodes.kind(), true)?;
+    let mut table = Table::open(job.path, job.nodes.kind(), true, job.memory())?;
     if table.id_column().is_some() {
         table.require_id()?;
     } else if job.nodes.kind() == IdKind::String {

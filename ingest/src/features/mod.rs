@@ -20,7 +20,7 @@ use crate::builder::DatasetBuilder;
 use crate::context::Context;
 use crate::error::{IngestError, Result};
 use crate::nodes::NodeLookup;
-use crate::source::npy::{NpyArray, NpyHeader};
+use crate::source::npy::NpyArray;
 use crate::source::npz::Npz;
 use crate::source::{matrix_market, npy, npz, table, text};
 
@@ -56,12 +56,17 @@ pub fn add(
 /// it has ids.
 pub fn rows_by_position(path: &Path) -> Result<Option<u64>> {
     match Format::of(path)? {
+        // Rows without columns would be any number in a file of any length.
         Format::Npy => {
-            let header = NpyHeader::read(path, text::open_file(path)?)?;
-            Ok(Some(header.matrix(path)?.0))
+            let array = NpyArray::open(path)?;
+            Ok((array.columns() > 0).then_some(array.rows()))
         }
         Format::Npz => npz::rows(path).map(Some),
-        Format::MatrixMarket => Ok(Some(matrix_market::Header::open(path)?.rows)),
+        Format::MatrixMarket => {
+            let (header, _) = matrix_market::Header::open(path)?;
+            header.check_nodes(path, header.rows, 0)?;
+            Ok(Some(header.rows))
+        }
         Format::Table if table::is_parquet(path)? => {
             let (has_ids, rows) = table::parquet_rows(path)?;
             Ok((!has_ids).then_some(rows))

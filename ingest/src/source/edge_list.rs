@@ -219,11 +219,19 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
+/// Lines from which a layout is detected.
+pub const SAMPLE_LINES: usize = 1000;
+
+/// The lines that are neither empty nor comments, with their numbers from 1.
+pub fn sample(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    (1..).zip(lines(text).map(|(_, line)| line)).filter(|(_, line)| !no_edge(line))
+}
+
 impl Layout {
-    /// Detects the layout from the first block of a file and the user's options.
-    pub fn detect(path: &Path, text: &[u8], input: &EdgeInput) -> Result<Self> {
-        let data: Vec<&[u8]> =
-            lines(text).map(|(_, line)| line).filter(|line| !no_edge(line)).take(1000).collect();
+    /// Detects the layout from the first lines of a file, which follow `before` others, and the
+    /// user's options.
+    pub fn detect(path: &Path, text: &[u8], before: u64, input: &EdgeInput) -> Result<Self> {
+        let (numbers, data): (Vec<u64>, Vec<&[u8]>) = sample(text).take(SAMPLE_LINES).unzip();
         let Some(first) = data.first() else {
             return Err(IngestError::file(path, "no edges (found only empty lines and comments)"));
         };
@@ -283,25 +291,46 @@ impl Layout {
         let third = !header && names.len() == 3 && source.max(target) == 1;
         let weight = find(&input.weight, WEIGHT_NAMES, third.then_some(2), "weight")?;
         let weight = weight.filter(|_| !input.unweighted);
-        let integer = match input.ids {
-            IdChoice::Integer => true,
-            IdChoice::String => false,
-            IdChoice::Auto => data.iter().skip(usize::from(header)).all(|line| {
-                let cells = cells(line);
-                [source, target].into_iter().filter_map(|at| cells.get(at)).all(&is_integer)
-            }),
+        let first_edge = usize::from(header);
+        let text_id = |line| {
+            let cells = cells(line);
+            let mut ids = [source, target].into_iter().filter_map(|at| cells.get(at).copied());
+            ids.find(|id| !is_integer(id))
+        };
+        // The first line whose ids are not integers decides.
+        let decides =
+            || (first_edge..data.len()).find_map(|at| text_id(data[at]).map(|id| (at, quoted(id))));
+        let (integer, decided) = match input.ids {
+            IdChoice::Integer => (true, None),
+            IdChoice::String => (false, None),
+            IdChoice::Auto => {
+                let decided = decides();
+                (decided.is_none(), decided)
+            }
         };
         let mut guesses = Vec::new();
-        if !integer && !header && input.header.is_none() {
-            let line = quoted(first);
-            guesses.push(format!(
-                "the first line {line} is taken as an edge: pass --header if it names the columns"
-            ));
+        let shown = path.display();
+        match decided {
+            Some((at, id)) if at > first_edge => {
+                let line = before + numbers[at];
+                guesses.push(format!(
+                    "{shown}:{line}: the id {id} is not an integer, so all ids are text: pass \
+                     --ids integer to insist on integers"
+                ));
+            }
+            _ if !integer && !header && input.header.is_none() => {
+                let line = quoted(first);
+                guesses.push(format!(
+                    "{shown}: the first line {line} is taken as an edge: pass --header if it names \
+                     the columns"
+                ));
+            }
+            _ => {}
         }
         if third && weight.is_some() && input.weight.is_none() {
-            guesses.push(
-                "the third column is taken as the weight: pass --unweighted if it is not".into(),
-            );
+            guesses.push(format!(
+                "{shown}: the third column is taken as the weight: pass --unweighted if it is not"
+            ));
         }
         Ok(Self { separator, header, source, target, weight, integer, guesses })
     }

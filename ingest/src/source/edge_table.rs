@@ -12,9 +12,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use ignn_format::{FormatError, guarded};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{IngestError, Result};
 use crate::source::edge_input::EdgeInput;
@@ -48,10 +46,7 @@ pub struct Slice {
 impl EdgeTable {
     /// Opens a file and finds its columns.
     pub fn open(path: &Path, input: &EdgeInput) -> Result<Self> {
-        let builder = parquet_file::open(path)?;
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::try_new(builder.metadata().clone(), options);
-        let metadata = metadata.map_err(FormatError::parquet(path))?;
+        let metadata = parquet_file::metadata(path)?;
         let fields = metadata.schema().fields().clone();
         let names: Vec<String> =
             fields.iter().map(|field| field.name().to_ascii_lowercase()).collect();
@@ -78,10 +73,11 @@ impl EdgeTable {
         };
         for column in [source, target] {
             let kind = fields[column].data_type();
-            if !kind.is_integer() && !matches!(kind, DataType::Utf8 | DataType::LargeUtf8) {
+            if !kind.is_integer() && *kind != DataType::Utf8View {
                 let name = fields[column].name();
                 let what = format!(
-                    "column {name:?} has type {kind} (expected integers or strings as ids)"
+                    "column {name:?} has type {} (expected integers or strings as ids)",
+                    parquet_file::type_name(kind)
                 );
                 return Err(IngestError::file(path, what));
             }
@@ -102,7 +98,10 @@ impl EdgeTable {
                 let name = fields[column].name();
                 return Err(IngestError::file(
                     path,
-                    format!("column {name:?} has type {kind} (expected a number as weight)"),
+                    format!(
+                        "column {name:?} has type {} (expected a number as weight)",
+                        parquet_file::type_name(kind)
+                    ),
                 ));
             }
         }
@@ -200,13 +199,8 @@ impl EdgeTable {
         mut push: impl FnMut(&'a str, &'a str, f32) -> Pushed,
     ) -> Result<Pushed, BadLine> {
         let column = |batch: &'a RecordBatch, column: usize| {
-            let array = batch.column(self.place(column));
-            match array.data_type() {
-                DataType::Utf8 => {
-                    array.as_string::<i32>().iter().map(|id| id.ok_or_else(null)).collect()
-                }
-                _ => array.as_string::<i64>().iter().map(|id| id.ok_or_else(null)).collect(),
-            }
+            let ids = batch.column(self.place(column)).as_string_view();
+            ids.iter().map(|id| id.ok_or_else(null)).collect()
         };
         self.rows(batches, column, &mut push)
     }

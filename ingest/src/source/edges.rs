@@ -40,7 +40,11 @@ struct EdgeFile {
 }
 
 enum Format {
-    List(Layout),
+    List {
+        layout: Layout,
+        /// Start of the edges in the text, after the header.
+        start: u64,
+    },
     MatrixMarket {
         header: matrix_market::Header,
         /// Start of the entries in the text.
@@ -134,9 +138,8 @@ impl EdgeFiles {
         for path in expand(&input.files)? {
             let (mut format, compression) = detect_format(&path, input)?;
             let (integer, weighted) = match &mut format {
-                Format::List(layout) => {
-                    let about = |guess| format!("{}: {guess}", path.display());
-                    all.guesses.extend(layout.guesses.iter().map(about));
+                Format::List { layout, .. } => {
+                    all.guesses.append(&mut layout.guesses);
                     (layout.integer, layout.weight.is_some())
                 }
                 Format::MatrixMarket { header, .. } => {
@@ -156,6 +159,8 @@ impl EdgeFiles {
                         );
                         return Err(IngestError::file(path, what));
                     }
+                    let size = header.rows.max(header.cols);
+                    header.check_nodes(&path, size, nodes.unwrap_or(0))?;
                     all.shape = [all.shape[0].max(header.rows), all.shape[1].max(header.cols)];
                     (true, header.field != matrix_market::Field::Pattern && !input.unweighted)
                 }
@@ -243,9 +248,9 @@ impl EdgeFiles {
     ) -> Result<Parsed> {
         let EdgeFile { path, format, .. } = &self.files[item.file];
         let (start, done) = match (format, &item.piece) {
-            (Format::List(layout), Piece::Text(Block { text, offset, .. }, _)) => {
-                let start = if *offset == 0 { layout.data_start(text) } else { 0 };
-                (start, K::parse_list(&text[start..], layout, push))
+            (Format::List { layout, start }, Piece::Text(Block { text, offset, .. }, _)) => {
+                let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
+                (skip, K::parse_list(&text[skip..], layout, push))
             }
             (
                 Format::MatrixMarket { header, start, seen },
@@ -467,12 +472,14 @@ fn detect_format(path: &Path, input: &EdgeInput) -> Result<(Format, f64)> {
         let table = EdgeTable::open(path, input)?;
         return Ok((Format::Parquet(table), 1.0));
     }
-    let head = match Blocks::open(path)?.next() {
+    let mut blocks = Blocks::open(path)?;
+    let head = match blocks.next() {
         Some(block) => std::mem::take(&mut block?.text),
         None => return Err(IngestError::file(path, "the file is empty (expected edges)")),
     };
     // Exact for a small file; a fixed estimate for a large one.
-    let compression = if text::open_stream(path)?.1 == text::Compression::Plain {
+    let kind = text::open_stream(path)?.1;
+    let compression = if kind == text::Compression::Plain {
         1.0
     } else if head.len() < text::BLOCK_BYTES / 2 {
         size as f64 / head.len().max(1) as f64
@@ -485,13 +492,47 @@ fn detect_format(path: &Path, input: &EdgeInput) -> Result<(Format, f64)> {
         _ => EdgeFormat::List,
     });
     let format = match format {
-        EdgeFormat::List => Format::List(Layout::detect(path, &head, input)?),
+        EdgeFormat::List => {
+            let head = first_edges(head, blocks)?;
+            let layout = Layout::detect(path, &head.text, head.lines, input)?;
+            let start = head.offset + layout.data_start(&head.text) as u64;
+            Format::List { layout, start }
+        }
         EdgeFormat::MatrixMarket => {
-            let (header, start) = matrix_market::Header::parse(path, &head)?;
-            Format::MatrixMarket { header, start: start as u64, seen: AtomicU64::new(0) }
+            let (header, start) = matrix_market::Header::open(path)?;
+            if let Some(most) = kind.most_text(size) {
+                header.check_length(path, most)?;
+            }
+            Format::MatrixMarket { header, start, seen: AtomicU64::new(0) }
         }
         EdgeFormat::Adjacency => Format::Adjacency { nodes: None },
         EdgeFormat::Parquet => unreachable!("handled above"),
     };
     Ok((format, compression))
+}
+
+/// The part of a text from which its layout is detected.
+struct Head {
+    text: Vec<u8>,
+    /// Bytes and lines before it.
+    offset: u64,
+    lines: u64,
+}
+
+/// The blocks of a text without those at its start that have only comments, as far as they are
+/// needed to detect the layout.
+fn first_edges(text: Vec<u8>, blocks: Blocks) -> Result<Head> {
+    let mut head = Head { text, offset: 0, lines: 0 };
+    for block in blocks {
+        let found = edge_list::sample(&head.text).take(edge_list::SAMPLE_LINES).count();
+        if found == 0 {
+            head.offset += head.text.len() as u64;
+            head.lines += head.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            head.text.clear();
+        } else if found == edge_list::SAMPLE_LINES || head.text.len() > 2 * text::BLOCK_BYTES {
+            break;
+        }
+        head.text.append(&mut block?.text);
+    }
+    Ok(head)
 }

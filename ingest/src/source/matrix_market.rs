@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{IngestError, Result, quoted};
+use crate::source::plausible;
 use crate::source::text::Lines;
 
 /// First bytes of the format.
@@ -98,21 +99,6 @@ impl HeaderParser {
 }
 
 impl Header {
-    /// Parses the header at the start of a text; returns it with its length in bytes.
-    pub fn parse(path: &Path, text: &[u8]) -> Result<(Self, usize)> {
-        let mut parser = HeaderParser::default();
-        let mut used = 0;
-        for line in text.split_inclusive(|&byte| byte == b'\n') {
-            used += line.len();
-            let header =
-                parser.line(line.trim_ascii_end()).map_err(|error| error.at(path, parser.lines))?;
-            if let Some(header) = header {
-                return Ok((header, used));
-            }
-        }
-        Err(no_header(path))
-    }
-
     fn read(lines: &mut Lines) -> Result<Self> {
         let path = lines.path().to_path_buf();
         let mut parser = HeaderParser::default();
@@ -124,9 +110,24 @@ impl Header {
         Err(no_header(&path))
     }
 
-    /// The header of a file.
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::read(&mut Lines::open(path)?)
+    /// The header of a file, and its length in bytes of (decompressed) text.
+    pub fn open(path: &Path) -> Result<(Self, u64)> {
+        let mut lines = Lines::open(path)?;
+        Ok((Self::read(&mut lines)?, lines.offset()))
+    }
+
+    /// Refuses a number of nodes that the entries make implausible. A header of one line would
+    /// otherwise make a dataset of many gigabytes. `known` is the number that the user gives.
+    pub fn check_nodes(&self, path: &Path, size: u64, known: u64) -> Result<()> {
+        if size <= known || plausible::rows(size, self.entries) {
+            return Ok(());
+        }
+        let (rows, cols, entries, line) = (self.rows, self.cols, self.entries, self.lines);
+        let what = format!(
+            "a matrix of {rows} x {cols} with only {entries} entries, declared on line {line}: if \
+             it has that many nodes, say so with --nodes {size} (nodes = {size} in a specification)"
+        );
+        Err(IngestError::file(path, what))
     }
 
     /// Parses an entry: row and column, from 0, and value (1 for a pattern); `None` for a blank
@@ -163,6 +164,20 @@ impl Header {
             return Err(wrong());
         }
         Ok(Some((row, col, value)))
+    }
+
+    /// Refuses more entries than a text of at most `bytes` can have.
+    pub fn check_length(&self, path: &Path, bytes: u64) -> Result<()> {
+        // The shortest entry is "1 1", and all but the last end with a newline.
+        if self.entries <= bytes.div_ceil(4) {
+            return Ok(());
+        }
+        let (entries, line) = (self.entries, self.lines);
+        let what = format!(
+            "{entries} entries declared on line {line}, more than the file has room for: \
+             truncated or damaged"
+        );
+        Err(IngestError::file(path, what))
     }
 
     /// Checks the number of entries at the end. Surplus entries are better reported where they
@@ -308,7 +323,11 @@ mod tests {
             read(b"%%matrixmarket MATRIX Coordinate Pattern Symmetric\n2 2 1\n 2\t1 \n").unwrap();
         assert_eq!((header.field, header.symmetry), (Field::Pattern, Symmetry::Symmetric));
         assert_eq!(entries, [(1, 0, 1.0)]);
-        let (header, used) = Header::parse(Path::new("x"), text).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.mtx");
+        std::fs::write(&path, text).unwrap();
+        let (header, used) = Header::open(&path).unwrap();
+        let used = used as usize;
         assert_eq!((header.lines, &text[used..used + 7]), (4, &b"1 1 0.5"[..]));
     }
 
@@ -380,7 +399,6 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
-            let _ = Header::parse(Path::new("x"), &bytes);
             let mut text = b"%%MatrixMarket matrix coordinate real general\n9 9 9\n".to_vec();
             text.extend(&bytes);
             let _ = read(&text);

@@ -14,6 +14,7 @@ pub mod node_link;
 pub mod npy;
 pub mod npz;
 pub mod parquet_file;
+pub mod plausible;
 pub mod table;
 pub mod text;
 pub mod toml_file;

@@ -1,5 +1,6 @@
 //! NumPy archives (.npz): one dense array, or the arrays of a SciPy sparse matrix. Members are
 //! unpacked into a scratch directory and read there by ranges, so an archive may exceed the memory.
+//! Nothing is unpacked before the shapes of all arrays fit each other and the sizes of the members.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use ignn_format::storage::OutputFile;
 
 use crate::error::{IngestError, Result};
 use crate::source::npy::{NpyArray, NpyHeader};
-use crate::source::text;
 use crate::source::zip::Zip;
+use crate::source::{plausible, text};
 
 /// The content of an archive.
 #[derive(Debug)]
@@ -57,22 +58,18 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
     let archive = Archive::open(path)?;
     match archive.content()? {
         Content::Dense(name) => Ok(Npz::Dense(archive.unpack(&name, scratch)?)),
-        Content::Sparse(layout, [rows, columns]) => {
-            let names = match layout {
-                SparseLayout::Coo => ["row", "col", "data"],
-                _ => ["indptr", "indices", "data"],
-            };
+        Content::Sparse(layout, shape @ [rows, columns]) => {
+            let names = layout.names();
+            archive.check_sparse(layout, shape, names)?;
             let [major, minor, values] = names.map(|name| archive.unpack(name, scratch));
-            let arrays = SparseArrays {
+            Ok(Npz::Sparse(Box::new(SparseArrays {
                 layout,
                 rows,
                 columns,
                 major: major?,
                 minor: minor?,
                 values: values?,
-            };
-            arrays.check(path)?;
-            Ok(Npz::Sparse(Box::new(arrays)))
+            })))
         }
     }
 }
@@ -81,14 +78,16 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
 pub fn rows(path: &Path) -> Result<u64> {
     let archive = Archive::open(path)?;
     match archive.content()? {
+        // Rows without columns would be any number in a member of any size.
         Content::Dense(name) => {
-            let shown = archive.shown(&name);
-            archive
-                .member(&name, |member| NpyHeader::read(&shown, member))?
-                .matrix(&shown)
-                .map(|(rows, _)| rows)
+            let (rows, columns) = archive.shape_of(&name)?;
+            Ok(if columns == 0 { 0 } else { rows })
         }
-        Content::Sparse(_, [rows, _]) => Ok(rows),
+        Content::Sparse(layout, shape) => {
+            let names = layout.names();
+            archive.check_sparse(layout, shape, names)?;
+            Ok(shape[0])
+        }
     }
 }
 
@@ -97,32 +96,15 @@ impl SparseArrays {
     pub fn entries(&self) -> u64 {
         self.values.rows()
     }
+}
 
-    fn check(&self, path: &Path) -> Result<()> {
-        let entries = self.entries();
-        let majors = match self.layout {
-            SparseLayout::Csr => self.rows.checked_add(1),
-            SparseLayout::Csc => self.columns.checked_add(1),
-            SparseLayout::Coo => Some(entries),
-        };
-        for array in [&self.major, &self.minor, &self.values] {
-            if array.columns() != 1 {
-                let what = format!("array of {} columns (expected one dimension)", array.columns());
-                return Err(IngestError::file(array.name(), what));
-            }
+impl SparseLayout {
+    /// Names of the arrays: major, minor, values.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Coo => ["row", "col", "data"],
+            _ => ["indptr", "indices", "data"],
         }
-        if Some(self.major.rows()) != majors || self.minor.rows() != entries {
-            let what = format!(
-                "sparse matrix with inconsistent arrays: shape ({}, {}), lengths {}, {} and {}",
-                self.rows,
-                self.columns,
-                self.major.rows(),
-                self.minor.rows(),
-                entries
-            );
-            return Err(IngestError::file(path, what));
-        }
-        Ok(())
     }
 }
 
@@ -171,6 +153,49 @@ impl Archive {
                 Err(IngestError::file(&self.path, what))
             }
         }
+    }
+
+    /// Rows and columns of an array, which must be those of its member's size.
+    fn shape_of(&self, name: &str) -> Result<(u64, u64)> {
+        let shown = self.shown(name);
+        let header = self.member(name, |member| NpyHeader::read(&shown, member))?;
+        let size = self.zip.size(&format!("{name}.npy")).unwrap_or(0);
+        header.check_size(&shown, size)?;
+        header.matrix(&shown)
+    }
+
+    /// Checks the arrays of a sparse matrix by their headers.
+    fn check_sparse(
+        &self,
+        layout: SparseLayout,
+        [rows, columns]: [u64; 2],
+        names: [&str; 3],
+    ) -> Result<()> {
+        let mut lengths = [0; 3];
+        for (length, name) in lengths.iter_mut().zip(names) {
+            let (found, columns) = self.shape_of(name)?;
+            if columns != 1 {
+                let what = format!("array of {columns} columns (expected one dimension)");
+                return Err(IngestError::file(self.shown(name), what));
+            }
+            *length = found;
+        }
+        let [majors, minors, entries] = lengths;
+        let expected = match layout {
+            SparseLayout::Csr => rows.checked_add(1),
+            SparseLayout::Csc => columns.checked_add(1),
+            SparseLayout::Coo => Some(entries),
+        };
+        // The rows of the other layouts are in no array; without entries they are not believed.
+        let implausible = layout != SparseLayout::Csr && !plausible::rows(rows, entries);
+        if Some(majors) != expected || minors != entries || implausible {
+            let what = format!(
+                "sparse matrix with inconsistent arrays: shape ({rows}, {columns}), lengths \
+                 {majors}, {minors} and {entries}"
+            );
+            return Err(IngestError::file(&self.path, what));
+        }
+        Ok(())
     }
 
     /// The member `format`: a byte or unicode string without dimensions.
@@ -229,6 +254,7 @@ impl Archive {
     }
 
     fn unpack(&self, name: &str, scratch: &Path) -> Result<NpyArray> {
+        self.shape_of(name)?;
         let shown = self.shown(name);
         // A name in an archive can be anything, even a path like `../x`, so the scratch file gets
         // its own name.
@@ -348,6 +374,34 @@ pub(crate) mod tests {
             message(&sparse("bsr", [3, 4], &[0, 1], &[3], &[1.0])),
             "x.npz: sparse matrix of format \"bsr\" (expected csr, csc or coo): save m.tocsr()"
         );
+    }
+
+    #[test]
+    fn nothing_is_unpacked_before_its_shape_is_known_to_be_right() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.npz");
+        let scratch = dir.path().join("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        let bomb = |shape: &str| npz(&[("x", npy("'<f4'", "False", shape, &vec![0; 1 << 20]))]);
+        let long = [0; 1 << 18];
+        for (bytes, what) in [
+            (bomb("(4, 1)"), "x.npz:x: 1048576 bytes of data, but shape (4, 1) of '<f4' needs 16"),
+            (
+                sparse("csr", [4, 4], &long, &long, &[0.0; 1 << 18]),
+                "x.npz: sparse matrix with inconsistent arrays: shape (4, 4), lengths 262144, ",
+            ),
+            (
+                sparse("coo", [1 << 40, 4], &[0], &[0], &[1.0]),
+                "x.npz: sparse matrix with inconsistent arrays: shape (1099511627776, 4), ",
+            ),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = open(&path, &scratch).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "{what}");
+        }
+        std::fs::write(&path, bomb("(262144, 1)")).unwrap();
+        assert!(matches!(open(&path, &scratch).unwrap(), Npz::Dense(_)));
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
+use ignn_format::regular;
 
 use crate::error::{IngestError, Result};
 use crate::pipeline::BufferPool;
@@ -15,7 +16,7 @@ pub const BLOCK_BYTES: usize = 2 << 20;
 /// A file with a longer line is assumed not to be text.
 pub const MAX_LINE_BYTES: usize = 256 << 20;
 
-/// Number of bytes by which compression and format of a file are detected.
+/// How a text is compressed; detected by the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not compressed.
@@ -24,6 +25,18 @@ pub enum Compression {
     Gzip,
     /// Zstandard, one or more frames.
     Zstd,
+}
+
+impl Compression {
+    /// Bytes of text that a file of `bytes` can hold at most; `None` if there is no limit.
+    pub fn most_text(self, bytes: u64) -> Option<u64> {
+        match self {
+            Self::Plain => Some(bytes),
+            // No block of deflate expands by more than 1032.
+            Self::Gzip => Some(bytes.saturating_mul(1032)),
+            Self::Zstd => None,
+        }
+    }
 }
 
 /// A reader of whole lines in blocks; iterate over it.
@@ -52,14 +65,9 @@ impl Drop for Block {
     }
 }
 
-/// Opens a file that must be a readable, regular file.
+/// Opens a file that must be a readable, regular file: most formats are read more than once.
 pub fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(IngestError::io("open", path))?;
-    let metadata = file.metadata().map_err(IngestError::io("read", path))?;
-    if metadata.is_dir() {
-        return Err(IngestError::file(path, "is a directory (expected a file)"));
-    }
-    Ok(file)
+    Ok(regular::open(path)?.0)
 }
 
 /// Fills the buffer as far as the input lasts; returns the number of bytes.
@@ -205,6 +213,8 @@ pub fn line_at(path: &Path, offset: u64) -> Result<u64> {
 pub struct Lines {
     blocks: Blocks,
     block: Vec<u8>,
+    /// Bytes of text before the block.
+    before: u64,
     at: usize,
     line: u64,
 }
@@ -212,7 +222,8 @@ pub struct Lines {
 impl Lines {
     /// Opens a text file.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self { blocks: Blocks::open(path)?, block: Vec::new(), at: 0, line: 0 })
+        let blocks = Blocks::open(path)?;
+        Ok(Self { blocks, block: Vec::new(), before: 0, at: 0, line: 0 })
     }
 
     /// The next line without its end (`\n` or `\r\n`), and its number from 1.
@@ -220,7 +231,10 @@ impl Lines {
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         if self.at == self.block.len() {
             match self.blocks.next().transpose()? {
-                Some(mut block) => (self.block, self.at) = (std::mem::take(&mut block.text), 0),
+                Some(mut block) => {
+                    (self.block, self.at) = (std::mem::take(&mut block.text), 0);
+                    self.before = block.offset;
+                }
                 None => return Ok(None),
             }
         }
@@ -235,6 +249,11 @@ impl Lines {
         self.at += used;
         self.line += 1;
         Ok(Some((self.line, line)))
+    }
+
+    /// Bytes of (decompressed) text before the next line.
+    pub fn offset(&self) -> u64 {
+        self.before + self.at as u64
     }
 
     /// The file.

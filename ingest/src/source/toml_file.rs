@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use ignn_format::nearest::nearest;
+use ignn_format::regular;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{IngestError, Result, quoted};
-use crate::source::text;
 
 /// A specification is written by hand; a longer file is something else.
-const MAX_LENGTH: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// The text of a TOML file.
 pub struct TomlFile {
@@ -22,20 +22,7 @@ pub struct TomlFile {
 impl TomlFile {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let file = text::open_file(path)?;
-        let mut bytes = Vec::new();
-        let mut limited = std::io::Read::take(file, MAX_LENGTH + 1);
-        std::io::Read::read_to_end(&mut limited, &mut bytes)
-            .map_err(IngestError::io("read", path))?;
-        if bytes.len() as u64 > MAX_LENGTH {
-            let what =
-                format!("longer than {} MiB (expected a specification in TOML)", MAX_LENGTH >> 20);
-            return Err(IngestError::file(path, what));
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { path: path.into(), text }),
-            Err(_) => Err(IngestError::file(path, "not UTF-8 (expected a specification in TOML)")),
-        }
+        Ok(Self { path: path.into(), text: regular::read_text(path, MAX_BYTES)? })
     }
 
     /// The file.

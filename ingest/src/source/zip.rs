@@ -1,8 +1,9 @@
 //! Members of a zip archive, stored or deflated, as NumPy writes them (Zip64 too). Encrypted
 //! archives, archives in several parts and other compressions are rejected.
 //!
-//! Only the directory at the end of the file is trusted; sizes and checksums are verified while a
-//! member is read. The format is described in PKWARE's APPNOTE.TXT, whose sections are cited.
+//! The directory at the end of the file says where members are and how long. Its claims are checked
+//! against the length of the file; sizes and checksums are verified while a member is read. The
+//! format is described in PKWARE's APPNOTE.TXT, whose sections are cited.
 
 use std::fs::File;
 use std::io::{self, Read, Take};
@@ -16,6 +17,8 @@ const END_BYTES: usize = 22;
 const MAX_COMMENT_BYTES: u64 = u16::MAX as u64;
 /// Largest directory that is read: enough for a hundred thousand members.
 const MAX_DIRECTORY_BYTES: u64 = 16 << 20;
+/// No block of deflate expands by more.
+const MAX_EXPANSION: u64 = 1032;
 /// In a 16-bit or 32-bit field: the value is in a Zip64 record.
 const IN_ZIP64: (u64, u64) = (u16::MAX as u64, u32::MAX as u64);
 
@@ -45,13 +48,20 @@ impl Zip {
         let length = file.metadata()?.len();
         let (directory, count) = find_directory(&file, length)?;
         let mut fields = Fields(&directory);
-        let members = (0..count).map(|_| Member::parse(&mut fields)).collect::<io::Result<_>>()?;
+        let members = (0..count)
+            .map(|_| Member::parse(&mut fields)?.within(length))
+            .collect::<io::Result<_>>()?;
         Ok(Self { file, members })
     }
 
     /// Names of the members, in the order of the directory.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.name.as_str())
+    }
+
+    /// The size of a member, as the directory says; reading fails if it is wrong.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        self.members.iter().find(|member| member.name == name).map(|member| member.size)
     }
 
     /// The content of a member. Reading fails at its end if the size or checksum is wrong.
@@ -123,6 +133,20 @@ impl Member {
     }
 }
 
+impl Member {
+    /// The member, if it can be in a file of this length.
+    fn within(self, length: u64) -> io::Result<Self> {
+        let Self { packed, size, .. } = self;
+        if self.start.saturating_add(packed) > length {
+            return Err(invalid("a member outside of the file"));
+        }
+        if size > packed.saturating_mul(MAX_EXPANSION) {
+            return Err(invalid(format!("a member of {size} bytes, packed in {packed}")));
+        }
+        Ok(self)
+    }
+}
+
 /// The bytes of the directory and the number of its entries, by the records at the end of the file.
 fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
     let tail_start = length.saturating_sub(END_BYTES as u64 + MAX_COMMENT_BYTES);
@@ -156,7 +180,7 @@ fn find_directory(file: &File, length: u64) -> io::Result<(Vec<u8>, u64)> {
         let mut fields = Fields(&record[32..]);
         (count, bytes, start) = (fields.number(8)?, fields.number(8)?, fields.number(8)?);
     }
-    if bytes > MAX_DIRECTORY_BYTES {
+    if bytes > MAX_DIRECTORY_BYTES.min(length) {
         return Err(invalid(format!("a directory of {bytes} bytes")));
     }
     Ok((read_range(file, start, start.saturating_add(bytes))?, count))

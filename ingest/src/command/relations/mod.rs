@@ -49,7 +49,7 @@ impl IngestRelations {
             options(&spec, context),
         )?;
         let mut numbered = numbering::read(context, &builder, &spec)?;
-        builder.set_nodes(numbered.nodes())?;
+        builder.set_nodes(numbered.nodes()).map_err(|error| error.about(&self.spec))?;
         let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
         // Relations from files are built first, so that the memory of their edges is free for the
         // matrices of the paths.
@@ -66,7 +66,8 @@ impl IngestRelations {
             builder.add_built(built.expect("every relation is one or the other"));
         }
         add_ids(&mut builder, &numbered.index, None)?;
-        spec.node_data.add(context, &mut builder, &numbered.index)?;
+        let added = spec.node_data.add(context, &mut builder, &numbered.index);
+        added.map_err(|error| error.about(&self.spec))?;
         builder.finish()
     }
 }

@@ -136,19 +136,24 @@ struct Input {
 
 impl Input {
     fn open(context: &Context, spec: &Spec) -> Result<Self> {
-        let counted = matches!(spec.nodes, Nodes::Count(_));
+        let count = match spec.nodes {
+            Nodes::Count(count) => Some(count),
+            _ => None,
+        };
         let mut relations = Vec::new();
         for relation in &spec.relations {
             relations.push(match &relation.edges {
                 Edges::Path(_) => None,
                 Edges::Files(input, options) => {
                     let mut input = input.clone();
-                    if counted && input.ids == IdChoice::Auto {
+                    if count.is_some() && input.ids == IdChoice::Auto {
                         input.ids = IdChoice::Integer;
                     }
-                    let open = EdgeFiles::open(&input, options.directed, None);
+                    let open = EdgeFiles::open(&input, options.directed, count);
                     let key = format!("relations.{}.file", relation.name);
-                    Some(open.map_err(|error| spec.about(&key, &error))?)
+                    let files = open.map_err(|error| spec.about(&key, &error))?;
+                    files.guesses.iter().for_each(|guess| context.observer.note(guess));
+                    Some(files)
                 }
             });
         }
@@ -233,6 +238,7 @@ impl Job<'_> {
             let mut pairs = Spool::new(&self.builder.scratch(), self.builder.budget());
             pairs::read(self.context, files, &mut types, columns, &mut memory, &mut pairs)
                 .map_err(|error| self.explain_unknown_node(error))?;
+            pairs.settle()?;
             lists.push(Some(NumberedList { types: columns, pairs }));
         }
         Ok((types, lists))
@@ -266,7 +272,8 @@ impl Job<'_> {
                 budget: self.builder.budget(),
                 min_nodes: 0,
             };
-            let read = reader.read(weighted, list)?;
+            let mut read = reader.read(weighted, list)?;
+            read.edges.settle()?;
             files.finish()?;
             if read.edges.is_empty() && files.min_nodes == 0 {
                 return Err(IngestError::file(files.first_path(), "no edges"));

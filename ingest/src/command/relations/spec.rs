@@ -13,6 +13,7 @@ use crate::labels::CommunityChoice;
 use crate::source::edge_input::{EdgeFormat, EdgeInput, IdChoice};
 use crate::source::text;
 use crate::source::toml_file::{Section, TomlFile, did_you_mean};
+use crate::splits;
 
 const TOP_KEYS: &[&str] = &[
     "target",
@@ -173,7 +174,8 @@ impl Spec {
         IngestError::file(&self.path, format!("{key}: {error}"))
     }
 
-    /// Opens the files about nodes, so that a wrong name is reported before the edges are read.
+    /// Opens the files about nodes and parses the splits, so that what is wrong with them is
+    /// reported before the edges are read.
     fn check_node_files(&self) -> Result<()> {
         let nodes = match &self.nodes {
             Nodes::File(path) => Some(("nodes", path.as_path())),
@@ -182,7 +184,7 @@ impl Spec {
         for (key, path) in self.node_data.files().chain(nodes) {
             text::open_file(path).map_err(|error| self.about(key, &error))?;
         }
-        Ok(())
+        splits::check(&self.node_data.draw).map_err(|error| self.about("split", &error))
     }
 }
 

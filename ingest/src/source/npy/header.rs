@@ -97,6 +97,24 @@ impl NpyHeader {
         }
     }
 
+    /// Checks that a file of this length has the array: neither less nor more.
+    pub fn check_size(&self, name: &Path, length: u64) -> Result<()> {
+        let (rows, columns) = self.matrix(name)?;
+        let element = self.element_bytes(name)? as u64;
+        let has = length.saturating_sub(self.data_start);
+        let needs = rows.checked_mul(columns).and_then(|count| count.checked_mul(element));
+        if needs == Some(has) {
+            return Ok(());
+        }
+        let needs = needs.map_or("more than 2^64".into(), |bytes| bytes.to_string());
+        let what = format!(
+            "{has} bytes of data, but shape ({rows}, {columns}) of '{}' needs {needs}: truncated \
+             or damaged",
+            self.dtype
+        );
+        Err(IngestError::file(name, what))
+    }
+
     /// Bytes per element; an error if elements are not numbers of a supported size.
     pub(super) fn element_bytes(&self, name: &Path) -> Result<usize> {
         let Dtype { kind, size, .. } = self.dtype;

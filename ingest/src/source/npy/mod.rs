@@ -40,17 +40,7 @@ impl NpyArray {
         let (rows, columns) = header.matrix(name)?;
         let element = header.element_bytes(name)?;
         let length = file.metadata().map_err(IngestError::io("read", path))?.len();
-        let has = length.saturating_sub(header.data_start);
-        let needs = rows.checked_mul(columns).and_then(|count| count.checked_mul(element as u64));
-        if needs != Some(has) {
-            let needs = needs.map_or("more than 2^64".into(), |bytes| bytes.to_string());
-            let what = format!(
-                "{has} bytes of data, but shape ({rows}, {columns}) of '{}' needs {needs}: \
-                 truncated or damaged",
-                header.dtype
-            );
-            return Err(IngestError::file(name, what));
-        }
+        header.check_size(name, length)?;
         Ok(Self { name: name.into(), file, header, rows, columns, element })
     }
 

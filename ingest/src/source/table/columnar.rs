@@ -10,15 +10,15 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use ignn_format::{FormatError, guarded};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::{Cell, ColumnKind};
 use crate::error::Result;
-use crate::source::parquet_file;
+use crate::source::{parquet_file, text};
 
 /// Approximate number of values per batch.
 const BATCH_VALUES: usize = 1 << 18;
-/// Rows per batch if a column has lists, whose lengths are not known in advance.
+/// Maximum number of rows per batch if a column has lists.
 const BATCH_LISTS: usize = 256;
 
 /// A Parquet file opened as a table.
@@ -26,7 +26,6 @@ pub struct Columnar {
     path: PathBuf,
     names: Vec<String>,
     types: Vec<DataType>,
-    total: u64,
     reader: ParquetRecordBatchReader,
     next: u64,
 }
@@ -38,19 +37,22 @@ pub struct ColumnarBatch {
 }
 
 impl Columnar {
-    pub fn open(path: &Path) -> Result<Self> {
-        let builder = parquet_file::open(path)?;
-        let fields = builder.schema().fields().clone();
+    /// Opens a file; a batch of lists takes at most about `memory` bytes.
+    pub fn open(path: &Path, memory: u64) -> Result<Self> {
+        let metadata = parquet_file::metadata(path)?;
+        let fields = metadata.schema().fields().clone();
         let names: Vec<_> = fields.iter().map(|field| field.name().clone()).collect();
         let types: Vec<_> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        let scalars = (BATCH_VALUES / types.len().max(1)).clamp(1, 8192);
         let lists = types.iter().any(|kind| kind_of(kind) == ColumnKind::List);
-        let rows =
-            if lists { BATCH_LISTS } else { (BATCH_VALUES / types.len().max(1)).clamp(1, 8192) };
+        let most = if lists { BATCH_LISTS } else { scalars };
+        let rows = parquet_file::rows_of_lists(path, &metadata, memory, most)?;
+        let builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(text::open_file(path)?, metadata);
         let reader = guarded::call(path, || {
             builder.with_batch_size(rows).build().map_err(FormatError::parquet(path))
         })?;
-        Ok(Self { path: path.into(), names, types, total, reader, next: 0 })
+        Ok(Self { path: path.into(), names, types, reader, next: 0 })
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -59,10 +61,6 @@ impl Columnar {
 
     pub fn kind(&self, column: usize) -> ColumnKind {
         kind_of(&self.types[column])
-    }
-
-    pub fn total(&self) -> u64 {
-        self.total
     }
 
     pub fn next_batch(&mut self) -> Result<Option<ColumnarBatch>> {
@@ -106,14 +104,14 @@ impl ColumnarBatch {
 
 fn kind_of(kind: &DataType) -> ColumnKind {
     match kind {
-        DataType::Utf8 => ColumnKind::Text,
+        DataType::Utf8View => ColumnKind::Text,
         DataType::Boolean => ColumnKind::Boolean,
         kind if kind.is_integer() => ColumnKind::Integer,
         kind if kind.is_floating() => ColumnKind::Float,
         DataType::List(item) if item.data_type().is_integer() || item.data_type().is_floating() => {
             ColumnKind::List
         }
-        other => ColumnKind::Other(other.to_string()),
+        other => ColumnKind::Other(parquet_file::type_name(other)),
     }
 }
 
@@ -124,7 +122,7 @@ fn cell(array: &dyn Array, row: usize) -> Cell<'_> {
         return Cell::Missing;
     }
     match array.data_type() {
-        DataType::Utf8 => match array.as_string::<i32>().value(row) {
+        DataType::Utf8View => match array.as_string_view().value(row) {
             "" => Cell::Missing,
             text => Cell::Text(text),
         },

@@ -15,7 +15,7 @@ use ignn_format::ids::IdKind;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
-use crate::source::text;
+use crate::source::{parquet_file, plausible, text};
 use columnar::{Columnar, ColumnarBatch};
 use delimited::{Delimited, DelimitedBatch};
 
@@ -29,6 +29,7 @@ pub struct Table {
     path: PathBuf,
     ids: IdKind,
     numbers: bool,
+    memory: u64,
     names: Option<Vec<String>>,
     width: usize,
     id: Option<usize>,
@@ -166,15 +167,18 @@ impl Table {
     /// Opens a table. The first line of text is a header if one of its cells is `node`, `id` or
     /// `node_id`, or if it cannot be data: its first cell is not an integer although `ids` are, or
     /// another cell is not a number although `numbers` says that all are.
-    pub fn open(path: &Path, ids: IdKind, numbers: bool) -> Result<Self> {
+    ///
+    /// A batch takes about `memory` bytes at most.
+    pub fn open(path: &Path, ids: IdKind, numbers: bool, memory: u64) -> Result<Self> {
         if is_parquet(path)? {
-            let rows = Columnar::open(path)?;
+            let rows = Columnar::open(path, memory)?;
             let names = rows.names();
             let (width, id) = (names.len(), find_id(&names));
             return Ok(Self {
                 path: path.into(),
                 ids,
                 numbers,
+                memory,
                 names: Some(names),
                 width,
                 id,
@@ -196,7 +200,8 @@ impl Table {
         } else {
             (None, Some(0))
         };
-        Ok(Self { path: path.into(), ids, numbers, names, width, id, rows: Rows::Delimited(rows) })
+        let rows = Rows::Delimited(rows);
+        Ok(Self { path: path.into(), ids, numbers, memory, names, width, id, rows })
     }
 
     /// The file.
@@ -325,7 +330,7 @@ impl Table {
     }
 
     fn first_row_of(&self, node: u32, nodes: &dyn NodeLookup) -> Result<Option<u64>> {
-        let mut again = Self::open(&self.path, self.ids, self.numbers)?;
+        let mut again = Self::open(&self.path, self.ids, self.numbers, self.memory)?;
         while let Some(batch) = again.next_batch()? {
             for row in 0..batch.rows() {
                 if again.node(&batch, row, nodes)? == node {
@@ -357,8 +362,20 @@ pub fn is_parquet(path: &Path) -> Result<bool> {
 
 /// Whether a Parquet file has a column of node ids, and its number of rows.
 pub fn parquet_rows(path: &Path) -> Result<(bool, u64)> {
-    let rows = Columnar::open(path)?;
-    Ok((find_id(&rows.names()).is_some(), rows.total()))
+    let metadata = parquet_file::metadata(path)?;
+    let names: Vec<String> =
+        metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let groups = metadata.metadata().row_groups().iter();
+    let rows = groups.fold(0u64, |sum, group| sum.saturating_add(group.num_rows().max(0) as u64));
+    let bytes = std::fs::metadata(path).map_err(IngestError::io("read", path))?.len();
+    if !plausible::rows(rows, bytes) {
+        let what = format!(
+            "{rows} rows in a file of {bytes} bytes: give the features with a column \"node\", or \
+             the number of nodes with --nodes"
+        );
+        return Err(IngestError::file(path, what));
+    }
+    Ok((find_id(&names).is_some(), rows))
 }
 
 fn find_id(names: &[String]) -> Option<usize> {

@@ -26,7 +26,7 @@ fn open(name: &str, bytes: &[u8], ids: IdKind) -> Result<(Table, Vec<Batch>)> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let mut table = Table::open(&path, ids, false)?;
+    let mut table = Table::open(&path, ids, false, 1 << 20)?;
     let mut batches = Vec::new();
     while let Some(batch) = table.next_batch()? {
         batches.push(batch);
