@@ -7,6 +7,7 @@ mod collapse;
 mod damage;
 mod engine;
 mod families;
+mod fuzz_corpus;
 mod golden;
 mod graph_builder;
 mod kinds;

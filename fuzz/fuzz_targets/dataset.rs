@@ -1,0 +1,2 @@
+#![no_main]
+ignn_fuzz::fuzz!("dataset");
