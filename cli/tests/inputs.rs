@@ -108,6 +108,16 @@ fn a_thousand_relations_take_little_memory() {
 }
 
 #[test]
+fn graphs_held_in_memory_fit_in_it() {
+    let sandbox = Sandbox::new();
+    sandbox.file("s.txt", format!("1\n1 0\n0 0{}\n", " 0.5".repeat(2_250_000)));
+    sandbox.ignn(&["ingest", "dgcnn", "s.txt", "--out", "d", "--memory", "16MiB", "--quiet"]).fails_with(
+        "s.txt: the graphs, which are held in memory, need 18 MiB or more, but at most 16 MiB may be \
+         used for that: raise --memory",
+    );
+}
+
+#[test]
 fn parquet_files_do_not_expand_in_memory() {
     let nodes: ArrayRef = Arc::new(Int64Array::from_iter_values((0..8192).map(|row| row % 4)));
     // One text, to which all rows refer: copies of it would take 8 GiB.

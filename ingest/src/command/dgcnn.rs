@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::builder::{self, DatasetSummary};
+use crate::command::check_held;
 use crate::command::tu::join;
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
@@ -28,6 +29,7 @@ impl IngestDgcnn {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
+        check_held(context, &self.file)?;
         let set = dgcnn::read(&self.file)?;
         let options = BTreeMap::from([("tags".to_owned(), join(&set.tags))]);
         builder::write(

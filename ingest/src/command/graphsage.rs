@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::builder::{self, DatasetSummary};
+use crate::command::check_held;
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
 use crate::error::Result;
@@ -26,6 +27,7 @@ impl IngestGraphSage {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
+        check_held(context, &self.directory)?;
         let set = graphsage::read(&self.directory)?;
         set.notes.iter().for_each(|note| context.observer.note(note));
         builder::write(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::builder::{self, DatasetSummary};
+use crate::command::check_held;
 use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
 use crate::error::Result;
@@ -28,6 +29,7 @@ impl IngestTu {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
         context.observer.phase("read", None, Unit::Items("files"));
+        check_held(context, &self.directory)?;
         let tu = tu::read(&self.directory, self.degree_features)?;
         for path in &tu.unused {
             let name = path.file_name().unwrap_or_default().to_string_lossy();

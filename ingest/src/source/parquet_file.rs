@@ -78,7 +78,8 @@ pub fn rows_of_lists(
     for group in metadata.metadata().row_groups() {
         let lists = group.columns().iter().filter(|chunk| chunk.column_descr().max_rep_level() > 0);
         for chunk in lists {
-            let items = guarded::call(path, || longest(group, chunk).map_err(FormatError::parquet(path)))?;
+            let items =
+                guarded::call(path, || longest(group, chunk).map_err(FormatError::parquet(path)))?;
             let bytes = items.saturating_mul(ITEM_BYTES);
             if bytes > memory {
                 let what = format!(
