@@ -21,7 +21,7 @@ Results go to standard output, progress and notes to standard error.
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | finished, but missed its goal: `check` found damage, a solve did not converge |
+| 1 | finished, but missed its goal: `check` found damage, a solve did not converge, training collapsed |
 | 2 | usage, input or IO error |
 | 130 | stopped by a signal |
 ";

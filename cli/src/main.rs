@@ -5,7 +5,7 @@
 //! | code | meaning |
 //! | --- | --- |
 //! | 0 | done |
-//! | 1 | finished, but missed its goal: `check` found damage, a solve did not converge |
+//! | 1 | finished, but missed its goal: `check` found damage, a solve did not converge, training collapsed |
 //! | 2 | usage, input or IO error |
 //! | 130 | stopped by a signal; unfinished output is removed, `train` leaves a checkpoint |
 //!
@@ -85,7 +85,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    goal missed: `check` found damage, or a solve did not converge
+  1    goal missed: `check` found damage, a solve did not converge, training collapsed
   2    usage, input or IO error
   130  stopped by a signal
 

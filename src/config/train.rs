@@ -40,8 +40,8 @@ settings! {
         /// Early stopping: training ends after this many epochs without a better validation score.
         /// 0 turns it off.
         stop_after: u64 = 0, at_least(0.0);
-        /// What happens if training collapses: if two epochs in a row lose more than half of what
-        /// the training loss had gained since the first epoch.
+        /// What happens if training collapses: if two evaluated epochs in a row lose more than
+        /// half of what the loss of the training part had gained since the first epoch.
         on_collapse: OnCollapse = OnCollapse::Warn;
         /// Multiplies the learning rate each time `on_collapse = "restore"` restores the best
         /// model.

@@ -1,8 +1,8 @@
 //! Collapse: a training that has lost most of what it had learned, as after one step that was too
 //! long. A watch over the training loss recognises it; `train.on_collapse` says what follows.
 //!
-//! With the loss of the first epoch as the start and the lowest one as the gain, a training has
-//! collapsed when two epochs in a row lie above the middle between the two. A training that has
+//! The loss is that of the training part without dropout. A training has collapsed when two
+//! evaluated epochs in a row lie above the middle between the first loss and the lowest one. A training that has
 //! not yet halved its loss has not gained enough to lose: large early losses are no collapse.
 
 use super::record::{EpochRecord, Observer};
@@ -20,6 +20,7 @@ const FIRST: &str = "collapse_first_bits";
 const LOWEST: &str = "collapse_lowest_bits";
 const LOWEST_EPOCH: &str = "collapse_lowest_epoch";
 const ABOVE: &str = "collapse_above";
+const LAST: &str = "collapse_last_bits";
 const RESTORED: &str = "collapse_restored";
 const RESTORED_AT: &str = "collapse_restored_at";
 
@@ -33,6 +34,8 @@ pub(super) struct CollapseWatch {
     lowest_epoch: u64,
     /// Epochs in a row that were above the limit.
     above: u64,
+    /// The last loss, for messages.
+    last: f64,
     /// How often the best model was restored.
     pub restored: u64,
     /// The epoch after the last restoration; 0 before the first.
@@ -46,6 +49,7 @@ impl Default for CollapseWatch {
             lowest: f64::INFINITY,
             lowest_epoch: 0,
             above: 0,
+            last: f64::NAN,
             restored: 0,
             restored_at: 0,
         }
@@ -59,6 +63,7 @@ impl CollapseWatch {
         if loss.is_nan() {
             return false;
         }
+        self.last = loss;
         if self.first.is_nan() {
             self.first = loss;
         }
@@ -95,6 +100,7 @@ impl CollapseWatch {
             (LOWEST, self.lowest.to_bits()),
             (LOWEST_EPOCH, self.lowest_epoch),
             (ABOVE, self.above),
+            (LAST, self.last.to_bits()),
             (RESTORED, self.restored),
             (RESTORED_AT, self.restored_at),
         ];
@@ -111,6 +117,7 @@ impl CollapseWatch {
             lowest: f64::from_bits(number(LOWEST)?),
             lowest_epoch: number(LOWEST_EPOCH)?,
             above: number(ABOVE)?,
+            last: f64::from_bits(number(LAST)?),
             restored: number(RESTORED)?,
             restored_at: number(RESTORED_AT)?,
         })
@@ -124,9 +131,9 @@ impl CollapseWatch {
         best: Option<u64>,
         observer: &mut dyn Observer,
     ) -> ignn_format::Result<()> {
-        let (epoch, loss) = (record.epoch, record.loss);
-        let found = match loss.is_finite() {
-            true => format!("the training loss is {loss:.4}"),
+        let epoch = record.epoch;
+        let found = match record.loss.is_finite() {
+            true => format!("the training loss is {:.4}", self.last),
             false => "a gradient or a state is not finite".into(),
         };
         let before = format!("it was {:.4} in epoch {}", self.lowest, self.lowest_epoch);

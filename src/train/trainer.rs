@@ -362,7 +362,11 @@ impl Trainer {
         let posedness = self.model.posedness(self.model.radii());
         let (steps, has_collapsed) = match is_last {
             true => (Steps::none(), false),
-            false => self.watched_steps(&mut seconds, &mut solves)?,
+            false => {
+                let evaluated = parts.iter().find(|(name, _)| *name == "train");
+                let loss = evaluated.map(|(_, part)| part.loss);
+                self.watched_steps(loss, &mut seconds, &mut solves)?
+            }
         };
         let mut part = |wanted: &str| {
             let at = parts.iter().position(|(name, _)| *name == wanted)?;
@@ -437,10 +441,12 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// The steps of an epoch, and whether training has collapsed in them. Restores the best model
-    /// if that is asked for.
+    /// The steps of an epoch, and whether training has collapsed. Restores the best model if that
+    /// is asked for. `loss` is that of an evaluation of the training part: dropout would make the
+    /// loss of a step on few nodes jump.
     fn watched_steps(
         &mut self,
+        loss: Option<f64>,
         seconds: &mut PhaseSeconds,
         solves: &mut Solves,
     ) -> Result<(Steps, bool), TrainError> {
@@ -455,7 +461,9 @@ impl Trainer {
             }
             steps => steps?,
         };
-        let has_collapsed = self.collapse.note(epoch, steps.loss);
+        // Steps on batches have seen the training part; an epoch without either does not count.
+        let loss = loss.or(steps.train.as_ref().map(|part| part.loss));
+        let has_collapsed = self.collapse.note(epoch, loss.unwrap_or(f64::NAN));
         if has_collapsed && restores {
             self.restore_best()?;
         }

@@ -16,6 +16,9 @@ pub const BLOCK_BYTES: usize = 2 << 20;
 /// A file with a longer line is assumed not to be text.
 pub const MAX_LINE_BYTES: usize = 256 << 20;
 
+/// What some programs write at the start of a text in UTF-8; not part of the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How a text is compressed; detected by the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
@@ -130,6 +133,9 @@ impl Blocks {
             text.reserve(BLOCK_BYTES + 1);
             let got = (&mut self.reader).take(BLOCK_BYTES as u64).read_to_end(&mut text);
             let got = got.map_err(|error| self.read_error(error, text.len() - start))?;
+            if self.offset == 0 && text.starts_with(BYTE_ORDER_MARK) {
+                text.drain(..BYTE_ORDER_MARK.len());
+            }
             if let Some(at) = text[start..].iter().take(4096).position(|&byte| byte == 0) {
                 let what = format!(
                     "byte 0 at offset {}: a binary file (expected text)",
@@ -284,6 +290,8 @@ mod tests {
         let expected = vec![(1, b"a b".to_vec()), (2, b"".to_vec()), (3, b"c".to_vec())];
         assert_eq!(lines(b"a b\r\n\r\nc").unwrap(), expected);
         assert_eq!(lines(b"").unwrap(), vec![]);
+        assert_eq!(lines(b"\xef\xbb\xbfa b\n\nc").unwrap(), expected, "a byte order mark");
+        assert_eq!(lines(b"\xef\xbb\xbf").unwrap(), vec![]);
     }
 
     #[test]

@@ -161,10 +161,7 @@ impl Delimited {
 
     /// Appends the next row to the batch; returns false at the end.
     fn read_row(&mut self) -> Result<bool> {
-        while let Some((number, mut line)) = self.lines.next()? {
-            if number == 1 {
-                line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-            }
+        while let Some((number, line)) = self.lines.next()? {
             if line.starts_with(b"#") || line.trim_ascii().is_empty() {
                 continue;
             }
