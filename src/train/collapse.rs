@@ -2,8 +2,9 @@
 //! long. A watch over the training loss recognises it; `train.on_collapse` says what follows.
 //!
 //! The loss is that of the training part without dropout. A training has collapsed when two
-//! evaluated epochs in a row lie above the middle between the first loss and the lowest one. A training that has
-//! not yet halved its loss has not gained enough to lose: large early losses are no collapse.
+//! evaluated epochs in a row lie above the middle between the first loss and the lowest one. A
+//! training that has not yet halved its loss has not gained enough to lose: large early losses are
+//! no collapse.
 
 use super::record::{EpochRecord, Observer};
 use crate::config::{Config, OnCollapse};
