@@ -135,26 +135,21 @@ impl Model {
     /// single W needs a single relation, of any name. Kinds that only average the relations have no
     /// parameters that belong to one, so any relations will do.
     fn check_relations(&self, facts: &Facts, origin: &Path) -> Result<(), FormatError> {
-        let mut own: Vec<&str> = Vec::new();
-        for (slot, _) in &self.values {
+        let relation = |(slot, _): &'_ (Slot, Matrix)| -> Option<String> {
             let name = slot.name.strip_prefix("layer0.W.");
-            match name.or_else(|| slot.name.strip_prefix("layer0.Omega.")) {
-                Some(name) if !own.contains(&name) => own.push(name),
-                _ => (),
-            }
-        }
+            name.or_else(|| slot.name.strip_prefix("layer0.Omega.")).map(str::to_string)
+        };
+        let own: BTreeSet<String> = self.values.iter().filter_map(relation).collect();
         let found: Vec<&str> = facts.relations.iter().map(String::as_str).collect();
-        let sorted =
-            |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         let is_single = self.values.iter().any(|(slot, _)| slot.name == "layer0.W");
-        let fits = match own[..] {
-            [] => !is_single || found.len() == 1,
-            _ => sorted(&own) == sorted(&found),
+        let fits = match own.is_empty() {
+            true => !is_single || found.len() == 1,
+            false => own.iter().map(String::as_str).eq(found.iter().copied().collect::<BTreeSet<_>>()),
         };
         if fits {
             return Ok(());
         }
-        let expected = if own.is_empty() { "a single one".into() } else { own.join(", ") };
+        let expected = if own.is_empty() { "a single one".into() } else { Vec::from_iter(own).join(", ") };
         let what = "the dataset has other relations than the model";
         Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }

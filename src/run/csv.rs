@@ -45,7 +45,8 @@ impl Texts {
 fn is_formula(text: &str) -> bool {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
         && text.parse::<f64>().is_ok();
-    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && !is_number
+    // A text that begins with the mark itself gets one more, so that the mark can be removed again.
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '\'']) && !is_number
 }
 
 /// The text, in quotes where it holds the separator, a quote or a line break.
@@ -77,11 +78,12 @@ mod tests {
             ("=\"a\"", "\"'=\"\"a\"\"\""),
             ("-", "'-"),
             ("+inf", "'+inf"),
+            ("'=1", "''=1"),
         ] {
             assert_eq!(Texts::Safe.cell(text, ','), expected);
             assert_eq!(Texts::Exact.cell(text, ','), quote(text, ','));
         }
-        for text in ["", "a=b", "1", "-1", "+1", "-1.5e-3", "'x", "[\"=1\"]", "a-b"] {
+        for text in ["", "a=b", "1", "-1", "+1", "-1.5e-3", "[\"=1\"]", "a-b"] {
             assert_eq!(Texts::Safe.cell(text, ','), quote(text, ','), "not a formula");
         }
         assert_eq!(Texts::Safe.cell("\t=1", '\t'), "\"'\t=1\"");

@@ -31,6 +31,9 @@ const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
 const BEST_LOSS: &str = "best_loss_bits";
 
+/// The largest counter of a checkpoint that is accepted.
+const LARGEST_COUNT: u64 = 1 << 48;
+
 /// Name of the file in the directory `checkpoint` of a run.
 pub const STATE: &str = "state.safetensors";
 
@@ -109,6 +112,13 @@ impl Trainer {
             let found = file.text(name)?;
             found.parse().map_err(|_| unfit(format!("{name}: found {found:?}, expected a number")))
         };
+        // Far more than any training makes, and counting on from it does not overflow.
+        let count = |name: &str| match number(name)? {
+            found if found > LARGEST_COUNT => {
+                Err(unfit(format!("{name}: found {found}, expected at most {LARGEST_COUNT}")))
+            }
+            found => Ok(found),
+        };
         let same = |matrix: &Matrix, name: &str| file.matrix(name, matrix.rows(), matrix.cols());
         let mut values = Vec::new();
         for (slot, value) in all_values(&self.model) {
@@ -161,9 +171,9 @@ impl Trainer {
                 kept.push((at, same(state, &format!("state{at}.X"))?));
             }
         }
-        let (epoch, failures) = (number(EPOCH)?, number(FAILURES)?);
+        let (epoch, failures) = (count(EPOCH)?, count(FAILURES)?);
         let collapse = CollapseWatch::load(file.texts(), number)?;
-        self.optimiser.restore(number(STEPS)?, moments)?;
+        self.optimiser.restore(count(STEPS)?, moments)?;
         self.model.take_values(values);
         if let GraphSet::One(one) = &mut self.graphs {
             for (layer, (state, adjoint, kept)) in one.on.equilibria_mut().zip(states) {

@@ -73,7 +73,7 @@ impl CollapseWatch {
         }
         let has_gained = self.lowest < GAINED * self.first;
         let limit = self.lowest + LOST * (self.first - self.lowest);
-        self.above = if has_gained && loss > limit { self.above + 1 } else { 0 };
+        self.above = if has_gained && loss > limit { self.above.saturating_add(1) } else { 0 };
         self.above == EPOCHS
     }
 
@@ -85,7 +85,7 @@ impl CollapseWatch {
     /// The best model was restored; `epoch` is the next one.
     pub fn restore(&mut self, epoch: u64) {
         self.above = 0;
-        self.restored += 1;
+        self.restored = self.restored.saturating_add(1);
         self.restored_at = epoch;
     }
 

@@ -49,7 +49,8 @@ impl CrossvalReport<'_> {
         if let Some(figures) = &self.summary.summary {
             text += &format!("\n{}", protocols(figures));
         }
-        let failures: u64 = self.records.iter().map(|record| record.failures).sum();
+        let failures = self.records.iter().map(|record| record.failures);
+        let failures = failures.fold(0, u64::saturating_add);
         if failures > 0 {
             text += &format!("\nsolves that did not converge: {failures}\n");
         }

@@ -5,7 +5,7 @@
 //! the comma that precedes it. It covers the manifest and, through `files`, every byte of the
 //! dataset, so it identifies the dataset.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -236,7 +236,8 @@ impl Manifest {
         if self.relations.is_empty() {
             return invalid("number of relations".into(), &0, &"at least 1");
         }
-        for (i, relation) in self.relations.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for relation in &self.relations {
             let of = |what: &str| format!("{what} of relation {:?}", relation.name);
             if !valid_name(&relation.name) {
                 return invalid(
@@ -245,7 +246,7 @@ impl Manifest {
                     &"letters, digits, '-', '_', '.'",
                 );
             }
-            if self.relations[..i].iter().any(|other| other.name == relation.name) {
+            if !names.insert(&relation.name) {
                 return invalid(
                     "relation name".into(),
                     &format!("{} twice", relation.name),

@@ -97,11 +97,10 @@ mod bus {
     //! atomics, `write` and `_exit` alone, all of which are safe in a signal handler.
 
     use std::ffi::{c_int, c_void};
-    use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
     use std::ptr;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
     use nix::libc;
 
@@ -114,18 +113,34 @@ mod bus {
         /// 0 for a free place.
         start: AtomicUsize,
         end: AtomicUsize,
-        path: AtomicPtr<u8>,
-        path_length: AtomicUsize,
+        message: AtomicPtr<u8>,
+        message_length: AtomicUsize,
     }
 
     static TABLE: [Place; PLACES] = [const {
         Place {
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
-            path: AtomicPtr::new(ptr::null_mut()),
-            path_length: AtomicUsize::new(0),
+            message: AtomicPtr::new(ptr::null_mut()),
+            message_length: AtomicUsize::new(0),
         }
     }; PLACES];
+
+    static HAS_SPOKEN: AtomicBool = AtomicBool::new(false);
+
+    /// What the handler prints. Control characters of a path are spelled out here, because the
+    /// handler can do nothing but write.
+    fn message(path: &Path) -> String {
+        let mut text = String::from("error: ");
+        for letter in path.display().to_string().chars() {
+            match letter.is_control() {
+                true => text.extend(letter.escape_unicode()),
+                false => text.push(letter),
+            }
+        }
+        text + ": the file was cut or changed while it was in use, or its disk failed: check the \
+                dataset with `ignn check`\n"
+    }
 
     /// The handler before ours; set once ours is installed.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -146,9 +161,9 @@ mod bus {
             let place = &TABLE[at];
             // Never freed: the handler may read it at any time, in any thread. A program that
             // asked for the handler maps few files.
-            let path = path.as_os_str().as_bytes().to_vec().leak();
-            place.path.store(path.as_mut_ptr(), Ordering::Relaxed);
-            place.path_length.store(path.len(), Ordering::Relaxed);
+            let message = message(path).into_bytes().leak();
+            place.message.store(message.as_mut_ptr(), Ordering::Relaxed);
+            place.message_length.store(message.len(), Ordering::Relaxed);
             let start = map.as_ptr() as usize;
             place.end.store(start + map.len(), Ordering::Relaxed);
             place.start.store(start, Ordering::Release);
@@ -192,11 +207,16 @@ mod bus {
             if start <= TAKEN || !(start..place.end.load(Ordering::Relaxed)).contains(&address) {
                 continue;
             }
-            write(b"error: ".as_ptr(), 7);
-            write(place.path.load(Ordering::Relaxed), place.path_length.load(Ordering::Relaxed));
-            let text = ": the file was cut or changed while it was in use, or its disk failed: \
-                        check the dataset with `ignn check`\n";
-            write(text.as_ptr(), text.len());
+            // Several threads may come here at once: one of them speaks and ends the process.
+            while HAS_SPOKEN.swap(true, Ordering::Relaxed) {
+                // SAFETY: waits for a signal; always safe.
+                #[allow(unsafe_code)]
+                unsafe {
+                    libc::pause()
+                };
+            }
+            let length = place.message_length.load(Ordering::Relaxed);
+            write(place.message.load(Ordering::Relaxed), length);
             // SAFETY: ends the process at once, without destructors.
             #[allow(unsafe_code)]
             unsafe {
