@@ -4,7 +4,7 @@
 //! The bound of [`Certificate::error`] knows one number, the largest move of a sweep. It assumes
 //! the worst about everything else: that the move is as bad at every node, that all columns add up,
 //! and that every rounding error of a sweep in f32 is as large as it can be, with the same sign. On
-//! trained models that is hundreds of times the true error. Here some more sweeps lead from x to y,
+//! trained models that is ten to thousands of times the true error. Here some more sweeps lead from x to y,
 //! and one evaluation in f64 gives the residual r of y without the rounding of f32:
 //!
 //! ```text
