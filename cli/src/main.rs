@@ -255,6 +255,11 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    mod crash_states;
+    mod crashed_disk;
+    mod faults;
+    mod place;
+
     use super::*;
     use clap::CommandFactory;
 

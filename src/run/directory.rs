@@ -123,7 +123,9 @@ impl RunDir {
 
     /// Takes the right to continue in this directory.
     pub(super) fn claim_existing(&self) -> Result<Claim, RunError> {
-        Ok(Claim::Existing(DirectoryLock::acquire(&self.path)?))
+        let lock = DirectoryLock::acquire(&self.path)?;
+        storage::remove_remains(&self.path);
+        Ok(Claim::Existing(lock))
     }
 
     /// This directory, if it holds a run.

@@ -3,7 +3,8 @@
 //!
 //! A line is written in one piece as soon as its epoch is over, so that other programs can follow a
 //! run. When a run is resumed, lines of epochs after the checkpoint are cut away, and so is a last
-//! line that was never finished.
+//! line that was never finished. Those of the checkpoint were synced before it; a power cut can
+//! damage any line after them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -53,7 +54,7 @@ impl MetricsWriter {
 /// The offset at which the first line of a later epoch begins.
 fn end_of(file: &mut OutputFile, path: &Path, last: u64) -> Result<u64> {
     let mut lines = BufReader::new(file);
-    let (mut end, mut number, mut line) = (0, 0, Vec::new());
+    let (mut end, mut number, mut seen, mut line) = (0, 0, 0, Vec::new());
     loop {
         line.clear();
         let length = lines.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
@@ -63,7 +64,9 @@ fn end_of(file: &mut OutputFile, path: &Path, last: u64) -> Result<u64> {
         }
         match serde_json::from_slice::<LineEpoch>(&line) {
             Ok(LineEpoch { epoch }) if epoch > last => return Ok(end),
-            Ok(_) => end += length as u64,
+            Ok(LineEpoch { epoch }) => (end, seen) = (end + length as u64, epoch),
+            // Damaged after the checkpoint, by a power cut.
+            Err(_) if seen >= last => return Ok(end),
             // Never cut what this program did not write.
             Err(_) => {
                 let expected = "an object with an epoch: move the file away";
@@ -140,6 +143,21 @@ mod tests {
         assert!(whole.starts_with(&fs::read(&path).unwrap()), "the same lines again");
         drop(MetricsWriter::resume(&path, 0).unwrap());
         assert!(epochs(&path).is_empty());
+    }
+
+    #[test]
+    fn damage_after_the_checkpoint_is_cut_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        let mut lines = MetricsWriter::create(&path).unwrap();
+        (1..3).for_each(|epoch| lines.epoch(&record(epoch)).unwrap());
+        let whole = fs::read(&path).unwrap();
+        let damaged = [&whole[..], b"{\"epoch\":3,\0\0\0\n{\"epoch\":4}\n"].concat();
+        fs::write(&path, &damaged).unwrap();
+        assert!(MetricsWriter::resume(&path, 3).is_err(), "the third record was synced");
+        assert_eq!(fs::read(&path).unwrap(), damaged);
+        MetricsWriter::resume(&path, 2).unwrap().epoch(&record(3)).unwrap();
+        assert_eq!(epochs(&path), [1, 2, 3]);
     }
 
     #[test]

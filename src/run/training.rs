@@ -163,8 +163,9 @@ impl Run {
             let write = |path: &Path, bytes: &[u8]| storage::write_file(path, bytes, true);
             self.directory.write_setup(&self.config, self.graph.path(), write)?;
         }
-        let mut history = self.open_history(&trainer)?;
+        // Before the history: this cuts away what a power cut damaged.
         let (metrics, board) = self.open_files(&trainer)?;
+        let mut history = self.open_history(&trainer)?;
         let records = metrics.sync_handle()?;
         let mut all: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];

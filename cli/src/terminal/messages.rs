@@ -37,7 +37,7 @@ pub fn refuse(error: &clap::Error) -> ! {
 }
 
 /// The message with its causes.
-fn full_message(error: &anyhow::Error) -> String {
+pub fn full_message(error: &anyhow::Error) -> String {
     let mut message = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();

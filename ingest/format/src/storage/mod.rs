@@ -46,7 +46,7 @@ pub use output::{OutputFile, SyncHandle};
 pub use ownership::{Kind, MarkedDirectory, check_contents, not_replaceable};
 pub use staging::Staging;
 pub use temporary::TemporaryDirectory;
-pub use workspace::abandon_all;
+pub use workspace::{abandon_all, remove_remains};
 
 static SYNCS: AtomicBool = AtomicBool::new(true);
 

@@ -51,10 +51,7 @@ impl Workspace {
         let target = named(target, expected)?;
         let parent = parent_of(&target);
         let parents = Parents::create(parent)?;
-        let mut name = OsString::from(".");
-        name.push(target.file_name().unwrap_or_default());
-        name.push(ENDING);
-        let directory = parent.join(name);
+        let directory = directory_of(&target);
         loop {
             // Held until the workspace is known to be ours, so that a signal finds it.
             let mut live = hold_signals();
@@ -144,6 +141,14 @@ fn parent_of(target: &Path) -> &Path {
     }
 }
 
+/// The workspace of a target.
+fn directory_of(target: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(ENDING);
+    parent_of(target).join(name)
+}
+
 /// Locks a workspace; `None` if it was removed meanwhile.
 fn lock(directory: &Path, target: &Path) -> Result<Option<File>> {
     let flags = (OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32;
@@ -195,6 +200,16 @@ pub(super) fn is_own(directory: &Path) -> bool {
             let is_own = |name: OsString| name == NEW || name == OLD;
             entries.all(|entry| entry.is_ok_and(|entry| is_own(entry.file_name())))
         })
+}
+
+/// Removes what a crashed run left beside a target that is continued and not written anew. A run that
+/// lives keeps its draft.
+pub fn remove_remains(target: &Path) {
+    let Ok(target) = named(target, "") else { return };
+    if exists(&directory_of(&target)) {
+        // Remains do no harm: nobody need know that they could not be removed.
+        drop(Workspace::claim(&target, ""));
+    }
 }
 
 /// The name whose draft a workspace of this name would hold.
