@@ -63,7 +63,7 @@ fn one_graph(path: &Path) -> Graph {
     let ring = (0..NODES).map(|node| (node, (node + 1) % NODES));
     let chords = (0..NODES).map(|node| (node, (node * 7 + 3) % NODES));
     let weights = (0..NODES).map(|node| 0.01 + node as f32 / 1000.0).collect();
-    let flow = Edges::directed(ring.clone()).weights(weights).normalisation(Normalisation::None);
+    let flow = Edges::directed(ring).weights(weights).normalisation(Normalisation::None);
     // Many rows of this relation are the same: those of a clique.
     let clique = (0..NODES / 2).flat_map(|a| (a + 1..NODES / 2).map(move |b| (a, b)));
     let names: Vec<String> = (0..NODES).map(|node| format!("node {node}")).collect();

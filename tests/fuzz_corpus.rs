@@ -147,7 +147,8 @@ fn write_seeds() {
     let lists = (0..4).map(|row| Some(vec![Some(row as f32), Some(1.0)]));
     let lists = ListArray::from_iter_primitive::<arrow_array::types::Float32Type, _, _>(lists);
     let node = ("node", integers(&[0, 1, 2, 3]));
-    let tables: [(u8, &str, Vec<(&str, ArrayRef)>); 6] = [
+    type Columns = Vec<(&'static str, ArrayRef)>;
+    let tables: [(u8, &str, Columns); 6] = [
         (0, "labels", vec![node.clone(), ("label", words.clone())]),
         (1, "splits", vec![node.clone(), ("split", words.clone())]),
         (2, "features", vec![node.clone(), ("f0", floats.clone())]),

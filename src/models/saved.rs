@@ -144,12 +144,15 @@ impl Model {
         let is_single = self.values.iter().any(|(slot, _)| slot.name == "layer0.W");
         let fits = match own.is_empty() {
             true => !is_single || found.len() == 1,
-            false => own.iter().map(String::as_str).eq(found.iter().copied().collect::<BTreeSet<_>>()),
+            false => {
+                own.iter().map(String::as_str).eq(found.iter().copied().collect::<BTreeSet<_>>())
+            }
         };
         if fits {
             return Ok(());
         }
-        let expected = if own.is_empty() { "a single one".into() } else { Vec::from_iter(own).join(", ") };
+        let expected =
+            if own.is_empty() { "a single one".into() } else { Vec::from_iter(own).join(", ") };
         let what = "the dataset has other relations than the model";
         Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }

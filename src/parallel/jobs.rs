@@ -37,7 +37,7 @@ pub fn for_each_job<J: Sync, R: Send, E: Send>(
     std::thread::scope(|scope| {
         for _ in 1..workers {
             // Where the system allows no more threads, fewer do the same.
-            if std::thread::Builder::new().spawn_scoped(scope, &worker).is_err() {
+            if std::thread::Builder::new().spawn_scoped(scope, worker).is_err() {
                 break;
             }
         }

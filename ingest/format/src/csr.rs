@@ -266,7 +266,7 @@ impl CsrFile {
 
 /// Whether a stored value is finite and not negative.
 pub(crate) fn is_sound_value(value: f32) -> bool {
-    (value >= 0.0) & (value < f32::INFINITY)
+    (0.0..f32::INFINITY).contains(&value)
 }
 
 #[cfg(test)]
