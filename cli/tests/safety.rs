@@ -289,6 +289,13 @@ fn what_cannot_be_written_is_refused_before_the_work() {
         let train = format!("train s --epochs 1000000 -q --out {out}");
         sandbox.ignn(&words(&train)).exits(2);
     }
+    // Neither form is written where the other one cannot be.
+    sandbox.ignn(&words("generate grid --raw raw --out file -q")).exits(2);
+    // The output comes before the input.
+    for form in ["tu", "graphsage", "dgcnn"] {
+        let parent = "file: parent of the output (found a file, expected a directory)";
+        sandbox.ignn(&["ingest", form, "nothing", "--out", "file/d", "-q"]).fails_with(parent);
+    }
     for out in ["x.csv/.", "..", "file/x.csv"] {
         sandbox.ignn(&words(&format!("predict s --model model --out {out} -q"))).exits(2);
         sandbox.ignn(&words(&format!("report model --out {out} -q"))).exits(2);

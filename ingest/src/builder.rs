@@ -48,6 +48,13 @@ pub struct DatasetSummary {
     pub by_relation: Vec<EdgeCounts>,
 }
 
+/// Takes the right to write a dataset, as the first step of a job: what cannot be written is refused
+/// before the work. An existing target is an error without `force`, and with it unless it is a
+/// dataset.
+pub fn claim(out: &Path, force: bool) -> Result<Staging> {
+    Ok(Staging::create(out, force.then_some(&DATASET))?)
+}
+
 /// A dataset under construction.
 pub struct DatasetBuilder<'a> {
     context: &'a Context<'a>,
@@ -59,17 +66,14 @@ pub struct DatasetBuilder<'a> {
 }
 
 impl<'a> DatasetBuilder<'a> {
-    /// Creates the temporary directory; an existing target is an error without `force`. `command`
-    /// is the subcommand ("generate chains") and `options` are those that affect the result; the
-    /// manifest records both.
+    /// Begins a dataset in a directory of [`claim`]. `command` is the subcommand ("generate chains")
+    /// and `options` are those that affect the result; the manifest records both.
     pub fn begin(
         context: &'a Context<'a>,
-        out: &Path,
-        force: bool,
+        staging: Staging,
         command: &str,
         options: BTreeMap<String, String>,
     ) -> Result<Self> {
-        let staging = Staging::create(out, force.then_some(&DATASET))?;
         let scratch = staging.path().join(SCRATCH);
         storage::create_below(staging.path(), &scratch)?;
         let program = concat!("ignn ", env!("CARGO_PKG_VERSION")).to_string();
@@ -396,13 +400,12 @@ const SPARSE_ROW_BYTES: u64 = 1024;
 pub fn write(
     content: &dyn Content,
     context: &Context,
-    out: &Path,
-    force: bool,
+    target: Staging,
     command: &str,
     options: BTreeMap<String, String>,
     relation: &RelationOptions,
 ) -> Result<DatasetSummary> {
-    let mut builder = DatasetBuilder::begin(context, out, force, command, options)?;
+    let mut builder = DatasetBuilder::begin(context, target, command, options)?;
     builder.set_nodes(content.nodes())?;
     context.observer.phase("edges", content.edges(), Unit::Edges);
     let mut spool = builder.spool(false);

@@ -28,18 +28,11 @@ pub struct IngestDgcnn {
 impl IngestDgcnn {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
+        let target = builder::claim(&self.out, self.force)?;
         context.observer.phase("read", None, Unit::Items("files"));
         check_held(context, &self.file)?;
         let set = dgcnn::read(&self.file)?;
         let options = BTreeMap::from([("tags".to_owned(), join(&set.tags))]);
-        builder::write(
-            &set.collection,
-            context,
-            &self.out,
-            self.force,
-            "ingest dgcnn",
-            options,
-            &self.relation,
-        )
+        builder::write(&set.collection, context, target, "ingest dgcnn", options, &self.relation)
     }
 }

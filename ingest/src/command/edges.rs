@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ignn_format::csr::CsrFile;
 use ignn_format::dataset::relation_path;
 
-use crate::builder::{DatasetBuilder, DatasetSummary, RELATION};
+use crate::builder::{self, DatasetBuilder, DatasetSummary, RELATION};
 use crate::command::node_data::{NodeData, add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
@@ -65,8 +65,7 @@ impl IngestEdges {
         self.nodes_file.iter().try_for_each(|path| text::open_file(path).map(drop))?;
         let mut builder = DatasetBuilder::begin(
             context,
-            &self.out,
-            self.force,
+            builder::claim(&self.out, self.force)?,
             "ingest edges",
             self.options(context),
         )?;

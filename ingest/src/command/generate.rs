@@ -1,7 +1,7 @@
 //! `ignn generate`: writes a synthetic graph as a dataset, as raw files, or both.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ignn_format::manifest::Normalisation;
 use ignn_format::storage::Staging;
@@ -57,43 +57,57 @@ impl Generate {
                 "generate: nothing to write: pass --out DIR or --raw DIR".into(),
             ));
         }
+        let targets = Targets {
+            raw: self.raw.as_ref().map(|raw| self.claim_raw(raw)).transpose()?,
+            out: self.out.as_ref().map(|out| builder::claim(out, self.force)).transpose()?,
+        };
         match &self.kind {
-            Kind::Chains(options) => self.write(&Chains::new(options, context.seed)?, context),
-            Kind::Rmat(options) => self.write(&Rmat::new(options, context.seed)?, context),
-            Kind::Sbm(options) => self.write(&Sbm::new(options, context.seed)?, context),
-            Kind::Grid(options) => self.write(&Grid::new(options)?, context),
+            Kind::Chains(options) => {
+                self.write(targets, &Chains::new(options, context.seed)?, context)
+            }
+            Kind::Rmat(options) => self.write(targets, &Rmat::new(options, context.seed)?, context),
+            Kind::Sbm(options) => self.write(targets, &Sbm::new(options, context.seed)?, context),
+            Kind::Grid(options) => self.write(targets, &Grid::new(options)?, context),
             Kind::Ppi(options) => {
                 context.observer.phase("make graphs", None, Unit::Items("graphs"));
                 let set = ppi::generate(options, context)?;
-                if let (Some(target), Some(graphs)) = (&self.raw, &set.graphs) {
-                    let staging = Staging::create(target, self.force.then_some(&RAW))?;
+                if let (Some(staging), Some(graphs)) = (targets.raw, &set.graphs) {
                     context.observer.phase("write files", None, Unit::Items("files"));
                     ppi_raw::write(&set, graphs, staging.path())?;
                     raw::mark(staging.path())?;
                     staging.commit()?;
                 }
-                self.write_dataset(&set, context)
+                self.write_dataset(targets.out, &set, context)
             }
         }
     }
 
-    fn write(&self, content: &dyn Content, context: &Context) -> Result<Option<DatasetSummary>> {
-        if let Some(target) = &self.raw {
-            let staging = Staging::create(target, self.force.then_some(&RAW))?;
+    fn claim_raw(&self, target: &Path) -> Result<Staging> {
+        Ok(Staging::create(target, self.force.then_some(&RAW))?)
+    }
+
+    fn write(
+        &self,
+        targets: Targets,
+        content: &dyn Content,
+        context: &Context,
+    ) -> Result<Option<DatasetSummary>> {
+        if let Some(staging) = targets.raw {
             let edges = if matches!(self.kind, Kind::Rmat(_)) { "edges.txt" } else { "edges.tsv" };
             raw::write(content, context, staging.path(), edges)?;
             raw::mark(staging.path())?;
             staging.commit()?;
         }
-        self.write_dataset(content, context)
+        self.write_dataset(targets.out, content, context)
     }
 
     fn write_dataset(
         &self,
+        target: Option<Staging>,
         content: &dyn Content,
         context: &Context,
     ) -> Result<Option<DatasetSummary>> {
-        let Some(out) = &self.out else {
+        let Some(target) = target else {
             context.observer.finish();
             return Ok(None);
         };
@@ -101,8 +115,14 @@ impl Generate {
         options.insert("seed".into(), context.seed.to_string());
         let relation = self.kind.relation(self.normalise);
         let command = format!("generate {command}");
-        builder::write(content, context, out, self.force, &command, options, &relation).map(Some)
+        builder::write(content, context, target, &command, options, &relation).map(Some)
     }
+}
+
+/// Both are claimed before the work.
+struct Targets {
+    raw: Option<Staging>,
+    out: Option<Staging>,
 }
 
 impl Kind {

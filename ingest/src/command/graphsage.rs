@@ -26,6 +26,7 @@ pub struct IngestGraphSage {
 impl IngestGraphSage {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
+        let target = builder::claim(&self.out, self.force)?;
         context.observer.phase("read", None, Unit::Items("files"));
         check_held(context, &self.directory)?;
         let set = graphsage::read(&self.directory)?;
@@ -33,8 +34,7 @@ impl IngestGraphSage {
         builder::write(
             &set.collection,
             context,
-            &self.out,
-            self.force,
+            target,
             "ingest graphsage",
             BTreeMap::new(),
             &self.relation,

@@ -28,6 +28,7 @@ pub struct IngestTu {
 impl IngestTu {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
+        let target = builder::claim(&self.out, self.force)?;
         context.observer.phase("read", None, Unit::Items("files"));
         check_held(context, &self.directory)?;
         let tu = tu::read(&self.directory, self.degree_features)?;
@@ -49,15 +50,7 @@ impl IngestTu {
         for (column, values) in tu.node_label_values.iter().enumerate() {
             options.insert(format!("node_labels_{column}"), join(values));
         }
-        builder::write(
-            &tu.collection,
-            context,
-            &self.out,
-            self.force,
-            "ingest tu",
-            options,
-            &self.relation,
-        )
+        builder::write(&tu.collection, context, target, "ingest tu", options, &self.relation)
     }
 }
 

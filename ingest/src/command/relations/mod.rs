@@ -12,7 +12,7 @@ mod spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::builder::{DatasetBuilder, DatasetSummary};
+use crate::builder::{self, DatasetBuilder, DatasetSummary};
 use crate::command::node_data::{add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
 use crate::edges::map::NodeMap;
@@ -43,8 +43,7 @@ impl IngestRelations {
         let spec = Spec::read(&self.spec, self.data.as_deref())?;
         let mut builder = DatasetBuilder::begin(
             context,
-            &self.out,
-            self.force,
+            builder::claim(&self.out, self.force)?,
             "ingest relations",
             options(&spec, context),
         )?;
