@@ -50,7 +50,7 @@ fn config(kind: ModelKind, depth: usize) -> ModelConfig {
         kind,
         depth,
         state: vec![6],
-        heads: 2,
+        heads: vec![2],
         activation: vec![Activation::Tanh],
         dropout: 0.0,
         sse_damping: 0.4,
@@ -228,7 +228,7 @@ impl Case {
         }
     }
 
-    /// Heads side by side: what every node attends to.
+    /// What every node attends to: heads side by side, or their mean in a last layer of logits.
     fn attended(&self, values: &Values, layer: usize, h: &Mat) -> Mat {
         let (source, target) =
             (&values[&format!("layer{layer}.source")], &values[&format!("layer{layer}.target")]);
@@ -257,7 +257,11 @@ impl Case {
                 }
             }
         }
-        sum
+        if layer + 1 < self.config.depth {
+            return sum;
+        }
+        let mean = |i, k| (0..heads).map(|head| sum.at(i, head * f + k)).sum::<f64>();
+        Mat::new(NODES, f, |i, k| mean(i, k) / heads as f64)
     }
 
     fn logits(&self, values: &Values) -> Mat {
@@ -426,6 +430,28 @@ fn gradients_of_any_depth_and_of_several_relations_are_differences() {
             let what = format!("{kind:?} depth {depth}, {relations} relations");
             Case::random(200 + at as u64, config, Given::Dense, relations).check(1, &what);
         }
+    }
+}
+
+#[test]
+fn heads_of_a_last_layer_are_averaged_where_their_number_is_given() {
+    for (relations, dropout, skip) in [(1, 0.0, true), (2, 0.25, false)] {
+        let heads = vec![3, 2, 5];
+        let between = Activation::Tanh;
+        let config = ModelConfig { heads, dropout, skip, between, ..config(ModelKind::Gat, 3) };
+        let mut case = Case::random(600, config, Given::Dense, relations);
+        let model = case.model();
+        let shape = |name: &str| {
+            let parameter = model.parameters.iter().find(|parameter| parameter.name == name);
+            parameter.map(|parameter| (parameter.value.rows(), parameter.value.cols()))
+        };
+        assert_eq!(shape("layer0.source"), Some((3, 2)));
+        assert_eq!(shape("layer1.source"), Some((2, 3)));
+        assert_eq!(shape("layer2.source"), Some((5, CLASSES)));
+        assert_eq!(shape("layer2.Omega"), Some((5 * CLASSES, 6)));
+        assert_eq!(shape("layer2.bias"), Some((1, CLASSES)));
+        let compared = case.check(1, &format!("{relations} relations, dropout {dropout}"));
+        assert!(compared.iter().any(|name| name == "layer2.target"), "{compared:?}");
     }
 }
 

@@ -25,13 +25,14 @@ const GRAPHS: [u64; 4] = [0, 9, 15, 24];
 const EPOCH: u64 = 3;
 
 /// Settings that change the wiring around a layer, tried with every kind.
-const VARIANTS: [&[&str]; 6] = [
+const VARIANTS: [&[&str]; 7] = [
     &[],
     &["model.dropout=0.3", "model.drop_edge=0.2", "model.feature_dropout=0.2"],
     &["model.skip=true", "model.between=tanh"],
     &["model.batch_norm=true"],
     &["model.normalise_state=true", "model.readout=mlp", "model.hidden=4"],
     &["model.depth=1"],
+    &["model.heads=[2, 3]", "model.dropout=0.3", "model.batch_norm=true"],
 ];
 
 fn config(kind: &Kind, sets: &[&str]) -> Config {
@@ -234,7 +235,7 @@ fn the_shape_of_a_network_has_its_parameters_and_a_size() {
         assert!(shape.parameter_bytes() >= 4 * entries as u64, "{what}");
         for layer in &shape.layers {
             // B, X, R and G at least.
-            let states = 4 * 4 * (NODES * layer.input.width) as u64;
+            let states = 2 * 4 * (NODES * (layer.input.width + layer.width)) as u64;
             assert!(layer.bytes(NODES as u64, 0) >= states, "{what}");
         }
     });

@@ -203,6 +203,10 @@ fn inconsistent_shapes_are_refused() {
          model.state=30, expected a divisor)",
     );
     refused(
+        "--set model.kind=gat --set model.depth=3 --set model.heads=4,4",
+        "model.heads: one for all layers or one per layer (found 2 for 3 layers)",
+    );
+    refused(
         "--set model.kind=gcn --set model.state=8,8,8",
         "model.state: one width for all layers (found 3, expected 1)",
     );

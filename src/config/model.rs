@@ -65,9 +65,10 @@ settings! {
         /// Depth T of a baseline: its layers, or how often rows are gathered. Unused by `ignn`,
         /// whose layers are the widths in `state`.
         depth: usize = 2, at_least(1.0).at_most(LAYERS as f64);
-        /// Number of attention heads of `gat`, which share the width `state` equally. A last layer
-        /// of logits has one head.
-        heads: usize = 8, at_least(1.0).at_most(256.0);
+        /// Number of attention heads of `gat`: one for all layers, or one per layer. Heads share the
+        /// width `state` equally. A last layer of logits averages as many heads as the list gives
+        /// it, each as wide as the number of classes, and has one head without a list.
+        heads: Vec<usize> = vec![8], at_least(1.0).at_most(256.0).items(LAYERS);
         /// Radius of the neighbourhood whose degrees `structural` uses.
         hops: usize = 3, at_least(0.0).at_most(16.0);
         /// Weight of the new value in each step of `sse`.

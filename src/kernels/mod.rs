@@ -13,6 +13,7 @@
 
 mod activation;
 mod adjacency;
+pub mod attention;
 mod change;
 mod derivative;
 pub mod elementwise;

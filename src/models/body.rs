@@ -16,7 +16,7 @@ pub(super) enum Body {
 
 impl Body {
     pub fn new(operators: &Operators, shape: &LayerShape, trains: bool) -> Self {
-        let width = shape.input.width;
+        let width = shape.width;
         match &shape.body {
             BodyShape::Equilibrium { activation, .. } => {
                 let layer = Equilibrium::new(operators, width, *activation);

@@ -52,6 +52,14 @@ pub enum ModelError {
         /// The heads.
         heads: usize,
     },
+    /// Neither one number of heads nor one per layer.
+    #[error("model.heads: one for all layers or one per layer (found {found} for {layers} layers)")]
+    LayerHeads {
+        /// Values found.
+        found: usize,
+        /// Number of layers.
+        layers: usize,
+    },
     /// Neither one kappa nor one per layer.
     #[error("model.kappa: one for all layers or one per layer (found {found} for {layers} layers)")]
     LayerKappas {

@@ -82,7 +82,7 @@ impl Network {
         let NetworkShape { layers, pooling, normalises, dropout, readout, slots } =
             NetworkShape::new(config, facts, seed)?;
         let normed = layers.iter().filter(|layer| layer.norm.is_some());
-        let statistics = normed.map(|layer| RunningStatistics::new(layer.input.width)).collect();
+        let statistics = normed.map(|layer| RunningStatistics::new(layer.width)).collect();
         let mut model = Self {
             layers,
             pooling,

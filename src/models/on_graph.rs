@@ -118,7 +118,7 @@ impl OnGraph {
     pub fn with_input(model: &Network, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
-            let (nodes, width) = (operators.nodes(), shape.input.width);
+            let (nodes, width) = (operators.nodes(), shape.width);
             Layer {
                 fed: match input.take() {
                     Some(input) => Fed::Features(input),

@@ -53,7 +53,7 @@ impl Pass {
     pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
         assert!(items.is_sorted_by(|a, b| a < b), "items in increasing order");
         assert_eq!(items.len(), ids.len(), "one id per item");
-        let width = model.layers.last().map_or(0, |layer| layer.input.width);
+        let width = model.layers.last().map_or(0, |layer| layer.width);
         let (k, c) = (items.len(), model.outputs());
         Self {
             pooled: Matrix::zeros(graphs, width),

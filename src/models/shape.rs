@@ -38,6 +38,8 @@ pub struct Facts {
 /// A layer without values.
 #[derive(Clone, Debug)]
 pub struct LayerShape {
+    /// Width m of its state and result; its input term may be wider.
+    pub width: usize,
     /// Its input map.
     pub input: InputShape,
     /// Activation after the skip connection; `None` without one.
@@ -109,10 +111,10 @@ impl NetworkShape {
         let mut layers: Vec<LayerShape> = Vec::new();
         for (at, plan) in plans.iter().enumerate() {
             let is_last = at + 1 == plans.len();
-            let below = layers.last().map(|layer| layer.input.width);
+            let below = layers.last().map(|layer| layer.width);
             layers.push(layer(&request, plan, (at, is_last), below, &mut slots)?);
         }
-        let last = layers.last().map_or(0, |layer| layer.input.width);
+        let last = layers.last().map_or(0, |layer| layer.width);
         let readout = match config.readout {
             _ if ends_in_logits => Readout::none(last),
             ReadoutKind::Linear => Readout::new(last, &[], facts.outputs, config.head_bias),
@@ -147,7 +149,7 @@ impl LayerShape {
     /// features are not included. `mixing_buffers` is that of
     /// [`SolveParams`](crate::solver::SolveParams::mixing_buffers).
     pub fn bytes(&self, nodes: u64, mixing_buffers: usize) -> u64 {
-        let width = self.input.width;
+        let width = self.width;
         let body = match &self.body {
             BodyShape::Equilibrium { .. } => {
                 Equilibrium::bytes(nodes, width as u64, true, mixing_buffers)
@@ -186,7 +188,10 @@ fn layer(
         map: plan.input,
         mapped,
         has_bias: plan.has_bias,
-        width,
+        width: match &plan.body {
+            BodyShape::Equilibrium { .. } => width,
+            BodyShape::Explicit(map) => map.input_width(width),
+        },
         relations: facts.relations.clone(),
     };
     let mut place = |more: Vec<Slot>| {
@@ -220,6 +225,7 @@ fn layer(
     let norm = (config.batch_norm && !is_logits).then(|| BatchNorm::new(width));
     let norm_place = place(norm.map_or(Vec::new(), |norm| norm.slots(&format!("layer{number}"))));
     Ok(LayerShape {
+        width,
         input,
         between,
         norm,

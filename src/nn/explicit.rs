@@ -4,10 +4,12 @@
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
-//! | B | n x m | input term, written by the caller before a forward pass |
+//! | B | n x b | input term, written by the caller before a forward pass |
 //! | X | n x m | state, the result |
 //! | R | n x m | dL/dX, written by the caller before a backward pass |
-//! | G | n x m | dL/dB |
+//! | G | n x b | dL/dB |
+//!
+//! b = m unless a map says otherwise ([`Map::input_width`]).
 //!
 //! A map may scale rows of R, but a row of zeros has to stay zero: the caller fills in the rows of
 //! its batch only.
@@ -20,7 +22,7 @@ use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::elementwise;
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
-/// Matrices of the state's shape in [`Memory`].
+/// Matrices in [`Memory`].
 pub const MEMORY_MATRICES: u64 = 5;
 
 /// Source of the random numbers of a training pass.
@@ -43,7 +45,7 @@ pub struct Given<'a> {
     pub params: &'a SolveParams,
 }
 
-/// B, X, R, G and a scratch matrix of the same shape.
+/// B, X, R, G and a scratch matrix.
 #[derive(Debug)]
 pub struct Memory {
     /// B
@@ -54,7 +56,7 @@ pub struct Memory {
     pub right: Matrix,
     /// G; empty without [`Explicit::with_adjoint`].
     pub adjoint: Matrix,
-    /// Scratch: nothing is kept in it between passes.
+    /// Scratch of the state's shape: nothing is kept in it between passes.
     pub spare: Matrix,
 }
 
@@ -65,6 +67,11 @@ pub trait Map: Debug + Send + Sync {
 
     /// Initial values, in the order of the slots.
     fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix>;
+
+    /// Width b of the input term, given the width m of the state.
+    fn input_width(&self, width: usize) -> usize {
+        width
+    }
 
     /// Whether a training pass draws random numbers, so that it differs from an evaluation.
     fn draws(&self) -> bool {
@@ -113,29 +120,32 @@ pub struct Explicit {
 impl Explicit {
     /// A layer for forward passes.
     pub fn new(operators: &Operators, map: &dyn Map, width: usize) -> Self {
-        let (nodes, matrix) = (operators.nodes(), |rows| Matrix::zeros(rows, width));
+        let (nodes, input_width) = (operators.nodes(), map.input_width(width));
         let memory = Memory {
-            input: matrix(nodes),
-            state: matrix(nodes),
-            right: matrix(0),
-            adjoint: matrix(0),
-            spare: matrix(nodes),
+            input: Matrix::zeros(nodes, input_width),
+            state: Matrix::zeros(nodes, width),
+            right: Matrix::zeros(0, width),
+            adjoint: Matrix::zeros(0, input_width),
+            spare: Matrix::zeros(nodes, width),
         };
         Self { map: map.on_graph(operators), memory }
     }
 
     /// Adds the memory of backward passes.
     pub fn with_adjoint(mut self) -> Self {
-        let (nodes, width) = (self.memory.state.rows(), self.memory.state.cols());
-        self.memory.right = Matrix::zeros(nodes, width);
-        self.memory.adjoint = Matrix::zeros(nodes, width);
+        let Memory { input, state, right, adjoint, .. } = &mut self.memory;
+        *right = Matrix::zeros(state.rows(), state.cols());
+        *adjoint = Matrix::zeros(input.rows(), input.cols());
         self
     }
 
     /// Bytes of a layer that is trained.
     pub fn bytes(map: &dyn Map, nodes: u64, width: u64) -> u64 {
-        let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
-        matrix.saturating_mul(MEMORY_MATRICES + map.extra_matrices())
+        let matrix = |width: usize| nodes.saturating_mul(stride(width) as u64 * 4);
+        let (width, input_width) = (width as usize, map.input_width(width as usize));
+        // B and G, and the others.
+        let states = MEMORY_MATRICES - 2 + map.extra_matrices();
+        matrix(input_width).saturating_mul(2).saturating_add(matrix(width).saturating_mul(states))
     }
 
     /// Computes X from B; fails where an entry of X is not finite.

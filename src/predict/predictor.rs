@@ -150,7 +150,7 @@ impl Predictor {
             return Ok(SolvedModel { states: on.seen(&network), network, solves });
         };
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.clone(), source };
-        let width = network.layers.last().map_or(0, |layer| layer.input.width);
+        let width = network.layers.last().map_or(0, |layer| layer.width);
         let pools = network.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
         let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());

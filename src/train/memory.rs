@@ -181,17 +181,19 @@ impl Estimate {
             ..Self::default()
         };
         for layer in &shape.layers {
-            let matrix = |nodes: u64| nodes.saturating_mul(row(layer.input.width as u64));
+            let [input_row, state_row] = [layer.input.width, layer.width].map(|m| row(m as u64));
+            // B; R and G; all matrices.
+            let input = |nodes: u64| nodes.saturating_mul(input_row);
+            let adjoint = |nodes: u64| nodes.saturating_mul(input_row.saturating_add(state_row));
             let bytes = |nodes: u64| layer.bytes(nodes, mixing_buffers);
-            let (input, adjoint) = (matrix(data.trained_nodes), twice(matrix(data.trained_nodes)));
-            let trained = bytes(data.trained_nodes).saturating_sub(input).saturating_sub(adjoint);
             // A pass for evaluation has no adjoint; it may take more nodes than a step.
-            let evaluated = bytes(data.evaluated_nodes)
-                .saturating_sub(twice(matrix(data.evaluated_nodes)))
-                .saturating_sub(input)
-                .saturating_sub(adjoint);
+            let evaluated =
+                bytes(data.evaluated_nodes).saturating_sub(adjoint(data.evaluated_nodes));
+            let temporary = learned_tables(layer).saturating_mul(input(data.nodes()));
+            let (input, adjoint) = (input(data.trained_nodes), adjoint(data.trained_nodes));
+            let trained = bytes(data.trained_nodes).saturating_sub(input).saturating_sub(adjoint);
+            let evaluated = evaluated.saturating_sub(input).saturating_sub(adjoint);
             add(&mut estimate.states, trained.max(evaluated));
-            let temporary = learned_tables(layer).saturating_mul(matrix(data.nodes()));
             add(&mut estimate.input, input.saturating_add(temporary));
             add(&mut estimate.adjoint, adjoint);
         }
@@ -323,7 +325,7 @@ fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
 /// Rows and logits of all parts at once on one graph, the training part twice, or of the largest
 /// batch; gradients of the training part; logits of all items, which batches collect.
 fn readout(data: &DataFacts, shape: &NetworkShape) -> u64 {
-    let width = row(shape.layers.last().map_or(0, |layer| layer.input.width as u64));
+    let width = row(shape.layers.last().map_or(0, |layer| layer.width as u64));
     let logits = row(data.model.outputs as u64);
     let pooled = if shape.pooling.is_some() { width } else { 0 };
     let normalised = if shape.normalises { width } else { 0 };
