@@ -140,6 +140,31 @@ fn missing_ppi_graphs_are_generated() {
 }
 
 #[test]
+fn published_ppi_files_are_used_and_looked_up() {
+    let sandbox = Sandbox::new();
+    let words = |line: &'static str| line.split(' ').collect::<Vec<_>>();
+    sandbox.ignn(&words("generate ppi --scale 0.075 --raw data/ppi -q")).exits(0);
+    let line = "reproduce ppi --quick --data data --out out --only GAT,lookup --seeds 0 --set \
+                train.epochs=1 --set model.state=8 -q";
+    let run = sandbox.ignn(&words(line)).exits(0);
+    run.says("note: ppi has labels of unknown origin (").says("97.3, paper");
+    let results: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    let rows = results["panels"][0]["rows"].as_array().unwrap();
+    assert_eq!((&rows[0]["method"], &rows[1]["method"]), (&"GAT".into(), &"lookup".into()));
+    let lookup = rows[1]["validation"]["mean"].as_f64().unwrap();
+    assert!(0.2 < lookup && lookup < 0.9 && rows[1]["best_test"].is_null(), "{rows:?}");
+    let commands = results["commands"].to_string();
+    assert!(
+        commands.contains("ignn ingest graphsage data/ppi --normalise renorm")
+            && commands.contains("--set 'model.heads=[4, 4, 6]'"),
+        "{commands}"
+    );
+    // A baseline starts from the defaults, not from the equilibrium's preset.
+    assert!(!commands.contains("--preset"), "{commands}");
+}
+
+#[test]
 fn a_method_that_fails_does_not_hide_the_others() {
     let sandbox = Sandbox::new();
     let words = [
@@ -174,7 +199,7 @@ fn mistakes_are_reported_before_anything_is_run() {
     assert_eq!(
         run.stderr,
         "error: --only GNC: not in this experiment (it has: PPI, IGNN, linear IGNN, GAT, SSE, \
-         GCN, MLP)\n"
+         GCN, MLP, lookup)\n"
     );
     let run = sandbox
         .ignn(&["reproduce", "graphs", "--data", "none", "--out", "out", "--only", "MUTAG", "-q"])

@@ -14,6 +14,7 @@
 //! | [`svm_readout`] | a support vector machine on the embeddings of a fold |
 //! | [`memory`], `concurrency` | estimated memory; how many trainings run at a time |
 //! | `regression` | a read-out that is fitted in closed form |
+//! | [`lookup`] | scores of a lookup by equal features, without a model |
 //! | `record`, `solves`, `failures` | records of epochs and of their solves |
 //! | `collapse` | recognises a training that has lost what it had learned |
 
@@ -28,6 +29,7 @@ mod failures;
 pub mod folds;
 mod hidden;
 mod label_start;
+pub mod lookup;
 mod many_graphs;
 pub mod memory;
 mod one_graph;

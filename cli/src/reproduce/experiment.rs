@@ -53,11 +53,14 @@ pub struct Method {
     pub name: &'static str,
     /// Settings that override the point's.
     pub sets: &'static [&'static str],
+    /// Whether it starts from the point's preset, which was made for the equilibrium, or from the
+    /// defaults.
+    pub has_preset: bool,
     /// Whether the points do not matter to it: trained once, shown at every point.
     pub is_constant: bool,
     /// Whether it needs the point's data renormalised.
     pub is_renormalised: bool,
-    /// What predicts classes in a cross-validation.
+    /// What predicts classes.
     pub readout: Readout,
     /// Settings that override the panel's in the quick form; `None` if it takes too long for the
     /// quick form, which then leaves it out.
@@ -65,7 +68,7 @@ pub struct Method {
     pub published: &'static [Published],
 }
 
-/// Which figures of a cross-validation are shown.
+/// What predicts, and which of its figures are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readout {
     /// The model's own read-out.
@@ -74,6 +77,8 @@ pub enum Readout {
     BesideSvm,
     /// The support vector machine on the embeddings of this method, from the same folds.
     SvmOf(&'static str),
+    /// No model: the labels of training nodes with the same features.
+    Lookup,
 }
 
 /// A published figure, in per cent.
@@ -117,6 +122,14 @@ pub const fn reported(
     published: &'static [Published],
 ) -> Method {
     const NOTHING: &[&str] = &[];
-    let (readout, quick) = (Readout::Model, Some(NOTHING));
-    Method { name, sets, is_constant: false, is_renormalised: false, readout, quick, published }
+    Method {
+        name,
+        sets,
+        has_preset: true,
+        is_constant: false,
+        is_renormalised: false,
+        readout: Readout::Model,
+        quick: Some(NOTHING),
+        published,
+    }
 }

@@ -248,6 +248,9 @@ impl Command {
                 add_note(study, note.clone());
             }
             let Some(dataset) = runner.dataset(&recipe)? else { return Ok(None) };
+            if let Some(note) = source.note(&recipe, &dataset.graph)? {
+                add_note(study, note);
+            }
             seeds.push((seed, dataset));
         }
         Ok(Some(seeds))

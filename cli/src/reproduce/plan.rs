@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Result;
 use ignn::config::Config;
+use ignn::graph::Graph;
 use ignn::metrics::{MeanDeviation, Metric, MetricError};
 use ignn::report::study::Figure;
 use ignn::run::{CrossvalDir, CrossvalSetup, FoldReadout, RunDir, SavedRun};
-use ignn::train::Ended as RunEnded;
 use ignn::train::crossval::Summary;
+use ignn::train::{Ended as RunEnded, Task, lookup};
 
 use super::experiment::{Method, Panel, Point, Readout, Repeats};
 use super::runner::Ended;
@@ -21,7 +23,7 @@ use super::slug;
 pub struct Plan {
     /// Directory of the runs, below that of all runs.
     pub directory: PathBuf,
-    pub preset: &'static str,
+    pub preset: Option<&'static str>,
     pub sets: Vec<String>,
     pub repeats: Repeats,
     pub readout: Readout,
@@ -50,6 +52,13 @@ pub enum State {
     Other,
 }
 
+impl Trial {
+    /// No results.
+    pub fn new(ended: Ended) -> Self {
+        Self { figures: BTreeMap::new(), seconds: None, failure: None, ended }
+    }
+}
+
 impl Plan {
     /// Later settings win: the point's, the method's, then `on_top`.
     pub fn new(
@@ -68,7 +77,8 @@ impl Plan {
             true => place.join(slug(name)),
             false => place.join(slug(point.name)).join(slug(name)),
         };
-        let (preset, repeats, scores) = (point.preset, panel.repeats, panel.scores);
+        let preset = method.has_preset.then_some(point.preset);
+        let (repeats, scores) = (panel.repeats, panel.scores);
         Self {
             directory,
             preset,
@@ -84,7 +94,7 @@ impl Plan {
     pub fn config(&self, seed: u64) -> Result<Config> {
         let mut sets = self.sets.clone();
         sets.push(format!("train.seed={seed}"));
-        Ok(Config::resolve(Some(self.preset), None, &sets)?)
+        Ok(Config::resolve(self.preset, None, &sets)?)
     }
 
     /// Folds of a cross-validation.
@@ -99,12 +109,8 @@ impl Plan {
     pub fn arguments(&self, dataset: &Path, out: &Path, seed: u64) -> Vec<String> {
         let command = if self.folds().is_some() { "crossval" } else { "train" };
         let mut arguments = vec![command.to_string(), dataset.display().to_string()];
-        arguments.extend([
-            "--out".into(),
-            out.display().to_string(),
-            "--preset".into(),
-            self.preset.into(),
-        ]);
+        arguments.extend(["--out".into(), out.display().to_string()]);
+        arguments.extend(self.preset.into_iter().flat_map(|name| ["--preset".into(), name.into()]));
         for set in &self.sets {
             arguments.extend(["--set".into(), set.clone()]);
         }
@@ -121,7 +127,10 @@ impl Plan {
     }
 
     fn fold_readout(&self) -> FoldReadout {
-        if self.readout == Readout::Model { FoldReadout::Model } else { FoldReadout::Svm }
+        match self.readout {
+            Readout::Model | Readout::Lookup => FoldReadout::Model,
+            Readout::BesideSvm | Readout::SvmOf(_) => FoldReadout::Svm,
+        }
     }
 
     /// The state of the run or cross-validation in a directory.
@@ -159,14 +168,26 @@ impl Plan {
         }
     }
 
+    /// Looks up the test part in the training part.
+    pub fn look_up(&self, graph: &Graph) -> Result<Trial> {
+        let started = Instant::now();
+        let task = Task::open(graph.clone(), &self.config(0)?)?;
+        let mut trial = Trial::new(Ended::Finished);
+        let found = lookup::scores(&task, &task.parts().test)?;
+        for score in self.scores {
+            let metric: Metric = score.to_string().try_into().map_err(|e: MetricError| e)?;
+            let value = found.as_ref().and_then(|scores| metric.of(scores, f64::NAN));
+            // Nothing is chosen: there is one figure.
+            let figure = value.and_then(|value| Figure::of(&[value]));
+            trial.figures.insert(score.to_string(), (figure, None));
+        }
+        trial.seconds = Some(started.elapsed().as_secs_f64());
+        Ok(trial)
+    }
+
     /// Reads finished runs back.
     pub fn read(&self, directories: &[PathBuf]) -> Result<Trial> {
-        let mut trial = Trial {
-            figures: BTreeMap::new(),
-            seconds: None,
-            failure: None,
-            ended: Ended::Finished,
-        };
+        let mut trial = Trial::new(Ended::Finished);
         if self.folds().is_some() {
             for directory in directories {
                 let crossval = CrossvalDir::new(directory);
@@ -178,7 +199,7 @@ impl Plan {
                     // Its settings are chosen inside the fold, at the epoch that validation chose:
                     // there is no best epoch of its own.
                     Readout::SvmOf(_) => (figures.svm.map(figure), None),
-                    Readout::Model | Readout::BesideSvm => {
+                    Readout::Model | Readout::BesideSvm | Readout::Lookup => {
                         (Some(figure(figures.validation)), Some(figure(figures.best_of_each)))
                     }
                 };

@@ -2,7 +2,6 @@
 //! be repeated by hand. Finished results are kept; a signal is passed on to the current command,
 //! which ends in order.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use ignn::graph::Graph;
 use ignn_format::storage;
 
+use super::experiment::Readout;
 use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
 use super::text;
@@ -36,6 +36,7 @@ pub enum Ended {
 /// A dataset that exists.
 pub struct Ready {
     pub path: PathBuf,
+    pub graph: Graph,
     pub checksum: String,
 }
 
@@ -134,18 +135,22 @@ impl Runner {
             }
             storage::write_file(&stamp, recipe_text.as_bytes(), true)?;
         }
-        let checksum = Graph::open(&path)?.manifest().checksum();
-        Ok(Some(Ready { path, checksum }))
+        let graph = Graph::open(&path)?;
+        let checksum = graph.manifest().checksum();
+        Ok(Some(Ready { path, graph, checksum }))
     }
 
     /// Trains a method with every seed and its dataset, or reads finished runs.
     pub fn train_seeds(&mut self, plan: &Plan, seeds: &[(u64, Ready)]) -> Result<Trial> {
-        let failed = |failure: String, ended| Trial {
-            figures: BTreeMap::new(),
-            seconds: None,
-            failure: Some(failure),
-            ended,
-        };
+        let failed =
+            |failure: String| Trial { failure: Some(failure), ..Trial::new(Ended::Finished) };
+        if plan.readout == Readout::Lookup {
+            // Seeds change nothing.
+            let Some((_, dataset)) = seeds.first() else { return Ok(Trial::new(Ended::Finished)) };
+            return Ok(plan
+                .look_up(&dataset.graph)
+                .unwrap_or_else(|error| failed(error.to_string())));
+        }
         let root = self.out.join("runs").join(&plan.directory);
         // The figure of a cross-validation is a mean over its folds, not over seeds.
         let seeds = if plan.folds().is_some() { &seeds[..seeds.len().min(1)] } else { seeds };
@@ -154,7 +159,7 @@ impl Runner {
             let seed = *seed;
             let config = match plan.config(seed) {
                 Ok(config) => config,
-                Err(error) => return Ok(failed(error.to_string(), Ended::Finished)),
+                Err(error) => return Ok(failed(error.to_string())),
             };
             let directory = match plan.folds() {
                 Some(_) => root.clone(),
@@ -178,7 +183,7 @@ impl Runner {
                     trial.ended = Ended::Stopped;
                     return Ok(trial);
                 }
-                (Ended::Finished, Some(failure)) => return Ok(failed(failure, Ended::Finished)),
+                (Ended::Finished, Some(failure)) => return Ok(failed(failure)),
                 (Ended::Finished, None) => directories.push(directory),
             }
         }
@@ -187,12 +192,7 @@ impl Runner {
 
     fn so_far(&self, plan: &Plan, directories: &[PathBuf]) -> Result<Trial> {
         match directories.is_empty() {
-            true => Ok(Trial {
-                figures: BTreeMap::new(),
-                seconds: None,
-                failure: None,
-                ended: Ended::Stopped,
-            }),
+            true => Ok(Trial::new(Ended::Stopped)),
             false => plan.read(directories),
         }
     }

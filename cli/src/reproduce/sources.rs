@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use ignn::graph::{Graph, Labels};
+use ignn::report::quantity;
 use ignn_format::storage;
 
 /// The data of a point.
@@ -52,6 +54,10 @@ const VALIDATION: &str = "0.02";
 const TEST: &str = "0.10";
 /// Number of nodes of generated communities, and in the quick form.
 const NODES: (u64, u64) = (100_000, 4_000);
+/// Positives of the label file that was released with PPI.
+const RELEASED_LABELS: u64 = 2_102_769;
+/// Positives of a reconstruction of it from annotations of 2014 to 2019.
+const RECONSTRUCTED_LABELS: u64 = 2_112_430;
 /// Scale of generated PPI graphs in the quick form: the smallest that the generator accepts.
 const QUICK_PPI: &str = "0.075";
 
@@ -100,6 +106,21 @@ impl Source {
             Self::Collection(name, normalise) => collection(data, name, normalise),
             Self::Relations(name) => relations(data, work, name)?,
         })
+    }
+
+    /// What a reader must know of a dataset that was made.
+    pub fn note(self, recipe: &Recipe, graph: &Graph) -> Result<Option<String>> {
+        let is_public = recipe.commands.iter().any(|words| words.iter().any(|w| w == "ingest"));
+        match self {
+            Self::Ppi(_) if is_public => {
+                let positives = match graph.labels()? {
+                    Labels::Multi { of, .. } => of.len(),
+                    Labels::Single { of, .. } => of.iter().filter(|&&class| class >= 0).count(),
+                };
+                Ok(Some(labels_of_ppi(positives as u64)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The expected files, for messages.
@@ -209,18 +230,42 @@ pub fn communities_of_labels(raw: &Path) -> Result<()> {
 fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
     let folder = data.join("ppi");
     let raw = ["--normalise", normalise];
-    if find(&folder, &["train_graph.json", "ppi-G.json"]).is_some() {
+    let forms = ["train_graph.json", "ppi-G.json"].map(|name| folder.join(name).is_file());
+    if forms.contains(&true) {
         let command = [words(&["ingest", "graphsage", &text(&folder)]), words(&raw)].concat();
-        return Recipe { name: format!("ppi-{normalise}"), commands: vec![command], note: None };
+        let note = "ppi-G.json does not tell its 24 graphs apart: every step sees all training \
+                    nodes at once, so that an epoch is one step and not 20";
+        let note = (!forms[0]).then(|| note.to_string());
+        return Recipe { name: format!("ppi-{normalise}"), commands: vec![command], note };
     }
     let scale = if is_quick { QUICK_PPI } else { "1" };
     let command = [words(&["generate", "ppi", "--scale", scale]), words(&raw)].concat();
-    let note = "ppi is not in the data directory: a generated set of its shape stands in, so that \
-                published figures are no measure of it";
-    Recipe {
-        name: format!("ppi-generated-{normalise}"),
-        commands: vec![command],
-        note: Some(note.into()),
+    let missing = match folder.is_dir() {
+        true => "ppi has neither train_graph.json nor ppi-G.json",
+        false => "ppi is not in the data directory",
+    };
+    let note = format!(
+        "{missing}: a generated set of its shape stands in, so that published figures are no \
+         measure of it"
+    );
+    Recipe { name: format!("ppi-generated-{normalise}"), commands: vec![command], note: Some(note) }
+}
+
+/// What the labels of published PPI files are: the released ones, or a reconstruction. Nothing in
+/// the files says it, but the number of positives does.
+fn labels_of_ppi(found: u64) -> String {
+    let positives = quantity::count(found);
+    let released = quantity::count(RELEASED_LABELS);
+    match found {
+        RELEASED_LABELS => format!("ppi has the released labels ({positives} positives)"),
+        RECONSTRUCTED_LABELS => format!(
+            "ppi has reconstructed labels ({positives} positives, the released ones {released}): \
+             compare methods with each other, not with published figures"
+        ),
+        _ => format!(
+            "ppi has labels of unknown origin ({positives} positives, the released ones \
+             {released}): compare methods with each other, not with published figures"
+        ),
     }
 }
 
@@ -278,7 +323,10 @@ mod tests {
         let generated = recipe(Source::Communities).unwrap();
         assert_eq!((generated.name.as_str(), generated.commands.len()), ("communities", 2));
         assert!(generated.note.unwrap().contains("generated communities of 4000 nodes stand in"));
-        assert!(recipe(Source::Ppi("none")).unwrap().note.unwrap().contains("stands in"));
+        let ppi = || recipe(Source::Ppi("none")).unwrap().note.unwrap();
+        assert!(ppi().starts_with("ppi is not in the data directory: a generated set"));
+        fs::create_dir(data.join("ppi")).unwrap();
+        assert!(ppi().starts_with("ppi has neither train_graph.json nor ppi-G.json: a generated"));
         assert_eq!(recipe(Source::Collection("MUTAG", "none")), None);
         assert_eq!(recipe(Source::Relations("acm")), None);
         for name in [
@@ -297,6 +345,9 @@ mod tests {
             last(&dblp).contains("--communities-top 58")
                 && dblp.note.unwrap().contains("com-dblp stands in")
         );
+        let one_graph = recipe(Source::Ppi("none")).unwrap();
+        assert!(one_graph.note.unwrap().starts_with("ppi-G.json does not tell its 24 graphs"));
+        fs::write(data.join("ppi/train_graph.json"), "").unwrap();
         assert!(recipe(Source::Ppi("none")).unwrap().note.is_none());
         assert!(recipe(Source::Collection("PTC", "none")).unwrap().note.is_some());
         let renormalised = recipe(Source::Collection("PTC", "none").renormalised()).unwrap();
@@ -318,6 +369,19 @@ mod tests {
         assert!(last(&amazon).contains("--communities-larger-than 5000") && amazon.note.is_none());
         assert!(last(&amazon).contains("--split train9:train=0.09,val=0.02,test=0.10"));
         assert_eq!(recipe(Source::Collection("PTC", "none")).unwrap().note, None);
+    }
+
+    #[test]
+    fn the_number_of_positives_tells_which_labels_ppi_has() {
+        assert_eq!(labels_of_ppi(2_102_769), "ppi has the released labels (2,102,769 positives)");
+        let reconstructed = labels_of_ppi(2_112_430);
+        assert!(
+            reconstructed.starts_with(
+                "ppi has reconstructed labels (2,112,430 positives, the released ones 2,102,769)"
+            ),
+            "{reconstructed}"
+        );
+        assert!(labels_of_ppi(5).starts_with("ppi has labels of unknown origin (5 positives"));
     }
 
     #[test]
