@@ -168,7 +168,97 @@ fn the_line_that_makes_ids_text_is_named() {
     assert!(!run.stderr.contains("--header"), "{}", run.stderr);
     sandbox
         .ignn(&["ingest", "edges", "e.txt", "--out", "i", "--ids", "integer", "--quiet"])
-        .fails_with("e.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"");
+        .fails_with(
+            "e.txt:3: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \"x\"",
+        );
+}
+
+/// The ids of the dataset that a list of edges makes, and what the command said.
+fn ids_of(name: &str, text: &str, options: &str) -> (Vec<String>, String) {
+    let sandbox = Sandbox::new();
+    sandbox.file(name, text);
+    let mut arguments = vec!["ingest", "edges", name, "--out", "d"];
+    arguments.extend(options.split_whitespace());
+    let said = sandbox.ignn(&arguments).exits(0).stderr;
+    sandbox.ignn(&["export", "d", "--ids", "i.tsv", "-q"]).exits(0);
+    let table = sandbox.read("i.tsv");
+    let ids = table.lines().skip(1).map(|line| line.rsplit_once('\t').unwrap().0.to_string());
+    (ids.collect(), said)
+}
+
+#[test]
+fn ids_with_leading_zeros_are_text() {
+    let (ids, said) = ids_of("e.txt", "7 8\n007 8\n", "");
+    assert_eq!(ids, ["007", "7", "8"]);
+    let note = "note: e.txt:2: the id \"007\" has a leading zero, so all ids are text: pass --ids \
+                integer to insist on integers\n";
+    assert!(said.contains(note), "{said}");
+    // Also on the first line, which is no header.
+    let (ids, said) = ids_of("e.txt", "007 8\n7 8\n", "");
+    assert_eq!(ids, ["007", "7", "8"]);
+    assert!(said.contains(&note.replace(":2:", ":1:")) && !said.contains("header"), "{said}");
+    assert_eq!(ids_of("e.txt", "0 10\n10 20\n", "").0, ["0", "10", "20"]);
+    let (ids, said) = ids_of("e.txt", "1 2\n2 18446744073709551616\n", "");
+    assert_eq!(ids.len(), 3);
+    assert!(said.contains("is above 18446744073709551615, so all ids are text"), "{said}");
+    // The ids of labels have the same rule.
+    let sandbox = Sandbox::new();
+    sandbox.file("e.txt", "7 8\n").file("l.csv", "node,label\n007,a\n");
+    let line = ["ingest", "edges", "e.txt", "--labels", "l.csv", "--out", "d", "-q"];
+    sandbox
+        .ignn(&line)
+        .fails_with("l.csv:2: expected the id of a node of the graph, found \"007\" (unknown)");
+}
+
+#[test]
+fn quoted_ids_are_read_as_csv_says() {
+    let text = "\"a b\",\"c\"\n\"say \"\"hi\"\"\", \"x,y\" \nc,\" d\"\n";
+    let (found, _) = ids_of("e.csv", text, "");
+    // The export quotes again what tabs need.
+    assert_eq!(found, [" d", "a b", "c", "\"say \"\"hi\"\"\"", "x,y"]);
+    let tabs = text.replace("\", \"", "\"\t\"").replace("\",\"", "\"\t\"").replace("c,", "c\t");
+    assert_eq!(ids_of("e.tsv", &tabs, "").0, found);
+    // Names of columns may be quoted too, and node lists and tables of nodes follow the same rule.
+    let sandbox = Sandbox::new();
+    sandbox.file("e.csv", "\"my \"\"source\"\"\",to\n\"a \"\"b\"\"\",c\n");
+    sandbox
+        .file("nodes.txt", "c\n\"a \"\"b\"\"\"\n")
+        .file("l.tsv", "node\tlabel\n\"a \"\"b\"\"\"\tx\n");
+    let line = ["ingest", "edges", "e.csv", "--source", "my \"source\"", "--out", "d", "-q"];
+    let nodes = ["--nodes-file", "nodes.txt", "--labels", "l.tsv"];
+    sandbox.ignn(&[&line[..], &nodes].concat()).exits(0);
+    sandbox.ignn(&["export", "d", "--labels", "out.csv", "-q"]).exits(0);
+    assert_eq!(sandbox.read("out.csv"), "node,label\n\"a \"\"b\"\"\",x\n");
+}
+
+#[test]
+fn a_first_line_of_names_is_a_header() {
+    let note = |first: &str| {
+        format!(
+            "note: e.csv: the first line is taken as a header: {first}: pass --no-header if it is \
+             an edge, or choose columns with --source, --target and --weight\n"
+        )
+    };
+    let columns = "the source is \"person\", the target is \"friend\", there is no weight";
+    for options in ["", "--ids string"] {
+        let (ids, said) = ids_of("e.csv", "person,friend\n1,2\n2,3\n", options);
+        assert_eq!(ids, ["1", "2", "3"]);
+        assert!(said.contains(&note(columns)), "{options}: {said}");
+    }
+    // Names before words, if another column has numbers.
+    let (ids, said) = ids_of("e.csv", "person,friend,strength\nann,bob,3\nbob,cleo,4\n", "");
+    assert_eq!(ids, ["ann", "bob", "cleo"]);
+    assert!(said.contains(&note(columns)), "{said}");
+    // An edge of words before integers and words is an edge.
+    let (ids, said) = ids_of("e.csv", "a,b\n1,2\nc,d\n", "");
+    assert_eq!(ids, ["1", "2", "a", "b", "c", "d"]);
+    assert!(said.contains("the first line \"a,b\" is taken as an edge: pass --header"), "{said}");
+    let (ids, said) = ids_of("e.csv", "person,friend\n1,2\n", "--no-header");
+    assert_eq!(ids, ["1", "2", "friend", "person"]);
+    assert!(!said.contains("header"), "{said}");
+    // Nothing is said about names that are known.
+    assert!(!ids_of("e.csv", "from,to\n1,2\n", "").1.contains("header"));
 }
 
 #[test]

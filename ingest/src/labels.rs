@@ -27,6 +27,8 @@ pub enum CommunityChoice {
 
 /// Names of the label column in tables with more than two columns, in lower case.
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
+/// The same in messages.
+const LABEL_NAMES_SHOWN: &str = "\"label\", \"class\" or \"y\"";
 
 /// Reads a table with one row per label of a node. If any node has several labels, all nodes have
 /// sets of labels. Repeated rows and empty labels are ignored. Classes are ordered as numbers if
@@ -248,9 +250,16 @@ fn label_column(table: &Table) -> Result<usize> {
         LABEL_NAMES.iter().find_map(|name| columns.iter().copied().find(|column| is(column, name)))
     });
     named.ok_or_else(|| {
-        let found = columns.len() + usize::from(table.id_column().is_some());
+        let found = match table.names() {
+            Some(names) => quoted(names.join(", ").as_bytes()),
+            None => match columns.len() + usize::from(table.id_column().is_some()) {
+                1 => "1 column without a header".into(),
+                columns => format!("{columns} columns without a header"),
+            },
+        };
         let what = format!(
-            "expected two columns, node and label, or one named \"label\"; found {found} columns"
+            "no column of labels (found: {found}; expected two columns, node and label, or a header \
+             with a column named {LABEL_NAMES_SHOWN})"
         );
         IngestError::file(table.path(), what)
     })
@@ -373,13 +382,26 @@ mod tests {
             ("node,label\n0,a\n1\n", "labels.csv:3: expected 2 columns, found 1: \"1\""),
             (
                 "0,a,b\n",
-                "labels.csv: expected two columns, node and label, or one named \"label\"; found 3 \
-                 columns",
+                "labels.csv: no column of labels (found: 3 columns without a header; expected two \
+                 columns, node and label, or a header with a column named \"label\", \"class\" or \
+                 \"y\")",
             ),
             (
                 "0\n",
-                "labels.csv: expected two columns, node and label, or one named \"label\"; found 1 \
-                 columns",
+                "labels.csv: no column of labels (found: 1 column without a header; expected two \
+                 columns, node and label, or a header with a column named \"label\", \"class\" or \
+                 \"y\")",
+            ),
+            (
+                "paper,title,venue\n0,a,b\n",
+                "labels.csv: no column of labels (found: \"paper, title, venue\"; expected two \
+                 columns, node and label, or a header with a column named \"label\", \"class\" or \
+                 \"y\")",
+            ),
+            (
+                "venue,paper\nx,0\n",
+                "labels.csv:2: expected the id of a node of the graph in column \"venue\" (ids are in \
+                 the first column, or in one named \"node\", \"id\" or \"node_id\"), found \"x\" (unknown)",
             ),
             ("node,label\n0,\n", "labels.csv: no labels: column \"label\" is empty"),
             (
@@ -388,7 +410,8 @@ mod tests {
             ),
             (
                 "0,\"a\"b\n",
-                "labels.csv:1: expected a comma after the closing quote, found \"0,\\\"a\\\"b\"",
+                "labels.csv:1: expected the end of the cell after the closing quote, found \
+                 \"0,\\\"a\\\"b\"",
             ),
             ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file (expected text)"),
         ];

@@ -31,9 +31,11 @@ pub trait NodeLookup: Sync {
         Ok(if self.is_consecutive() { node.to_string() } else { format!("number {node}") })
     }
 
-    /// The node with an id given as text, which is parsed as an integer if ids are integers.
+    /// The node with an id given as text, which is parsed as an integer if ids are integers. An
+    /// integer has one form only: neither 007 nor +7 is the id of node 7.
     fn find_text(&self, id: &str) -> Result<Option<u32>> {
         match self.kind() {
+            IdKind::Integer if id != "0" && id.starts_with(['0', '+']) => Ok(None),
             IdKind::Integer => id.parse().map_or(Ok(None), |id| self.find_integer(id)),
             IdKind::String => self.find_string(id),
         }

@@ -12,7 +12,7 @@ use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
 use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
-use crate::source::table::{ColumnKind, Table};
+use crate::source::table::{Batch, ColumnKind, Table};
 use ignn_format::random::Sequence;
 
 /// Name of a split without a name.
@@ -23,13 +23,20 @@ const MAX_PARTS: usize = NO_PART as usize;
 /// Reads a table. `node,split` is one split named "default"; `node,a,b` with a header has one split
 /// per further column, with its name. A node with an empty cell is in no part; each node appears at
 /// most once.
+///
+/// Masks make one split named "default" instead: columns such as `train_mask`, `val_mask` and
+/// `test_mask`, one per part, with true or false (or 1 or 0) for each node.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
     let allowed = context.memory / 4;
     let mut table = Table::open(path, nodes.kind(), false, allowed)?;
     table.require_id()?;
     let columns = table.value_columns();
-    let names = split_names(&table, &columns)?;
+    let masks = masks(&table, &columns)?;
+    let names = match masks {
+        Some(_) => vec![DEFAULT.into()],
+        None => split_names(&table, &columns)?,
+    };
     use ColumnKind::{Boolean, Float, Integer, Text};
     for &column in &columns {
         table.require(
@@ -52,6 +59,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
             if !seen.insert(node) {
                 return Err(table.repeated(&batch, row, node, nodes));
             }
+            if let Some(masks) = &masks {
+                assign_by_masks(&mut splits[0], node, masks, &table, &batch, row)?;
+                continue;
+            }
             for (split, &column) in splits.iter_mut().zip(&columns) {
                 let Some(part) = batch.cell(row, column).text() else { continue };
                 if !split.assign(node, &part) {
@@ -66,8 +77,113 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         if split.parts.is_empty() {
             return Err(IngestError::file(path, format!("split {:?} has no nodes", split.name)));
         }
+        let is_truth = |part: &String| truth(part).is_some() && part.parse::<u8>().is_err();
+        if split.parts.iter().all(is_truth) {
+            let parts: Vec<_> = split.parts.iter().map(|part| quoted(part.as_bytes())).collect();
+            let what = format!(
+                "split {:?} has only the parts {} (expected names of parts, such as train, val and \
+                 test, or one column per part, named train_mask, val_mask and test_mask)",
+                split.name,
+                parts.join(" and ")
+            );
+            return Err(IngestError::file(path, what));
+        }
     }
     Ok(splits.into_iter().map(Gathered::finish).collect())
+}
+
+/// A column of a mask, and its part.
+struct Mask {
+    column: usize,
+    part: String,
+}
+
+/// The masks of a table: all columns besides the ids are named `PART_mask`, or several of them with
+/// the names of parts. `None` if the columns are splits.
+fn masks(table: &Table, columns: &[usize]) -> Result<Option<Vec<Mask>>> {
+    const ENDING: &str = "_mask";
+    let Some(names) = table.names() else { return Ok(None) };
+    let part = |column: usize| {
+        let name = &names[column];
+        let start = name.len().checked_sub(ENDING.len()).filter(|&at| name.is_char_boundary(at));
+        match start.map(|at| name.split_at(at)) {
+            Some((part, ending)) if ending.eq_ignore_ascii_case(ENDING) && !part.is_empty() => {
+                Some(part)
+            }
+            _ => None,
+        }
+    };
+    if let Some(id) = table.id_column()
+        && part(id).is_some()
+    {
+        let what = format!(
+            "no column of node ids (found: {}): add one named \"node\" beside the masks",
+            quoted(names.join(", ").as_bytes())
+        );
+        return Err(IngestError::file(table.path(), what));
+    }
+    let are_masks = columns.iter().all(|&column| part(column).is_some());
+    let are_parts =
+        columns.len() > 1 && columns.iter().all(|&at| Role::of(&names[at]) != Role::Other);
+    if columns.is_empty() || !(are_masks || are_parts) {
+        return Ok(None);
+    }
+    let mut masks: Vec<Mask> = Vec::new();
+    for &column in columns {
+        let part = part(column).unwrap_or(&names[column]).to_string();
+        if masks.iter().any(|mask| mask.part == part) {
+            return Err(IngestError::file(table.path(), format!("two masks of part {part:?}")));
+        }
+        masks.push(Mask { column, part });
+    }
+    Ok(Some(masks))
+}
+
+/// Assigns a node to the part whose mask is true.
+fn assign_by_masks(
+    split: &mut Gathered,
+    node: u32,
+    masks: &[Mask],
+    table: &Table,
+    batch: &Batch,
+    row: usize,
+) -> Result<()> {
+    let mut found: Option<&Mask> = None;
+    for mask in masks {
+        let cell = batch.cell(row, mask.column);
+        let Some(text) = cell.text() else { continue };
+        let wrong = |expected: &str, found: String| table.error(batch.number(row), expected, found);
+        match (truth(&text), found) {
+            (None, _) => {
+                let expected = format!("true, false, 1 or 0 in the mask of {:?}", mask.part);
+                return Err(wrong(&expected, cell.shown()));
+            }
+            (Some(true), Some(other)) => {
+                let both = format!("{:?} and {:?}", other.part, mask.part);
+                return Err(wrong("each node in one part at most", both));
+            }
+            (Some(true), None) => found = Some(mask),
+            (Some(false), _) => {}
+        }
+    }
+    match found {
+        Some(mask) if !split.assign(node, &mask.part) => {
+            let expected = format!("at most {MAX_PARTS} different parts in a split");
+            Err(table.error(batch.number(row), &expected, "one more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a cell of a mask is true.
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" | "1.0" => Some(true),
+        "0" | "0.0" => Some(false),
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
 }
 
 fn split_names(table: &Table, columns: &[usize]) -> Result<Vec<String>> {
@@ -390,8 +506,48 @@ mod tests {
     }
 
     #[test]
+    fn masks_make_one_split() {
+        let expected = table(b"node,split\n0,train\n1,val\n2,test\n").unwrap();
+        for text in [
+            "node,train_mask,val_mask,test_mask\n0,True,False,False\n1,False,True,False\n\
+             2,False,False,True\n3,False,False,False\n",
+            "test\tval\ttrain\tid\n0\t0\t1\t0\n0\t1\t0\t1\n1\t0\t0\t2\n",
+            "node,Train_Mask,val_mask,test_mask\n2,0,,1.0\n0,1,0,0\n1,false,TRUE,\n",
+        ] {
+            let splits = table(text.as_bytes()).unwrap();
+            let parts: Vec<_> =
+                splits[0].parts.iter().map(|part| part.to_ascii_lowercase()).collect();
+            assert_eq!((splits.len(), &splits[0].name), (1, &expected[0].name), "{text}");
+            assert_eq!((&parts, &splits[0].of), (&expected[0].parts, &expected[0].of), "{text}");
+        }
+        let only = table(b"node,train_mask\n0,1\n1,0\n").unwrap();
+        assert_eq!((&only[0].parts[..], &only[0].of[..2]), (&["train".into()][..], &[0, 255][..]));
+    }
+
+    #[test]
     fn malformed_tables_have_exact_messages() {
-        let cases: [(&str, &str); 8] = [
+        let cases: [(&str, &str); 14] = [
+            (
+                "node,train_mask,val_mask\n0,True,False\n1,True,True\n",
+                "splits.csv:3: expected each node in one part at most, found \"train\" and \"val\"",
+            ),
+            (
+                "node,train_mask,val_mask\n0,yes,no\n",
+                "splits.csv:2: expected true, false, 1 or 0 in the mask of \"train\", found \"yes\"",
+            ),
+            (
+                "train_mask,val_mask,test_mask\nTrue,False,False\n",
+                "splits.csv: no column of node ids (found: \"train_mask, val_mask, test_mask\"): add \
+                 one named \"node\" beside the masks",
+            ),
+            ("node,a_mask,A_mask,a_mask\n0,1,0,0\n", "splits.csv: two masks of part \"a\""),
+            ("node,train_mask,val_mask\n0,0,0\n", "splits.csv: split \"default\" has no nodes"),
+            (
+                "node,is_train\n0,True\n1,False\n",
+                "splits.csv: split \"default\" has only the parts \"True\" and \"False\" (expected names \
+                 of parts, such as train, val and test, or one column per part, named train_mask, \
+                 val_mask and test_mask)",
+            ),
             (
                 "node,split\n1,train\n2,test\n1,test\n",
                 "splits.csv:4: expected each node once, found \"1\" again (first on line 2)",

@@ -91,10 +91,16 @@ struct Edges {
     format: Form,
 
     /// Type of the node ids
+    ///
+    /// An id with leading zeros is text: 007 and 7 are different nodes. Lists with commas or tabs
+    /// may quote ids as CSV does, `"a, b"`; where blanks separate, ids have no quotes.
     #[arg(long, value_enum, default_value_t = IdWord::Auto, help_heading = "Reading edges")]
     ids: IdWord,
 
     /// Treat the first line as a header [default: detected]
+    ///
+    /// It is one if its names are known, such as source and target, or if it has no number although
+    /// a column of all other lines has. In doubt a note says how the line was taken.
     #[arg(long, conflicts_with = "no_header", help_heading = "Reading edges")]
     header: bool,
 
@@ -182,6 +188,9 @@ struct Edges {
     communities_top: Option<usize>,
 
     /// Splits as CSV or Parquet: `node,split`, or `node` and one column per split; may be repeated
+    ///
+    /// Masks make one split: columns named train_mask, val_mask and test_mask (or the like) with
+    /// true or false, or 1 or 0, for each node.
     #[arg(long, value_name = "FILE", help_heading = "Labels and splits")]
     splits: Vec<PathBuf>,
 

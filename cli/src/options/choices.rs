@@ -135,11 +135,11 @@ impl Form {
 /// Values of `--ids`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum IdWord {
-    /// integers if all ids in the first lines are integers, otherwise text
+    /// integers if all ids in the first 1,000 lines are integers without leading zeros, otherwise text
     Auto,
-    /// integers from 0 to 2^64 - 1
+    /// integers from 0 to 2^64 - 1, without leading zeros
     Integer,
-    /// any text without the separator
+    /// any text
     String,
 }
 

@@ -14,13 +14,15 @@ fn edge_lists() {
         edges(
             "letters for a number",
             "e.txt --ids integer",
-            "e.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+            "e.txt:3: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \"x\"",
         )
         .file("e.txt", "1 2\n# c\n3 x\n"),
         edges(
             "letters after a thousand numbers",
             "e.txt",
-            "e.txt:1001: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+            "e.txt:1001: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \"x\"",
         )
         .file("e.txt", "1 2\n".repeat(1000) + "3 x\n"),
         edges("a missing column", "e.txt", "e.txt:2: expected 2 columns, found 1: \"42\"")
@@ -36,9 +38,44 @@ fn edge_lists() {
         edges(
             "a quote inside an id",
             "e.csv",
-            "e.csv:2: expected an id without quotes inside, found \"cl\\\"eo\"",
+            "e.csv:2: expected an id without quotes, or all of it in quotes and those inside doubled, \
+             found \"cl\\\"eo\"",
         )
         .file("e.csv", "ann,bob\ncl\"eo,bob\n"),
+        edges(
+            "quotes where blanks separate",
+            "e.txt",
+            "e.txt:1: expected an id without quotes (only lists with commas or tabs may quote ids), \
+             found \"\\\"ann\"",
+        )
+        .file("e.txt", "\"ann b\" bob\n"),
+        edges(
+            "a quote that is not closed",
+            "e.csv",
+            "e.csv:2: expected a closing quote on the same line, found \"\\\"cleo,bob\"",
+        )
+        .file("e.csv", "ann,bob\n\"cleo,bob\n"),
+        edges(
+            "text after a closing quote",
+            "e.csv",
+            "e.csv:2: expected the end of the cell after the closing quote, found \
+             \"\\\"cl\\\"eo,bob\"",
+        )
+        .file("e.csv", "ann,bob\n\"cl\"eo,bob\n"),
+        edges(
+            "a leading zero after a thousand numbers",
+            "e.txt",
+            "e.txt:1001: expected an integer id without leading zeros (pass --ids string if ids are \
+             text), found \"007\"",
+        )
+        .file("e.txt", "1 2\n".repeat(1000) + "3 007\n"),
+        edges(
+            "a leading zero for an integer",
+            "e.csv --ids integer",
+            "e.csv:2: expected an integer id without leading zeros (pass --ids string if ids are \
+             text), found \"00\"",
+        )
+        .file("e.csv", "1,2,0.5\n00,2,0.5\n"),
         edges(
             "an id that is no UTF-8",
             "e.txt",
@@ -48,20 +85,23 @@ fn edge_lists() {
         edges(
             "an id above 2^64 - 1",
             "e.txt --ids integer",
-            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \
              \"18446744073709551616\"",
         )
         .file("e.txt", "1 2\n3 18446744073709551616\n"),
         edges(
             "a negative id",
             "e.txt --ids integer",
-            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"-3\"",
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \"-3\"",
         )
         .file("e.txt", "1 2\n-3 4\n"),
         edges(
             "a fraction as id",
             "e.txt --ids integer",
-            "e.txt:2: expected an integer id from 0 to 18446744073709551615, found \"4.5\"",
+            "e.txt:2: expected an integer id from 0 to 18446744073709551615 (pass --ids string if \
+             ids are text), found \"4.5\"",
         )
         .file("e.txt", "1 2\n3 4.5\n"),
         edges(
@@ -343,7 +383,8 @@ fn adjacency_lists() {
         ),
         list(
             "letters for a neighbour",
-            "a.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+            "a.txt:3: expected an integer id from 0 to 18446744073709551615, without leading \
+             zeros, found \"x\"",
             "2 1 2\n1 0\n2 0 x\n",
         ),
         list(

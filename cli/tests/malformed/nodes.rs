@@ -34,7 +34,8 @@ fn lists_of_nodes() {
         path(
             "a listed id that is no integer",
             "--nodes-file n.txt --ids integer",
-            "n.txt:3: expected an integer id from 0 to 18446744073709551615, found \"x\"",
+            "n.txt:3: expected an integer id from 0 to 18446744073709551615 (pass --ids string if ids are \
+             text), found \"x\"",
         )
         .file("n.txt", "0\n1\nx\n"),
         path(
@@ -298,9 +299,17 @@ fn labels_and_communities() {
         labels("an empty file", "y.csv: no rows (expected one line per node)", ""),
         labels(
             "too many columns",
-            "y.csv: expected two columns, node and label, or one named \"label\"; found 3 columns",
+            "y.csv: no column of labels (found: 3 columns without a header; expected two columns, \
+             node and label, or a header with a column named \"label\", \"class\" or \"y\")",
             "0,red,1\n1,blue,2\n",
         ),
+        words(
+            "a header that is not recognised",
+            "--labels y.csv",
+            "y.csv:1: expected the id of a node of the graph (or a header with a column named \
+             \"node\", \"id\" or \"node_id\"), found \"person\" (unknown)",
+        )
+        .file("y.csv", "person,team\nann,red\n"),
         path(
             "Parquet without a node",
             "--labels y.parquet",

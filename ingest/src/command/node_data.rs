@@ -67,7 +67,7 @@ impl NodeData {
             if summary.missing > 0 {
                 context
                     .observer
-                    .note(&format!("{} nodes had no features and got zeros", summary.missing));
+                    .note(&format!("nodes without features, which got zeros: {}", summary.missing));
             }
         }
         let labels = match (&self.labels, &self.communities) {

@@ -10,7 +10,7 @@ use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
 use crate::relabel::external::KeyFile;
 use crate::relabel::intern::IntegerMap;
-use crate::source::edge_list::Key;
+use crate::source::edge_list::{self, Key};
 use crate::source::text::Lines;
 
 /// Ids in ascending order or as listed, and a new order of the nodes, if there is one.
@@ -56,8 +56,9 @@ impl NodeList {
             if text.is_empty() || text[0] == b'#' {
                 continue;
             }
-            let name =
-                <&str>::parse(text).map_err(|e| IngestError::line(path, line, e, quoted(text)))?;
+            let wrong = |expected| IngestError::line(path, line, expected, quoted(text));
+            let id = edge_list::lone_id(text).map_err(wrong)?;
+            let name = <&str>::parse(&id).map_err(wrong)?;
             bytes += name.len() as u64 + 120;
             if bytes > limit {
                 let what = format!(

@@ -4,6 +4,9 @@
 use crate::error::quoted;
 use crate::source::edge_list::{BadLine, Key, Pushed};
 
+/// What a neighbour must be.
+const NEIGHBOUR: &str = "an integer id from 0 to 18446744073709551615, without leading zeros";
+
 /// Whether the first lines look like this format and not like an edge list: every count is right,
 /// and the lines have different lengths.
 pub fn looks_like(text: &[u8]) -> bool {
@@ -46,7 +49,7 @@ pub fn parse(
             u64::parse(degree).map_err(|_| bad("a number of neighbours".into(), degree))?;
         let mut found = 0;
         for cell in cells {
-            let neighbour = u64::parse(cell).map_err(|expected| bad(expected.into(), cell))?;
+            let neighbour = u64::parse(cell).map_err(|_| bad(NEIGHBOUR.into(), cell))?;
             if let Some(nodes) = nodes.filter(|&nodes| nodes <= neighbour) {
                 return Err(bad(format!("a neighbour below {nodes}, the number of nodes"), cell));
             }

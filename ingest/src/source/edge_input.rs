@@ -18,10 +18,10 @@ pub enum EdgeFormat {
 /// Type of the ids in the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdChoice {
-    /// Integers if all ids in the first lines are integers, else text.
+    /// Integers if all ids in the first lines are integers without leading zeros, else text.
     #[default]
     Auto,
-    /// Integers from 0 to 2^64 - 1.
+    /// Integers from 0 to 2^64 - 1, without leading zeros.
     Integer,
     /// Any text without the separator.
     String,

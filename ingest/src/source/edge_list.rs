@@ -1,6 +1,10 @@
 //! Edge lists: one line per edge, two or more columns, separated by blanks, tabs or commas. This
 //! module detects the layout and parses blocks of text.
+//!
+//! Where tabs or commas separate, a cell may be quoted as in RFC 4180: `"a, b"`, `"the ""best"""`.
+//! It ends on its line. Blanks do not separate quoted cells, so that such a list has no quotes.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use crate::error::{IngestError, Result, quoted};
@@ -11,9 +15,9 @@ use crate::source::edge_input::{EdgeInput, IdChoice};
 pub enum Separator {
     /// Any run of spaces and tabs.
     Blank,
-    /// One tab.
+    /// One tab; cells may be quoted.
     Tab,
-    /// One comma; blanks around it are ignored, and fields may be quoted.
+    /// One comma; blanks around it are ignored, and cells may be quoted.
     Comma,
 }
 
@@ -62,17 +66,26 @@ pub enum Pushed {
 
 /// An id as it is in a file.
 pub trait Key<'a>: Copy + Send {
+    /// Whether any text is an id.
+    const IS_TEXT: bool;
+
     /// Parses a token.
     fn parse(token: &'a [u8]) -> Result<Self, &'static str>;
 }
 
 /// What an integer id must be.
-const INTEGER: &str = "an integer id from 0 to 18446744073709551615";
+const INTEGER: &str =
+    "an integer id from 0 to 18446744073709551615 (pass --ids string if ids are text)";
+/// The same for digits with a zero before them: as integers, 007 and 7 would be the same node.
+const UNPADDED: &str = "an integer id without leading zeros (pass --ids string if ids are text)";
 
 impl<'a> Key<'a> for u64 {
+    const IS_TEXT: bool = false;
+
     fn parse(token: &'a [u8]) -> Result<Self, &'static str> {
         let mut at = 0;
         match integer(token, &mut at) {
+            Some(_) if at == token.len() && is_padded(token) => Err(UNPADDED),
             Some(value) if at == token.len() => Ok(value),
             _ => Err(INTEGER),
         }
@@ -80,14 +93,21 @@ impl<'a> Key<'a> for u64 {
 }
 
 impl<'a> Key<'a> for &'a str {
+    const IS_TEXT: bool = true;
+
     fn parse(token: &'a [u8]) -> Result<Self, &'static str> {
         match std::str::from_utf8(token) {
             Ok("") => Err("an id"),
-            Ok(text) if text.contains('"') => Err("an id without quotes inside"),
             Ok(text) => Ok(text),
             Err(_) => Err("an id in UTF-8"),
         }
     }
+}
+
+/// Whether digits begin with a zero that does not count.
+#[inline]
+fn is_padded(digits: &[u8]) -> bool {
+    digits.len() > 1 && digits[0] == b'0'
 }
 
 /// Parses digits, starting at `at`; `None` if there are none or the number exceeds 64 bits.
@@ -152,6 +172,24 @@ pub fn check_weight(weight: f32) -> Result<f32, &'static str> {
     }
 }
 
+/// A cell of a line.
+#[derive(Clone, Copy)]
+struct Cell<'a> {
+    /// Without blanks around it, or without the quotes around it.
+    text: &'a [u8],
+    form: CellForm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CellForm {
+    Plain,
+    Quoted,
+    /// Quoted, with doubled quotes inside; each of them stands for one.
+    Doubled,
+    /// A mistake in the quotes, with what should be there.
+    Wrong(&'static str),
+}
+
 /// The columns of a line.
 fn columns(line: &[u8], separator: Separator) -> Columns<'_> {
     Columns { rest: Some(line), separator }
@@ -163,38 +201,104 @@ struct Columns<'a> {
 }
 
 impl<'a> Iterator for Columns<'a> {
-    type Item = &'a [u8];
+    type Item = Cell<'a>;
 
-    fn next(&mut self) -> Option<&'a [u8]> {
+    fn next(&mut self) -> Option<Cell<'a>> {
         let rest = self.rest?;
         let blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
-        let (token, after) = match self.separator {
+        let plain = |text: &'a [u8]| Cell { text: text.trim_ascii(), form: CellForm::Plain };
+        let separated = |separator: u8| {
+            let is_before = |byte: &&u8| **byte != separator && blank(byte);
+            let start = &rest[rest.iter().take_while(is_before).count()..];
+            match start.strip_prefix(b"\"") {
+                Some(quoted) => quoted_cell(quoted, separator),
+                None => {
+                    let (text, after) = cut(rest, separator);
+                    (plain(text), after)
+                }
+            }
+        };
+        let (cell, after) = match self.separator {
             Separator::Blank => {
                 let rest = rest.trim_ascii_start();
                 let end = rest.iter().position(blank).unwrap_or(rest.len());
                 let after = rest[end..].trim_ascii_start();
-                (&rest[..end], (!after.is_empty()).then_some(after))
+                (plain(&rest[..end]), (!after.is_empty()).then_some(after))
             }
-            Separator::Tab => cut(rest, b'\t'),
-            Separator::Comma => {
-                let start = rest.trim_ascii_start();
-                match start.strip_prefix(b"\"") {
-                    Some(quoted) => match quoted.iter().position(|&byte| byte == b'"') {
-                        // Doubled quotes leave a quote in the token, which is not allowed in ids.
-                        Some(end) if quoted.get(end + 1) != Some(&b'"') => {
-                            let (_, after) = cut(&quoted[end + 1..], b',');
-                            (&quoted[..end], after)
-                        }
-                        _ => cut(start, b','),
-                    },
-                    None => cut(rest, b','),
-                }
-            }
+            Separator::Tab => separated(b'\t'),
+            Separator::Comma => separated(b','),
         };
         self.rest = after;
-        Some(token.trim_ascii())
+        Some(cell)
     }
 }
+
+/// A cell from after its opening quote, and what follows the separator after it.
+fn quoted_cell(text: &[u8], separator: u8) -> (Cell<'_>, Option<&[u8]>) {
+    let (mut at, mut form) = (0, CellForm::Quoted);
+    loop {
+        let Some(quote) = text[at..].iter().position(|&byte| byte == b'"') else {
+            let form = CellForm::Wrong("a closing quote on the same line");
+            return (Cell { text, form }, None);
+        };
+        at += quote + 1;
+        if text.get(at) != Some(&b'"') {
+            break;
+        }
+        (at, form) = (at + 1, CellForm::Doubled);
+    }
+    let (between, after) = cut(&text[at..], separator);
+    if !between.trim_ascii().is_empty() {
+        form = CellForm::Wrong("the end of the cell after the closing quote");
+    }
+    (Cell { text: &text[..at - 1], form }, after)
+}
+
+/// Text of a quoted cell with one quote for two.
+fn with_single_quotes(text: &[u8]) -> Vec<u8> {
+    let mut single = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        single.push(byte);
+        if byte == b'"' {
+            bytes.next();
+        }
+    }
+    single
+}
+
+/// The texts of the cells with doubled quotes in a block, in order, for [`parse`]. Few lists have any:
+/// all other ids are parsed where they are.
+pub fn unquoted(text: &[u8], layout: &Layout) -> Vec<Vec<u8>> {
+    if layout.separator == Separator::Blank || !text.contains(&b'"') {
+        return Vec::new();
+    }
+    let edges = lines(text).map(|(_, line)| line).filter(|line| !no_edge(line));
+    let cells = edges.flat_map(|line| columns(line, layout.separator).take(layout.width()));
+    cells
+        .filter(|cell| cell.form == CellForm::Doubled)
+        .map(|cell| with_single_quotes(cell.text))
+        .collect()
+}
+
+/// The id on a line of its own, which may be quoted.
+pub fn lone_id(line: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    let Some(text) = line.strip_prefix(b"\"") else {
+        return if line.contains(&b'"') { Err(UNQUOTED) } else { Ok(line.into()) };
+    };
+    // No separator follows: no text has this byte.
+    let (cell, _) = quoted_cell(text, 0);
+    match cell.form {
+        CellForm::Wrong(expected) => Err(expected),
+        CellForm::Doubled => Ok(with_single_quotes(cell.text).into()),
+        CellForm::Plain | CellForm::Quoted => Ok(cell.text.into()),
+    }
+}
+
+/// What an id in a plain cell must be.
+const UNQUOTED: &str = "an id without quotes, or all of it in quotes and those inside doubled";
+/// The same where blanks separate.
+const BLANK_UNQUOTED: &str = "an id without quotes (only lists with commas or tabs may quote ids)";
 
 fn cut(line: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     match line.iter().position(|&byte| byte == separator) {
@@ -235,31 +339,27 @@ impl Layout {
         let Some(first) = data.first() else {
             return Err(IngestError::file(path, "no edges (found only empty lines and comments)"));
         };
-        let separator = match first {
-            line if line.contains(&b',') => Separator::Comma,
-            line if line.contains(&b'\t') => Separator::Tab,
-            _ => Separator::Blank,
+        let separates = |separator: u8| {
+            let mut is_quoted = false;
+            first.iter().any(|&byte| {
+                is_quoted ^= byte == b'"';
+                byte == separator && !is_quoted
+            })
         };
-        let cells = |line| columns(line, separator).collect::<Vec<_>>();
-        let is_integer = |token: &&[u8]| u64::parse(token).is_ok();
-        let names: Vec<String> = cells(first)
-            .iter()
-            .map(|name| String::from_utf8_lossy(name).to_ascii_lowercase())
-            .collect();
+        let separator = match () {
+            () if separates(b',') => Separator::Comma,
+            () if separates(b'\t') => Separator::Tab,
+            () => Separator::Blank,
+        };
+        let cells = |line| columns(line, separator).map(|cell| cell.text).collect::<Vec<_>>();
+        let names: Vec<String> = columns(first, separator).map(column_name).collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
-        let second_is_integer =
-            data.get(1).is_some_and(|line| cells(line).iter().take(2).all(&is_integer));
+        let asked = [&input.source, &input.target, &input.weight];
+        let is_named = |chosen: &String| names.contains(&chosen.to_ascii_lowercase());
+        let has_known_names = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some()
+            || asked.into_iter().flatten().any(is_named);
         let header = input.header.unwrap_or_else(|| {
-            let asked = [&input.source, &input.target, &input.weight];
-            let by_name = asked
-                .into_iter()
-                .flatten()
-                .any(|chosen| names.contains(&chosen.to_ascii_lowercase()));
-            let known = named(SOURCE_NAMES).is_some() && named(TARGET_NAMES).is_some();
-            let only_first_differs = second_is_integer
-                && !cells(first).iter().take(2).any(&is_integer)
-                && input.ids != IdChoice::String;
-            by_name || known || only_first_differs
+            has_known_names || are_names(&cells(first), data[1..].iter().map(|line| cells(line)))
         });
         let find = |chosen: &Option<String>, known: &[&str], default: Option<usize>, role: &str| {
             match chosen {
@@ -295,11 +395,11 @@ impl Layout {
         let text_id = |line| {
             let cells = cells(line);
             let mut ids = [source, target].into_iter().filter_map(|at| cells.get(at).copied());
-            ids.find(|id| !is_integer(id))
+            ids.find(|id| u64::parse(id).is_err())
         };
         // The first line whose ids are not integers decides.
         let decides =
-            || (first_edge..data.len()).find_map(|at| text_id(data[at]).map(|id| (at, quoted(id))));
+            || (first_edge..data.len()).find_map(|at| text_id(data[at]).map(|id| (at, id)));
         let (integer, decided) = match input.ids {
             IdChoice::Integer => (true, None),
             IdChoice::String => (false, None),
@@ -310,12 +410,19 @@ impl Layout {
         };
         let mut guesses = Vec::new();
         let shown = path.display();
+        let is_number = |id: &[u8]| !id.is_empty() && id.iter().all(u8::is_ascii_digit);
         match decided {
-            Some((at, id)) if at > first_edge => {
+            Some((at, id)) if at > first_edge || is_number(id) => {
                 let line = before + numbers[at];
+                let what = match is_number(id) {
+                    true if is_padded(id) => "has a leading zero",
+                    true => "is above 18446744073709551615",
+                    false => "is not an integer",
+                };
+                let id = quoted(id);
                 guesses.push(format!(
-                    "{shown}:{line}: the id {id} is not an integer, so all ids are text: pass \
-                     --ids integer to insist on integers"
+                    "{shown}:{line}: the id {id} {what}, so all ids are text: pass --ids integer \
+                     to insist on integers"
                 ));
             }
             _ if !integer && !header && input.header.is_none() => {
@@ -326,6 +433,22 @@ impl Layout {
                 ));
             }
             _ => {}
+        }
+        if header && input.header.is_none() && !has_known_names {
+            let name = |column: usize| {
+                let name = names.get(column).map_or("", String::as_str);
+                quoted(name.as_bytes())
+            };
+            let weight = weight.map_or("there is no weight".into(), |weight| {
+                format!("the weight is {}", name(weight))
+            });
+            guesses.push(format!(
+                "{shown}: the first line is taken as a header: the source is {}, the target is {}, \
+                 {weight}: pass --no-header if it is an edge, or choose columns with --source, \
+                 --target and --weight",
+                name(source),
+                name(target)
+            ));
         }
         if third && weight.is_some() && input.weight.is_none() {
             guesses.push(format!(
@@ -348,10 +471,45 @@ impl Layout {
             .map_or(text.len(), |newline| end + newline + 1)
     }
 
+    /// Number of columns that a line must have.
+    fn width(&self) -> usize {
+        1 + self.source.max(self.target).max(self.weight.unwrap_or(0))
+    }
+
     /// Whether the fast parser for plain integer columns can be used.
     fn plain(&self) -> bool {
         self.integer && (self.source, self.target) == (0, 1) && self.weight.is_none()
     }
+}
+
+/// The name of a column in lower case.
+fn column_name(cell: Cell) -> String {
+    let text = match cell.form {
+        CellForm::Doubled => with_single_quotes(cell.text).into(),
+        _ => Cow::Borrowed(cell.text),
+    };
+    String::from_utf8_lossy(&text).to_ascii_lowercase()
+}
+
+/// Whether the first line has names and not an edge: none of its cells is a number, although all
+/// other lines have numbers in the column of one of them.
+fn are_names<'a>(first: &[&[u8]], others: impl Iterator<Item = Vec<&'a [u8]>>) -> bool {
+    // Rust reads "inf" and "nan" as numbers.
+    let is_number = |cell: &[u8]| {
+        cell.iter().any(u8::is_ascii_digit)
+            && std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok())
+    };
+    if first.iter().any(|cell| is_number(cell)) {
+        return false;
+    }
+    let mut others = others.peekable();
+    let mut are_numbers = vec![others.peek().is_some(); first.len()];
+    for line in others {
+        for (column, are_numbers) in are_numbers.iter_mut().enumerate() {
+            *are_numbers &= line.get(column).is_some_and(|cell| is_number(cell));
+        }
+    }
+    are_numbers.contains(&true)
 }
 
 /// Names of the source column.
@@ -388,33 +546,58 @@ pub const TARGET_NAMES: &[&str] = &[
 /// Names of the weight column.
 pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 
-/// Parses the edges of a block of whole lines until `push` asks to stop. Returns the last answer of
-/// `push`.
+/// Parses the edges of a block of whole lines until `push` asks to stop. `unquoted` has the texts of
+/// cells with doubled quotes, from [`unquoted`]. Returns the last answer of `push`.
 pub fn parse<'a, K: Key<'a>>(
     text: &'a [u8],
+    unquoted: &'a [Vec<u8>],
     layout: &Layout,
     mut push: impl FnMut(K, K, f32) -> Pushed,
 ) -> Result<Pushed, BadLine> {
-    let last = layout.source.max(layout.target).max(layout.weight.unwrap_or(0));
-    let mut cells: Vec<&[u8]> = Vec::new();
+    let width = layout.width();
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut unquoted = unquoted.iter();
     for (at, line) in lines(text) {
         if no_edge(line) {
             continue;
         }
-        let bad = |expected: String, found: String| BadLine { at, expected, found };
+        let bad = |expected: &str, found: &[u8]| BadLine {
+            at,
+            expected: expected.into(),
+            found: quoted(found),
+        };
         cells.clear();
-        cells.extend(columns(line, layout.separator).take(last + 1));
-        if cells.len() <= last {
-            let expected = format!("{} columns", last + 1);
-            return Err(bad(expected, format!("{}: {}", cells.len(), quoted(line))));
+        cells.extend(columns(line, layout.separator).take(width));
+        if cells.len() < width {
+            // A cell that is not closed takes the rest of the line.
+            if let Some(CellForm::Wrong(expected)) = cells.last().map(|cell| cell.form) {
+                return Err(bad(expected, line));
+            }
+            let expected = format!("{width} columns");
+            let found = format!("{}: {}", cells.len(), quoted(line));
+            return Err(BadLine { at, expected, found });
+        }
+        for cell in cells.iter_mut().filter(|cell| cell.form == CellForm::Doubled) {
+            if let Some(text) = unquoted.next() {
+                cell.text = text;
+            }
         }
         let key = |column: usize| {
-            K::parse(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))
+            let Cell { text, form } = cells[column];
+            match form {
+                CellForm::Wrong(expected) => Err(bad(expected, line)),
+                CellForm::Plain if K::IS_TEXT && text.contains(&b'"') => {
+                    let is_blank = layout.separator == Separator::Blank;
+                    Err(bad(if is_blank { BLANK_UNQUOTED } else { UNQUOTED }, text))
+                }
+                _ => K::parse(text).map_err(|expected| bad(expected, text)),
+            }
         };
         let (source, target) = (key(layout.source)?, key(layout.target)?);
         let weight = match layout.weight {
             Some(column) => {
-                parse_weight(cells[column]).map_err(|e| bad(e.into(), quoted(cells[column])))?
+                let text = cells[column].text;
+                parse_weight(text).map_err(|expected| bad(expected, text))?
             }
             None => 1.0,
         };
@@ -422,10 +605,10 @@ pub fn parse<'a, K: Key<'a>>(
             Pushed::Taken => {}
             Pushed::Full => return Ok(Pushed::Full),
             Pushed::UnknownSource => {
-                return Err(bad("a node of the node list".into(), quoted(cells[layout.source])));
+                return Err(bad("a node of the node list", cells[layout.source].text));
             }
             Pushed::UnknownTarget => {
-                return Err(bad("a node of the node list".into(), quoted(cells[layout.target])));
+                return Err(bad("a node of the node list", cells[layout.target].text));
             }
         }
     }
@@ -440,7 +623,7 @@ pub fn parse_integers(
     mut push: impl FnMut(u64, u64, f32) -> Pushed,
 ) -> Result<Pushed, BadLine> {
     if !layout.plain() {
-        return parse(text, layout, push);
+        return parse(text, &[], layout, push);
     }
     let mut at = 0;
     while at < text.len() {
@@ -460,7 +643,7 @@ pub fn parse_integers(
             .iter()
             .position(|&byte| byte == b'\n')
             .map_or(text.len(), |n| start + n + 1);
-        let done = parse(&text[start..end], layout, &mut push);
+        let done = parse(&text[start..end], &[], layout, &mut push);
         match done.map_err(|bad| BadLine { at: start + bad.at, ..bad })? {
             Pushed::Taken => at = end,
             other => return Ok(other),
@@ -473,7 +656,7 @@ pub fn parse_integers(
 #[inline(always)]
 fn plain_line(text: &[u8], mut at: usize) -> Option<(u64, u64, usize)> {
     let separator = |byte: u8| byte == b' ' || byte == b'\t' || byte == b',';
-    let source = integer(text, &mut at)?;
+    let source = unpadded(text, &mut at)?;
     let from = at;
     while separator(*text.get(at)?) {
         at += 1;
@@ -481,13 +664,21 @@ fn plain_line(text: &[u8], mut at: usize) -> Option<(u64, u64, usize)> {
     if at == from {
         return None;
     }
-    let target = integer(text, &mut at)?;
+    let target = unpadded(text, &mut at)?;
     match text.get(at) {
         None => Some((source, target, at)),
         Some(b'\n') => Some((source, target, at + 1)),
         Some(b'\r') if text.get(at + 1) == Some(&b'\n') => Some((source, target, at + 2)),
         _ => None,
     }
+}
+
+/// [`integer`] without leading zeros.
+#[inline(always)]
+fn unpadded(text: &[u8], at: &mut usize) -> Option<u64> {
+    let start = *at;
+    let value = integer(text, at)?;
+    (!is_padded(&text[start..*at])).then_some(value)
 }
 
 #[cfg(test)]

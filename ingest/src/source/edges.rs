@@ -63,6 +63,8 @@ enum Format {
 pub struct Item {
     file: usize,
     piece: Piece,
+    /// Texts of cells with doubled quotes.
+    unquoted: Vec<Vec<u8>>,
 }
 
 enum Piece {
@@ -81,6 +83,12 @@ pub enum Parsed {
     Whole,
     /// The receiver could not take its ids.
     Full,
+}
+
+impl Item {
+    fn new(file: usize, piece: Piece) -> Self {
+        Self { file, piece, unquoted: Vec::new() }
+    }
 }
 
 /// Expands globs and sorts what they match; other paths stay as they are.
@@ -205,7 +213,7 @@ impl EdgeFiles {
         self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, format, .. })| {
             let items: Box<dyn Iterator<Item = Result<Item>> + Send> = match format {
                 Format::Parquet(table) => Box::new(
-                    table.slices().map(move |slice| Ok(Item { file, piece: Piece::Slice(slice) })),
+                    table.slices().map(move |slice| Ok(Item::new(file, Piece::Slice(slice)))),
                 ),
                 _ => match Blocks::open(path) {
                     Err(error) => Box::new(std::iter::once(Err(error))),
@@ -221,7 +229,7 @@ impl EdgeFiles {
                                 line +=
                                     block.text.iter().filter(|&&byte| byte == b'\n').count() as u64;
                             }
-                            Ok(Item { file, piece: Piece::Text(block, first) })
+                            Ok(Item::new(file, Piece::Text(block, first)))
                         }))
                     }
                 },
@@ -230,14 +238,18 @@ impl EdgeFiles {
         })
     }
 
-    /// Decodes a piece, if that is separate work (Parquet).
-    pub fn load(&self, item: Item) -> Result<Item> {
-        match (item.piece, &self.files[item.file].format) {
+    /// Decodes what is not parsed where it is: rows of Parquet, and quotes inside of ids.
+    pub fn load(&self, mut item: Item) -> Result<Item> {
+        match (&item.piece, &self.files[item.file].format) {
             (Piece::Slice(slice), Format::Parquet(table)) => {
-                Ok(Item { piece: Piece::Rows(slice, table.read(slice)?), ..item })
+                item.piece = Piece::Rows(*slice, table.read(*slice)?);
             }
-            (piece, _) => Ok(Item { piece, ..item }),
+            (Piece::Text(block, _), Format::List { layout, start }) => {
+                item.unquoted = edge_list::unquoted(block.after(*start).1, layout);
+            }
+            _ => {}
         }
+        Ok(item)
     }
 
     /// Parses a piece that was loaded.
@@ -248,19 +260,16 @@ impl EdgeFiles {
     ) -> Result<Parsed> {
         let EdgeFile { path, format, .. } = &self.files[item.file];
         let (start, done) = match (format, &item.piece) {
-            (Format::List { layout, start }, Piece::Text(Block { text, offset, .. }, _)) => {
-                let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
-                (skip, K::parse_list(&text[skip..], layout, push))
+            (Format::List { layout, start }, Piece::Text(block, _)) => {
+                let (skip, text) = block.after(*start);
+                (skip, K::parse_list(text, &item.unquoted, layout, push))
             }
-            (
-                Format::MatrixMarket { header, start, seen },
-                Piece::Text(Block { text, offset, .. }, _),
-            ) => {
-                let skip = start.saturating_sub(*offset).min(text.len() as u64) as usize;
+            (Format::MatrixMarket { header, start, seen }, Piece::Text(block, _)) => {
+                let (skip, text) = block.after(*start);
                 let both = self.directed && header.symmetry == Symmetry::Symmetric;
                 (
                     skip,
-                    parse_entries(&text[skip..], header, both, seen, |s, t, w| {
+                    parse_entries(text, header, both, seen, |s, t, w| {
                         K::integers(&mut push, s, t, w)
                     }),
                 )
@@ -384,9 +393,10 @@ fn parse_entries(
 
 /// A key and its parsers.
 pub trait IdKey<'a>: Key<'a> {
-    /// Parses a block of an edge list.
+    /// Parses a block of an edge list, with the texts of its cells with doubled quotes.
     fn parse_list(
         text: &'a [u8],
+        unquoted: &'a [Vec<u8>],
         layout: &Layout,
         push: impl FnMut(Self, Self, f32) -> Pushed,
     ) -> Result<Pushed, BadLine>;
@@ -410,6 +420,7 @@ pub trait IdKey<'a>: Key<'a> {
 impl<'a> IdKey<'a> for u64 {
     fn parse_list(
         text: &'a [u8],
+        _unquoted: &'a [Vec<u8>],
         layout: &Layout,
         push: impl FnMut(Self, Self, f32) -> Pushed,
     ) -> Result<Pushed, BadLine> {
@@ -437,10 +448,11 @@ impl<'a> IdKey<'a> for u64 {
 impl<'a> IdKey<'a> for &'a str {
     fn parse_list(
         text: &'a [u8],
+        unquoted: &'a [Vec<u8>],
         layout: &Layout,
         push: impl FnMut(Self, Self, f32) -> Pushed,
     ) -> Result<Pushed, BadLine> {
-        edge_list::parse(text, layout, push)
+        edge_list::parse(text, unquoted, layout, push)
     }
 
     fn parse_table(

@@ -62,6 +62,14 @@ pub struct Block {
     spare: Arc<BufferPool<u8>>,
 }
 
+impl Block {
+    /// The part after this offset of the file, and where it begins in the block.
+    pub fn after(&self, offset: u64) -> (usize, &[u8]) {
+        let skip = offset.saturating_sub(self.offset).min(self.text.len() as u64) as usize;
+        (skip, &self.text[skip..])
+    }
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         self.spare.give(std::mem::take(&mut self.text));

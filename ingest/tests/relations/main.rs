@@ -287,7 +287,7 @@ fn features_labels_and_splits_come_along() {
         manifest.splits.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
         ["default", "drawn"]
     );
-    assert!(notes.contains(&"4 nodes had no features and got zeros".to_string()));
+    assert!(notes.contains(&"nodes without features, which got zeros: 4".to_string()));
     assert_eq!(
         manifest.made_by.options["relations.apa"],
         "author-paper-author binary without its diagonal"

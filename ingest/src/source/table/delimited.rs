@@ -1,5 +1,5 @@
-//! Rows of text: CSV with quotes, TSV, or columns separated by whitespace. `#` begins a comment
-//! line. A quoted cell ends on its line, and all rows have the same number of cells.
+//! Rows of text: CSV or TSV, with quotes as in RFC 4180, or columns separated by whitespace. `#`
+//! begins a comment line. A quoted cell ends on its line, and all rows have the same number of cells.
 
 use std::path::{Path, PathBuf};
 
@@ -70,20 +70,22 @@ impl DelimitedBatch {
     /// Splits a line into cells; the error is what was expected.
     fn push_line(&mut self, line: &str, separator: Separator) -> Result<(), &'static str> {
         match separator {
-            Separator::Tab => line.split('\t').for_each(|cell| self.push_cell(cell)),
             Separator::Whitespace => {
                 line.split_ascii_whitespace().for_each(|cell| self.push_cell(cell));
             }
-            Separator::Comma => return self.push_csv(line),
+            Separator::Tab => return self.push_quoted(line, '\t'),
+            Separator::Comma => return self.push_quoted(line, ','),
         }
         Ok(())
     }
 
-    fn push_csv(&mut self, line: &str) -> Result<(), &'static str> {
+    fn push_quoted(&mut self, line: &str, separator: char) -> Result<(), &'static str> {
+        // Tabs are blanks only where they do not separate.
+        let blank = |c: char| c != separator && (c == ' ' || c == '\t');
         let mut rest = line;
         loop {
-            let Some(mut quoted) = rest.trim_ascii_start().strip_prefix('"') else {
-                match rest.split_once(',') {
+            let Some(mut quoted) = rest.trim_start_matches(blank).strip_prefix('"') else {
+                match rest.split_once(separator) {
                     Some((cell, after)) => {
                         self.push_cell(cell);
                         rest = after;
@@ -105,16 +107,16 @@ impl DelimitedBatch {
                         quoted = more;
                     }
                     None => {
-                        quoted = after.trim_ascii_start();
+                        quoted = after.trim_start_matches(blank);
                         break;
                     }
                 }
             }
             self.ends.push(self.text.len());
-            match quoted.strip_prefix(',') {
+            match quoted.strip_prefix(separator) {
                 Some(after) => rest = after,
                 None if quoted.is_empty() => return Ok(()),
-                None => return Err("a comma after the closing quote"),
+                None => return Err("the end of the cell after the closing quote"),
             }
         }
     }
@@ -139,6 +141,11 @@ impl Delimited {
     /// The cells of the first row.
     pub fn first_row(&self) -> Vec<String> {
         (0..self.batch.width).map(|cell| self.batch.text(cell).into()).collect()
+    }
+
+    /// The line of the first row.
+    pub fn first_line(&self) -> u64 {
+        self.batch.lines.first().copied().unwrap_or(0)
     }
 
     /// Treats the first row as a header, so that it is not part of the batches.

@@ -23,6 +23,8 @@ use delimited::{Delimited, DelimitedBatch};
 pub const PARQUET_MAGIC: &[u8] = b"PAR1";
 /// Names of the column of node ids, in lower case.
 const ID_NAMES: [&str; 3] = ["node", "id", "node_id"];
+/// The same in messages.
+const ID_NAMES_SHOWN: &str = "\"node\", \"id\" or \"node_id\"";
 
 /// An opened table.
 pub struct Table {
@@ -33,6 +35,8 @@ pub struct Table {
     names: Option<Vec<String>>,
     width: usize,
     id: Option<usize>,
+    /// The line of the first row, where it may be a header that was not recognised.
+    first: Option<u64>,
     rows: Rows,
 }
 
@@ -182,6 +186,7 @@ impl Table {
                 names: Some(names),
                 width,
                 id,
+                first: None,
                 rows: Rows::Columnar(rows),
             });
         }
@@ -193,15 +198,15 @@ impl Table {
             || ids == IdKind::Integer && !is_integer(&first[0])
             || numbers && !first[1..].iter().all(is_number);
         let width = first.len();
-        let (names, id) = if is_header {
+        let (names, id, first) = if is_header {
             rows.drop_first_row();
             let id = find_id(&first).unwrap_or(0);
-            (Some(first), Some(id))
+            (Some(first), Some(id), None)
         } else {
-            (None, Some(0))
+            (None, Some(0), Some(rows.first_line()))
         };
         let rows = Rows::Delimited(rows);
-        Ok(Self { path: path.into(), ids, numbers, memory, names, width, id, rows })
+        Ok(Self { path: path.into(), ids, numbers, memory, names, width, id, first, rows })
     }
 
     /// The file.
@@ -263,7 +268,7 @@ impl Table {
         let Some(id) = self.id else {
             let names = self.names.as_deref().unwrap_or_default();
             let what = format!(
-                "no column named \"node\", \"id\" or \"node_id\" (found: {})",
+                "no column named {ID_NAMES_SHOWN} (found: {})",
                 quoted(names.join(", ").as_bytes())
             );
             return Err(IngestError::file(&self.path, what));
@@ -297,12 +302,25 @@ impl Table {
             (other, _) => nodes.find_string(&other.to_string())?,
         };
         found.ok_or_else(|| {
-            self.error(
-                batch.number(row),
-                "the id of a node of the graph",
-                format!("{} (unknown)", cell.shown()),
-            )
+            let (number, found) = (batch.number(row), format!("{} (unknown)", cell.shown()));
+            self.error(number, &self.expected_node(number), found)
         })
+    }
+
+    /// What the id of a row should be; how ids are found where they may have been looked for in the
+    /// wrong place.
+    fn expected_node(&self, number: u64) -> String {
+        let expected = "the id of a node of the graph";
+        match (&self.names, self.id) {
+            (None, _) if self.first == Some(number) => {
+                format!("{expected} (or a header with a column named {ID_NAMES_SHOWN})")
+            }
+            (Some(names), Some(id)) if find_id(names).is_none() => format!(
+                "{expected} in {} (ids are in the first column, or in one named {ID_NAMES_SHOWN})",
+                self.column_name(id)
+            ),
+            _ => expected.into(),
+        }
     }
 
     /// The error for a node that an earlier row has too; it reads the file again to find that row.

@@ -67,10 +67,7 @@ fn csv_with_quotes_comments_and_windows_ends() {
 
 #[test]
 fn tabs_and_whitespace() {
-    assert_eq!(
-        texts("t", b"1\t\"a, b\"\t\n", IdKind::Integer),
-        rows(&[(1, &["1", "\"a, b\"", ""])])
-    );
+    assert_eq!(texts("t", b"1\t\"a, b\"\t\n", IdKind::Integer), rows(&[(1, &["1", "a, b", ""])]));
     assert_eq!(
         texts("t", b"  1   x\n2 y  \n", IdKind::Integer),
         rows(&[(1, &["1", "x"]), (2, &["2", "y"])])
