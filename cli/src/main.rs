@@ -44,9 +44,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     storage::faults::from_environment();
-    messages::stop_cleanly_on_signals();
-    ignn_format::mapped::report_bus_errors();
     let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
+    messages::stop_cleanly_on_signals(command.shared.quiet);
+    ignn_format::mapped::report_bus_errors();
     match command.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
@@ -133,7 +133,10 @@ struct Shared {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Print no progress and no notes, only errors
+    /// Print only the result, on standard output, and errors
+    ///
+    /// Progress, notes and what a signal stops are not printed. The result still has its next
+    /// command and, with --json, the notes.
     #[arg(long, short, global = true)]
     quiet: bool,
 }

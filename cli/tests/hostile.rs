@@ -68,12 +68,13 @@ fn no_command_prints_what_a_terminal_obeys() {
     let hostile = |name: &str| format!("{name}{HOSTILE}");
     let (page, table, bench) = (hostile("p.html"), hostile("t"), hostile("bench"));
     let (csv, html) = (format!("{table}.csv"), format!("{page}.html"));
+    let ids = format!("ids{csv}");
     let cases: [(i32, &[&str]); 17] = [
         (0, &["inspect", dataset]),
         (0, &["check", dataset]),
         (0, &["eval", dataset, "--model", run]),
         (0, &["predict", dataset, "--model", run, "--out", &csv, "--force"]),
-        (0, &["export", dataset, "--ids", &csv, "--labels", "l.csv", "--force"]),
+        (0, &["export", dataset, "--ids", &ids, "--labels", "l.csv", "--force"]),
         (0, &["report", run, "--out", &html, "--title", HOSTILE, "--force"]),
         (0, &["bench", "sweep", dataset, "--seconds", "0.01", "--state", "4"]),
         (

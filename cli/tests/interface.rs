@@ -90,18 +90,21 @@ fn completions_and_manual_pages() {
             || sandbox.read("pages/ignn.1").contains("Implicit")
     );
     assert!(sandbox.read("pages/ignn-ingest-edges.1").contains("communities"));
-    let pages = sandbox.ignn(&["man", "pages", "--json"]).exits(0).json();
+    let pages = sandbox.ignn(&["man", "other", "--json"]).exits(0).json();
     assert!(pages["pages"].as_array().unwrap().len() > 10);
-    // Pages of an older version are replaced, and nothing else.
-    sandbox.file("pages/ignn.1", ".TH ignn 1  \"ignn 0.0.1\" \n").file("pages/ignn-demo.1", "mine");
-    let exists = "pages/ignn-demo.1: already exists: choose another name, or pass --force to \
-                  replace it";
-    sandbox.ignn(&["man", "pages"]).fails_with(exists);
-    assert_eq!(sandbox.read("pages/ignn-demo.1"), "mine");
-    assert!(!sandbox.read("pages/ignn.1").contains("mplicit"), "none is written if one cannot be");
+    // Pages of an older version are replaced on request, and nothing else.
+    let old = ".TH ignn 1  \"ignn 0.0.1\" \n";
+    sandbox.file("pages/ignn.1", old).file("pages/ignn-train.1", "mine");
+    let run = sandbox.ignn(&["man", "pages"]).exits(2);
+    assert!(run.stderr.contains(".1: already exists: choose another name"), "{}", run.stderr);
+    let mine = "pages/ignn-train.1: not a manual page of ignn: --force replaces only what ignn \
+                made: choose another name";
+    sandbox.ignn(&["man", "pages", "--force"]).fails_with(mine);
+    assert_eq!(sandbox.read("pages/ignn-train.1"), "mine");
+    assert_eq!(sandbox.read("pages/ignn.1"), old, "none is written if one cannot be");
+    std::fs::remove_file(sandbox.path("pages/ignn-train.1")).unwrap();
     sandbox.ignn(&["man", "pages", "--force"]).exits(0);
-    assert!(sandbox.read("pages/ignn-demo.1").starts_with(".ie"));
-    sandbox.ignn(&["man", "pages"]).exits(0);
+    assert_eq!(sandbox.read("pages/ignn.1"), sandbox.read("other/ignn.1"));
 }
 
 #[test]
@@ -118,11 +121,28 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
+fn a_full_disk_under_standard_output_is_an_error() {
+    let sandbox = Sandbox::new();
+    for arguments in [&["--help"][..], &["-h"], &["--version"], &["help", "train"], &["man", "-h"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = sandbox.command(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "error: standard output: cannot write: No space left on device (os error 28)\n",
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
 fn a_signal_removes_unfinished_output() {
-    for signal in ["INT", "TERM"] {
+    let stopped = "stopped: unfinished output was removed\n";
+    for (signal, option, said) in [("INT", "--threads=2", stopped), ("TERM", "--quiet", "")] {
         let sandbox = Sandbox::new();
         // Enough edges that the job cannot finish before the signal.
-        let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", "--quiet"]);
+        let mut command = sandbox.command(&["bench", "ingest", "--edges", "1G", option]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let work = sandbox.path(".ignn-bench.ignn-draft/ignn-new");
         while !work.join(".raw.ignn-draft/ignn-new/edges.txt").exists() {
@@ -132,10 +152,8 @@ fn a_signal_removes_unfinished_output() {
         assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{signal}");
-        assert_eq!(
-            String::from_utf8_lossy(&output.stderr),
-            "stopped: unfinished output was removed\n"
-        );
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.ends_with(said) && (option != "--quiet" || stderr.is_empty()), "{stderr}");
         assert!(sandbox.names().is_empty(), "{signal}: {:?}", sandbox.names());
     }
 }

@@ -335,7 +335,7 @@ fn scores_by_part_and_class() {
     ingest(&sandbox, "d", SINGLE, false);
     model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("eval d --model m.safetensors -q")).exits(0);
-    let run = run.says("split default\n  part   nodes  labelled  accuracy  micro F1  macro F1\n");
+    let run = run.says("split default\n  part   nodes  labelled  accuracy  micro-F1  macro-F1\n");
     let run = run.says("classes of part test\n  class  precision").says("confusion in part test\n");
     run.says("contraction  at most 0.")
         .says("certified: norm of W times the spectral bound of the graph is 0.7500, below 1");

@@ -88,15 +88,18 @@ fn what_is_not_a_run_and_existing_files_are_refused() {
     sandbox
         .ignn(&["report", "c.ignn", "--out", "r.html"])
         .fails_with(&format!("c.ignn: not a run directory ({expected})"));
+    fs::create_dir(sandbox.path("d.html")).unwrap();
     sandbox
-        .ignn(&["report", "run", "--out", "seeds"])
-        .fails_with("seeds: output (found a directory, expected a file's name)");
+        .ignn(&["report", "run", "--out", "d.html"])
+        .fails_with("d.html: output (found a directory, expected a file's name)");
+    sandbox
+        .ignn(&["report", "run", "--out", "report"])
+        .fails_with("report: name's ending (found none, expected .html)");
     sandbox.file("r.html", "mine");
     sandbox
         .ignn(&["report", "run", "--out", "r.html"])
         .fails_with("r.html: already exists: choose another name, or pass --force to replace it");
     assert_eq!(sandbox.read("r.html"), "mine");
-    sandbox.ignn(&["report", "run", "--out", "r.html", "--force", "-q"]).exits(0);
     sandbox.file("run/metrics.jsonl", "mine\n");
     let run = sandbox.ignn(&["report", "run", "--out", "x.html"]).exits(2);
     assert!(run.stderr.starts_with("error: run/metrics.jsonl: line 1 (found "), "{}", run.stderr);

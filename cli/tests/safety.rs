@@ -62,6 +62,51 @@ fn force_replaces_no_directory_of_the_users() {
 }
 
 #[test]
+fn force_replaces_no_file_of_the_users() {
+    let sandbox = communities();
+    sandbox.ignn(&words("train s --out run --epochs 1 --set model.state=8 -q")).exits(0);
+    sandbox.file("notes.txt", "precious").file("mine.html", "<h1>precious</h1>");
+    sandbox.file("data.csv", "source,target,colour\n1,2,red\n").file("data.parquet", "precious");
+    let made = "--force replaces only what ignn made: choose another name";
+    let before = files_below(&sandbox.path(""));
+    for (line, message) in [
+        (
+            "report run --out notes.txt",
+            "notes.txt: name's ending (found \"txt\", expected .html)".to_string(),
+        ),
+        ("report run --out mine.html", format!("mine.html: not a report: {made}")),
+        (
+            "predict s --model run --out data.csv",
+            format!("data.csv: not a table of predictions: {made}"),
+        ),
+        (
+            "predict s --model run --embeddings data.parquet",
+            format!("data.parquet: not a table of embeddings: {made}"),
+        ),
+        ("export s --edges data.csv", format!("data.csv: not a table of edges: {made}")),
+        ("export s --features data.csv", format!("data.csv: not a table of features: {made}")),
+        ("export s --labels data.csv", format!("data.csv: not a table of labels: {made}")),
+        ("export s --splits data.csv", format!("data.csv: not a table of splits: {made}")),
+        ("export s --ids data.parquet", format!("data.parquet: not a table of ids: {made}")),
+        ("export s --graphs data.csv", format!("data.csv: not a table of graphs: {made}")),
+    ] {
+        sandbox.ignn(&words(&format!("{line} --force -q"))).fails_with(&message);
+        assert!(files_below(&sandbox.path("")) == before, "{line}");
+    }
+    // What the same command made is replaced, and an empty file.
+    sandbox.file("empty.html", "");
+    sandbox.ignn(&words("report run --out empty.html --force -q")).exits(0);
+    for line in [
+        "report run --out r.HTML",
+        "predict s --model run --out p.csv --embeddings e.parquet",
+        "export s --edges e.tsv --features f.parquet --labels l.csv --splits s.csv --ids i.parquet",
+    ] {
+        sandbox.ignn(&words(&format!("{line} -q"))).exits(0);
+        sandbox.ignn(&words(&format!("{line} --force -q"))).exits(0);
+    }
+}
+
+#[test]
 fn a_foreign_file_in_a_directory_of_ours_is_named() {
     let sandbox = communities();
     sandbox.file("e.txt", "0 1\n1 2\n");
@@ -298,7 +343,8 @@ fn what_cannot_be_written_is_refused_before_the_work() {
     }
     for out in ["x.csv/.", "..", "file/x.csv"] {
         sandbox.ignn(&words(&format!("predict s --model model --out {out} -q"))).exits(2);
-        sandbox.ignn(&words(&format!("report model --out {out} -q"))).exits(2);
+        let page = out.replace(".csv", ".html");
+        sandbox.ignn(&words(&format!("report model --out {page} -q"))).exits(2);
     }
     assert_eq!(sandbox.names(), ["closed", "file", "model", "s"]);
 }

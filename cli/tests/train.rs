@@ -7,11 +7,12 @@ mod resumed;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Stdio;
 
 use ignn::models::Model;
 use serde_json::Value;
 
-use crate::util::Sandbox;
+use crate::util::{Sandbox, files_below};
 
 /// Few nodes, few epochs, a narrow state: each run takes less than a second.
 const SMALL: &str = "--epochs 6 --set model.state=8 -q";
@@ -61,7 +62,7 @@ fn the_run_directory_holds_what_the_help_says() {
     assert_eq!(run.stderr, "");
     let run =
         run.says("epochs              6: all epochs done").says("best epoch").says("all converged");
-    run.says("model: run/model.safetensors\nnext: ignn eval DATASET --model run\n");
+    run.says("model: run/model.safetensors\nnext: ignn eval s --model run\n");
     let whole = [
         "checkpoint",
         "config.toml",
@@ -250,7 +251,7 @@ fn each_seed_is_a_run_and_the_mean_is_printed() {
     assert_eq!(names(&sandbox, "runs"), ["seed-0", "seed-1", "seed-2"]);
     let run =
         run.says("model: runs/seed-0/model.safetensors\nmodel: runs/seed-1/model.safetensors\n");
-    run.says("next: ignn eval DATASET --model runs/seed-0\n");
+    run.says("next: ignn eval s --model runs/seed-0\n");
     // Each is what a run with that seed gives.
     sandbox.ignn(&words(&format!("train s --out two --seed 2 {SMALL}"))).exits(0);
     let model = |run: &str| bytes(&sandbox, &format!("{run}/model.safetensors"));
@@ -361,14 +362,64 @@ fn every_combination_of_settings_learns() {
 }
 
 #[test]
+fn a_run_is_replaced_when_the_new_one_has_a_checkpoint() {
+    let sandbox = communities();
+    let line = "train s --out run --epochs 3 --set model.state=8 -q";
+    sandbox.ignn(&words(line)).exits(0);
+    let mut old = files_below(&sandbox.path("run"));
+    // Before the work, before the first epoch, and in it.
+    for (wrong, code) in [
+        ("--set model.state=x", 2),
+        ("--memory 1KiB", 2),
+        ("--init gone.safetensors", 2),
+        ("--set solver.max_sweeps=1 --set solver.on_failure=stop", 1),
+    ] {
+        sandbox.ignn(&words(&format!("{line} --force {wrong}"))).exits(code);
+        assert!(files_below(&sandbox.path("run")) == old, "{wrong}");
+        assert_eq!(sandbox.names(), ["run", "s"], "{wrong}");
+    }
+    // A run of several seeds as well.
+    let seeds = format!("{line} --force --seeds 0,1 --set solver.max_sweeps=1");
+    sandbox.ignn(&words(&format!("{seeds} --set solver.on_failure=stop"))).exits(1);
+    assert!(files_below(&sandbox.path("run")) == old);
+    // Killed at any moment, the old run is there, or the new one, which can be resumed.
+    let mut resumed = 0;
+    for number in (1..).step_by(9) {
+        let mut command = sandbox.command(&words(&format!("{line} --force --seed 7")));
+        command.env("IGNN_FAULT", format!("{number}:KILL")).stderr(Stdio::null());
+        if command.stdout(Stdio::null()).status().unwrap().success() {
+            break;
+        }
+        if files_below(&sandbox.path("run")) != old {
+            sandbox.ignn(&words("train --resume run -q")).exits(0);
+            assert_eq!(metrics(&sandbox, "run").len(), 4, "{number}");
+            resumed += 1;
+            fs::remove_dir_all(sandbox.path("run")).unwrap();
+            sandbox.ignn(&words(line)).exits(0);
+            old = files_below(&sandbox.path("run"));
+        }
+    }
+    assert!(resumed > 0);
+}
+
+#[test]
 fn early_stopping_ends_a_run_and_ends_it_again() {
     let sandbox = communities();
     let line = "train s --out run --epochs 500 --set train.stop_after=4 --set model.state=8 -q";
-    sandbox.ignn(&words(line)).exits(0).says("no better validation for train.stop_after epochs");
+    let run = sandbox.ignn(&words(line)).exits(0);
+    let said = run.says("no better validation for train.stop_after epochs").stdout;
     let records = metrics(&sandbox, "run");
     let facts: Value = serde_json::from_str(&sandbox.read("run/run.json")).unwrap();
     let best = facts["figures"]["chosen_on_validation"]["epoch"].as_u64().unwrap();
     assert_eq!(records.len() as u64, best + 4 + 1);
+    // The same number of epochs everywhere.
+    let epochs = facts["figures"]["epochs"].as_u64().unwrap();
+    assert_eq!(epochs, best + 4 + 1);
+    assert!(said.contains(&format!(" {epochs}: early stopping")), "{said}");
+    sandbox.ignn(&words("report run --out r.html --no-classes -q")).exits(0);
+    let page = sandbox.read("r.html");
+    let row = page.lines().find(|line| line.contains("early stopping")).unwrap();
+    assert!(row.contains(&format!(">{epochs}</td>")), "{row}");
     let model = bytes(&sandbox, "run/model.safetensors");
     sandbox.ignn(&words("train --resume run -q")).exits(0).says("no better validation");
     assert!(bytes(&sandbox, "run/model.safetensors") == model);

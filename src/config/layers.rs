@@ -17,6 +17,26 @@ use crate::settings::{Field, Kind, quoted};
 /// has them stays readable, such as that in saved models; their values have no effect.
 const REMOVED: &[(&str, &str)] = &[("solver", "storage")];
 
+/// Names that other programs have for a setting, for the hint about an unknown key.
+pub(super) const ALIASES: &[(&str, &str)] = &[
+    ("lr", "optim.learning_rate"),
+    ("wd", "optim.weight_decay"),
+    ("l2", "optim.weight_decay"),
+    ("optimizer", "optim.method"),
+    ("optimiser", "optim.method"),
+    ("grad_clip", "optim.clip"),
+    ("width", "model.state"),
+    ("hidden_dim", "model.state"),
+    ("hidden_size", "model.state"),
+    ("hidden_channels", "model.state"),
+    ("tol", "solver.tolerance"),
+    ("max_iter", "solver.max_sweeps"),
+    ("num_epochs", "train.epochs"),
+    ("batch_size", "train.batch"),
+    ("metric", "train.monitor"),
+    ("early_stopping", "train.stop_after"),
+];
+
 /// Where TOML text comes from.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
@@ -67,7 +87,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Puts one `KEY=VALUE` on top. Words need no quotes and lists no brackets.
+    /// Puts one `KEY=VALUE` on top. Words need no quotes and lists no brackets, and numbers may be
+    /// written as people write them: `.5`, `5.`, `1e3` for an integer.
     pub fn add_setting(&mut self, setting: &str) -> Result<(), ConfigError> {
         let Some((path, given)) = setting.split_once('=') else {
             return Err(ConfigError::Setting { found: setting.into() });
@@ -79,14 +100,11 @@ impl Layers {
         });
         let (section, field) = known.ok_or_else(|| unknown_key(place.clone(), path))?;
         let value = match field.kind {
-            Kind::Choice(_) | Kind::Text if !given.starts_with(['"', '\'']) => {
-                Some(Value::from(given))
+            Kind::List(kind) if !given.starts_with('[') => {
+                let items = given.split(',').map(|item| one_value(kind, item.trim()));
+                items.collect::<Option<Value>>()
             }
-            Kind::List(Kind::Choice(_)) if !given.starts_with('[') => {
-                Some(given.split(',').map(|word| Value::from(word.trim())).collect())
-            }
-            Kind::List(_) if !given.starts_with('[') => parsed(&format!("[{given}]")),
-            _ => parsed(given),
+            kind => one_value(&kind, given),
         };
         let found = if given.is_empty() { "nothing".into() } else { given.into() };
         self.put(section, field, value, found, place)
@@ -179,7 +197,7 @@ fn unknown_section(place: Place, name: &str, value: &DeValue<'_>) -> ConfigError
     ConfigError::Unknown { place, what: format!("section {}", quoted(name)), hint }
 }
 
-/// Proposes the nearest key of the same section, or else of any.
+/// Proposes the key that an alias stands for, the nearest key of the same section, or else of any.
 fn unknown_key(place: Place, path: &str) -> ConfigError {
     let (section, key) = path.split_once('.').unwrap_or(("", path));
     let own = SECTIONS.iter().find(|known| known.name == section);
@@ -187,7 +205,10 @@ fn unknown_key(place: Place, path: &str) -> ConfigError {
         own.map_or(&[][..], |section| section.fields).iter().map(|f| f.key).collect();
     let anywhere = nearest(key, fields().map(|(_, field)| field.key))
         .and_then(|key| fields().find(|(_, field)| field.key == key));
-    let hint = if let Some(key) = nearest(key, own.iter().copied()) {
+    let alias = ALIASES.iter().find(|(alias, _)| key.eq_ignore_ascii_case(alias));
+    let hint = if let Some((_, key)) = alias {
+        format!("did you mean {key}?")
+    } else if let Some(key) = nearest(key, own.iter().copied()) {
         format!("did you mean {section}.{key}?")
     } else if let Some((section, field)) = anywhere {
         format!("did you mean {section}.{}?", field.key)
@@ -197,6 +218,26 @@ fn unknown_key(place: Place, path: &str) -> ConfigError {
         format!("expected one of {}", own.join(", "))
     };
     ConfigError::Unknown { place, what: format!("key {}", quoted(path)), hint }
+}
+
+/// A value of the command line, or one of a list.
+fn one_value(kind: &Kind, given: &str) -> Option<Value> {
+    match kind {
+        Kind::Choice(_) | Kind::Text if !given.starts_with(['"', '\'']) => Some(Value::from(given)),
+        // As TOML first, which knows 0x10 and 1_000.
+        Kind::Integer => parsed(given).filter(|value| !value.is_f64()).or_else(|| {
+            // Every integer below 2^53 is a float.
+            let whole = float(given).filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x));
+            whole.map(|x| Value::from(x as u64))
+        }),
+        Kind::Number => parsed(given).or_else(|| float(given).map(Value::from)),
+        _ => parsed(given),
+    }
+}
+
+/// A number as Rust reads it, without its words for infinity and NaN.
+fn float(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|x: &f64| x.is_finite())
 }
 
 /// One value of TOML.

@@ -224,6 +224,37 @@ fn wrong_values_name_key_found_and_expected() {
 }
 
 #[test]
+fn numbers_of_the_command_line_need_not_be_toml() {
+    let config = set(&[
+        "optim.learning_rate=.5",
+        "optim.clip_norm=5.",
+        "optim.momentum=+1e-1",
+        "train.epochs=1e2",
+        "train.seed=1_000",
+        "train.batch=0x10",
+        "model.hidden=1e1,20.",
+        "model.kappa=.5,0.25",
+    ])
+    .unwrap();
+    let optim = &config.optim;
+    assert_eq!((optim.learning_rate, optim.clip_norm, optim.momentum), (0.5, 5.0, 0.1));
+    let train = &config.train;
+    assert_eq!((train.epochs, train.seed, train.batch), (100, 1000, 16));
+    assert_eq!(
+        (&config.model.hidden[..], &config.model.kappa[..]),
+        (&[10, 20][..], &[0.5, 0.25][..])
+    );
+}
+
+#[test]
+fn aliases_stand_for_settings() {
+    for (alias, key) in layers::ALIASES {
+        assert!(fields().any(|(section, field)| *key == format!("{section}.{}", field.key)));
+        assert!(!fields().any(|(_, field)| field.key == *alias), "{alias} is a key itself");
+    }
+}
+
+#[test]
 fn wrong_settings_are_shown_as_they_were_given() {
     let expected = [
         (
@@ -244,6 +275,22 @@ fn wrong_settings_are_shown_as_they_were_given() {
             "modelstate=3",
             "--set modelstate=3: key \"modelstate\" is not known (expected SECTION.KEY, such as \
              model.state)",
+        ),
+        (
+            "optim.lr=0.1",
+            "--set optim.lr=0.1: key \"optim.lr\" is not known (did you mean \
+             optim.learning_rate?)",
+        ),
+        ("lr=0.1", "--set lr=0.1: key \"lr\" is not known (did you mean optim.learning_rate?)"),
+        (
+            "train.epochs=1.5",
+            "--set train.epochs=1.5: train.epochs: wrong value (found 1.5, expected an integer from \
+             0 to 10000000)",
+        ),
+        (
+            "optim.learning_rate=inf",
+            "--set optim.learning_rate=inf: optim.learning_rate: wrong value (found inf, expected a \
+             number above 0 and at most 1000)",
         ),
         (
             "mdoel.state=3",

@@ -7,14 +7,15 @@ use crate::settings::{settings, words};
 settings! {
     /// How long to train, on which part of the dataset, and how to choose the best epoch.
     pub struct TrainConfig {
-        /// Largest number of epochs. 0 writes the initial model.
+        /// Largest number of epochs. Epoch e is about the model after e steps, epoch 0 about the
+        /// initial model; 0 epochs write that one.
         epochs: u64 = 500, at_least(0.0).at_most(1e7);
         /// Seed of initial weights and dropout. The same seed gives the same bits on any number of
         /// threads.
         seed: u64 = 0, at_least(0.0);
         /// The loss.
         loss: LossChoice = LossChoice::Auto;
-        /// How much each class counts in the loss.
+        /// How much the nodes of each class count in the loss.
         class_weights: ClassWeights = ClassWeights::None;
         /// Which parameters are learned, and how.
         learn: Learn = Learn::All;
@@ -46,7 +47,8 @@ settings! {
         /// Multiplies the learning rate each time `on_collapse = "restore"` restores the best
         /// model.
         collapse_factor: f64 = 0.3, above(0.0).at_most(1.0);
-        /// Validation score that chooses the best epoch.
+        /// Validation score that chooses the best epoch. Of epochs with the same score the one with
+        /// the smaller validation loss is chosen, and of those the earliest.
         monitor: Monitor = Monitor::Auto;
         /// Number of epochs between checkpoints. 0 writes none by epochs.
         checkpoint_epochs: u64 = 50, at_least(0.0);

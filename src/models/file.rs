@@ -38,7 +38,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ignn_format::storage::{Draft, OutputFile};
+use ignn_format::storage::{ANY_FILE, Draft, OutputFile};
 use ignn_format::{FormatError, Result, regular};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -109,7 +109,7 @@ impl<'a> Tensor<'a> {
 /// # Panics
 /// If two tensors have the same name.
 pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
-    let draft = Draft::create(path, true)?;
+    let draft = Draft::create(path, Some(&ANY_FILE))?;
     let mut file = draft.open()?;
     write_all(&mut file, tensors, texts).map_err(FormatError::io("write", path))?;
     draft.commit(file)

@@ -125,11 +125,13 @@ words! {
         BinaryCrossEntropy = "binary-cross-entropy",
     }
 
-    /// How much each class counts in the loss.
+    /// How much the nodes of each class count in the loss.
     pub enum ClassWeights {
-        /// All classes count the same.
+        /// Every node counts the same, so that large classes count more than small ones.
         None = "none",
-        /// Each class counts in inverse proportion to its share of the training nodes.
+        /// Every class counts the same: a node counts in inverse proportion to the size of its class
+        /// in the training part. For sets of classes: having a class counts as much, over all
+        /// training nodes, as not having it.
         Balanced = "balanced",
     }
 }

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use ignn_format::Result;
+use ignn_format::storage::{ANY_FILE, Kind};
 
-use super::table::{Cell, ColumnKind, TableTarget, TableWriter};
+use super::table::{Cell, ColumnKind, TableTarget, TableWriter, check_made};
 use crate::dense::MatrixRef;
 use crate::graph::{Graph, Graphs, IdRef, Ids, LabelKind};
 use crate::predict::{
@@ -14,6 +15,32 @@ use crate::predict::{
 
 /// With more classes than this, the probabilities of single classes are not written as columns.
 const MOST_COLUMNS: usize = 32;
+
+/// Tables of predictions, which `--force` may replace.
+pub static PREDICTIONS: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of predictions", |columns| {
+            matches!(after_ids(columns), ["predicted", "probability" | "probabilities", ..])
+        })
+    },
+};
+
+/// Tables of embeddings, which `--force` may replace.
+pub static EMBEDDINGS: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of embeddings", |columns| {
+            matches!(after_ids(columns), ["x0", ..])
+        })
+    },
+};
+
+/// The columns after those of [`IdColumns`]; none where these are missing.
+fn after_ids<'a>(columns: &'a [&'a str]) -> &'a [&'a str] {
+    match columns {
+        ["graph", "id", rest @ ..] | ["graph" | "id", rest @ ..] => rest,
+        _ => &[],
+    }
+}
 
 /// The columns that say which node or graph a row is about: `graph` in a collection, and `id` for
 /// nodes.
@@ -190,7 +217,7 @@ impl Predictions {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let (classes, labels) = (self.classes(), self.label_kind());
         let rows = PredictionRows { classes, labels, top: None, ids: &ids };
-        let target = TableTarget::claim(file.as_ref(), true)?;
+        let target = TableTarget::claim(file.as_ref(), Some(&ANY_FILE))?;
         let mut table = TableWriter::create(target, &rows.columns())?;
         let items: Vec<u32> = (0..self.len() as u32).collect();
         rows.write(&mut table, &items, self.logits())?;
@@ -205,7 +232,7 @@ impl Embeddings {
     pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let items = 0..self.view().rows() as u32;
-        let target = TableTarget::claim(file.as_ref(), true)?;
+        let target = TableTarget::claim(file.as_ref(), Some(&ANY_FILE))?;
         Ok(embedding_table(target, &ids, self.view(), items)?.finish()?)
     }
 }

@@ -64,6 +64,15 @@ pub fn plural(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// The same for a noun given in the plural, such as `rows` or `entries`.
+pub fn items(value: u64, many: &str) -> String {
+    let one = match many.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => many.strip_suffix('s').unwrap_or(many).into(),
+    };
+    plural(value, &one, many)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +88,8 @@ mod tests {
             (plural(1, "edge", "edges"), plural(0, "edge", "edges")),
             ("1 edge".into(), "0 edges".into())
         );
+        assert_eq!([items(1, "entries"), items(1, "rows")], ["1 entry", "1 row"]);
+        assert_eq!(items(2000, "entries"), "2,000 entries");
     }
 
     #[test]

@@ -6,23 +6,28 @@
 //! written with the fewest digits that read back to the same value. Lists are lists in Parquet, and
 //! JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use ignn_format::storage::{Draft, OutputFile};
-use ignn_format::{FormatError, Result};
+use ignn_format::storage::{self, Draft, Kind, OutputFile};
+use ignn_format::{FormatError, Result, guarded, regular};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
 
 use crate::run::csv::{self, Texts};
 
 /// Number of cells that are buffered before they are written.
 const BATCH_CELLS: usize = 1 << 18;
+/// Metadata of a Parquet file that shows that the program wrote it; the value is the version.
+const MARK: &str = "ignn";
+/// Bytes of a text table in which its first columns are looked for.
+const HEADER_BYTES: u64 = 1 << 16;
 
 /// Formats of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,19 +125,14 @@ impl TableForm {
 }
 
 impl TableTarget {
-    /// Refuses whatever cannot be written later: an unknown extension, a file that exists unless
-    /// `force`, a directory without permission, a table that another process is writing.
-    pub fn claim(target: &Path, force: bool) -> Result<Self> {
+    /// Refuses whatever cannot be written later: an unknown extension, a file that exists and is
+    /// not of the kind that is replaced, a directory without permission, a table that another
+    /// process is writing.
+    pub fn claim(target: &Path, replaces: Option<&'static Kind>) -> Result<Self> {
         let Some(form) = TableForm::of(target) else {
-            let found = target.extension().map_or("none".into(), |ending| format!("{ending:?}"));
-            return Err(FormatError::invalid(
-                target,
-                "name's ending",
-                found,
-                ".parquet, .tsv or .csv",
-            ));
+            return Err(FormatError::ending(target, ".parquet, .tsv or .csv"));
         };
-        Ok(Self { draft: Draft::create(target, force)?, form, texts: Texts::Exact })
+        Ok(Self { draft: Draft::create(target, replaces)?, form, texts: Texts::Exact })
     }
 
     /// The same with a choice for texts in CSV and TSV; they are exact without.
@@ -144,6 +144,46 @@ impl TableTarget {
     pub fn path(&self) -> &Path {
         self.draft.target()
     }
+}
+
+/// The check of a [`Kind`] of tables, for `--force`: refuses a file whose columns `is_kind` does
+/// not know, and a Parquet file that the program did not write. CSV and TSV have no place for such a
+/// mark; there the columns alone decide.
+pub fn check_made(path: &Path, what: &'static str, is_kind: fn(&[&str]) -> bool) -> Result<()> {
+    let columns = match TableForm::of(path) {
+        Some(TableForm::Parquet) => marked_columns(path),
+        Some(TableForm::Tsv) => first_columns(path, '\t'),
+        Some(TableForm::Csv) => first_columns(path, ','),
+        None => None,
+    };
+    let columns = columns.unwrap_or_default();
+    match is_kind(&columns.iter().map(String::as_str).collect::<Vec<_>>()) {
+        true => Ok(()),
+        false => Err(storage::not_replaceable(path, what)),
+    }
+}
+
+/// The columns of a Parquet file that the program wrote.
+fn marked_columns(path: &Path) -> Option<Vec<String>> {
+    let (file, _) = regular::open(path).ok()?;
+    let footer = guarded::call(path, || {
+        let footer = ParquetMetaDataReader::new().parse_and_finish(&file);
+        footer.map_err(FormatError::parquet(path))
+    });
+    let footer = footer.ok()?;
+    let about = footer.file_metadata();
+    let is_marked = about.key_value_metadata()?.iter().any(|pair| pair.key == MARK);
+    let columns = about.schema().get_fields().iter().map(|field| field.name().to_string());
+    is_marked.then(|| columns.collect())
+}
+
+/// The columns in the first line of a text table, as far as [`HEADER_BYTES`] hold them. Names in
+/// quotes may be cut: no kind has them among those that it asks for.
+fn first_columns(path: &Path, separator: char) -> Option<Vec<String>> {
+    let mut bytes = Vec::new();
+    regular::open(path).ok()?.0.take(HEADER_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(text.lines().next()?.split(separator).map(String::from).collect())
 }
 
 impl TableWriter {
@@ -268,7 +308,11 @@ fn parquet_sink(
         ),
     };
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mark = KeyValue::new(MARK.into(), Some(env!("CARGO_PKG_VERSION").into()));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(vec![mark]))
+        .build();
     let out = ArrowWriter::try_new(file, schema.clone(), Some(properties))?;
     Ok(Sink::Parquet {
         out: Box::new(out),
@@ -330,11 +374,14 @@ mod tests {
     use arrow_array::types::{Float32Type, UInt64Type};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+    static KIND: Kind =
+        Kind { check: |path| check_made(path, "a test", |columns| columns.starts_with(&["id"])) };
+
     fn write(path: &Path, force: bool) -> Result<()> {
         let columns =
             [("id", ColumnKind::Wide), ("value", ColumnKind::Float), ("name", ColumnKind::Text)];
         let mut writer = TableWriter::create(
-            TableTarget::claim(path, force)?,
+            TableTarget::claim(path, force.then_some(&KIND))?,
             &columns.map(|(n, k)| (n.to_string(), k)),
         )?;
         writer.row(&[Cell::Integer(u64::MAX), Cell::Float(0.1), Cell::Text("a,\"b\"")])?;
@@ -375,7 +422,7 @@ mod tests {
         let write = |path: &Path| -> Result<()> {
             let columns =
                 [("names".to_string(), ColumnKind::Texts), ("p".to_string(), ColumnKind::Floats)];
-            let mut writer = TableWriter::create(TableTarget::claim(path, false)?, &columns)?;
+            let mut writer = TableWriter::create(TableTarget::claim(path, None)?, &columns)?;
             writer.row(&[Cell::Texts(&["a", "b \"c\""]), Cell::Floats(&[0.5, 0.25])])?;
             writer.row(&[Cell::Texts(&[]), Cell::Floats(&[])])?;
             writer.finish()
@@ -405,7 +452,8 @@ mod tests {
             let columns = [("-a-b", ColumnKind::Text), ("x", ColumnKind::Float)];
             let columns = columns.map(|(name, kind)| (name.to_string(), kind));
             let path = dir.path().join(name);
-            let target = TableTarget::claim(&path, true).unwrap().with_texts(texts);
+            let target =
+                TableTarget::claim(&path, Some(&storage::ANY_FILE)).unwrap().with_texts(texts);
             let mut writer = TableWriter::create(target, &columns).unwrap();
             writer.row(&[Cell::Text("=1+1"), Cell::Float(-0.5)]).unwrap();
             writer.finish().unwrap();
@@ -417,6 +465,31 @@ mod tests {
     }
 
     #[test]
+    fn force_replaces_a_table_of_the_same_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["t.csv", "t.tsv", "t.parquet"] {
+            let path = dir.path().join(name);
+            write(&path, false).unwrap();
+            let first = fs::read(&path).unwrap();
+            write(&path, true).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), first, "{name}");
+            // A table of another kind is not replaced.
+            let other = |path: &Path| check_made(path, "a test", |columns| columns == ["x"]);
+            assert!(other(&path).is_err(), "{name}");
+        }
+        // Neither is a Parquet file of another program, whatever its columns.
+        let path = dir.path().join("t.parquet");
+        let batch = RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![1])) as _)]);
+        let (batch, file) = (batch.unwrap(), File::create(&path).unwrap());
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        assert!(matches!(write(&path, true), Err(FormatError::NotReplaceable { .. })));
+        fs::write(&path, "PAR1 and then something else PAR1").unwrap();
+        assert!(matches!(write(&path, true), Err(FormatError::NotReplaceable { .. })));
+    }
+
+    #[test]
     fn what_exists_is_kept_and_unknown_endings_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.tsv");
@@ -425,8 +498,10 @@ mod tests {
         let expected = "t.tsv: already exists: choose another name, or pass --force to replace it";
         assert!(error.ends_with(expected), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
-        write(&path, true).unwrap();
-        assert!(fs::read_to_string(&path).unwrap().starts_with("id\tvalue\tname\n"));
+        let made = "t.tsv: not a test: --force replaces only what ignn made: choose another name";
+        let error = write(&path, true).unwrap_err().to_string();
+        assert!(error.ends_with(made), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         let error = write(&dir.path().join("t.xlsx"), false).unwrap_err().to_string();
         assert!(
             error.ends_with(

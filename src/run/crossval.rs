@@ -214,7 +214,7 @@ impl CrossvalDir {
         Ok(finished)
     }
 
-    fn claim(&self, replaces: bool) -> Result<Claim, RunError> {
+    fn claim(&self, replaces: bool) -> Result<Claim, FormatError> {
         RunDir::new(&self.path).claim(replaces.then_some(&CROSSVAL))
     }
 
@@ -224,7 +224,7 @@ impl CrossvalDir {
         setup: CrossvalSetup,
         ids: &[String],
         folds: &Folds,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), FormatError> {
         let mut text = String::from("graph,fold\n");
         let texts = csv::Texts::safe_if(setup.csv_safe);
         for (id, fold) in ids.iter().zip(folds.of()) {
@@ -232,7 +232,7 @@ impl CrossvalDir {
         }
         storage::write_new(&self.path.join(FOLDS), text.as_bytes())?;
         let setup = serde_json::to_string(&setup).expect("plain data");
-        Ok(storage::write_new(&self.path.join(SETUP), format!("{setup}\n").as_bytes())?)
+        storage::write_new(&self.path.join(SETUP), format!("{setup}\n").as_bytes())
     }
 }
 
@@ -368,7 +368,7 @@ impl Crossval {
         let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
         if let Some(directory) = &self.directory {
             let text = format!("{:#}\n", summary.to_json());
-            storage::write_file(&directory.summary_file(), text.as_bytes(), true)?;
+            storage::write_file(&directory.summary_file(), text.as_bytes())?;
         }
         Ok((summary, records))
     }
@@ -408,7 +408,7 @@ impl Crossval {
             let text = serde_json::to_string_pretty(&*record).expect("a record is plain data");
             records.map_or(Ok(()), |records| records.sync())?;
             let file = directory.path().join(FOLD);
-            storage::write_file(&file, format!("{text}\n").as_bytes(), true)?;
+            storage::write_file(&file, format!("{text}\n").as_bytes())?;
         }
         observer.finished(&record);
         Ok(Some(*record))

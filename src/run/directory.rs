@@ -73,10 +73,10 @@ pub(super) enum Claim {
 impl Claim {
     /// Makes a new directory visible, with what `write` puts into it, all at once. The lock is on it
     /// from the first moment.
-    pub(super) fn begin(
+    pub(super) fn begin<E: From<FormatError>>(
         self,
-        write: impl FnOnce(&Path) -> Result<(), RunError>,
-    ) -> Result<DirectoryLock, RunError> {
+        write: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<DirectoryLock, E> {
         match self {
             Self::Existing(lock) => Ok(lock),
             Self::New(staging, _replaced) => {
@@ -111,7 +111,7 @@ impl RunDir {
 
     /// Takes the right to make this directory. One that is there and not empty is refused, or with
     /// `replaces` checked to be of that kind and not at work.
-    pub(super) fn claim(&self, replaces: Option<&'static Kind>) -> Result<Claim, RunError> {
+    pub(super) fn claim(&self, replaces: Option<&'static Kind>) -> Result<Claim, FormatError> {
         let staging = Staging::create(&self.path, replaces)?;
         let mut old = Vec::new();
         if self.path.is_dir() {
@@ -122,7 +122,7 @@ impl RunDir {
     }
 
     /// Takes the right to continue in this directory.
-    pub(super) fn claim_existing(&self) -> Result<Claim, RunError> {
+    pub(super) fn claim_existing(&self) -> Result<Claim, FormatError> {
         let lock = DirectoryLock::acquire(&self.path)?;
         storage::remove_remains(&self.path);
         Ok(Claim::Existing(lock))
@@ -222,11 +222,11 @@ impl RunDir {
         config: &Config,
         dataset: &Path,
         write: impl Fn(&Path, &[u8]) -> ignn_format::Result<()>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), FormatError> {
         let dataset = std::path::absolute(dataset).unwrap_or_else(|_| dataset.into());
         write(&self.dataset_file(), format!("{}\n", path_text::of(&dataset)).as_bytes())?;
         // Last: a directory with a configuration is a run.
-        Ok(write(&self.config_file(), config.to_toml().as_bytes())?)
+        write(&self.config_file(), config.to_toml().as_bytes())
     }
 
     /// The records of all epochs so far.

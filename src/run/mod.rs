@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `directory`, `files` | the files of a run; who may work in it, and what may be replaced |
 //! | `training`, `seeds` | a run, and one run per seed |
+//! | `place` | the directory of a run at work: when it appears, and what is written to it |
 //! | `crossval` | a cross-validation and its directory |
 //! | `history` | records reduced to figures, while they come |
 //! | `summary` | `run.json` |
@@ -70,6 +71,7 @@ mod history;
 pub mod machine;
 mod metrics_file;
 pub mod path_text;
+mod place;
 mod saved;
 mod seeds;
 mod summary;

@@ -41,6 +41,13 @@ impl SavedRun {
         self.figures().is_some_and(|figures| figures.ended != Ended::Stopped)
     }
 
+    /// Steps that it has made, as `run.json` counts them; while it has not ended, those before the
+    /// last record.
+    pub fn epochs(&self) -> Option<u64> {
+        let recorded = self.records.last().map(|last| last.epoch);
+        self.figures().map(|figures| figures.epochs).or(recorded)
+    }
+
     /// A value by epoch; epochs where it is missing or not finite are left out.
     pub fn curve(&self, value: impl Fn(&EpochRecord) -> Option<f64>) -> Vec<(f64, f64)> {
         let point = |record: &EpochRecord| {
@@ -189,6 +196,8 @@ mod tests {
         assert_eq!((run.monitor(), run.chosen(Metric::Accuracy)), (Metric::Accuracy, Some(0.5)));
         assert_eq!(run.seconds()[0], ("forward", 1.5));
         assert_eq!(run.summary, Some(testing::summary(3)));
+        // The step after the last record counts.
+        assert_eq!(run.epochs(), Some(3));
         assert!(run.is_finished());
     }
 
@@ -204,6 +213,7 @@ mod tests {
             (run.records.len(), run.is_finished(), run.monitor()),
             (2, false, Metric::Accuracy)
         );
+        assert_eq!(run.epochs(), Some(1));
         fs::write(&path, text + "mine\n").unwrap();
         let error = SavedRun::read(&directory).unwrap_err().to_string();
         assert!(error.contains("metrics.jsonl: line 3"), "{error}");

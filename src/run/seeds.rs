@@ -5,9 +5,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ignn_format::FormatError;
 use ignn_format::storage::DirectoryLock;
 
 use super::directory::Claim;
+use super::place::Fill;
 use super::{FinishedRun, Run, RunError};
 use crate::parallel;
 use crate::train::{Observer, Task, trainings_at_once};
@@ -21,7 +23,7 @@ enum Room {
 
 impl Room {
     /// Makes the directory, once.
-    fn make(&mut self) -> Result<(), RunError> {
+    fn make(&mut self) -> Result<(), FormatError> {
         *self = match std::mem::replace(self, Self::Failed) {
             Self::Claimed(claim) => Self::Made(claim.begin(|_| Ok(()))?),
             other => other,
@@ -60,9 +62,9 @@ impl Run {
                 return Ok(None);
             }
             let run = self.with_seed(seed);
-            let begin = || {
+            let begin = |fill: &mut Fill| {
                 room.lock().unwrap_or_else(PoisonError::into_inner).make()?;
-                run.begin(run.claim()?)
+                run.begin(run.claim()?, fill)
             };
             let result = run.train_on(&task, begin, &mut observe(&run), stop)?;
             finished(&result);

@@ -1,23 +1,24 @@
 //! Training in a run directory: checkpoints while it runs, resuming after it was stopped or killed,
 //! and the model and summary at its end. Prints nothing.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use ignn_format::storage::{self, DirectoryLock, SyncHandle};
+use ignn_format::FormatError;
+use ignn_format::storage::{self, DirectoryLock};
 
 use super::directory::{Claim, RUN};
 use super::history::History;
-use super::metrics_file::MetricsWriter;
-use super::tensorboard::TensorBoard;
+use super::place::{Fill, Place, Records};
 use super::{Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::parallel;
-use crate::train::{Ended, Observer, Task, Trainer, memory};
+use crate::train::{Ended, Observer, Task, TrainError, Trainer, memory};
 
 /// A run: what to train, and the directory that keeps it.
 ///
@@ -40,6 +41,8 @@ pub struct Run {
 pub struct FinishedRun {
     /// Its directory.
     pub directory: RunDir,
+    /// The path of its dataset.
+    pub dataset: PathBuf,
     /// Its figures, as in `run.json`.
     pub figures: Figures,
     /// Whether the solve of the epoch whose model was kept converged.
@@ -98,8 +101,9 @@ impl Run {
         self
     }
 
-    /// Replaces what an earlier run left in the directory, as soon as the new one can start.
-    /// [`Run::train`] refuses a directory that holds anything but runs.
+    /// Replaces what an earlier run left in the directory, once the new one has made its first epoch
+    /// and written a checkpoint: until then the earlier one stays, whatever happens. [`Run::train`]
+    /// refuses a directory that holds anything but runs.
     pub fn replacing(mut self) -> Self {
         self.replaces = true;
         self
@@ -137,15 +141,15 @@ impl Run {
         // Before the long work: nobody else can take the directory from here on.
         let claim = self.claim()?;
         let task = Task::open(self.graph.clone(), &self.config)?;
-        self.train_on(&Arc::new(task), || self.begin(claim), observer, stop)
+        self.train_on(&Arc::new(task), |fill| self.begin(claim, fill), observer, stop)
     }
 
-    /// The same on an open task, which runs with different seeds share. `begin` makes the directory
-    /// as soon as the run can start.
+    /// The same on an open task, which runs with different seeds share. `begin` makes the directory,
+    /// with what [`Fill`] puts into it, as soon as the run can start.
     pub(super) fn train_on(
         &self,
         task: &Arc<Task>,
-        begin: impl FnOnce() -> Result<DirectoryLock, RunError>,
+        begin: impl FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
@@ -157,46 +161,52 @@ impl Run {
             // Another graph may have another bound.
             trainer.network_mut().project()?;
         }
-        let _lock = begin()?;
+        let mut place = Place::new(&self.directory, begin);
+        if !self.replaces {
+            place.begin(&mut |_| Ok(()))?;
+        }
         if self.resumes {
             self.restore(&mut trainer)?;
-            let write = |path: &Path, bytes: &[u8]| storage::write_file(path, bytes, true);
-            self.directory.write_setup(&self.config, self.graph.path(), write)?;
+            self.directory.write_setup(&self.config, self.graph.path(), storage::write_file)?;
         }
         // Before the history: this cuts away what a power cut damaged.
-        let (metrics, board) = self.open_files(&trainer)?;
+        if !self.replaces {
+            place.open(self.last_recorded(&trainer))?;
+        }
         let mut history = self.open_history(&trainer)?;
-        let records = metrics.sync_handle()?;
+        let place = RefCell::new(place);
         let mut all: Vec<Box<dyn Observer + '_>> =
-            vec![Box::new(metrics), Box::new(board), Box::new(&mut history), Box::new(observer)];
-        let ended = self.train_with_checkpoints(&mut trainer, &records, &mut all, stop)?;
+            vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
+        let ended = self.train_with_checkpoints(&mut trainer, &place, &mut all, stop)?;
         drop(all);
-        records.sync()?;
+        place.borrow().sync()?;
         trainer.best_model().save(self.directory.model_file())?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
         let summary = RunSummary::new(figures, task, self.threads);
         let file = self.directory.summary_file();
-        storage::write_file(&file, summary.to_json().as_bytes(), true)?;
-        let (directory, figures) = (self.directory.clone(), summary.figures);
-        Ok(FinishedRun { directory, figures, has_converged })
+        storage::write_file(&file, summary.to_json().as_bytes())?;
+        let (directory, dataset) = (self.directory.clone(), self.graph.path().into());
+        Ok(FinishedRun { directory, dataset, figures: summary.figures, has_converged })
     }
 
     /// Takes the right to work in the directory; refuses one that holds something that is neither
     /// resumed nor replaced.
-    pub(super) fn claim(&self) -> Result<Claim, RunError> {
+    pub(super) fn claim(&self) -> Result<Claim, FormatError> {
         match self.resumes {
             true => self.directory.claim_existing(),
             false => self.directory.claim(self.replaces.then_some(&RUN)),
         }
     }
 
-    /// Makes the directory of a new run, with its setup, or opens that of a resumed one.
-    pub(super) fn begin(&self, claim: Claim) -> Result<DirectoryLock, RunError> {
+    /// Makes the directory of a new run, with its setup and what `fill` adds, or opens that of a
+    /// resumed one.
+    pub(super) fn begin(&self, claim: Claim, fill: &mut Fill) -> Result<DirectoryLock, TrainError> {
         claim.begin(|path| {
             let draft = RunDir::new(path);
-            draft.write_setup(&self.config, self.graph.path(), storage::write_new)
+            draft.write_setup(&self.config, self.graph.path(), storage::write_new)?;
+            fill(&draft)
         })
     }
 
@@ -218,15 +228,6 @@ impl Run {
         if self.resumes { trainer.epoch().checked_sub(1) } else { None }
     }
 
-    fn open_files(&self, trainer: &Trainer) -> Result<(MetricsWriter, TensorBoard), RunError> {
-        let (metrics, last) = (self.directory.metrics_file(), self.last_recorded(trainer));
-        let metrics = match last {
-            Some(last) => MetricsWriter::resume(&metrics, last)?,
-            None => MetricsWriter::create(&metrics)?,
-        };
-        Ok((metrics, TensorBoard::create(&self.directory.tensorboard(), last)?))
-    }
-
     fn open_history(&self, trainer: &Trainer) -> Result<History, RunError> {
         let mut records = Vec::new();
         if let Some(last) = self.last_recorded(trainer)
@@ -238,27 +239,26 @@ impl Run {
         Ok(History::new(trainer.monitor(), records))
     }
 
-    fn train_with_checkpoints(
+    fn train_with_checkpoints<B>(
         &self,
         trainer: &mut Trainer,
-        records: &SyncHandle,
+        place: &RefCell<Place<'_, B>>,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
-    ) -> Result<Ended, RunError> {
-        let file = self.directory.checkpoint_file();
+    ) -> Result<Ended, RunError>
+    where
+        B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
+    {
         let mut cadence = CheckpointCadence::new(&self.config);
-        // The records first: a checkpoint never knows of an epoch whose record can still be lost.
-        let save = |trainer: &Trainer| {
-            records.sync()?;
-            trainer.save(&file)
-        };
+        let save = |trainer: &Trainer| place.borrow_mut().save(trainer);
         // The last epoch only evaluates. Its checkpoint is from before that, so that a run that is
         // given more epochs continues as if it had had them from the start.
         if trainer.is_at_last() {
             save(trainer)?;
         }
         let ended = trainer.run(observer, stop, |trainer| {
-            if cadence.is_due(trainer.epoch()) || trainer.is_at_last() {
+            let is_first = !place.borrow().is_open();
+            if cadence.is_due(trainer.epoch()) || trainer.is_at_last() || is_first {
                 save(trainer)?;
                 cadence.restart_clock();
             }

@@ -194,7 +194,7 @@ pub enum TrainError {
     /// A solve that did not converge, where the configuration makes that an error.
     #[error(
         "epoch {epoch}{layer}: the {direction} solve did not converge (residual {residual:.1e} \
-         after {sweeps} sweeps): raise solver.max_sweeps, lower model.kappa, or use \
+         after sweep {sweeps}): raise solver.max_sweeps, lower model.kappa, or use \
          solver.on_failure=warn"
     )]
     NotConverged {

@@ -29,7 +29,7 @@ pub(super) fn report(
             }
             observer.note(&format!(
                 "epoch {epoch}{layer}: the {direction} solve did not converge: \
-                 residual {residual:.1e} after {sweeps} sweeps"
+                 residual {residual:.1e} after sweep {sweeps}"
             ))?;
         }
     }

@@ -9,7 +9,7 @@ use ignn::train::EpochRecord;
 use ignn::train::crossval::FoldRecord;
 use ignn::train::folds::FEWEST;
 
-use crate::options::settings::Settings;
+use crate::options::settings::TrainingSettings;
 use crate::options::verification::Verification;
 use crate::terminal::crossval_report::{self, CrossvalReport};
 use crate::terminal::job_progress::JobProgress;
@@ -52,7 +52,7 @@ pub struct Command {
     folds: Option<u16>,
 
     #[command(flatten)]
-    settings: Settings,
+    settings: TrainingSettings,
 
     /// What predicts the class of a graph
     #[arg(long, value_enum, default_value_t = Readout::Model)]

@@ -25,7 +25,7 @@ use super::check::Verified;
 use super::inspect::Inspection;
 use super::train::train_one;
 use crate::sample::{self, DEMO_LENGTH, DEMO_NODES};
-use crate::terminal::{figures, summary};
+use crate::terminal::{figures, shell, summary};
 use crate::{Outcome, Session};
 
 /// The directory of a demo; one of an earlier demo is used again.
@@ -91,7 +91,7 @@ impl Command {
              \x20  chain carries its class\n\
              \x20  $ ignn generate chains --length {DEMO_LENGTH} --raw {}\n",
             quantity::count(DEMO_NODES),
-            raw.display()
+            shell::path(&raw)
         ))?;
         let (_, generated) = summary::observe(session, |context| generate.run(context))?;
         say(&format!(
@@ -100,22 +100,26 @@ impl Command {
         ))?;
 
         let dataset = out.join("graph.ignn");
-        let (place, files) = (dataset.display().to_string(), raw.display().to_string());
+        let place = shell::path(&dataset);
+        let [edges, features, labels, splits] =
+            ["edges.tsv", "features.npy", "labels.csv", "splits.csv"].map(|name| raw.join(name));
+        let files = [&edges, &features, &labels, &splits].map(|file| shell::path(file));
         let job = IngestEdges {
             force: true,
             relation: RelationOptions { directed: true, ..RelationOptions::default() },
             node_data: NodeData {
-                features: Some(raw.join("features.npy")),
-                labels: Some(raw.join("labels.csv")),
-                splits: vec![raw.join("splits.csv")],
+                features: Some(features),
+                labels: Some(labels),
+                splits: vec![splits],
                 ..NodeData::default()
             },
-            ..IngestEdges::new(vec![raw.join("edges.tsv")], dataset.clone())
+            ..IngestEdges::new(vec![edges], dataset.clone())
         };
         say(&format!(
             "2. ingest: map ids to node numbers, merge duplicates, keep directions, renormalise\n\
-             \x20  $ ignn ingest edges {files}/edges.tsv --directed --features {files}/features.npy \\\n\
-             \x20        --labels {files}/labels.csv --splits {files}/splits.csv --out {place}\n"
+             \x20  $ ignn ingest edges {} --directed --features {} \\\n\
+             \x20        --labels {} --splits {} --out {place}\n",
+            files[0], files[1], files[2], files[3]
         ))?;
         let made = summary::time_job(session, |context| job.run(context))?;
         say(&summary::as_text(&made, &dataset))?;
@@ -142,7 +146,7 @@ impl Command {
         for (step, (name, what, sets)) in (5..).zip(MODELS) {
             let target = out.join(name);
             let words: String = sets.iter().map(|set| format!(" --set {set}")).collect();
-            let target_words = target.display();
+            let target_words = shell::path(&target);
             say(&format!(
                 "\n{step}. train: {what}\n\
                  \x20  $ ignn train {place} --preset chains{words} --out {target_words}\n"
@@ -160,15 +164,13 @@ impl Command {
              \x20  the class\n{}",
             table(&models)
         ))?;
-        let target = models[0].run.display().to_string();
+        let [target, other] = [&models[0], &models[1]].map(|model| shell::path(&model.run));
         say(&format!(
-            "\nThe runs are in {target} and {}: model.safetensors, metrics.jsonl, config.toml. Next:\n\
+            "\nThe runs are in {target} and {other}: model.safetensors, metrics.jsonl, config.toml. Next:\n\
              \x20  $ ignn predict {place} --model {target} --out predictions.parquet\n\
              \x20  $ ignn eval {place} --model {target}\n\
-             \x20  $ ignn report {target} {} --out report.html\n\
-             To use a graph of your own: ignn ingest edges --help\n",
-            models[1].run.display(),
-            models[1].run.display()
+             \x20  $ ignn report {target} {other} --out report.html\n\
+             To use a graph of your own: ignn ingest edges --help\n"
         ))?;
 
         if session.json {

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::{self, Graph};
 use ignn::report::quantity;
-use ignn::report::table::{Cell, ColumnKind, TableTarget, TableWriter};
+use ignn::report::table::{Cell, ColumnKind, TableTarget, TableWriter, check_made};
 use ignn::run::csv::Texts;
 use ignn::run::path_text;
 use ignn_format::Relation;
@@ -16,12 +16,49 @@ use ignn_format::ids::Ids;
 use ignn_format::labels::Labels;
 use ignn_format::manifest::Scale;
 use ignn_format::splits::{NO_PART, Split};
+use ignn_format::storage::Kind;
 
 use crate::options::verification::Verification;
 use crate::{Outcome, Session};
 
 /// Dense feature rows read at once, in bytes.
 const FEATURE_BYTES: usize = 16 << 20;
+
+// The tables that `--force` may replace, each by the columns that are written below.
+static EDGES: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of edges", |columns| match columns {
+            ["source", "target", rest @ ..] => {
+                rest.iter().all(|column| ["weight", "value", "value_back"].contains(column))
+            }
+            _ => false,
+        })
+    },
+};
+static FEATURES: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of features", |columns| {
+            matches!(columns, ["node", "column", "value"] | ["node", "x0", ..])
+        })
+    },
+};
+static LABELS: Kind = Kind {
+    check: |path| check_made(path, "a table of labels", |columns| columns == ["node", "label"]),
+};
+static SPLITS: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of splits", |columns| matches!(columns, ["node", _, ..]))
+    },
+};
+static IDS: Kind =
+    Kind { check: |path| check_made(path, "a table of ids", |columns| columns == ["id", "node"]) };
+static GRAPHS: Kind = Kind {
+    check: |path| {
+        check_made(path, "a table of graphs", |columns| {
+            columns.starts_with(&["graph", "first_node", "nodes", "label"])
+        })
+    },
+};
 
 /// Export the tables of a dataset, with the original ids
 ///
@@ -83,7 +120,10 @@ pub struct Command {
     #[arg(long)]
     csv_safe: bool,
 
-    /// Replace existing files
+    /// Replace existing files, if they are tables of the same kind
+    ///
+    /// A Parquet file must have been made by ignn. CSV and TSV files cannot say who made them: they
+    /// must have the columns that ignn writes.
     #[arg(long)]
     force: bool,
 
@@ -111,16 +151,16 @@ impl Command {
         }
         // All of them before the first is written.
         let texts = Texts::safe_if(self.csv_safe);
-        let claim = |file: &Option<PathBuf>| -> Result<Option<TableTarget>> {
+        let claim = |file: &Option<PathBuf>, kind| -> Result<Option<TableTarget>> {
             let Some(file) = file else { return Ok(None) };
-            Ok(Some(TableTarget::claim(file, self.force)?.with_texts(texts)))
+            Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
         };
-        let edges = claim(&self.edges)?;
-        let features = claim(&self.features)?;
-        let labels = claim(&self.labels)?;
-        let splits = claim(&self.splits)?;
-        let ids = claim(&self.ids)?;
-        let graphs = claim(&self.graphs)?;
+        let edges = claim(&self.edges, &EDGES)?;
+        let features = claim(&self.features, &FEATURES)?;
+        let labels = claim(&self.labels, &LABELS)?;
+        let splits = claim(&self.splits, &SPLITS)?;
+        let ids = claim(&self.ids, &IDS)?;
+        let graphs = claim(&self.graphs, &GRAPHS)?;
         self.require_parts(&dataset)?;
         let export = Export { ids: dataset.directory().ids()?, dataset: &dataset };
         let mut written: Vec<(PathBuf, u64)> = Vec::new();

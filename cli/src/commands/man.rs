@@ -8,14 +8,14 @@ use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 use ignn::report::quantity;
 use ignn::run::path_text;
-use ignn_format::storage::{DirectoryLock, Draft};
+use ignn_format::regular;
+use ignn_format::storage::{self, DirectoryLock, Draft, Kind};
 
 use crate::{Cli, Outcome, Session};
 
 /// Write manual pages for all commands
 ///
-/// Writes one page per command: ignn.1, ignn-ingest.1, ignn-ingest-edges.1 and so on. Pages of
-/// another version of ignn are replaced; other files with these names are not.
+/// Writes one page per command: ignn.1, ignn-ingest.1, ignn-ingest-edges.1 and so on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -25,7 +25,7 @@ pub struct Command {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Replace files with the names of pages, whoever made them
+    /// Replace pages of ignn, such as those of another version; any other file is refused
     #[arg(long)]
     force: bool,
 }
@@ -39,8 +39,7 @@ impl Command {
         // All names are free before the first page is written.
         for (name, text) in pages()? {
             let path = directory.join(&name);
-            let is_ours = std::fs::read(&path).is_ok_and(|found| is_page(&found));
-            drafts.push((Draft::create(&path, self.force || is_ours)?, name, text));
+            drafts.push((Draft::create(&path, self.force.then_some(&PAGE))?, name, text));
         }
         let mut pages = Vec::new();
         for (draft, name, text) in drafts {
@@ -76,6 +75,17 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>> {
     visit(&command, &mut pages)?;
     Ok(pages)
 }
+
+/// Pages of this program.
+static PAGE: Kind = Kind {
+    check: |path| match regular::read(path, MOST_BYTES) {
+        Ok(text) if is_page(&text) => Ok(()),
+        _ => Err(storage::not_replaceable(path, "a manual page of ignn")),
+    },
+};
+
+/// Most bytes of a page.
+const MOST_BYTES: u64 = 1 << 24;
 
 /// Whether a file is a page of ours: its title is that of a command of this program.
 fn is_page(text: &[u8]) -> bool {

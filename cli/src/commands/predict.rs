@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
-use ignn::report::predictions::{IdColumns, PredictionRows, embedding_table};
+use ignn::report::predictions::{
+    EMBEDDINGS, IdColumns, PREDICTIONS, PredictionRows, embedding_table,
+};
 use ignn::report::quantity::plural;
 use ignn::report::table::{TableTarget, TableWriter};
 use ignn::run::csv::Texts;
@@ -81,7 +83,10 @@ pub struct Command {
     #[arg(long)]
     csv_safe: bool,
 
-    /// Replace existing files
+    /// Replace existing files, if they are tables of the same kind
+    ///
+    /// A Parquet file must have been made by ignn. CSV and TSV files cannot say who made them: they
+    /// must have the columns that ignn writes.
     #[arg(long)]
     force: bool,
 }
@@ -118,11 +123,11 @@ impl Command {
             bail!("{}: named twice: each table needs its own file", out.display());
         }
         let texts = Texts::safe_if(self.csv_safe);
-        let claim = |file: &Option<PathBuf>| -> Result<Option<TableTarget>> {
+        let claim = |file: &Option<PathBuf>, kind| -> Result<Option<TableTarget>> {
             let Some(file) = file else { return Ok(None) };
-            Ok(Some(TableTarget::claim(file, self.force)?.with_texts(texts)))
+            Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
         };
-        let targets = [claim(&self.out)?, claim(&self.embeddings)?];
+        let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
         let opened = self.model.open()?;
         let usual = &opened.model.config.train.split;
         let parts = match &self.split {

@@ -7,9 +7,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::Graph;
 use ignn::predict::PartScores;
+use ignn::report::page::PAGE;
 use ignn::report::quantity::{bytes, plural};
 use ignn::report::runs::{self, Group, ShownRun};
 use ignn::run::{CrossvalDir, RunDir, SavedRun, path_text};
+use ignn_format::FormatError;
 use ignn_format::storage::Draft;
 use ignn_ingest::Observer;
 use serde_json::json;
@@ -20,7 +22,7 @@ use crate::{Outcome, Session};
 
 /// Show one or several runs as an HTML page
 ///
-/// Writes one file that needs neither network nor scripts: results by both protocols, loss and
+/// Writes one HTML file that needs neither network nor scripts: results by both protocols, loss and
 /// metrics by epoch, sweeps and certified error, the contraction bound against kappa, time by
 /// phase, results by class, configuration, dataset and machine. Several runs are compared; a
 /// directory made with --seeds is shown as means with bands. A run that is still training is shown
@@ -39,7 +41,7 @@ pub struct Command {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
-    /// The file to write
+    /// The file to write; its name ends in .html
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
@@ -51,7 +53,7 @@ pub struct Command {
     #[arg(long)]
     no_classes: bool,
 
-    /// Replace an existing file
+    /// Replace an existing report; any other file is refused
     #[arg(long)]
     force: bool,
 }
@@ -59,7 +61,10 @@ pub struct Command {
 impl Command {
     /// Reads the runs and writes the page.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        let draft = Draft::create(&self.out, self.force)?;
+        if !self.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")) {
+            return Err(FormatError::ending(&self.out, ".html").into());
+        }
+        let draft = Draft::create(&self.out, self.force.then_some(&PAGE))?;
         let crossvals = self.runs.iter().map(CrossvalDir::new);
         if let Some(other) = crossvals.into_iter().find(CrossvalDir::is_crossval) {
             bail!(
@@ -89,12 +94,10 @@ impl Command {
             });
             session.print_json(&value)?;
         } else {
-            let (runs, charts) = (plural(count as u64, "run", "runs"), page.charts());
+            let runs = plural(count as u64, "run", "runs");
+            let charts = plural(page.charts() as u64, "chart", "charts");
             let size = bytes(html.len() as u64);
-            session.print(&format!(
-                "made {}: {runs}, {charts} charts, {size}\n",
-                self.out.display()
-            ))?;
+            session.print(&format!("made {}: {runs}, {charts}, {size}\n", self.out.display()))?;
         }
         Ok(Outcome::Done)
     }

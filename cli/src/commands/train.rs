@@ -9,7 +9,7 @@ use ignn::predict;
 use ignn::run::{FinishedRun, Run};
 use ignn::train::{Ended, EpochRecord, Observer};
 
-use crate::options::settings::Settings;
+use crate::options::settings::TrainingSettings;
 use crate::options::verification::Verification;
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::training::Console;
@@ -23,6 +23,10 @@ use crate::{Outcome, Session};
 /// config.toml (resolved), metrics.jsonl (one line per epoch), tensorboard/, checkpoint/,
 /// dataset.txt (its path), run.json (figures) and model.safetensors: the model of the epoch that
 /// was best on the validation part, with everything that `ignn predict` needs.
+///
+/// Epoch e is about the model after e steps, epoch 0 about the initial model. The best epoch has the
+/// best score of train.monitor; of equal ones that with the smaller validation loss is kept, then the
+/// earliest.
 ///
 /// `--set model.kind=gcn` trains a baseline instead: also sgc, gat, gcnii, sse, mlp, structural,
 /// label-propagation. Everything else stays the same.
@@ -55,7 +59,7 @@ pub struct Command {
     out: Option<PathBuf>,
 
     #[command(flatten)]
-    settings: Settings,
+    settings: TrainingSettings,
 
     /// Start from the parameters of a model file or run of the same shape
     #[arg(long, value_name = "MODEL")]

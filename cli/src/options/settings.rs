@@ -22,6 +22,13 @@ pub struct Settings {
     /// Change one setting, such as model.state=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
+}
+
+/// The same with a number of epochs, for commands that train to the end.
+#[derive(Debug, Args)]
+pub struct TrainingSettings {
+    #[command(flatten)]
+    settings: Settings,
 
     /// Number of epochs, short for --set train.epochs=N; 0 writes the initial model
     #[arg(long, value_name = "N")]
@@ -29,14 +36,25 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The configuration. Later sources win: preset, file, --set, --epochs, --seed.
+    /// The configuration. Later sources win: preset, file, --set, --seed.
     pub fn resolve(&self, session: &Session) -> Result<Config> {
+        self.resolve_with(session, None)
+    }
+
+    fn resolve_with(&self, session: &Session, epochs: Option<u64>) -> Result<Config> {
         let mut sets = self.sets.clone();
-        sets.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
+        sets.extend(epochs.map(|epochs| format!("train.epochs={epochs}")));
         if session.has_seed {
             sets.push(format!("train.seed={}", session.seed));
         }
         Ok(Config::resolve(self.preset.as_deref(), self.config.as_deref(), &sets)?)
+    }
+}
+
+impl TrainingSettings {
+    /// The configuration. Later sources win: preset, file, --set, --epochs, --seed.
+    pub fn resolve(&self, session: &Session) -> Result<Config> {
+        self.settings.resolve_with(session, self.epochs)
     }
 
     /// The value of --epochs.

@@ -303,12 +303,12 @@ impl Command {
     fn write(&self, study: &mut Study, runner: &Runner) -> Result<()> {
         study.commands = runner.commands().to_vec();
         let results = format!("{:#}\n", study.as_json());
-        storage::write_file(&self.out.join(RESULTS), results.as_bytes(), true)?;
+        storage::write_file(&self.out.join(RESULTS), results.as_bytes())?;
         for table in TABLES {
             study.write_table(&self.out.join(table))?;
         }
         let page = study.page().render();
-        Ok(storage::write_file(&self.out.join(PAGE), page.as_bytes(), true)?)
+        Ok(storage::write_file(&self.out.join(PAGE), page.as_bytes())?)
     }
 
     fn print(&self, session: &Session, study: &Study) -> Result<()> {

@@ -19,7 +19,7 @@ use super::plan::{Plan, State, Trial};
 use super::sources::{self, Recipe};
 use super::text;
 use crate::Session;
-use crate::terminal::{messages, printer};
+use crate::terminal::{messages, printer, shell};
 
 /// How often a running command is polled.
 const POLL: Duration = Duration::from_millis(20);
@@ -88,13 +88,7 @@ impl Runner {
     }
 
     fn note_command(&mut self, words: &[String]) {
-        let quoted = |word: &String| match word
-            .contains([' ', '\'', '"', '$', '*', '?', '&', ';', '(', ')'])
-        {
-            true => format!("'{}'", word.replace('\'', "'\\''")),
-            false => word.clone(),
-        };
-        let line = format!("ignn {}", words.iter().map(quoted).collect::<Vec<_>>().join(" "));
+        let line = format!("ignn {}", words.iter().map(shell::word).collect::<Vec<_>>().join(" "));
         if !self.commands.contains(&line) {
             self.commands.push(line);
         }
@@ -133,7 +127,7 @@ impl Runner {
                     sources::communities_of_labels(Path::new(raw))?;
                 }
             }
-            storage::write_file(&stamp, recipe_text.as_bytes(), true)?;
+            storage::write_file(&stamp, recipe_text.as_bytes())?;
         }
         let graph = Graph::open(&path)?;
         let checksum = graph.manifest().checksum();

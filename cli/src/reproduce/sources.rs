@@ -224,7 +224,7 @@ pub fn communities_of_labels(raw: &Path) -> Result<()> {
         lines.entry(label).or_default().push(node);
     }
     let lines: Vec<String> = lines.into_values().map(|nodes| nodes.join("\t") + "\n").collect();
-    Ok(storage::write_file(&members, lines.concat().as_bytes(), true)?)
+    Ok(storage::write_file(&members, lines.concat().as_bytes())?)
 }
 
 fn ppi(data: &Path, is_quick: bool, normalise: &str) -> Recipe {
@@ -297,7 +297,7 @@ fn relations(data: &Path, work: &Path, name: &str) -> Result<Option<Recipe>> {
     };
     let file = work.join(format!("{name}.toml"));
     storage::create_directory(work)?;
-    storage::write_file(&file, spec.as_bytes(), true)?;
+    storage::write_file(&file, spec.as_bytes())?;
     let note = (name == "dblp-authors").then(|| {
         "the paper's DBLP (7,907 papers) is not to be had: authors of DBLP stand in, with \
          meta-paths as relations"

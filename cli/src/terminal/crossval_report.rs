@@ -8,6 +8,8 @@ use ignn::report::sheet::Sheet;
 use ignn::run::{CrossvalDir, CrossvalSummary};
 use ignn::train::crossval::{FoldRecord, Summary};
 
+use super::shell;
+
 /// A cross-validation, finished or not.
 pub struct CrossvalReport<'a> {
     pub summary: &'a CrossvalSummary,
@@ -61,7 +63,7 @@ impl CrossvalReport<'_> {
         text += &format!("{} at a time\n", quantity::plural(at_once, "fold", "folds"));
         match (done < all, self.out) {
             (true, Some(out)) => {
-                text += &format!("next: ignn crossval --resume {}\n", out.display());
+                text += &format!("next: ignn crossval --resume {}\n", shell::path(out));
             }
             (true, None) => text += "stopped: without --out nothing of it was kept\n",
             (false, Some(out)) => {

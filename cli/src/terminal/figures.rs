@@ -2,11 +2,14 @@
 
 use ignn::metrics::{MeanDeviation, Metric};
 use ignn::report::quantity;
+use ignn::report::runs::score_name;
 use ignn::report::sheet::Sheet;
 use ignn::run::{Figures, FinishedRun};
 use ignn::solver::{SolveInfo, Stopped};
 use ignn::train::Ended;
 use serde_json::{Value, json};
+
+use super::shell;
 
 /// The runs of one command for other programs: one run's figures, or all of them with means.
 pub fn as_json(runs: &[FinishedRun]) -> Value {
@@ -59,11 +62,12 @@ pub fn as_text(runs: &[FinishedRun]) -> String {
     let stopped = runs.iter().find(|run| run.figures.ended == Ended::Stopped);
     match (stopped, runs.first()) {
         (Some(run), _) => {
-            text += &format!("next: ignn train --resume {}\n", run.directory.path().display());
+            let run = shell::path(run.directory.path());
+            text += &format!("next: ignn train --resume {run}\n");
         }
         (None, Some(run)) => {
-            text +=
-                &format!("next: ignn eval DATASET --model {}\n", run.directory.path().display());
+            let (dataset, run) = (shell::path(&run.dataset), shell::path(run.directory.path()));
+            text += &format!("next: ignn eval {dataset} --model {run}\n");
         }
         (None, None) => {}
     }
@@ -72,6 +76,7 @@ pub fn as_text(runs: &[FinishedRun]) -> String {
 
 fn several_runs(runs: &[FinishedRun]) -> String {
     let monitor = runs.first().map_or("", |run| run.figures.monitor.name());
+    let monitor = score_name(monitor);
     let (validation, test) = (format!("validation {monitor}"), format!("test {monitor}"));
     let mut sheet = Sheet::columns(&["seed", "epochs", "best epoch", &validation, &test]);
     for FinishedRun { figures, .. } in runs {
@@ -91,7 +96,7 @@ fn several_runs(runs: &[FinishedRun]) -> String {
     }
     let mut scores = Sheet::columns(&["score", "mean", "deviation"]);
     for (name, MeanDeviation { mean, deviation }) in means(runs) {
-        scores.row([name, format!("{mean:.4}"), format!("{deviation:.4}")]);
+        scores.row([score_name(&name), format!("{mean:.4}"), format!("{deviation:.4}")]);
     }
     format!("{}\n{}", sheet.render(), scores.render())
 }
@@ -106,12 +111,12 @@ pub fn one_run(figures: &Figures) -> String {
         Ended::Collapsed => "stopped: training has collapsed",
     };
     sheet.row(["epochs".to_string(), format!("{}: {ended}", figures.epochs)]);
-    let monitor = figures.monitor.name();
+    let monitor = score_name(figures.monitor.name());
     if let Some(chosen) = &figures.chosen_on_validation {
         let best = format!("{}, by validation {monitor} {:.4}", chosen.epoch, chosen.validation);
         sheet.row(["best epoch".to_string(), best]);
         for (score, value) in chosen.test.iter().flat_map(|test| &test.scores) {
-            sheet.row([format!("test {score}"), format!("{value:.4}")]);
+            sheet.row([format!("test {}", score_name(score)), format!("{value:.4}")]);
         }
     }
     if let Some(best) = &figures.best_on_test {
@@ -147,10 +152,10 @@ pub fn in_short(figures: &Figures) -> String {
                 Some(test) => ("test", test.value(figures.monitor)),
                 None => ("validation", chosen.validation),
             };
-            let (monitor, epoch) = (figures.monitor.name(), chosen.epoch);
+            let (monitor, epoch) = (score_name(figures.monitor.name()), chosen.epoch);
             format!("{part} {monitor} {value:.4} at epoch {epoch}, {time}")
         }
-        None => format!("{} epochs, {time}", figures.epochs),
+        None => format!("{}, {time}", quantity::items(figures.epochs, "epochs")),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ignn::report::readable;
+use clap::error::ErrorKind;
 use ignn::run::RunError;
 use ignn::train::TrainError;
 
@@ -27,13 +27,20 @@ pub fn print_error(error: &anyhow::Error) {
 
 /// Prints what is wrong with the arguments, or the help that was asked for, and exits.
 pub fn refuse(error: &clap::Error) -> ! {
-    let plain = error.render().to_string();
-    if readable::lines(&plain) == plain {
-        // In colours where the terminal has them.
-        error.exit();
+    let text = error.render();
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        printer::styled_message(&text);
+        std::process::exit(error.exit_code());
     }
-    printer::message(plain.trim_end());
-    std::process::exit(error.exit_code());
+    // Help is a result: a write that fails is an error.
+    let code = match printer::styled_result(&text) {
+        Ok(()) => error.exit_code(),
+        Err(error) => {
+            print_error(&error);
+            code(&error).into()
+        }
+    };
+    std::process::exit(code);
 }
 
 /// The message with its causes.
@@ -61,23 +68,29 @@ pub fn ask_to_stop() -> &'static AtomicBool {
     &STOP
 }
 
-/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, prints one line, and exits.
-pub fn stop_cleanly_on_signals() {
-    let handler = || {
+/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, prints one line unless `is_quiet`, and
+/// exits.
+pub fn stop_cleanly_on_signals(is_quiet: bool) {
+    let print = move |line: &str| {
+        if !is_quiet {
+            printer::message(line);
+        }
+    };
+    let handler = move || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
-            printer::message("stopping after this epoch; once more stops at once");
+            print("stopping after this epoch; once more stops at once");
             return;
         }
         let what = match ignn_format::storage::abandon_all() {
             true => "stopped: unfinished output was removed",
             false => "stopped",
         };
-        printer::message(what);
+        print(what);
         std::process::exit(STOPPED.into());
     };
     // Without a handler the signal ends the process, and the next run removes what it left behind.
     if let Err(error) = ctrlc::set_handler(handler) {
-        printer::message(&format!("note: signals are not handled: {error}"));
+        print(&format!("note: signals are not handled: {error}"));
     }
 }
 

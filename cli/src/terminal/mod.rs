@@ -10,5 +10,6 @@ pub mod printer;
 pub mod progress;
 pub mod radius;
 pub mod score_tables;
+pub mod shell;
 pub mod summary;
 pub mod training;

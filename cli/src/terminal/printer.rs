@@ -5,10 +5,11 @@
 //! A reader that closed the pipe wants no more output, which is no error. It does not change how a
 //! command ends either: `ignn check d | head -1` still exits with 1 if the dataset is damaged.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use clap::builder::StyledStr;
 use ignn::report::readable;
 use ignn::run::path_text;
 use indicatif::ProgressBar;
@@ -47,6 +48,35 @@ fn written(out: &mut impl Write, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
+}
+
+/// Writes help to standard output, in colours where that is a terminal that has them.
+pub fn styled_result(text: &StyledStr) -> Result<()> {
+    match has_colours(&io::stdout()) {
+        true => exact(&text.ansi().to_string()),
+        false => exact(&text.to_string()),
+    }
+}
+
+/// Writes a message about arguments to standard error, in colours where that is a terminal that has
+/// them.
+pub fn styled_message(text: &StyledStr) {
+    let plain = text.to_string();
+    // An argument in it may hold anything.
+    if readable::lines(&plain) != plain {
+        return message(plain.trim_end());
+    }
+    let _ = match has_colours(&io::stderr()) {
+        true => write!(io::stderr(), "{}", text.ansi()),
+        false => write!(io::stderr(), "{plain}"),
+    };
+}
+
+/// Whether colours are wanted: the rules of <https://no-color.org>.
+fn has_colours(stream: &impl IsTerminal) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 /// Writes a message to standard error.

@@ -118,7 +118,7 @@ pub fn phase_line(phase: &Phase) -> String {
     let amount = match phase.unit {
         Unit::Bytes => quantity::bytes(phase.amount),
         Unit::Edges => quantity::plural(phase.amount, "edge", "edges"),
-        Unit::Items(name) => format!("{} {name}", quantity::count(phase.amount)),
+        Unit::Items(name) => quantity::items(phase.amount, name),
     };
     let time = quantity::seconds(phase.seconds);
     if phase.amount == 0 {
@@ -164,6 +164,10 @@ mod tests {
         assert_eq!(
             phase_line(&phase(10, Unit::Items("graphs"))),
             "sort: 10 graphs in 2.00 s (5 graphs/s)"
+        );
+        assert_eq!(
+            phase_line(&phase(1, Unit::Items("sweeps"))),
+            "sort: 1 sweep in 2.00 s (0 sweeps/s)"
         );
         assert_eq!(phase_line(&phase(0, Unit::Edges)), "sort: 2.00 s");
     }

@@ -26,8 +26,8 @@ pub fn parts(evaluation: &Evaluation) -> String {
     };
     let has_sets = evaluation.parts.iter().any(|part| part.scores.top_k_micro_f1.is_some());
     let names = match has_sets {
-        true => &["micro F1", "macro F1", "top-k micro F1", "top-k macro F1"][..],
-        false => &["accuracy", "micro F1", "macro F1"],
+        true => &["micro-F1", "macro-F1", "top-k micro-F1", "top-k macro-F1"][..],
+        false => &["accuracy", "micro-F1", "macro-F1"],
     };
     let mut sheet = Sheet::columns(&[&["part", items(evaluation), "labelled"], names].concat());
     for part in &evaluation.parts {

@@ -18,6 +18,7 @@ use ignn_ingest::{Context, Observer, Unit};
 use serde_json::json;
 
 use super::progress::{self, Console};
+use super::shell;
 use crate::{Outcome, Session, machine};
 
 /// Time, phases and notes of a job.
@@ -146,8 +147,8 @@ pub fn as_text(job: &Job, out: &Path) -> String {
     if let Some(peak) = machine::peak_memory() {
         sheet.row(["peak memory".into(), quantity::bytes(peak)]);
     }
-    let out = out.display();
-    format!("made {out}\n{}next: ignn inspect {out}\n", sheet.render())
+    let next = shell::path(out);
+    format!("made {}\n{}next: ignn inspect {next}\n", out.display(), sheet.render())
 }
 
 /// `default: train 140, val 500, test 1,000`.

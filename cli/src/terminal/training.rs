@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ignn::config::Config;
 use ignn::metrics::Metric;
 use ignn::report::quantity;
+use ignn::report::runs::score_name;
 use ignn::train::{EpochRecord, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -81,11 +82,13 @@ fn epoch_line(record: &EpochRecord, monitor: Metric) -> String {
     let parts: Vec<String> =
         record.parts().map(|(name, part)| format!("{name} {:.4}", part.value(monitor))).collect();
     if !parts.is_empty() {
-        line += &format!(" {} {},", monitor.name(), parts.join(" "));
+        line += &format!(" {} {},", score_name(monitor.name()), parts.join(" "));
     }
     if let Some(forward) = record.forward {
-        let adjoint = record.adjoint.map_or(String::new(), |solve| format!(" + {}", solve.sweeps));
-        line += &format!(" {}{adjoint} sweeps,", forward.sweeps);
+        line += &match record.adjoint {
+            Some(adjoint) => format!(" {} + {} sweeps,", forward.sweeps, adjoint.sweeps),
+            None => format!(" {},", quantity::items(forward.sweeps as u64, "sweeps")),
+        };
         if record.contraction.is_finite() {
             line += &format!(" q {:.4},", record.contraction);
         }

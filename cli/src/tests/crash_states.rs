@@ -148,7 +148,7 @@ fn predictions() {
     let line = "predict @s --model @run --out @p.csv --embeddings @new/e.parquet --force";
     for is_there in [false, true] {
         if is_there {
-            place.file("p.csv", "old").file("new/e.parquet", "old");
+            place.succeeds(&format!("{line} --split train"));
         }
         test(
             &place,

@@ -169,7 +169,7 @@ fn a_solve_without_convergence_is_shown_or_ends_the_run() {
         .ignn(&words(&format!("{line} --out stopped -q --set solver.on_failure=stop")))
         .exits(1);
     let start = "error: epoch 0: the forward solve did not converge (residual ";
-    let end = "after 2 sweeps): raise solver.max_sweeps, lower model.kappa, or use \
+    let end = "after sweep 2): raise solver.max_sweeps, lower model.kappa, or use \
                solver.on_failure=warn\n";
     assert!(run.stderr.starts_with(start) && run.stderr.ends_with(end), "{}", run.stderr);
 }

@@ -97,13 +97,13 @@ pub enum FormatError {
         /// The directory.
         path: PathBuf,
     },
-    /// A directory that must not be replaced.
+    /// A file or directory that must not be replaced.
     #[error(
         "{}: not {what}{holds}: --force replaces only what ignn made: choose another name",
         path.display()
     )]
     NotReplaceable {
-        /// The directory.
+        /// The file or directory.
         path: PathBuf,
         /// "a run directory".
         what: &'static str,
@@ -163,7 +163,7 @@ impl FormatError {
     }
 
     /// The same when a file is written. The library wraps system errors such as a full disk; they
-    /// are unwrapped, because the system's message is explain_unknown_node.
+    /// are unwrapped, because the system's message says more.
     pub fn parquet_written(path: impl AsRef<Path>) -> impl FnOnce(ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |error| match error {
@@ -173,6 +173,13 @@ impl FormatError {
             },
             source => Self::Parquet { path, source },
         }
+    }
+
+    /// The error for a file whose extension no writer knows; `expected` lists those that are known.
+    pub fn ending(path: impl AsRef<Path>, expected: &str) -> Self {
+        let ending = path.as_ref().extension();
+        let found = ending.map_or("none".into(), |ending| format!("{ending:?}"));
+        Self::invalid(path, "name's ending", found, expected)
     }
 
     /// A [`FormatError::Invalid`] from its four parts.

@@ -13,7 +13,12 @@ pub use chart::{Chart, Reference, Series};
 pub use markup::{Cell, Table};
 pub use stacked::StackedBars;
 
+use std::io::Read;
+use std::path::Path;
+
 use html::{Anchor, Html, element};
+use ignn_format::storage::{self, Kind};
+use ignn_format::{FormatError, regular};
 
 /// Styles: light, dark (if the reader's system prefers it) and print.
 const STYLE: &str = include_str!("style.css");
@@ -22,6 +27,25 @@ const STYLE: &str = include_str!("style.css");
 /// defence; the first is [`html`].
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
+
+/// The mark of a page that the program made; the version follows.
+const GENERATOR: &str = "ignn ";
+/// Bytes of a page in which its mark is looked for.
+const HEAD_BYTES: u64 = 1 << 12;
+
+/// Pages that the program made, which `--force` may replace.
+pub static PAGE: Kind = Kind { check: check_made };
+
+fn check_made(path: &Path) -> Result<(), FormatError> {
+    let mut head = Vec::new();
+    let read = regular::open(path)?.0.take(HEAD_BYTES).read_to_end(&mut head);
+    read.map_err(FormatError::io("read", path))?;
+    let mark = format!("<meta name=\"generator\" content=\"{GENERATOR}");
+    match String::from_utf8_lossy(&head).contains(&mark) {
+        true => Ok(()),
+        false => Err(storage::not_replaceable(path, "a report")),
+    }
+}
 
 /// A page, built section by section.
 #[derive(Clone, Debug)]
@@ -67,6 +91,7 @@ impl Page {
         let head = element("head")
             .with(element("meta").set("charset", "utf-8"))
             .with(policy.set("content", POLICY))
+            .with(meta("generator", &format!("{GENERATOR}{}", env!("CARGO_PKG_VERSION"))))
             .with(meta("viewport", "width=device-width, initial-scale=1"))
             .with(meta("color-scheme", "light dark"))
             .with(element("link").set("rel", "icon").set("href", "data:,"))

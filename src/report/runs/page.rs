@@ -138,7 +138,7 @@ fn scores(groups: &[Group]) -> Section {
         for chart in new.iter_mut().filter(|chart| !(f64::EPSILON..WIDE).contains(&spread(chart))) {
             chart.y = chart.y.clone().including(&[0.0, 1.0]);
         }
-        // For single labels micro F1 is the accuracy: the same curves are not drawn twice.
+        // For single labels micro-F1 is the accuracy: the same curves are not drawn twice.
         let is_same = |old: &Chart, new: &Chart| {
             let points = |chart: &Chart| {
                 chart.series.iter().map(|series| series.points.clone()).collect::<Vec<_>>()

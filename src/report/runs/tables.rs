@@ -14,9 +14,14 @@ use crate::train::Ended;
 /// Number of classes above which the table is folded.
 const CLASSES: usize = 40;
 
-/// A score's name for people: `top_k_micro_f1` as "Top-k micro F1".
+/// A score's name for people: `top_k_micro_f1` as "top-k micro-F1".
+pub fn score_name(score: &str) -> String {
+    score.replace("top_k", "top-k").replace("_f1", "-F1").replace('_', " ")
+}
+
+/// The same at the start of a line: "Top-k micro-F1".
 pub fn title(score: &str) -> String {
-    let words = score.replace("top_k", "top-k").replace('_', " ").replace("f1", "F1");
+    let words = score_name(score);
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -42,7 +47,8 @@ pub fn results(groups: &[Group]) -> Section {
     section.text(
         "\"Validation\" is the test score of the epoch that is best on the validation part: the \
          fair figure. \"Best test\" is that of the epoch that is best on the test part, as papers \
-         often report it: for comparison only.",
+         often report it: for comparison only. Epoch e is about the model after e steps, epoch 0 \
+         about the initial model.",
     );
     let mut table = Table::new(&["run", "score", "validation", "best test", "seeds"]);
     for group in groups {
@@ -100,7 +106,7 @@ pub fn results(groups: &[Group]) -> Section {
                 of_score(run.chosen(monitor)),
                 of_score(run.best(monitor)),
                 figure(of(|figures| Some(figures.best_on_test.as_ref()?.epoch as f64)), 0),
-                figure(run.records.last().map(|last| last.epoch as f64), 0),
+                figure(run.epochs().map(|epochs| epochs as f64), 0),
                 figure(of(|figures| Some(figures.sweeps_per_epoch.forward)), 1),
                 figure(of(|figures| Some(figures.sweeps_per_epoch.adjoint)), 1),
                 figure(of(|figures| Some(figures.failures as f64)), 0),
@@ -254,7 +260,7 @@ mod tests {
     #[test]
     fn scores_have_readable_names() {
         assert_eq!(title("accuracy"), "Accuracy");
-        assert_eq!(title("top_k_micro_f1"), "Top-k micro F1");
+        assert_eq!(title("top_k_micro_f1"), "Top-k micro-F1");
         let accuracy = Some(MeanDeviation { mean: 0.818, deviation: 0.009 });
         assert_eq!(score(accuracy, 10), Cell::Number("81.80 % (0.90)".into()));
         assert_eq!(score(accuracy, 1), Cell::Number("81.80 %".into()));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ignn_format::Result;
+use ignn_format::storage::ANY_FILE;
 use serde_json::{Value, json};
 
 use super::Study;
@@ -31,7 +32,7 @@ impl Study {
             ("runs", ColumnKind::Integer),
         ];
         let mut writer = TableWriter::create(
-            TableTarget::claim(path, true)?,
+            TableTarget::claim(path, Some(&ANY_FILE))?,
             &columns.map(|(name, kind)| (name.to_string(), kind)),
         )?;
         for panel in &self.panels {

@@ -42,13 +42,14 @@ const SECONDS: f64 = 60.0;
 ///
 /// The command verifies that every loss is finite, that the loss of the last timed epoch is below
 /// that of the very first epoch, and that all solves converged; if any check fails, the exit code
-/// is 1. Settings are those of `ignn train`.
+/// is 1. Settings are those of `ignn train`; `train.epochs` matters only to the schedule of the
+/// learning rate.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn bench train cora.ignn --preset cora
   ignn bench train graph.ignn --set model.state=128 --set solver.tolerance=1e-5 --json
-  ignn bench train graph.ignn --repeat 5 --warm-up 1 --threads 1")]
+  ignn bench train graph.ignn --epochs 5 --warm-up 1 --threads 1")]
 pub struct Train {
     /// The dataset
     #[arg(value_name = "DATASET")]
@@ -60,6 +61,7 @@ pub struct Train {
     /// Timed epochs at most; medians are reported
     #[arg(
         long,
+        visible_alias = "epochs",
         value_name = "N",
         default_value_t = REPEAT,
         value_parser = clap::value_parser!(u32).range(1..)

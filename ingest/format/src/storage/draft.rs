@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::ownership::{ANY_FILE, Kind};
 use super::workspace::{Workspace, hold_signals};
 use super::{OutputFile, operation};
 use crate::error::{FormatError, Result};
@@ -12,15 +13,15 @@ use crate::error::{FormatError, Result};
 #[derive(Debug)]
 pub struct Draft {
     workspace: Workspace,
-    force: bool,
+    replaces: Option<&'static Kind>,
 }
 
 impl Draft {
-    /// Refuses an existing target unless `force`, and with it what is not a plain file. Fails early
-    /// where the target could not be written later.
-    pub fn create(target: &Path, force: bool) -> Result<Self> {
+    /// Refuses an existing target, or with `replaces` one that is not a plain file of that kind; an
+    /// empty file is of any kind. Fails early where the target could not be written later.
+    pub fn create(target: &Path, replaces: Option<&'static Kind>) -> Result<Self> {
         let workspace = Workspace::claim(target, "a file's name")?;
-        let draft = Self { workspace, force };
+        let draft = Self { workspace, replaces };
         draft.check_target()?;
         Ok(draft)
     }
@@ -31,9 +32,9 @@ impl Draft {
         if found.is_dir() {
             return Err(FormatError::invalid(target, "output", "a directory", "a file's name"));
         }
-        if !self.force {
+        let Some(kind) = self.replaces else {
             return Err(FormatError::Exists { path: target.into() });
-        }
+        };
         if !found.is_file() {
             let found = if found.is_symlink() { "a link" } else { "a device" };
             return Err(FormatError::invalid(
@@ -43,7 +44,10 @@ impl Draft {
                 "a plain file, or a new name",
             ));
         }
-        Ok(())
+        match found.len() {
+            0 => Ok(()),
+            _ => (kind.check)(target),
+        }
     }
 
     /// The final name of the file.
@@ -103,7 +107,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(FormatError::io("write", path))
 }
 
-/// Writes a whole file; `force` replaces one that exists.
-pub fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<()> {
-    Draft::create(path, force)?.write(bytes)
+/// Writes a whole file in a directory of the program's own; a file that has its name is replaced.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    Draft::create(path, Some(&ANY_FILE))?.write(bytes)
 }

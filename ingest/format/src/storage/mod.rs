@@ -43,7 +43,7 @@ pub use draft::{Draft, write_file, write_new};
 pub use lock::DirectoryLock;
 pub use operation::{Operation, Watch, watch};
 pub use output::{OutputFile, SyncHandle};
-pub use ownership::{Kind, MarkedDirectory, check_contents, not_replaceable};
+pub use ownership::{ANY_FILE, Kind, MarkedDirectory, check_contents, not_replaceable};
 pub use staging::Staging;
 pub use temporary::TemporaryDirectory;
 pub use workspace::{abandon_all, remove_remains};

@@ -122,10 +122,10 @@ pub struct Watch(u64);
 ///     _ => Ok(()),
 /// };
 /// let watch = storage::watch(dir.path(), full);
-/// assert!(storage::write_file(&dir.path().join("f"), b"text", false).is_err());
+/// assert!(storage::write_file(&dir.path().join("f"), b"text").is_err());
 /// assert_eq!(std::fs::read_dir(dir.path())?.count(), 0);
 /// drop(watch);
-/// storage::write_file(&dir.path().join("f"), b"text", false)?;
+/// storage::write_file(&dir.path().join("f"), b"text")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn watch(

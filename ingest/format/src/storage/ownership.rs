@@ -1,20 +1,25 @@
-//! Whether a directory is wholly the program's own, so that replacing it loses nothing of the
-//! user's.
+//! Whether a file or directory is wholly the program's own, so that replacing it loses nothing of
+//! the user's.
 
 use std::fs;
 use std::path::Path;
 
+use super::draft::Draft;
 use super::lock::DirectoryLock;
-use super::{workspace, write_file};
+use super::workspace;
 use crate::error::{FormatError, Result};
 
-/// A kind of directory that the program makes and `--force` may replace.
+/// A kind of file or directory that the program makes and `--force` may replace.
 #[derive(Debug)]
 pub struct Kind {
-    /// Refuses a directory that is not of this kind, or has anything else in it; see
-    /// [`check_contents`] and [`not_replaceable`].
+    /// Refuses a file that the program did not make, and a directory that is not of this kind or
+    /// has anything else in it; see [`check_contents`] and [`not_replaceable`].
     pub check: fn(&Path) -> Result<()>,
 }
+
+/// Any plain file: for names in directories of the program's own, and for callers of the library
+/// that ask for it.
+pub static ANY_FILE: Kind = Kind { check: |_| Ok(()) };
 
 /// A directory that the program fills bit by bit, each part checked by its own kind. A file in it
 /// shows that the program made it.
@@ -48,7 +53,7 @@ impl MarkedDirectory {
             return Err(FormatError::Exists { path: directory.into() });
         }
         if !is_marked {
-            write_file(&marker, b"", false)?;
+            Draft::create(&marker, None)?.write(b"")?;
         }
         Ok(lock)
     }
@@ -94,12 +99,12 @@ fn check_below(
     Ok(())
 }
 
-/// The error for a directory that is not of a kind. It names the first thing in it, which tells a
-/// user what was nearly replaced.
-pub fn not_replaceable(directory: &Path, what: &'static str) -> FormatError {
-    let first = entries(directory).ok().and_then(|entries| entries.into_iter().next());
+/// The error for a file or directory that is not of a kind. Of a directory it names the first thing
+/// in it, which tells a user what was nearly replaced.
+pub fn not_replaceable(path: &Path, what: &'static str) -> FormatError {
+    let first = entries(path).ok().and_then(|entries| entries.into_iter().next());
     let holds = first.map_or(String::new(), |(name, ..)| format!(" (it holds {name})"));
-    FormatError::NotReplaceable { path: directory.into(), what, holds }
+    FormatError::NotReplaceable { path: path.into(), what, holds }
 }
 
 /// Names in order, and whether each is a directory or a plain file; a link is neither.

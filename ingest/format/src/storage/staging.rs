@@ -135,7 +135,8 @@ mod tests {
 
     use super::*;
     use crate::storage::{
-        Draft, Operation, check_contents, create_below, watch, write_file, write_new,
+        ANY_FILE, Draft, Operation, check_contents, create_below, not_replaceable, watch,
+        write_file, write_new,
     };
 
     /// Directories with a file `f`.
@@ -218,6 +219,34 @@ mod tests {
     }
 
     #[test]
+    fn force_replaces_only_files_of_its_kind() {
+        static MARKED: Kind = Kind {
+            check: |path| match fs::read(path) {
+                Ok(bytes) if bytes.starts_with(b"ours") => Ok(()),
+                _ => Err(not_replaceable(path, "a test")),
+            },
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let write = || Draft::create(&file, Some(&MARKED))?.write(b"new");
+        for free in ["", "ours"] {
+            fs::write(&file, free).unwrap();
+            write().unwrap();
+        }
+        fs::write(&file, "mine").unwrap();
+        let error = write().unwrap_err().to_string();
+        let expected =
+            "file: not a test: --force replaces only what ignn made: choose another name";
+        assert!(error.ends_with(expected), "{error}");
+        // It may become another's while the new one is written.
+        fs::write(&file, "ours").unwrap();
+        let draft = Draft::create(&file, Some(&MARKED)).unwrap();
+        fs::write(&file, "mine").unwrap();
+        assert!(matches!(draft.write(b"new"), Err(FormatError::NotReplaceable { .. })));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
     fn a_target_that_appeared_meanwhile_is_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
@@ -225,7 +254,7 @@ mod tests {
         fs::write(&target, "somebody else's").unwrap();
         assert!(matches!(staging.commit(), Err(FormatError::Exists { .. })));
         let file = dir.path().join("file");
-        let draft = Draft::create(&file, false).unwrap();
+        let draft = Draft::create(&file, None).unwrap();
         fs::write(&file, "somebody else's").unwrap();
         assert!(matches!(draft.write(b"1"), Err(FormatError::Exists { .. })));
         assert_eq!(fs::read_to_string(&file).unwrap(), "somebody else's");
@@ -243,7 +272,7 @@ mod tests {
         link(&other, "out");
         assert!(commit(&target, true, "new").is_err());
         link(&other.join("f"), "file");
-        assert!(write_file(&dir.path().join("file"), b"new", true).is_err());
+        assert!(write_file(&dir.path().join("file"), b"new").is_err());
         // At the name of a draft, by somebody who knows it.
         link(&other, ".planted.ignn-draft");
         let error = commit(&dir.path().join("planted"), false, "new").unwrap_err().to_string();
@@ -303,7 +332,7 @@ mod tests {
         let staging = Staging::create(&target, None).unwrap();
         let error = Staging::create(&target, Some(&KIND)).unwrap_err();
         assert!(matches!(error, FormatError::Busy { .. }), "{error}");
-        assert!(matches!(Draft::create(&target, true), Err(FormatError::Busy { .. })));
+        assert!(matches!(Draft::create(&target, Some(&ANY_FILE)), Err(FormatError::Busy { .. })));
         // The name of another target may have the same prefix.
         drop(Staging::create(&dir.path().join("out.ignn-draft"), None).unwrap());
         drop(Staging::create(&dir.path().join("ou"), None).unwrap());
@@ -321,7 +350,7 @@ mod tests {
         let foreign = [".other.ignn-draft", ".out.ignn-draft.ignn-draft", ".out.ignn-draftx"];
         foreign.iter().for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
         commit(&dir.path().join("out"), false, "1").unwrap();
-        write_file(&dir.path().join("file"), b"1", false).unwrap();
+        write_file(&dir.path().join("file"), b"1").unwrap();
         assert_eq!(names(dir.path()), [&foreign[..], &["file", "out"]].concat());
     }
 
@@ -349,7 +378,7 @@ mod tests {
         for path in ["..", ".", "/", "x/.", "x/./", "x/..", "./."] {
             let error = Staging::create(&dir.path().join(path), None).unwrap_err().to_string();
             assert!(error.contains("output (found a path without a name"), "{path}: {error}");
-            assert!(Draft::create(&dir.path().join(path), true).is_err());
+            assert!(Draft::create(&dir.path().join(path), None).is_err());
         }
         commit(&dir.path().join("x/"), false, "1").unwrap();
         assert_eq!(names(dir.path()), ["x"]);
@@ -413,8 +442,8 @@ mod tests {
         ];
         assert!(replaced.ends_with(&expected.map(String::from)), "{replaced:?}");
         let written = recorded(dir.path(), || {
-            write_file(&dir.path().join("file"), b"12", true).unwrap();
-            write_file(&dir.path().join("file"), b"", true).unwrap();
+            write_file(&dir.path().join("file"), b"12").unwrap();
+            write_file(&dir.path().join("file"), b"").unwrap();
         });
         let expected = [
             "make .file.ignn-draft/",

@@ -1,0 +1,114 @@
+//! The directory of a run at work: its lock, its checkpoints, and the files that records go to.
+//!
+//! A new directory appears as soon as the run can start. One that replaces another appears when its
+//! first epoch is made, with the record of that and a checkpoint in it: until then a failure leaves
+//! the old run as it was, and from then on the new one can be resumed.
+
+use std::cell::RefCell;
+
+use ignn_format::storage::{DirectoryLock, SyncHandle};
+
+use super::RunDir;
+use super::metrics_file::MetricsWriter;
+use super::tensorboard::TensorBoard;
+use crate::train::{EpochRecord, Observer, TrainError, Trainer};
+
+/// Puts files into a directory that is still a draft.
+pub(super) type Fill<'a> = dyn FnMut(&RunDir) -> Result<(), TrainError> + 'a;
+
+/// The directory, made or not yet.
+pub(super) struct Place<'a, B> {
+    directory: &'a RunDir,
+    /// Makes the directory, once.
+    begin: Option<B>,
+    lock: Option<DirectoryLock>,
+    files: Option<Files>,
+    /// Records from before the directory was made.
+    waiting: Vec<EpochRecord>,
+}
+
+struct Files {
+    metrics: MetricsWriter,
+    board: TensorBoard,
+    records: SyncHandle,
+}
+
+impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B> {
+    /// A directory that `begin` makes.
+    pub fn new(directory: &'a RunDir, begin: B) -> Self {
+        Self { directory, begin: Some(begin), lock: None, files: None, waiting: Vec::new() }
+    }
+
+    /// Makes the directory with what `fill` puts into it, unless it is there.
+    pub fn begin(&mut self, fill: &mut Fill) -> Result<(), TrainError> {
+        if let Some(begin) = self.begin.take() {
+            self.lock = Some(begin(fill)?);
+        }
+        Ok(())
+    }
+
+    /// Opens the files for records after those up to `last`, which are in them.
+    pub fn open(&mut self, last: Option<u64>) -> Result<(), TrainError> {
+        let file = self.directory.metrics_file();
+        let metrics = match last {
+            Some(last) => MetricsWriter::resume(&file, last)?,
+            None => MetricsWriter::create(&file)?,
+        };
+        // Records that waited are in the one file, and not yet in the other.
+        let continued = last.filter(|_| self.waiting.is_empty());
+        let mut board = TensorBoard::create(&self.directory.tensorboard(), continued)?;
+        self.waiting.drain(..).try_for_each(|record| board.epoch(&record))?;
+        let records = metrics.sync_handle()?;
+        self.files = Some(Files { metrics, board, records });
+        Ok(())
+    }
+
+    /// Whether records go to files.
+    pub fn is_open(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Writes a checkpoint; makes the directory with it, if that is still to come.
+    pub fn save(&mut self, trainer: &Trainer) -> Result<(), TrainError> {
+        if self.is_open() {
+            // The records first: a checkpoint never knows of an epoch whose record can still be
+            // lost.
+            self.sync()?;
+            return trainer.save(&self.directory.checkpoint_file());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        self.begin(&mut |draft| {
+            let mut metrics = MetricsWriter::create(&draft.metrics_file())?;
+            waiting.iter().try_for_each(|record| metrics.epoch(record))?;
+            trainer.save(&draft.checkpoint_file())
+        })?;
+        let last = waiting.last().map(|record| record.epoch);
+        self.waiting = waiting;
+        self.open(last)
+    }
+
+    /// Makes the records durable.
+    pub fn sync(&self) -> Result<(), TrainError> {
+        self.files.as_ref().map_or(Ok(()), |files| files.records.sync())?;
+        Ok(())
+    }
+}
+
+/// Keeps the records of a run whose checkpoints are written meanwhile.
+pub(super) struct Records<'p, 'a, B>(pub &'p RefCell<Place<'a, B>>);
+
+impl<B> Observer for Records<'_, '_, B> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        let mut place = self.0.borrow_mut();
+        match &mut place.files {
+            Some(files) => {
+                files.metrics.epoch(record)?;
+                files.board.epoch(record)
+            }
+            None => {
+                place.waiting.push(record.clone());
+                Ok(())
+            }
+        }
+    }
+}
