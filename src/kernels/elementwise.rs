@@ -5,7 +5,8 @@
 use rayon::prelude::*;
 
 use super::Activation;
-use crate::dense::{MatrixMut, MatrixRef};
+use super::simd::{self, Isa, Kernel, Lanes};
+use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Floats per piece of work.
 const CHUNK: usize = 1 << 14;
@@ -32,7 +33,8 @@ pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixM
     let (stride, cols) = (to.stride(), to.cols());
     let rows = to.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
     rows.for_each(|to| {
-        to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to = activation.value(*to + x));
+        to[..cols].iter_mut().zip(row).for_each(|(to, x)| *to += x);
+        activate_floats(activation, &mut to[..cols]);
     });
 }
 
@@ -40,7 +42,56 @@ pub fn add_row_and_activate(activation: Activation, row: &[f32], mut to: MatrixM
 pub fn activate(activation: Activation, mut x: MatrixMut<'_>) {
     let (stride, cols) = (x.stride(), x.cols());
     let rows = x.padded_mut().par_chunks_mut(stride).with_min_len(CHUNK / stride + 1);
-    rows.for_each(|x| x[..cols].iter_mut().for_each(|x| *x = activation.value(*x)));
+    rows.for_each(|x| activate_floats(activation, &mut x[..cols]));
+}
+
+/// x = phi(x), with the vectorised forms of the activations that are not piecewise linear.
+fn activate_floats(activation: Activation, x: &mut [f32]) {
+    match activation {
+        Activation::Identity => {}
+        Activation::Relu | Activation::LeakyRelu(_) => {
+            x.iter_mut().for_each(|x| *x = activation.value(*x));
+        }
+        Activation::Tanh => Isa::chosen().dispatch(Curved { x, of: Curve::Tanh }),
+        Activation::Sigmoid => Isa::chosen().dispatch(Curved { x, of: Curve::Sigmoid }),
+        Activation::Elu => Isa::chosen().dispatch(Curved { x, of: Curve::Elu }),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Curve {
+    Tanh,
+    Sigmoid,
+    Elu,
+}
+
+/// An activation that is not piecewise linear, on some floats in place.
+struct Curved<'a> {
+    x: &'a mut [f32],
+    of: Curve,
+}
+
+impl Kernel for Curved<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+        match self.of {
+            Curve::Tanh => by_lines::<L>(self.x, |x| simd::tanh(x)),
+            Curve::Sigmoid => by_lines::<L>(self.x, |x| simd::sigmoid(x)),
+            Curve::Elu => by_lines::<L>(self.x, |x| simd::elu(x)),
+        }
+    }
+}
+
+#[inline(always)]
+fn by_lines<L: Lanes>(x: &mut [f32], f: impl Fn(L) -> L) {
+    for chunk in x.chunks_mut(LINE) {
+        let mut line = Line([0.0; LINE]);
+        line.0[..chunk.len()].copy_from_slice(chunk);
+        f(L::load(&line)).store(&mut line);
+        chunk.copy_from_slice(&line.0[..chunk.len()]);
+    }
 }
 
 /// Whether every entry is finite.
@@ -82,16 +133,14 @@ pub fn scale(factor: f32, mut to: MatrixMut<'_>) {
 }
 
 /// x = phi(x + y), such as the result of a layer with a skip connection.
-pub fn add_and_activate(activation: Activation, y: MatrixRef<'_>, x: MatrixMut<'_>) {
+pub fn add_and_activate(activation: Activation, y: MatrixRef<'_>, mut x: MatrixMut<'_>) {
+    assert_eq!((x.rows(), x.cols()), (y.rows(), y.cols()), "matrices of one shape");
     // Padding stays zero, whatever phi(0) is.
-    let cols = y.cols();
-    if activation.value(0.0) == 0.0 || cols == y.stride() {
-        return pairs(x, y, |x, y| *x = activation.value(*x + y));
-    }
-    let (mut x, stride) = (x, y.stride());
+    let (cols, stride) = (y.cols(), y.stride());
     let rows = x.padded_mut().par_chunks_mut(stride).zip(y.padded().par_chunks(stride));
-    rows.for_each(|(x, y)| {
-        x.iter_mut().zip(y).take(cols).for_each(|(x, y)| *x = activation.value(*x + y));
+    rows.with_min_len(CHUNK / stride + 1).for_each(|(x, y)| {
+        x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+        activate_floats(activation, &mut x[..cols]);
     });
 }
 
@@ -122,7 +171,11 @@ mod tests {
             differentiate(activation, x.view(), g.view_mut());
             for i in 0..3 {
                 for k in 0..5 {
-                    assert_eq!(x.row(i)[k], activation.value(sum.row(i)[k]));
+                    let expected = activation.value(sum.row(i)[k]);
+                    assert!(
+                        (x.row(i)[k] - expected).abs() <= 1e-6 * expected.abs(),
+                        "{activation:?}"
+                    );
                     let value = |by: f32| f64::from(activation.value(sum.row(i)[k] + by));
                     let difference = (value(1e-2) - value(-1e-2)) / 1e-2;
                     assert!((f64::from(g.row(i)[k]) - difference).abs() < 2e-2, "{activation:?}");

@@ -30,7 +30,7 @@ const TILE: usize = 48;
 const SLICE_LINES: usize = 4;
 const SLICE: usize = SLICE_LINES * LINE;
 /// Bytes of nodes that are packed at a time.
-const PACKED_BYTES: usize = 16 << 20;
+const PACKED_BYTES: usize = 4 << 20;
 /// Rows of the result per task.
 const BAND: usize = 8 * Isa::TILE;
 const ZERO: Line = Line([0.0; LINE]);

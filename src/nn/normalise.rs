@@ -6,9 +6,10 @@
 //! backward   dL/dx = (g - y (y . g)) / |x|  g = dL/dy
 //! ```
 //!
-//! A row shorter than [`FADED`] has no usable direction: it becomes zero, and its gradient is zero.
-//! Without this threshold the gradients of such rows, which grow as 1 / |x|, would dominate those
-//! of all others, and a model on long chains would not learn from nearby nodes first, as it must.
+//! A row shorter than [`VANISHED`] has no usable direction in f32: it becomes zero. A row shorter
+//! than [`FADED`] has one, and what reads it learns from it, but its gradient with respect to x is
+//! set to zero: such gradients grow as 1 / |x|, would dominate those of all other rows, and a model
+//! on long chains would not learn from nearby nodes first, as it must.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -24,8 +25,11 @@ use rayon::prelude::*;
 
 use crate::dense::{MatrixMut, MatrixRef};
 
-/// Rows shorter than this count as zero.
+/// Rows shorter than this pass no gradient on.
 pub const FADED: f64 = 1e-12;
+
+/// Rows shorter than this count as zero: their smaller entries are no longer normal numbers of f32.
+pub const VANISHED: f64 = 1e-30;
 
 /// Rows per piece of work.
 const ROWS: usize = 64;
@@ -42,7 +46,7 @@ pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
     parts.for_each(|(part, lengths)| {
         for (row, length) in part.chunks_exact_mut(stride).zip(lengths) {
             let norm = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
-            if norm < FADED {
+            if norm < VANISHED {
                 *length = 0.0;
                 row.fill(0.0);
             } else {
@@ -69,7 +73,7 @@ pub fn backward(y: MatrixRef<'_>, lengths: &[f32], mut gradient: MatrixMut<'_>) 
     let stride = gradient.stride();
     let rows = gradient.padded_mut().par_chunks_mut(stride).zip(lengths).enumerate();
     rows.with_min_len(ROWS).for_each(|(at, (gradient, &length))| {
-        if length == 0.0 {
+        if f64::from(length) < FADED {
             return gradient.fill(0.0);
         }
         let y = y.padded_row(at);
@@ -126,18 +130,28 @@ mod tests {
     }
 
     #[test]
-    fn faded_rows_become_zero_and_short_rows_do_not() {
-        let entries = [[0.0, 0.0], [3e-10, -4e-10], [3e-13, 0.0], [3e30, 4e30], [f32::NAN, 1.0]];
-        let mut x = Matrix::from_fn(5, 2, |i, k| entries[i][k]);
-        let mut lengths = [0.0; 5];
+    fn faded_rows_keep_their_direction_and_pass_no_gradient_on() {
+        let entries = [
+            [0.0, 0.0],
+            [3e-10, -4e-10],
+            [3e-25, 4e-25],
+            [3e30, 4e30],
+            [f32::NAN, 1.0],
+            [3e-31, 0.0],
+        ];
+        let mut x = Matrix::from_fn(6, 2, |i, k| entries[i][k]);
+        let mut lengths = [0.0; 6];
         forward(x.view_mut(), &mut lengths);
-        assert_eq!((x.row(0), x.row(2)), (&[0.0; 2][..], &[0.0; 2][..]));
+        assert_eq!((x.row(0), x.row(5)), (&[0.0; 2][..], &[0.0; 2][..]));
         assert!((x.row(1)[0] - 0.6).abs() < 1e-6 && (x.row(1)[1] + 0.8).abs() < 1e-6);
+        assert!((x.row(2)[0] - 0.6).abs() < 1e-6 && (x.row(2)[1] - 0.8).abs() < 1e-6);
         assert!((x.row(3)[0] - 0.6).abs() < 1e-6 && (lengths[3] / 5e30 - 1.0).abs() < 1e-6);
         assert!(x.row(4)[0].is_nan() && x.row(4)[1].is_nan(), "NaN is not hidden");
-        let mut gradient = Matrix::from_fn(5, 2, |_, _| 1.0);
+        let mut gradient = Matrix::from_fn(6, 2, |_, k| k as f32);
         backward(x.view(), &lengths, gradient.view_mut());
-        assert_eq!((gradient.row(0), gradient.row(2)), (&[0.0; 2][..], &[0.0; 2][..]));
+        for row in [0, 2, 5] {
+            assert_eq!(gradient.row(row), &[0.0; 2][..], "row {row}");
+        }
         assert!(gradient.row(1).iter().all(|g| g.is_finite() && *g != 0.0));
     }
 }
