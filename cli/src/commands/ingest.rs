@@ -363,7 +363,7 @@ impl Dgcnn {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  ignn ingest graphsage ppi/ --normalise none --out ppi.ignn")]
+  ignn ingest graphsage ppi/ --out ppi.ignn")]
 struct Graphsage {
     /// Directory with the files of either form
     #[arg(value_name = "DIR")]

@@ -216,7 +216,7 @@ const PPI_PANELS: &[Panel] = &[Panel {
     points: &[Point {
         name: "PPI",
         x: 0.0,
-        data: Source::Ppi("none"),
+        data: Source::Ppi("renorm"),
         preset: "ppi",
         sets: &[],
         is_quick: true,

@@ -289,7 +289,7 @@ impl Measured {
     }
 
     fn falls(&self) -> bool {
-        self.losses.last() < self.losses.first()
+        self.losses.len() == 1 || self.losses.last() < self.losses.first()
     }
 
     /// Whether the model has an equilibrium.
