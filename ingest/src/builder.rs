@@ -48,9 +48,9 @@ pub struct DatasetSummary {
     pub by_relation: Vec<EdgeCounts>,
 }
 
-/// Takes the right to write a dataset, as the first step of a job: what cannot be written is refused
-/// before the work. An existing target is an error without `force`, and with it unless it is a
-/// dataset.
+/// Reserves the target of a dataset, as the first step of a job, so that a target that cannot be
+/// written is reported before any work is done. An existing target is an error, unless `force` is
+/// set and it is a dataset.
 pub fn claim(out: &Path, force: bool) -> Result<Staging> {
     Ok(Staging::create(out, force.then_some(&DATASET))?)
 }
@@ -66,8 +66,8 @@ pub struct DatasetBuilder<'a> {
 }
 
 impl<'a> DatasetBuilder<'a> {
-    /// Begins a dataset in a directory of [`claim`]. `command` is the subcommand ("generate chains")
-    /// and `options` are those that affect the result; the manifest records both.
+    /// Begins a dataset in a directory of [`claim`]. `command` is the subcommand ("generate
+    /// chains") and `options` are those that affect the result; the manifest records both.
     pub fn begin(
         context: &'a Context<'a>,
         staging: Staging,
@@ -314,7 +314,7 @@ impl<'a> DatasetBuilder<'a> {
         };
         let mut total = 0;
         let dataset = self.staging.path().to_path_buf();
-        // A worker holds the shard that it writes: fewer work at once where memory is short.
+        // Each worker holds the shard that it writes, so fewer workers run if memory is short.
         let shard_bytes = rows_per_shard.min(nodes).saturating_mul(row_bytes).max(1);
         let at_once = (self.context.memory / 4 / shard_bytes).clamp(1, self.context.threads as u64);
         pipeline::ordered(

@@ -16,7 +16,7 @@ pub struct Context<'a> {
     pub observer: &'a dyn Observer,
 }
 
-/// What the numbers of a phase count.
+/// The unit in which a phase reports its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of input or output.
@@ -60,7 +60,7 @@ pub struct Phase {
     pub name: String,
     /// Work done, in `unit`.
     pub amount: u64,
-    /// What the work counts.
+    /// Unit of `amount`.
     pub unit: Unit,
     /// Wall-clock time.
     pub seconds: f64,

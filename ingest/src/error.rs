@@ -83,8 +83,8 @@ impl IngestError {
         }
     }
 
-    /// The error for what needs more memory than it may use: `labels.csv: the labels of 9 nodes
-    /// need 3 MiB, but 1 MiB of --memory are for that: raise it`.
+    /// The error for data that needs more memory than it may use: `labels.csv: the labels need 3
+    /// MiB or more, but at most 2 MiB may be used for that: raise --memory`.
     pub fn memory(path: impl AsRef<Path>, what: &str, needs: u64, allowed: u64) -> Self {
         let (needs, allowed) = (needs.div_ceil(1 << 20), allowed >> 20);
         let what = format!(

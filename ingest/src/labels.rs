@@ -142,7 +142,7 @@ pub fn from_communities(
     Ok(sets(names, &pairs, nodes.nodes()))
 }
 
-/// Bytes of a class name besides its text, in each of two places.
+/// Overhead of a class name in bytes, besides its text, in each of the two places that hold it.
 const NAME_BYTES: usize = 48;
 
 /// Pairs of node and class, each once, in bounded memory: repeated ones are dropped on the way.
@@ -170,7 +170,7 @@ impl<'a> Pairs<'a> {
         Ok(pairs)
     }
 
-    /// Refuses what does not fit.
+    /// Counts bytes as used; an error if they do not fit.
     fn charge(&mut self, bytes: u64) -> Result<()> {
         self.used += bytes;
         let needs = self.used + (self.pairs.capacity() * size_of::<(u32, u32)>()) as u64;

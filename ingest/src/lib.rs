@@ -1,8 +1,8 @@
 //! Turns raw graph files into an ignn dataset directory, in bounded memory. The package does not
 //! know the engine; it knows the format only through `ignn-format`.
 //!
-//! Modules have numbers. A module names only modules with lower numbers, or itself; a test of the
-//! workspace (`tests/architecture.rs`) reads this table and the sources.
+//! Modules have numbers, and a module uses only modules with lower numbers. A test of the workspace
+//! (`tests/architecture.rs`) compares this table with the sources.
 //!
 //! | module | number | what |
 //! | --- | --- | --- |

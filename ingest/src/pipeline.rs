@@ -92,7 +92,7 @@ where
                     }
                 }
             });
-            // Where the system allows no more threads, fewer do the same.
+            // If the system allows no more threads, those that exist do all the work.
             if worker.is_err() {
                 break;
             }

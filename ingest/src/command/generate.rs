@@ -119,7 +119,7 @@ impl Generate {
     }
 }
 
-/// Both are claimed before the work.
+/// The outputs, both reserved before any work is done.
 struct Targets {
     raw: Option<Staging>,
     out: Option<Staging>,

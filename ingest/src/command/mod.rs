@@ -14,17 +14,18 @@ use std::path::Path;
 use crate::context::Context;
 use crate::error::{IngestError, Result};
 
-/// Numbers in memory take at most about so many times their bytes in a file.
+/// Memory that parsed numbers take, as a multiple of their size in the file: an upper estimate.
 const HELD_BYTES: u64 = 2;
 
-/// Refuses a file, or the files of a directory, that are to be held in memory and do not fit.
+/// Refuses input that has to be held in memory and does not fit: a file, or all files of a
+/// directory.
 fn check_held(context: &Context, path: &Path) -> Result<()> {
     let bytes = match fs::read_dir(path) {
         Ok(entries) => {
             let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
             lengths.map(|file| file.len()).sum()
         }
-        // What is wrong with the path is reported when it is read.
+        // Not a directory. A path that does not exist is reported when it is read.
         Err(_) => fs::metadata(path).map_or(0, |file| file.len()),
     };
     let needs = HELD_BYTES * bytes;

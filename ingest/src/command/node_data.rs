@@ -33,8 +33,7 @@ pub struct NodeData {
 }
 
 impl NodeData {
-    /// Reports early what would fail after the edges are read, which may take long: missing files,
-    /// and splits that cannot be drawn.
+    /// Reports missing files and invalid splits before the edges are read, which may take long.
     pub(super) fn check(&self) -> Result<()> {
         if self.labels.is_some() && self.communities.is_some() {
             return Err(IngestError::Usage(

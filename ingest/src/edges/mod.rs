@@ -1,5 +1,5 @@
-//! Edges between a source and the adjacency: spooled, partitioned, sorted and merged, in memory or
-//! on disk.
+//! From parsed edges to sorted rows: edges are spooled, partitioned, sorted and merged, in memory
+//! or on disk.
 
 pub mod map;
 pub mod merge;

@@ -28,14 +28,14 @@ pub enum Side {
     Both,
 }
 
-/// Entries per chunk when everything fits in memory: a chunk stays in the caches.
+/// Bytes of entries per chunk when everything fits in memory; a chunk stays in cache.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Entries per bucket when everything fits in memory.
+/// Bytes of entries per bucket when everything fits in memory.
 const BUCKET_BYTES: u64 = 1 << 20;
-/// Maximum number of buckets: 16 bits per entry hold the bucket.
+/// Maximum number of buckets; the index of a bucket is stored in 16 bits.
 const MAX_BUCKETS: u64 = 8192;
-/// Maximum number of rows per bucket: rows take memory even without entries. For 2^32 rows that
-/// makes 2^14 buckets more.
+/// Maximum number of rows per bucket, because rows take memory even without entries. For 2^32 rows,
+/// this adds 2^14 buckets.
 const MAX_ROWS: u64 = 1 << 18;
 /// Slots of the table that finds a bucket by row.
 const SLOTS: u64 = 1 << 14;
@@ -53,7 +53,7 @@ pub struct Partition<E> {
     starts: Vec<Vec<u32>>,
 }
 
-/// What to partition.
+/// Parameters of a partitioning pass.
 pub struct Plan<'a> {
     /// Threads, observer.
     pub context: &'a Context<'a>,
@@ -63,9 +63,9 @@ pub struct Plan<'a> {
     pub budget: &'a Budget,
     /// Number of nodes.
     pub nodes: u64,
-    /// Numbers in the spool to node numbers.
+    /// From the numbers in the spool to node numbers.
     pub map: NodeMap<'a>,
-    /// Which entries.
+    /// Which entries an edge contributes.
     pub side: Side,
 }
 

@@ -89,8 +89,7 @@ pub enum EdgeSpool {
 #[derive(Debug)]
 pub struct Spool<E> {
     store: ChunkStore<E>,
-    /// The chunk being filled. All chunks but the last are full, so that no memory is reserved in
-    /// vain.
+    /// The chunk being filled. All chunks before it are full, so they reserve no unused memory.
     open: Vec<E>,
     sample: Vec<[u32; 2]>,
     loops: u64,
@@ -128,7 +127,8 @@ impl<E: Edge> Spool<E> {
             let (now, later) = rest.split_at(rest.len().min(capacity - self.open.len()));
             let needed = self.open.len() + now.len();
             if needed > self.open.capacity() {
-                // There can be many short lists, so the chunk grows; when full, it has its capacity.
+                // There can be many short spools, so the buffer grows step by step up to
+                // `capacity`.
                 let wanted = (2 * self.open.len()).clamp(needed, capacity);
                 self.open.reserve_exact(wanted - self.open.len());
             }
@@ -138,8 +138,8 @@ impl<E: Edge> Spool<E> {
         Ok(())
     }
 
-    /// Counts the last edges against the budget too, or writes them to disk: after the last push,
-    /// where other spools follow.
+    /// Counts the edges of the last chunk against the budget too, or writes them to disk. Call it
+    /// after the last push if other spools are filled after this one.
     pub fn settle(&mut self) -> Result<()> {
         self.open.shrink_to_fit();
         self.close()?;

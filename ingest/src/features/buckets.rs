@@ -12,7 +12,7 @@ use ignn_format::storage::{self, OutputFile};
 
 use crate::error::{IngestError, Result};
 
-/// Approximate number of records per bucket, so that readers need little memory.
+/// Approximate bytes of records per bucket; small, so that readers need little memory.
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buffers smaller than this are not worth a write.
 const MIN_PIECE: u64 = 4 << 10;

@@ -56,7 +56,7 @@ pub fn add(
 /// it has ids.
 pub fn rows_by_position(path: &Path) -> Result<Option<u64>> {
     match Format::of(path)? {
-        // Rows without columns would be any number in a file of any length.
+        // Without columns, rows take no space, so a tiny file could declare any number of them.
         Format::Npy => {
             let array = NpyArray::open(path)?;
             Ok((array.columns() > 0).then_some(array.rows()))

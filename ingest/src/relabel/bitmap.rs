@@ -12,7 +12,7 @@ use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, Parsed};
 
-/// Ids have 32 bits in the spool.
+/// Ids are stored in 32 bits in the spool.
 const MAX_IDS: u64 = 1 << 32;
 
 /// Reads all edges; `None` if an id is `limit` or more.

@@ -44,7 +44,7 @@ impl<'a> ByteKey<'a> for &'a str {
     }
 }
 
-/// Where and with what the work is done.
+/// Context, directories and memory of the job.
 pub struct Places<'a> {
     /// Threads, memory, observer.
     pub context: &'a Context<'a>,
@@ -56,10 +56,10 @@ pub struct Places<'a> {
     pub budget: &'a Budget,
 }
 
-/// Records grouped by bucket, written one after the other.
+/// Pieces of records, written one after the other; each piece is grouped by bucket.
 struct Pieces {
     file: ScratchFile,
-    /// Start in the file, start of each bucket in the piece, first position.
+    /// For each piece: its start in the file, the start of each bucket in it, its first position.
     pieces: Vec<(u64, Vec<u32>, u64)>,
 }
 
@@ -89,8 +89,8 @@ impl Pieces {
     }
 }
 
-/// Groups byte records by bucket. `records` yields bucket and range in `bytes`; it is called twice
-/// and must yield the same.
+/// Groups byte records by bucket. Each of `records` is a bucket and a range in `bytes`. Returns the
+/// grouped bytes, and the start of each bucket in them.
 fn group(bytes: &[u8], records: &[(u32, u32, u32)], buckets: usize) -> (Vec<u8>, Vec<u32>) {
     let mut starts = vec![0u32; buckets + 1];
     for &(bucket, start, end) in records {
@@ -400,7 +400,7 @@ impl Sequence {
     }
 }
 
-/// Keys per block of the file: one is in memory, all are on disk.
+/// Keys per block of the file; only the first key of each block is also in memory.
 const BLOCK_KEYS: usize = 256;
 
 /// All ids in ascending order on disk, with every `BLOCK_KEYS`th in memory.

@@ -1,5 +1,5 @@
 //! From the ids in the files to node numbers `0 .. n`, in the order of the ids. There are three
-//! methods; the memory decides.
+//! methods; the available memory decides which one is used.
 //!
 //! | method | ids | memory |
 //! | --- | --- | --- |

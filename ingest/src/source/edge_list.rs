@@ -1,8 +1,8 @@
 //! Edge lists: one line per edge, two or more columns, separated by blanks, tabs or commas. This
 //! module detects the layout and parses blocks of text.
 //!
-//! Where tabs or commas separate, a cell may be quoted as in RFC 4180: `"a, b"`, `"the ""best"""`.
-//! It ends on its line. Blanks do not separate quoted cells, so that such a list has no quotes.
+//! In lists with tabs or commas, a cell may be quoted as in RFC 4180: `"a, b"`, `"the ""best"""`.
+//! It must end on the same line. Lists with blanks have no quoted cells.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub trait Key<'a>: Copy + Send {
 /// What an integer id must be.
 const INTEGER: &str =
     "an integer id from 0 to 18446744073709551615 (pass --ids string if ids are text)";
-/// The same for digits with a zero before them: as integers, 007 and 7 would be the same node.
+/// The same for digits with leading zeros: as integers, 007 and 7 would be the same node.
 const UNPADDED: &str = "an integer id without leading zeros (pass --ids string if ids are text)";
 
 impl<'a> Key<'a> for u64 {
@@ -104,7 +104,7 @@ impl<'a> Key<'a> for &'a str {
     }
 }
 
-/// Whether digits begin with a zero that does not count.
+/// Whether digits have a leading zero; a single `0` has none.
 #[inline]
 fn is_padded(digits: &[u8]) -> bool {
     digits.len() > 1 && digits[0] == b'0'
@@ -254,7 +254,7 @@ fn quoted_cell(text: &[u8], separator: u8) -> (Cell<'_>, Option<&[u8]>) {
     (Cell { text: &text[..at - 1], form }, after)
 }
 
-/// Text of a quoted cell with one quote for two.
+/// Text of a quoted cell, with every doubled quote replaced by one.
 fn with_single_quotes(text: &[u8]) -> Vec<u8> {
     let mut single = Vec::with_capacity(text.len());
     let mut bytes = text.iter();
@@ -267,8 +267,8 @@ fn with_single_quotes(text: &[u8]) -> Vec<u8> {
     single
 }
 
-/// The texts of the cells with doubled quotes in a block, in order, for [`parse`]. Few lists have any:
-/// all other ids are parsed where they are.
+/// The texts of the cells with doubled quotes in a block, in order, for [`parse`]. Few lists have
+/// any; all other ids are parsed in place.
 pub fn unquoted(text: &[u8], layout: &Layout) -> Vec<Vec<u8>> {
     if layout.separator == Separator::Blank || !text.contains(&b'"') {
         return Vec::new();
@@ -286,7 +286,7 @@ pub fn lone_id(line: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     let Some(text) = line.strip_prefix(b"\"") else {
         return if line.contains(&b'"') { Err(UNQUOTED) } else { Ok(line.into()) };
     };
-    // No separator follows: no text has this byte.
+    // A line of its own has no separator; byte 0 does not occur in text.
     let (cell, _) = quoted_cell(text, 0);
     match cell.form {
         CellForm::Wrong(expected) => Err(expected),
@@ -546,8 +546,8 @@ pub const TARGET_NAMES: &[&str] = &[
 /// Names of the weight column.
 pub const WEIGHT_NAMES: &[&str] = &["weight", "w", "value", "count", "weights"];
 
-/// Parses the edges of a block of whole lines until `push` asks to stop. `unquoted` has the texts of
-/// cells with doubled quotes, from [`unquoted`]. Returns the last answer of `push`.
+/// Parses the edges of a block of whole lines until `push` asks to stop. `unquoted` has the texts
+/// of cells with doubled quotes, from [`unquoted`]. Returns the last answer of `push`.
 pub fn parse<'a, K: Key<'a>>(
     text: &'a [u8],
     unquoted: &'a [Vec<u8>],

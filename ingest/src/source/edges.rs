@@ -238,7 +238,7 @@ impl EdgeFiles {
         })
     }
 
-    /// Decodes what is not parsed where it is: rows of Parquet, and quotes inside of ids.
+    /// Decodes what cannot be parsed in place: Parquet rows, and ids with doubled quotes.
     pub fn load(&self, mut item: Item) -> Result<Item> {
         match (&item.piece, &self.files[item.file].format) {
             (Piece::Slice(slice), Format::Parquet(table)) => {

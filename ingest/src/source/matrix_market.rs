@@ -116,8 +116,9 @@ impl Header {
         Ok((Self::read(&mut lines)?, lines.offset()))
     }
 
-    /// Refuses a number of nodes that the entries make implausible. A header of one line would
-    /// otherwise make a dataset of many gigabytes. `known` is the number that the user gives.
+    /// Refuses a number of nodes that is implausible for the number of entries. A header of one
+    /// line could otherwise produce a dataset of many gigabytes. `known` is the number of nodes
+    /// that the user gives.
     pub fn check_nodes(&self, path: &Path, size: u64, known: u64) -> Result<()> {
         if size <= known || plausible::rows(size, self.entries) {
             return Ok(());

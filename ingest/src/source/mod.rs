@@ -1,4 +1,5 @@
-//! Raw file formats, one file per format. They parse; they do not relabel, sort or write.
+//! Raw file formats, one file per format. This module only parses; relabelling, sorting and writing
+//! are done elsewhere.
 
 pub mod adjacency;
 pub mod communities;

@@ -78,7 +78,7 @@ pub fn open(path: &Path, scratch: &Path) -> Result<Npz> {
 pub fn rows(path: &Path) -> Result<u64> {
     let archive = Archive::open(path)?;
     match archive.content()? {
-        // Rows without columns would be any number in a member of any size.
+        // Without columns, rows take no space, so a tiny member could declare any number of them.
         Content::Dense(name) => {
             let (rows, columns) = archive.shape_of(&name)?;
             Ok(if columns == 0 { 0 } else { rows })
@@ -186,7 +186,8 @@ impl Archive {
             SparseLayout::Csc => columns.checked_add(1),
             SparseLayout::Coo => Some(entries),
         };
-        // The rows of the other layouts are in no array; without entries they are not believed.
+        // The other layouts have no array with one element per row, so the declared number of rows
+        // is only accepted if the number of entries makes it plausible.
         let implausible = layout != SparseLayout::Csr && !plausible::rows(rows, entries);
         if Some(majors) != expected || minors != entries || implausible {
             let what = format!(

@@ -51,7 +51,7 @@ pub fn metadata(path: &Path) -> Result<ArrowReaderMetadata> {
 /// Bytes per item of a list while it is decoded: the value, two levels, an offset.
 const ITEM_BYTES: u64 = 16;
 
-/// So much is always allowed.
+/// Memory that lists may always use, whatever the limit.
 const MIN_LIST_BYTES: u64 = 1 << 20;
 
 /// The number of rows with lists that can be decoded at once in `memory` bytes, at most `most`; an
@@ -94,7 +94,8 @@ pub fn rows_of_lists(
     Ok(rows)
 }
 
-/// A type as messages name it: how text is read says nothing about the file.
+/// A type as messages name it. `Utf8View` is only how this program reads text, so it is shown as
+/// `Utf8`.
 pub fn type_name(kind: &DataType) -> String {
     match kind {
         DataType::Utf8View => DataType::Utf8.to_string(),

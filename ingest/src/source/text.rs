@@ -16,7 +16,7 @@ pub const BLOCK_BYTES: usize = 2 << 20;
 /// A file with a longer line is assumed not to be text.
 pub const MAX_LINE_BYTES: usize = 256 << 20;
 
-/// What some programs write at the start of a text in UTF-8; not part of the text.
+/// Some programs write it at the start of UTF-8 text; it is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How a text is compressed; detected by the first bytes.
@@ -35,7 +35,7 @@ impl Compression {
     pub fn most_text(self, bytes: u64) -> Option<u64> {
         match self {
             Self::Plain => Some(bytes),
-            // No block of deflate expands by more than 1032.
+            // The maximum expansion of a deflate block.
             Self::Gzip => Some(bytes.saturating_mul(1032)),
             Self::Zstd => None,
         }

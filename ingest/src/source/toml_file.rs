@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{IngestError, Result, quoted};
 
-/// A specification is written by hand; a longer file is something else.
+/// Maximum length of a file. Specifications are written by hand, so a longer file is not one.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The text of a TOML file.

@@ -17,9 +17,9 @@ const END_BYTES: usize = 22;
 const MAX_COMMENT_BYTES: u64 = u16::MAX as u64;
 /// Largest directory that is read: enough for a hundred thousand members.
 const MAX_DIRECTORY_BYTES: u64 = 16 << 20;
-/// No block of deflate expands by more.
+/// Maximum expansion of a deflate block.
 const MAX_EXPANSION: u64 = 1032;
-/// In a 16-bit or 32-bit field: the value is in a Zip64 record.
+/// These values of a 16-bit and a 32-bit field mean that the number is in a Zip64 record.
 const IN_ZIP64: (u64, u64) = (u16::MAX as u64, u32::MAX as u64);
 
 /// An open archive.

@@ -1,6 +1,6 @@
-//! Generators of graphs, one file per kind. They depend on a seed, and give the same bytes for any
-//! number of threads. They implement [`crate::content::Content`]; raw files are written by [`raw`]
-//! and [`ppi_raw`].
+//! Generators of graphs, one file per kind. The result depends on the seed, but not on the number
+//! of threads. They implement [`crate::content::Content`]; raw files are written by [`raw`] and
+//! [`ppi_raw`].
 
 pub mod chains;
 pub mod grid;

@@ -24,7 +24,8 @@ use crate::synthetic::npy;
 /// Lists the files of a directory that [`mark`] was called for.
 const MARKER: &str = ".made-by-ignn-generate";
 
-/// Directories of raw files that this module wrote: those that it marked, with nothing else in them.
+/// Directories of raw files that this module wrote: they have its marker, and only the files that
+/// the marker lists.
 pub static RAW: Kind = Kind { check: check_replaceable };
 
 fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
@@ -38,8 +39,8 @@ fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
     })
 }
 
-/// Marks a directory as made by this program, with the names of its files. Its name alone says
-/// nothing: an edge list of the user's may be called `edges.txt` as well.
+/// Marks a directory as made by this program, and lists its files. File names alone prove nothing:
+/// a user's own edge list may be called `edges.txt` as well.
 pub fn mark(directory: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(IngestError::io("read", directory))? {

@@ -307,8 +307,8 @@ impl Table {
         })
     }
 
-    /// What the id of a row should be; how ids are found where they may have been looked for in the
-    /// wrong place.
+    /// What the id of a row should be. If the ids may be in another column, it also says how that
+    /// column is found.
     fn expected_node(&self, number: u64) -> String {
         let expected = "the id of a node of the graph";
         match (&self.names, self.id) {
