@@ -1,5 +1,5 @@
 //! Scores of predictions for each part of a split: overall, by class, and the confusion matrix. It
-//! reads out some items at a time and adds up counts; the formulas are in `metrics`.
+//! processes one chunk of items at a time and adds up counts; the formulas are in `metrics`.
 
 use serde::Serialize;
 

@@ -1,10 +1,11 @@
-//! Predictions: a model and a graph become classes, probabilities, embeddings and scores. It trains
-//! nothing and prints nothing; tables in files are in `report`.
+//! Applies a model to a graph: classes, probabilities, embeddings and scores. It trains nothing and
+//! prints nothing; tables in files are in `report`.
 //!
-//! [`Model::predict`] and [`Model::embed`] do everything at once, in memory. Below them, for large
-//! graphs and many classes: a [`Predictor`] is a model on a graph, checked and ready; solved, it is
-//! a [`SolvedModel`], which gives logits some rows at a time. [`Truth`] holds the labels of a
-//! dataset in the model's classes, and [`Evaluation`] the scores against them.
+//! [`Model::predict`] and [`Model::embed`] do everything at once, in memory. For large graphs and
+//! many classes there is a lower level: a [`Predictor`] is a model that was checked against a
+//! graph. Solving it gives a [`SolvedModel`], which computes logits a chunk of rows at a time.
+//! [`Truth`] holds the labels of a dataset in the model's classes, and [`Evaluation`] the scores
+//! against them.
 //!
 //! ```
 //! use ignn::predict::{Item, Predictor, operators};

@@ -1,5 +1,5 @@
-//! The items to predict or to evaluate: the parts of a split, or all of them. It chooses among the
-//! splits that a dataset has. A split of graphs is also a split of their nodes.
+//! Chooses the items to predict or to evaluate: the parts of one of the dataset's splits, or all
+//! items. A split of graphs is also a split of their nodes.
 
 use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
@@ -67,8 +67,8 @@ impl Choice<'_> {
 }
 
 impl Parts {
-    /// The parts of the split `asked` for, or else of the one that the model was trained on
-    /// (`usual`), or else of the only one there is; or else all items.
+    /// The parts of the split `asked` for; without one, of the split that the model was trained on
+    /// (`usual`), or of the only split there is. If there is none of these, all items.
     pub fn of(choice: Choice<'_>, asked: Option<&str>, usual: &str) -> Result<Self, PredictError> {
         let mut splits = choice.splits()?;
         let position = |name: &str| splits.iter().position(|split| split.name == name);
@@ -89,7 +89,8 @@ impl Parts {
         })
     }
 
-    /// Only the part `asked` for, as `part` or `split:part`; else as [`Parts::of`].
+    /// Only the part `asked` for, given as `part` or `split:part`. The split is chosen as in
+    /// [`Parts::of`].
     pub fn only(choice: Choice<'_>, asked: &str, usual: &str) -> Result<Self, PredictError> {
         let (split, part) = match asked.split_once(':') {
             Some((split, part)) => (Some(split), part),

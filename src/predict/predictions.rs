@@ -164,7 +164,7 @@ impl Predictions {
         &self.posedness
     }
 
-    /// Whether exactly one equilibrium is certain; false for a model without an equilibrium.
+    /// Whether the equilibrium is certified to be unique; false for a model without one.
     pub fn is_certified(&self) -> bool {
         let holds = |layer: &Posedness| layer.condition != Condition::NotCertified;
         !self.posedness.is_empty() && self.posedness.iter().all(holds)

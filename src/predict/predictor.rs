@@ -41,7 +41,7 @@ impl Item {
     /// What a model predicts.
     pub fn of(model: &Model) -> Self {
         match model.config.model.pooling {
-            // A model that was trained on graphs names its pooling.
+            // The file of a model that was trained on graphs always names its pooling.
             PoolingChoice::Auto | PoolingChoice::None => Self::Node,
             PoolingChoice::Sum | PoolingChoice::Mean | PoolingChoice::Max => Self::Graph,
         }
@@ -114,8 +114,8 @@ impl Predictor {
         self.network.posedness(&largest_radii(&self.operators, self.graphs.as_ref()))
     }
 
-    /// The number of graphs with exactly one equilibrium for certain, each by its own bound; `None`
-    /// for a single graph and for models without an equilibrium.
+    /// The number of graphs whose equilibrium is certified to be unique, each by its own bound;
+    /// `None` for a single graph and for models without an equilibrium.
     pub fn certified_graphs(&self) -> Option<u64> {
         let (first_node, radii) = self.graphs.as_ref()?;
         if self.posedness().is_empty() {
@@ -133,8 +133,7 @@ impl Predictor {
         Some((0..count).filter(|&graph| is_certain(&own(graph))).count() as u64)
     }
 
-    /// The network with its memory on all graphs at once, that of adjoints included: for
-    /// measurements.
+    /// The network with its memory for all graphs at once, including adjoints; for benchmarks.
     pub fn on_graph(self) -> (Network, OnGraph) {
         let on = OnGraph::with_input(&self.network, &self.operators, self.input, true);
         (self.network, on)
@@ -322,7 +321,7 @@ fn features(
     }
 }
 
-/// Refuses parameters that are not finite, which would only show in the predictions.
+/// Refuses parameters that are not finite; otherwise they would only show up in the predictions.
 fn check_finite(model: &Model, origin: &Path) -> Result<(), FormatError> {
     for (Slot { name, .. }, value) in &model.values {
         let mut entries = (0..value.rows()).flat_map(|row| value.row(row));

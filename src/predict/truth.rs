@@ -1,5 +1,5 @@
-//! The labels of a dataset in the classes of a model. Classes are matched by name: another graph
-//! may have them in another order, lack some of them, or have others.
+//! The labels of a dataset, translated to the classes of a model. Classes are matched by name:
+//! another graph may have them in another order, lack some of them, or have others.
 
 use std::collections::HashMap;
 

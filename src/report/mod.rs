@@ -1,6 +1,6 @@
-//! Results for people and for other programs: quantities, readable text, text tables, histograms,
-//! tables in files, HTML pages of runs and of the paper's experiments. It formats what others
-//! computed and opens no dataset.
+//! Formats results for people and for other programs: quantities, readable text, text tables,
+//! histograms, tables in files, and HTML pages of runs and of the paper's experiments. It computes
+//! nothing and opens no dataset.
 
 pub mod histogram;
 pub mod page;

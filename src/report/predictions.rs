@@ -169,8 +169,8 @@ impl PredictionRows<'_> {
     }
 }
 
-/// The table of some rows of embeddings, written but not yet under its own name: see
-/// [`TableWriter::finish`].
+/// Writes the table of some rows of embeddings under a temporary name; call
+/// [`TableWriter::finish`] to give it its own.
 pub fn embedding_table(
     target: TableTarget,
     ids: &IdColumns,

@@ -1,5 +1,5 @@
-//! Text from files and options, made fit to be shown to people: characters that a terminal obeys
-//! instead of showing are spelled out, and what is too long loses its middle.
+//! Makes text from files and options safe to show to people: characters that control a terminal are
+//! escaped, and text that is too long is shortened in the middle.
 //!
 //! Names of classes, parts and nodes are whatever a file says. Printed as they are, they could
 //! recolour a terminal, move its cursor, forge a line of the report, or fill the screen. Programs
@@ -12,15 +12,15 @@ pub const LINE: usize = 5000;
 /// Most lines of one message.
 const MESSAGE_LINES: usize = 40;
 
-/// Whether a character is spelled out: controls (C0, DEL, C1), separators of lines, and marks that
-/// change the direction of writing, which show a text in another order than it has.
-fn is_obeyed(c: char) -> bool {
+/// Whether a character is escaped: control characters (C0, DEL, C1), line separators, and
+/// bidirectional control characters, which show text in another order than it has.
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2066}'..='\u{2069}')
 }
 
-/// One line of at most `most` characters: everything that is not shown is spelled out as in
+/// One line of at most `most` characters. Everything that is not printable is escaped as in
 /// `\u{1b}`, line breaks too. A longer text keeps its beginning and its end.
 ///
 /// ```
@@ -30,7 +30,7 @@ fn is_obeyed(c: char) -> bool {
 /// assert_eq!(line(&"x".repeat(1000), 30), "xxxx… (1,000 characters) …xxxx");
 /// ```
 pub fn line(text: &str, most: usize) -> String {
-    spelled(text, most, |_| false)
+    escaped(text, most, |_| false)
 }
 
 /// The text with its own line breaks, each line as in [`line()`], of at most [`LINE`] characters.
@@ -38,8 +38,8 @@ pub fn lines(text: &str) -> String {
     spelled_lines(text).collect::<Vec<_>>().join("\n")
 }
 
-/// A message on standard error: as [`lines`], with the lines after the first indented, so that none
-/// of them looks like a message of its own, and not too many of them.
+/// A message on standard error: as [`lines`], but of limited length, and with the lines after the
+/// first indented, so that none of them looks like a message of its own.
 pub fn message(text: &str) -> String {
     let count = text.split('\n').count();
     let mut kept: Vec<String> = spelled_lines(text).take(MESSAGE_LINES).collect();
@@ -49,13 +49,13 @@ pub fn message(text: &str) -> String {
     kept.join("\n  ")
 }
 
-/// JSON in which controls that it may hold as they are (DEL, C1, marks of direction) are escaped,
-/// which no reader of JSON can tell from the original.
+/// JSON in which the control characters that JSON allows unescaped (DEL, C1, bidirectional
+/// controls) are escaped too. A JSON parser reads the same text.
 pub fn json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            c if is_obeyed(c) && !c.is_ascii_whitespace() => {
+            c if is_control(c) && !c.is_ascii_whitespace() => {
                 escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
             }
             c => escaped.push(c),
@@ -68,23 +68,23 @@ fn spelled_lines(text: &str) -> impl Iterator<Item = String> {
     text.split('\n').map(|one| line(one, LINE))
 }
 
-/// The text with what is obeyed spelled out, except what `keeps` says; its middle is left out
-/// beyond `most` characters.
-pub(super) fn spelled(text: &str, most: usize, keeps: impl Fn(char) -> bool) -> String {
-    let is_spelled = |c: char| is_obeyed(c) && !keeps(c);
-    // Each character counts as what is shown of it, so that the limit holds for any text.
-    let width = |c: char| if is_spelled(c) { c.escape_default().count() } else { 1 };
+/// The text with control characters escaped, except those that `keeps` accepts, and shortened in
+/// the middle to at most `most` characters.
+pub(super) fn escaped(text: &str, most: usize, keeps: impl Fn(char) -> bool) -> String {
+    let is_escaped = |c: char| is_control(c) && !keeps(c);
+    // An escaped character counts as long as its escape, so that the limit holds for any text.
+    let width = |c: char| if is_escaped(c) { c.escape_default().count() } else { 1 };
     let write = |part: &str| -> String {
         let mut written = String::with_capacity(part.len());
         for c in part.chars() {
-            match is_spelled(c) {
+            match is_escaped(c) {
                 true => written.extend(c.escape_default()),
                 false => written.push(c),
             }
         }
         written
     };
-    // A text of few bytes is short in any case; a long one is not walked further than needed.
+    // Stops counting beyond the limit, so that a long text is not read to its end.
     let shown = |text: &str| text.chars().map(width).take(most + 1).sum::<usize>();
     if shown(text) <= most {
         return write(text);
@@ -149,14 +149,14 @@ mod tests {
         fn any_text_is_one_short_line(text in any::<String>(), most in 30usize..200) {
             let shown = line(&text, most);
             prop_assert!(shown.chars().count() <= most, "{shown}");
-            prop_assert!(!shown.chars().any(is_obeyed), "{shown:?}");
+            prop_assert!(!shown.chars().any(is_control), "{shown:?}");
         }
 
         #[test]
         fn escaped_json_reads_back(text in any::<String>()) {
             let text = format!("{text}\u{9b}\u{7f}\u{202e}");
             let written = json(&format!("{:#}", serde_json::json!({ "x": [text] })));
-            prop_assert!(!written.chars().any(|c| is_obeyed(c) && c != '\n'), "{written:?}");
+            prop_assert!(!written.chars().any(|c| is_control(c) && c != '\n'), "{written:?}");
             let read: serde_json::Value = serde_json::from_str(&written).unwrap();
             prop_assert_eq!(&read["x"][0], &text);
         }

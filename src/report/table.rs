@@ -2,9 +2,9 @@
 //! appears whole or not at all.
 //!
 //! Text tables have a header line; a null is an empty cell; a cell with a separator, quote or line
-//! break is quoted as in RFC 4180 (in TSV too). [`Texts`] says what becomes of formulas. Floats are
-//! written with the fewest digits that read back to the same value. Lists are lists in Parquet, and
-//! JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
+//! break is quoted as in RFC 4180 (in TSV too). [`Texts`] decides how formulas are written. Floats
+//! are written with the fewest digits that read back to the same value. Lists are lists in Parquet,
+//! and JSON in text tables: `["a","b"]`, `[0.5,0.25]`.
 
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
@@ -97,7 +97,7 @@ enum Sink {
     },
 }
 
-/// The right to write a table, taken before the work that fills it.
+/// The reserved target of a table. Reserving it comes before the work that fills the table.
 #[derive(Debug)]
 pub struct TableTarget {
     draft: Draft,
@@ -125,8 +125,8 @@ impl TableForm {
 }
 
 impl TableTarget {
-    /// Refuses whatever cannot be written later: an unknown extension, a file that exists and is
-    /// not of the kind that is replaced, a directory without permission, a table that another
+    /// Reserves a target, and refuses one that could not be written later: an unknown extension, an
+    /// existing file that may not be replaced, a directory without permission, a table that another
     /// process is writing.
     pub fn claim(target: &Path, replaces: Option<&'static Kind>) -> Result<Self> {
         let Some(form) = TableForm::of(target) else {
@@ -135,7 +135,7 @@ impl TableTarget {
         Ok(Self { draft: Draft::create(target, replaces)?, form, texts: Texts::Exact })
     }
 
-    /// The same with a choice for texts in CSV and TSV; they are exact without.
+    /// The same target, with a choice of how texts are written in CSV and TSV; by default exactly.
     pub fn with_texts(self, texts: Texts) -> Self {
         Self { texts, ..self }
     }
@@ -147,8 +147,8 @@ impl TableTarget {
 }
 
 /// The check of a [`Kind`] of tables, for `--force`: refuses a file whose columns `is_kind` does
-/// not know, and a Parquet file that the program did not write. CSV and TSV have no place for such a
-/// mark; there the columns alone decide.
+/// not know, and a Parquet file that the program did not write. CSV and TSV have no place for such
+/// a mark; there the columns alone decide.
 pub fn check_made(path: &Path, what: &'static str, is_kind: fn(&[&str]) -> bool) -> Result<()> {
     let columns = match TableForm::of(path) {
         Some(TableForm::Parquet) => marked_columns(path),
@@ -322,7 +322,7 @@ fn parquet_sink(
     })
 }
 
-/// Of a list.
+/// The field of a list's items.
 fn item(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", data_type, false))
 }

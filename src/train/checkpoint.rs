@@ -1,5 +1,6 @@
-//! The complete state of a training in one file that is replaced atomically:
-//! `checkpoint/state.safetensors`. A resumed training follows the same curve to the bit.
+//! The complete state of training in one file that is replaced atomically:
+//! `checkpoint/state.safetensors`. Resumed training gives the same bits as training that was never
+//! interrupted.
 //!
 //! | tensors | what |
 //! | --- | --- |

@@ -1,20 +1,21 @@
-//! Collapse: a training that has lost most of what it had learned, as after one step that was too
-//! long. A watch over the training loss recognises it; `train.on_collapse` says what follows.
+//! Detects collapse: training that has lost most of what it had learned, for example after a step
+//! that was too large. `train.on_collapse` says what to do then.
 //!
-//! The loss is that of the training part without dropout. A training has collapsed when two
-//! evaluated epochs in a row lie above the middle between the first loss and the lowest one. A
-//! training that has not yet halved its loss has not gained enough to lose: large early losses are
-//! no collapse.
+//! The loss is that of the training part without dropout. Training has collapsed when the losses of
+//! two evaluated epochs in a row are above the middle between the first loss and the lowest one.
+//! Before the loss has once fallen to half of the first one, nothing counts as a collapse, so that
+//! large early losses do not.
 
 use super::record::{EpochRecord, Observer};
 use crate::config::{Config, OnCollapse};
 use crate::models::file::Texts;
 
-/// Epochs in a row that make a collapse: a single one may be a spike that passes by itself.
+/// Number of consecutive epochs above the limit that count as a collapse. A single one may be a
+/// spike.
 const EPOCHS: u64 = 2;
-/// The lowest loss, as a fraction of the first, from which on a loss can be a collapse.
+/// A collapse is only possible once the lowest loss is below this fraction of the first.
 const GAINED: f64 = 0.5;
-/// The fraction of the gain whose loss is a collapse.
+/// Training that loses more than this fraction of its improvement has collapsed.
 const LOST: f64 = 0.5;
 
 const FIRST: &str = "collapse_first_bits";
@@ -58,8 +59,8 @@ impl Default for CollapseWatch {
 }
 
 impl CollapseWatch {
-    /// Takes the loss of an epoch, NaN if it has none. Returns whether the training has collapsed
-    /// in this epoch; the epochs that follow do not count again until the loss has recovered.
+    /// Takes the loss of an epoch, NaN if it has none. Returns whether training has collapsed in
+    /// this epoch. Later epochs are not reported again until the loss has recovered.
     pub fn note(&mut self, epoch: u64, loss: f64) -> bool {
         if loss.is_nan() {
             return false;
@@ -89,7 +90,7 @@ impl CollapseWatch {
         self.restored_at = epoch;
     }
 
-    /// What the learning rate is multiplied by.
+    /// The factor by which the learning rate is multiplied.
     pub fn rate_factor(&self, config: &Config) -> f64 {
         config.train.collapse_factor.powi(self.restored.min(1000) as i32)
     }
@@ -108,7 +109,7 @@ impl CollapseWatch {
         texts.extend(numbers.map(|(name, number)| (name.to_string(), number.to_string())));
     }
 
-    /// From a checkpoint; older ones have nothing of it.
+    /// From a checkpoint; checkpoints of older versions do not have it.
     pub fn load<E>(texts: &Texts, number: impl Fn(&str) -> Result<u64, E>) -> Result<Self, E> {
         if !texts.contains_key(FIRST) {
             return Ok(Self::default());
@@ -124,7 +125,7 @@ impl CollapseWatch {
         })
     }
 
-    /// Tells an observer of a collapse in this epoch.
+    /// Reports a collapse in this epoch to an observer.
     pub fn report(
         &self,
         record: &EpochRecord,
@@ -133,11 +134,11 @@ impl CollapseWatch {
         observer: &mut dyn Observer,
     ) -> ignn_format::Result<()> {
         let epoch = record.epoch;
+        let lowest = format!("{:.4} in epoch {}", self.lowest, self.lowest_epoch);
         let found = match record.loss.is_finite() {
-            true => format!("the training loss is {:.4}", self.last),
-            false => "a gradient or a state is not finite".into(),
+            true => format!("the training loss is {:.4}, the lowest was {lowest}", self.last),
+            false => format!("a gradient or a state is not finite, the lowest loss was {lowest}"),
         };
-        let before = format!("it was {:.4} in epoch {}", self.lowest, self.lowest_epoch);
         let best = best.map_or_else(|| "none".into(), |best| format!("epoch {best}"));
         let rate = config.optim.learning_rate;
         let next = match config.train.on_collapse {
@@ -152,7 +153,7 @@ impl CollapseWatch {
                 self.rate_factor(config)
             ),
         };
-        observer.note(&format!("epoch {epoch}: training has collapsed: {found}, {before}; {next}"))
+        observer.note(&format!("epoch {epoch}: training has collapsed: {found}; {next}"))
     }
 }
 

@@ -1,15 +1,15 @@
-//! How many independent trainings run at a time: folds of a cross-validation, runs of several seeds.
+//! How many models are trained at a time: folds of a cross-validation, or runs with several seeds.
 
 use super::{Task, TrainError, memory};
 use crate::config::Config;
 
-/// Steps over fewer nodes than this leave threads idle, so that several trainings run at a time
+/// Steps over fewer nodes than this leave threads idle, so several models are trained at a time,
 /// with one thread each.
 const NODES_FOR_ALL_THREADS: u64 = 1 << 14;
 
-/// How many of `count` trainings like this one run at a time: at most one per thread, as many as
-/// fit in `memory` bytes together, and only one where a step is large enough for all threads.
-/// Refuses a training that needs more than `memory` alone.
+/// How many of `count` models like this one to train at a time: at most one per thread, as many as
+/// fit in `memory` bytes together, and only one if a step is large enough for all threads. It is an
+/// error if a single one needs more than `memory`.
 pub fn trainings_at_once(
     task: &Task,
     config: &Config,

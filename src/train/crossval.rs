@@ -193,7 +193,7 @@ impl Summary {
         // Folds that stopped early have shorter curves: only epochs that all folds have are
         // compared.
         let by_epoch = |fold: &FoldRecord| -> HashMap<u64, f64> {
-            // Backwards, so that the first point of an epoch stays.
+            // In reverse, so that the first point of an epoch wins.
             fold.curve.iter().rev().map(|point| (point.epoch, point.test)).collect()
         };
         let curves: Vec<_> = folds.iter().map(by_epoch).collect();

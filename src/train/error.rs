@@ -11,7 +11,7 @@ use crate::optim::{GradientError, RestoreError};
 use crate::settings::SettingError;
 use crate::solver::projection::ProjectionError;
 
-/// Why a training cannot start or continue.
+/// Why training cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// A file.

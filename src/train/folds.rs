@@ -1,5 +1,5 @@
 //! Stratified folds of the graphs of a dataset, and the training, validation and test part of each.
-//! It draws graphs; it opens no dataset and trains nothing.
+//! It opens no dataset and trains nothing.
 //!
 //! The graphs of each class are shuffled by the seed and dealt to the folds in turn, the next class
 //! starting where the last one ended: the sizes of folds, and of a class in them, differ by at most

@@ -1,10 +1,10 @@
-//! Nodes hidden from a step: the draw, and how their rows of a table are taken out and put back. A
-//! draw is a function of seed, epoch and node.
+//! Nodes that are hidden from a step: how they are drawn, and how their rows are taken out of a
+//! table and put back. The draw is a function of seed, epoch and node.
 
 use crate::dense::Matrix;
 use crate::nn::{clear_rows, random::Stream, scatter_rows, select_rows};
 
-/// A fraction of the nodes in ascending order; at least one.
+/// Draws a fraction of the nodes, at least one, in ascending order.
 pub(super) fn draw(nodes: &[u32], share: f64, seed: u64, epoch: u64) -> Vec<u32> {
     let stream = Stream::new(seed, "hide").narrowed(epoch);
     let count = ((nodes.len() as f64 * share).round() as usize).clamp(1, nodes.len());
@@ -25,8 +25,8 @@ pub(super) fn take_rows(table: &mut Matrix, nodes: &[u32]) -> Matrix {
 }
 
 /// Undoes [`take_rows`].
-pub(super) fn give_back(table: &mut Matrix, nodes: &[u32], kept: &Matrix) {
-    scatter_rows(kept.view(), nodes, table.view_mut());
+pub(super) fn put_back(table: &mut Matrix, nodes: &[u32], taken: &Matrix) {
+    scatter_rows(taken.view(), nodes, table.view_mut());
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
         let kept = take_rows(&mut hiding, &[1, 4]);
         assert_eq!((hiding.row(1), hiding.row(4)), (&[0.0; 3][..], &[0.0; 3][..]));
         assert_eq!(hiding.row(2), table.row(2));
-        give_back(&mut hiding, &[1, 4], &kept);
+        put_back(&mut hiding, &[1, 4], &kept);
         assert_eq!(hiding.view().padded(), table.view().padded());
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn apply(task: &Task, config: &Config, model: &mut Network) -> Result
     let labels = task.put_labels(features);
     let head = model.head();
     let theta = &mut model.parameters[head].value;
-    // Complete groups of columns only: a class with one column more would always win.
+    // Complete groups of columns only: a class with more columns than others would always win.
     let columns = theta.cols() / classes * classes;
     for class in 0..classes {
         let row = theta.row_mut(class);

@@ -1,7 +1,7 @@
-//! A lookup by equal features, without a model: a node has the classes that at least half of the
-//! training nodes with the same feature row have. Nodes whose row is new are treated as if all
-//! training nodes had it. It shows how far memorising rows goes, beside which a score of a model on
-//! unseen graphs can be judged.
+//! A baseline without a model: a node gets the classes that at least half of the training nodes
+//! with the same feature row have. A node whose row does not occur in training gets those that at
+//! least half of all training nodes have. It shows what memorising rows achieves, which is a
+//! baseline for the scores of a model on unseen graphs.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Group {
         classes.for_each(|class| self.classes[class] += 1);
     }
 
-    /// Zero or more where at least half of the nodes have a class.
+    /// At least 0 if and only if at least half of the nodes have the class.
     fn logit(&self, class: usize) -> f32 {
         self.classes[class] as f32 / self.nodes.max(1) as f32 - 0.5
     }

@@ -37,7 +37,7 @@ pub(super) enum BatchError {
 }
 
 impl BatchError {
-    /// As an error of the training.
+    /// The error of an epoch.
     pub fn at_epoch(self, epoch: u64, path: PathBuf) -> TrainError {
         match self {
             Self::Graph(source) => TrainError::Graph { path, source },
@@ -130,7 +130,7 @@ impl ManyGraphs {
     }
 
     /// Logits of every labelled item of some graphs, without dropout; and the solves of each layer.
-    #[allow(clippy::type_complexity)] // Logits, items and solves: no type would be clearer.
+    #[allow(clippy::type_complexity)] // Logits, items and solves: a type of its own is no clearer.
     pub fn logits(
         &self,
         model: &mut Network,
@@ -189,7 +189,7 @@ impl ManyGraphs {
     }
 
     /// Loss and scores of the validation and test part, and of the training part if asked for.
-    #[allow(clippy::type_complexity)] // Parts and solves: no type would be clearer.
+    #[allow(clippy::type_complexity)] // Parts and solves: a type of its own is no clearer.
     pub fn evaluate(
         &self,
         model: &mut Network,

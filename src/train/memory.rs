@@ -1,17 +1,17 @@
-//! Estimated memory of a training before anything is allocated, and the widest state that would
-//! fit. `ignn inspect` prints it, and `ignn train` refuses a training that needs more than it may
-//! take: both call the same formula.
+//! Estimates the memory of training before anything is allocated, and the widest state that would
+//! fit. `ignn inspect` prints the estimate, and `ignn train` refuses to start if it exceeds the
+//! allowed memory; both use the same formula.
 //!
 //! With n nodes, m the width of a layer, p features and c classes, in rows of f32:
 //!
 //! | part | what |
 //! | --- | --- |
 //! | features | dense: A^T U per relation, U if a layer reads it; sparse: by rows and by columns |
-//! | | and the buffers of reading dense ones, which the allocator keeps |
+//! | | and the buffers for reading dense ones, which the allocator keeps |
 //! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
 //! | input term | n x m: B |
 //! | adjoint | 2 n x m: R and G |
-//! | parameters | value, gradient, moments, best epoch, the copy that is written in the end |
+//! | parameters | value, gradient, moments, best epoch, the copy that is written at the end |
 //! | read-out | m + c per evaluated item; the same again for gradients of the training part |
 //!
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
@@ -35,7 +35,7 @@ use crate::parallel;
 /// Bytes by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Estimate {
-    /// Features, as training holds them; more if reading them takes more than all that follows.
+    /// Features, as training holds them; more if reading them needs more memory than training.
     pub features: u64,
     /// States with the buffers of their solves.
     pub states: u64,
@@ -54,7 +54,7 @@ pub struct Estimate {
 /// What the estimate depends on, apart from the configuration.
 #[derive(Clone, Debug)]
 pub struct DataFacts {
-    /// What a model has to know.
+    /// What a model has to know about the dataset.
     pub model: Facts,
     /// Entries of features that are stored sparse.
     pub nonzeros: Option<u64>,
@@ -73,7 +73,7 @@ pub struct DataFacts {
 }
 
 impl DataFacts {
-    /// Those of a task.
+    /// The facts of a task.
     pub fn of_task(task: &Task, config: &Config) -> Self {
         let (manifest, parts) = (task.graph().manifest(), task.parts());
         let items = parts.train.len() + parts.validation.len() + parts.test.len();
@@ -98,8 +98,8 @@ impl DataFacts {
         }
     }
 
-    /// Those that a manifest gives, for a dataset without labels or without a split: all labelled
-    /// items are trained on, in one step.
+    /// The facts in a manifest, for a dataset without labels or without a split. Assumes that all
+    /// labelled items are trained on, in one step.
     pub fn of_manifest(manifest: &Manifest, config: &Config) -> Self {
         let nodes = manifest.nodes;
         let graphs = manifest.graphs.as_ref().filter(|graphs| !graphs.classes.is_empty());
@@ -171,7 +171,7 @@ impl Estimate {
         Self::new(&facts, config).unwrap_or_default()
     }
 
-    /// The formula; `None` for settings that do not make a model.
+    /// The formula; `None` for settings that do not describe a model.
     pub fn new(data: &DataFacts, config: &Config) -> Option<Self> {
         let shape = NetworkShape::new(&config.model, &data.model, 0).ok()?;
         let mixing_buffers = config.forward().mixing_buffers();
@@ -217,13 +217,13 @@ impl Estimate {
     }
 }
 
-/// Bytes that a training needs.
+/// Bytes that training needs.
 pub fn estimate(task: &Task, config: &Config) -> u64 {
-    // Settings that do not make a model are refused when one is made.
+    // Settings that do not describe a model are refused later, when it is built.
     Estimate::new(&DataFacts::of_task(task, config), config).map_or(0, |estimate| estimate.total)
 }
 
-/// Refuses a training that needs more than `allowed` bytes, and says what would fit.
+/// Returns an error that says what would fit, if training needs more than `allowed` bytes.
 pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainError> {
     let needed = estimate(task, config);
     if needed <= allowed {
@@ -237,7 +237,7 @@ pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainErr
                 let narrower = Config { model, ..config.clone() };
                 Estimate::new(&facts, &narrower).is_some_and(|estimate| estimate.total <= allowed)
             };
-            // The widest that fits, by halving: the estimate grows with the width.
+            // The widest that fits, by bisection: the estimate grows with the width.
             let (mut widest, mut too_wide) = (0, width);
             while too_wide - widest > 1 {
                 let middle = widest + (too_wide - widest) / 2;
@@ -268,7 +268,7 @@ fn features(data: &DataFacts, first: &LayerShape) -> [u64; 2] {
         // A column and a value per entry, an offset per row; then the same by columns.
         let stored = sum([nonzeros, nonzeros, nodes, columns]).saturating_mul(8);
         let copies = 1 + u64::from(drops) + u64::from(data.has_batches);
-        // Between features and state: one table for gathered maps, one more where sums meet.
+        // Between features and state: one table for gathered maps, one more where they are summed.
         let tables = u64::from(gathered > 0) + u64::from(gathered > 0 && maps > 1);
         let table = data.nodes_at_once().saturating_mul(row(first.input.width as u64));
         let held = stored.saturating_mul(copies).saturating_add(table.saturating_mul(tables));
@@ -278,22 +278,22 @@ fn features(data: &DataFacts, first: &LayerShape) -> [u64; 2] {
     let side_by_side = row(columns.saturating_mul(maps));
     let keeps_own = first.between.is_some() || (drops && gathered > 0);
     let kept = side_by_side.saturating_add(if keeps_own { one } else { 0 });
-    // U and, from it, what each relation gathers, put side by side where there are several.
-    let beside = if maps > 1 { side_by_side } else { 0 };
-    let prepared = one.saturating_mul(1 + gathered).saturating_add(beside);
-    // Rows as they are decoded: free after reading, but the allocator does not give them back.
+    // U, what each relation gathers from it, and where there are several, their concatenation.
+    let concatenated = if maps > 1 { side_by_side } else { 0 };
+    let prepared = one.saturating_mul(1 + gathered).saturating_add(concatenated);
+    // Rows as they are decoded. They are freed after reading, but the allocator keeps the memory.
     let buffers = data.rows_read.saturating_mul(one);
     let held = sum([
         buffers,
         nodes.saturating_mul(kept),
         selected.saturating_mul(kept),
-        // Made again by every step.
+        // Every step computes these again.
         if drops { dropped.saturating_mul(prepared) } else { 0 },
     ]);
     [held, nodes.saturating_mul(prepared).saturating_add(buffers)]
 }
 
-/// Tables of the shape of learned features that a pass makes for a moment.
+/// Number of temporary tables of a pass that have the shape of the learned features.
 fn learned_tables(layer: &LayerShape) -> u64 {
     let gathered = layer.input.gathered();
     match layer.input.mapped {
@@ -304,8 +304,8 @@ fn learned_tables(layer: &LayerShape) -> u64 {
     }
 }
 
-/// Value, gradient, moments and the copy of the best epoch; then either the copy that is written in
-/// the end or, during steps, the maps of features side by side and their gradients.
+/// Value, gradient, moments and the copy of the best epoch; then the larger of two: the copy that
+/// is written at the end, or, during steps, the concatenated maps of features and their gradients.
 fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
     let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
     let first = &shape.layers[0].input;

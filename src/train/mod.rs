@@ -1,6 +1,5 @@
-//! Training: a dataset and a configuration become a model, epoch by epoch. It passes a record of
-//! every epoch to an observer and prints nothing; directories, checkpoints' cadence and resuming
-//! are in `run`.
+//! Trains a model on a dataset, epoch by epoch. It passes a record of every epoch to an observer
+//! and prints nothing. Run directories, resuming, and when checkpoints are written are in `run`.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -9,14 +8,14 @@
 //! | `one_graph`, `many_graphs` | a step on one graph, or on a batch of many graphs |
 //! | `evaluator` | loss and scores of logits |
 //! | `hidden`, `label_start` | nodes hidden from a step; initial values from labels |
-//! | [`checkpoint`] | the complete state of a training in one file |
+//! | [`checkpoint`] | the complete state of training in one file |
 //! | [`folds`], [`crossval`] | stratified folds of graphs; training and summary of folds |
 //! | [`svm_readout`] | a support vector machine on the embeddings of a fold |
-//! | [`memory`], `concurrency` | estimated memory; how many trainings run at a time |
+//! | [`memory`], `concurrency` | estimated memory; how many models are trained at a time |
 //! | `regression` | a read-out that is fitted in closed form |
 //! | [`lookup`] | scores of a lookup by equal features, without a model |
 //! | `record`, `solves`, `failures` | records of epochs and of their solves |
-//! | `collapse` | recognises a training that has lost what it had learned |
+//! | `collapse` | detects training that has lost what it had learned |
 
 mod best;
 pub mod checkpoint;

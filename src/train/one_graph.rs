@@ -61,7 +61,7 @@ impl OneGraph {
         let hidden = hidden::draw(self.train.ids(), config.train.hide, config.train.seed, epoch);
         let kept = hidden::take_rows(&mut model.parameters[table].value, &hidden);
         let solved = self.solve(model, config, Mode::Training(epoch));
-        hidden::give_back(&mut model.parameters[table].value, &hidden, &kept);
+        hidden::put_back(&mut model.parameters[table].value, &hidden, &kept);
         self.hidden = Some(self.on.pass(model, hidden.clone(), hidden));
         solved
     }

@@ -1,8 +1,8 @@
-//! The record of an epoch, and the observers that receive it.
-//! Plain data: writing files and printing is up to the observers.
+//! The record of an epoch, and the observers that receive it. Records are plain data: writing files
+//! and printing is up to the observers.
 //!
-//! As JSON (one line of `metrics.jsonl`, see `run`) a record is one object; scores stand beside the
-//! loss of their part:
+//! As JSON (one line of `metrics.jsonl`, see `run`) a record is one object, in which each part has
+//! its loss and its scores:
 //! `{"epoch":3,"loss":0.4,"train":{"loss":0.4,"accuracy":0.9},"validation":null,...}`. A number
 //! that is not finite is written as null and reads back as NaN; everything else reads back exactly.
 

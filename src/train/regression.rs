@@ -1,5 +1,5 @@
 //! A read-out fitted in closed form: ridge regression over the training items, as the only step of
-//! a training. `nn::ridge` has the algebra.
+//! training. `nn::ridge` has the algebra.
 
 use std::time::Instant;
 

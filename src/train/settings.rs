@@ -1,4 +1,4 @@
-//! Settings that must fit the labels and the model.
+//! Checks of settings that depend on the labels or on the kind of model.
 
 use ignn_format::labels::Labels;
 
@@ -9,7 +9,7 @@ use crate::metrics::{Metric, Monitor};
 use crate::models::Kind;
 use crate::models::kinds::{KINDS, Output};
 
-/// `train.monitor`: a metric of these labels.
+/// Checks `train.monitor`: the metric must be defined for these labels.
 pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
     let is_single = matches!(labels, Labels::Single { .. });
     let metric = wanted.metric(is_single);
@@ -28,7 +28,7 @@ pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
     Err(TrainError::Monitor { found: wanted.to_string(), labels, fits })
 }
 
-/// `train.learn`: a readout that can be learned that way.
+/// Checks `train.learn`: the readout must be one that can be learned that way.
 pub fn learnable(config: &Config) -> Result<(), TrainError> {
     let (learn, readout, kind) = (config.train.learn, config.model.readout, config.model.kind);
     if learn != Learn::All && Kind::of(kind).output != Output::Readout {

@@ -1,4 +1,4 @@
-//! The solves of an epoch, by step and layer, merged into what a record shows of them.
+//! Collects the solves of an epoch, by step and layer, and merges them for its record.
 
 use super::record::LayerRecord;
 use crate::solver::SolveInfo;

@@ -17,7 +17,7 @@ use crate::nn::{Targets, random};
 pub const PRICES: [f64; 6] = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 /// Values of gamma that are tried, times the width of the embedding.
 pub const GAMMAS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
-/// Folds for the choice where the layers are untrained.
+/// Number of folds for choosing C and gamma if the layers are untrained.
 pub const INNER_FOLDS: usize = 5;
 
 /// The kernel to search with.

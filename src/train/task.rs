@@ -1,5 +1,5 @@
-//! What training needs of a graph: operators, labels, and the items of each part of a split. It
-//! reads and checks; it holds no model.
+//! What training needs from a graph: operators, labels, and the items of each part of a split. This
+//! module reads and checks; it holds no model.
 
 use std::sync::OnceLock;
 
@@ -55,7 +55,7 @@ impl Parts {
     }
 }
 
-/// Columns of features computed from the graph, for kinds that have such.
+/// Columns of features computed from the graph, for kinds of models that have them.
 pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Option<usize> {
     let FeatureRule::Computed(computed) = Kind::of(config.kind).features else { return None };
     let directions = |relation: &RelationEntry| 1 + usize::from(!relation.symmetric);
@@ -101,7 +101,7 @@ pub struct Task {
     loss: LossKind,
     learns_features: bool,
     normalises_features: bool,
-    /// Features computed from the graph, for kinds that have such, with their settings.
+    /// Features computed from the graph, with their settings, for kinds of models that have them.
     computed_features: Option<(ComputedFeatures, ModelConfig)>,
 }
 
@@ -111,7 +111,7 @@ impl Task {
         Self::with_graphs(graph, config, None)
     }
 
-    /// The same with the graphs of each part chosen by the caller instead of a split.
+    /// The same, but the caller chooses the graphs of each part instead of a split.
     pub fn with_graphs(
         graph: Graph,
         config: &Config,
@@ -203,7 +203,8 @@ impl Task {
         Ok(self.operators.get_or_init(|| operators))
     }
 
-    /// What a model must know of it. `radii` has, per relation, what divides kappa.
+    /// What a model has to know about the graph. `radii` has one bound per relation; kappa is
+    /// divided by it.
     pub fn facts(&self, radii: Vec<f64>) -> Facts {
         let manifest = self.graph.manifest();
         let given = manifest.features.as_ref().map(|entry| entry.columns as usize);
@@ -252,7 +253,7 @@ impl Task {
         Ok(if self.normalises_features { features.normalised() } else { features })
     }
 
-    /// Columns of features computed from the graph, for kinds that have such.
+    /// Columns of features computed from the graph, for kinds of models that have them.
     pub fn computed_columns(&self) -> Option<usize> {
         let (_, config) = self.computed_features.as_ref()?;
         computed_columns(self.graph.manifest(), config)

@@ -1,8 +1,8 @@
 //! The training loop: solve, evaluate, differentiate, step, project. It keeps the best model, stops
 //! early, and passes one record per epoch to an observer; it prints and writes nothing.
 //!
-//! Epoch e is about the model after e steps: epoch 0 about the initial values. One forward solve
-//! serves both the evaluation, without dropout, and the step that follows it:
+//! The record of epoch e describes the model after e steps, that of epoch 0 the initial model. One
+//! forward solve serves both the evaluation, without dropout, and the step that follows it:
 //!
 //! ```text
 //! solve X -> evaluate the parts, keep the best -> read out the training nodes with dropout -> loss
@@ -109,7 +109,7 @@ pub struct Trainer {
     stop: Arc<AtomicBool>,
 }
 
-/// What a step sees: one graph whole, or some of many graphs.
+/// What a step is computed on: one whole graph, or a batch of many graphs.
 #[allow(clippy::large_enum_variant)] // One per run.
 pub(super) enum GraphSet {
     One(OneGraph),
@@ -129,7 +129,7 @@ pub(super) struct Steps {
 }
 
 impl Trainer {
-    /// Opens what training needs of the graph and initialises a model.
+    /// Opens what training needs from the graph, and initialises a model.
     pub fn new(graph: impl Into<Graph>, config: Config) -> Result<Self, TrainError> {
         let task = Task::open(graph.into(), &config)?;
         Self::with_task(Arc::new(task), config)
@@ -255,12 +255,12 @@ impl Trainer {
         &self.config
     }
 
-    /// The network as it is now.
+    /// The current network.
     pub fn network(&self) -> &Network {
         &self.model
     }
 
-    /// The network as it is now, to give it other values.
+    /// The current network, for changing its values.
     pub fn network_mut(&mut self) -> &mut Network {
         &mut self.model
     }
@@ -286,7 +286,7 @@ impl Trainer {
     }
 
     /// Trains until all epochs are complete, until early stopping, or until `stop` is set. `after`
-    /// is called after every epoch but the last: for checkpoints.
+    /// is called after every epoch but the last, to write checkpoints.
     pub fn run(
         &mut self,
         observer: &mut dyn Observer,
@@ -441,9 +441,9 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// The steps of an epoch, and whether training has collapsed. Restores the best model if that
-    /// is asked for. `loss` is that of an evaluation of the training part: dropout would make the
-    /// loss of a step on few nodes jump.
+    /// Makes the steps of an epoch and checks whether training has collapsed; if so, restores the
+    /// best model if the configuration asks for it. `loss` is that of an evaluation of the training
+    /// part: with dropout, the loss of a step on few nodes is too noisy.
     fn watched_steps(
         &mut self,
         loss: Option<f64>,
@@ -636,7 +636,7 @@ impl Trainer {
         };
         let mut config = self.config.clone();
         if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
-            // A saved model says what it predicts, whatever graph it is used on.
+            // A saved model must know what it predicts, whatever graph it is used on.
             config.model.pooling = PoolingChoice::Sum;
         }
         Model {

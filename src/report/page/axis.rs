@@ -99,7 +99,7 @@ impl Fitted {
 
 fn linear(mut from: f64, mut to: f64, tight: bool) -> Fitted {
     if to - from <= f64::EPSILON * to.abs().max(from.abs()) {
-        // One value alone stands in the middle.
+        // A single value is centred.
         let room = if to == 0.0 { 1.0 } else { 0.5 * to.abs() };
         (from, to) = (from - room, to + room);
     }
@@ -143,7 +143,7 @@ fn logarithmic(from: f64, to: f64) -> Fitted {
     }
     let (low, high) = ((from.log10() + 1e-9).floor() as i32, (to.log10() - 1e-9).ceil() as i32);
     let every = (f64::from(high - low) / TICKS).ceil().max(1.0) as i32;
-    // Few powers leave room for what is between them.
+    // With few powers of ten, there is room for ticks between them.
     let between: &[u32] = if high - low <= 2 { &[1, 2, 5] } else { &[1] };
     let is_plain = low >= -2 && high <= 4;
     let mut ticks = Vec::new();

@@ -283,7 +283,7 @@ impl Frame {
         let mut svg = Html::new();
         for ((class, name, x, y), place) in names.into_iter().zip(places) {
             let to = self.right + 9.0;
-            // A thin line joins a name to an end that is not beside it.
+            // A thin line joins a name to the end of its line if the two are apart.
             if (place - y).abs() > 3.0 || self.right - x > 3.0 {
                 let path = format!("M{:.1},{y:.1}L{:.1},{place:.1}", x + 2.0, to - 2.0);
                 let leader = element("path").set("class", format_args!("leader {class}"));
@@ -301,7 +301,7 @@ fn shortened(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.into();
     }
-    // The end distinguishes names more often than the beginning.
+    // Keep the end: names differ there more often than at the beginning.
     let rest: Vec<char> = name.chars().collect();
     format!("…{}", rest[rest.len() + 1 - NAME..].iter().collect::<String>())
 }

@@ -19,7 +19,7 @@ const ANCHOR: usize = 80;
 
 /// Elements without content, which HTML writes without an end tag.
 const VOID: [&str; 2] = ["meta", "link"];
-/// Elements of one line of the file, together with others.
+/// Elements that are not followed by a line break in the file.
 const INLINE: [&str; 5] = ["a", "li", "span", "td", "th"];
 
 /// Finished HTML.
@@ -34,7 +34,7 @@ pub(super) struct Element {
     content: Html,
 }
 
-/// The name of a place on the page: letters, digits and hyphens.
+/// The target of a link within the page: letters, digits and hyphens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Anchor(String);
 
@@ -142,7 +142,7 @@ impl Display for Anchor {
 /// Text as HTML, in an element or an attribute: readable, of at most `most` characters, and
 /// escaped.
 fn shown(text: &str, most: usize) -> String {
-    let readable = readable::spelled(text, most, |c| matches!(c, '\n' | '\t'));
+    let readable = readable::escaped(text, most, |c| matches!(c, '\n' | '\t'));
     let mut escaped = String::with_capacity(readable.len());
     for c in readable.chars() {
         match c {

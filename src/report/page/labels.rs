@@ -6,8 +6,8 @@
 pub(super) fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    // Neighbours that are too near become one block, which stands around the mean of what its
-    // members want.
+    // Neighbours that are too close become one block, which is centred on the mean of the wanted
+    // positions of its members.
     let mut blocks: Vec<(f64, Vec<usize>)> = Vec::new();
     let height = |count: usize| gap * (count - 1) as f64;
     for item in order {
@@ -33,7 +33,7 @@ pub(super) fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64
         }
         least = first + gap * members.len() as f64;
     }
-    // What hangs over the lower edge is pushed back up.
+    // Names below the lower edge are pushed back up.
     let mut most = bottom;
     for (_, members) in blocks.iter().rev() {
         for &item in members.iter().rev() {

@@ -1,5 +1,5 @@
 //! A self-contained HTML page: sections of text, tables and vector charts, without scripts or
-//! external files. It lays out what it is given.
+//! external files. The content comes from the callers.
 
 mod axis;
 mod chart;
@@ -23,8 +23,8 @@ use ignn_format::{FormatError, regular};
 /// Styles: light, dark (if the reader's system prefers it) and print.
 const STYLE: &str = include_str!("style.css");
 
-/// What a browser may load and run: nothing but the style sheet in the file. A second line of
-/// defence; the first is [`html`].
+/// What a browser may load and run: nothing but the style sheet in the file. This is a second line
+/// of defence; the first is the escaping in [`html`].
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 

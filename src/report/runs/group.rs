@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The first run stands for what all have in common.
+    /// The first run, for what all of them have in common.
     pub fn first(&self) -> &SavedRun {
         &self.runs[0].saved
     }

@@ -1,6 +1,6 @@
 //! The page of one or several runs: curves of training and of the solves, time, scores, classes,
-//! configuration, machine. It decides which curve goes where; `report::page` draws, and `tables` has
-//! the tables.
+//! configuration, machine. It decides which curve goes where; `report::page` draws, and `tables`
+//! has the tables.
 
 use super::group::Group;
 use super::tables;
@@ -134,7 +134,7 @@ fn scores(groups: &[Group]) -> Section {
         let id = format!("chart-{name}");
         let unit = format!("{title}, share of 1");
         let mut new = by_epoch(groups, &id, &title, &unit, Some(Scale::Linear), &parts);
-        // A curve that hardly moves would look flat between 0 and 1: it gets an axis of its own.
+        // Axes from 0 to 1, except for narrow ranges, where a curve would look flat.
         for chart in new.iter_mut().filter(|chart| !(f64::EPSILON..WIDE).contains(&spread(chart))) {
             chart.y = chart.y.clone().including(&[0.0, 1.0]);
         }
@@ -185,7 +185,7 @@ fn solves(groups: &[Group]) -> Section {
     let title = "Certified error";
     let unit = "largest distance of any entry from the solution";
     let mut errors = by_epoch(groups, "chart-error", title, unit, Some(Scale::Log), &parts);
-    // Not in records of older versions, which gives a chart without points: it is left out.
+    // Records of older versions lack it: their chart has no points and is left out.
     let parts = of_solves(|solve| Some(solve.certified_error?.relative));
     let (id, title, unit) =
         ("chart-relative-error", "Certified error, relative", "part of the state's largest entry");
