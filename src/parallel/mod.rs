@@ -6,6 +6,10 @@ mod jobs;
 
 use std::error::Error;
 use std::io;
+use std::sync::mpsc;
+
+use ignn_format::mapped::AnonymousMemory;
+use rayon::ThreadBuilder;
 
 pub use blocks::RowBlocks;
 pub use jobs::for_each_job;
@@ -13,12 +17,35 @@ pub use jobs::for_each_job;
 /// Starts the pool that all parallel work shares. Only the first call has an effect. An error is
 /// that of a system that refuses to start so many threads.
 pub fn start(threads: usize) -> io::Result<()> {
-    let built = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1));
+    let built = builder.spawn_handler(spawn).build_global();
     // The only other error is that the pool is already running: a user of the library was first.
     match built.as_ref().err().and_then(|error| error.source()?.downcast_ref::<io::Error>()) {
         Some(refused) => Err(io::Error::new(refused.kind(), refused.to_string())),
         None => Ok(()),
     }
+}
+
+/// Stack of a thread of the standard library.
+const STACK_BYTES: usize = 2 << 20;
+/// What a thread needs besides: while it starts, the standard library takes memory for the handler
+/// of stack overflows, and the process ends if there is none.
+const START_BYTES: usize = 1 << 20;
+
+/// Starts a thread where there is memory for it, and waits until it runs: the memory of the next one
+/// is looked for after that.
+fn spawn(thread: ThreadBuilder) -> io::Result<()> {
+    if AnonymousMemory::new(STACK_BYTES + START_BYTES).is_none() {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    let (runs, started) = mpsc::channel();
+    std::thread::Builder::new().spawn(move || {
+        // The other end waits for it.
+        let _ = runs.send(());
+        thread.run();
+    })?;
+    // An error is that of a thread that ended before it ran.
+    started.recv().map_err(io::Error::other)
 }
 
 /// The most threads that a machine with this many cores may be asked for: eight times as many, and
