@@ -1,8 +1,8 @@
 //! The command line as users see it: help, typos, exit codes, pipes, signals.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use crate::util::Sandbox;
+use crate::util::{Run, Sandbox};
 
 #[test]
 fn help_and_version_are_results() {
@@ -108,6 +108,46 @@ fn completions_and_manual_pages() {
 }
 
 #[test]
+fn the_next_command_can_be_copied() {
+    let sandbox = Sandbox::new();
+    let next = |run: Run| {
+        let line = run.exits(0).stdout.lines().last().unwrap().to_string();
+        line.strip_prefix("next: ignn ").unwrap_or_else(|| panic!("{line}")).to_string()
+    };
+    let repeated = |line: &str| {
+        let mut command = Command::new("sh");
+        let script = format!("exec \"$0\" {line}");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_ignn")]);
+        let output = command.current_dir(sandbox.path("")).output().unwrap();
+        assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let graph = "generate sbm --nodes 300 --blocks 3 -q --out";
+    let graph: Vec<&str> = graph.split(' ').collect();
+    let inspect = next(sandbox.ignn(&[&graph[..], &["it's a; graph"]].concat()));
+    assert_eq!(inspect, r"inspect 'it'\''s a; graph'");
+    repeated(&inspect);
+    let train = ["train", "it's a; graph", "--epochs", "1", "--set", "model.state=4", "--out"];
+    let eval = next(sandbox.ignn(&[&train[..], &["a run", "-q"]].concat()));
+    assert_eq!(eval, r"eval 'it'\''s a; graph' --model 'a run'");
+    repeated(&eval);
+    // What a terminal would not show is spelled as bash, zsh and ksh read it.
+    let inspect = next(sandbox.ignn(&[&graph[..], &["two\nlines"]].concat()));
+    assert_eq!(inspect, r"inspect $'two\x0alines'");
+}
+
+#[test]
+fn bench_train_times_the_epochs_that_are_asked_for() {
+    let sandbox = Sandbox::new();
+    let graph = "generate sbm --nodes 300 --blocks 3 --out s -q";
+    sandbox.ignn(&graph.split(' ').collect::<Vec<_>>()).exits(0);
+    for option in ["--epochs", "--repeat"] {
+        let line = format!("bench train s {option} 3 --warm-up 1 --set model.state=4 --json -q");
+        let timed = sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0).json();
+        assert_eq!((&timed["warm_up"], &timed["timed"]), (&1.into(), &3.into()), "{option}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_is_not_an_error() {
     let sandbox = Sandbox::new();
     for arguments in [&["completions", "bash"][..], &["--help"]] {
@@ -149,7 +189,7 @@ fn a_signal_removes_unfinished_output() {
             std::thread::yield_now();
         }
         let kill = format!("kill -{signal} {}", child.id());
-        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{signal}");
         let stderr = String::from_utf8_lossy(&output.stderr);
