@@ -52,7 +52,7 @@
 //! | [`graph`] | 1 | graphs: mapped datasets, sparse views, a builder, statistics |
 //! | [`kernels`] | 2 | the fused sweep, gather, products, activations: pure compute |
 //! | [`solver`] | 3 | fixed points: bounds, certificates, solves forward and adjoint |
-//! | [`nn`] | 4 | layers, read-outs and losses: forward and backward |
+//! | [`nn`] | 4 | layers, readouts and losses: forward and backward |
 //! | [`optim`] | 4 | parameters and the steps that move them |
 //! | [`metrics`] | 4 | scores of predictions against the truth |
 //! | [`config`] | 5 | the settings of all modules: presets, files, messages, documentation |

@@ -24,7 +24,7 @@ fn config(on_collapse: &str, epochs: u64) -> Config {
     Config::resolve(None, None, &sets).unwrap()
 }
 
-/// Trained for forty epochs; then its read-out is turned around, as one step that is far too long
+/// Trained for forty epochs; then its readout is turned around, as one step that is far too long
 /// would do.
 fn collapsing(on_collapse: &str) -> Trainer {
     let mut trainer = Trainer::new(rings(), config(on_collapse, 100)).unwrap();

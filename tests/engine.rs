@@ -208,7 +208,7 @@ pub fn layer(
 pub const ALL: [Phi; 6] =
     [Phi::Tanh, Phi::Sigmoid, Phi::Elu, Phi::Identity, Phi::Relu, Phi::LeakyRelu(0.125)];
 
-/// One layer with a read-out and cross entropy, or two with skips and binary cross entropy.
+/// One layer with a readout and cross entropy, or two with skips and binary cross entropy.
 pub fn model(random: &mut Random, phi: Phi, relations: usize, stacked: bool) -> Model {
     let (n, m, p) = (4 + random.below(4), 2 + random.below(3), 2);
     let mut layers = vec![layer(random, n, m, p, relations, phi)];

@@ -379,7 +379,7 @@ fn truncated_gradients_go_to_the_exact_one() {
             let found = case.run(Backward::Truncated { steps, damping });
             assert_eq!(found.adjoint.sweeps, steps);
             assert!(!found.adjoint.converged && found.adjoint.certified_error.is_none());
-            // The read-out is before the equilibrium: exact whatever follows.
+            // The readout is before the equilibrium: exact whatever follows.
             assert_eq!(found.gradients["head.Theta"], exact.gradients["head.Theta"]);
             distance(&found)
         });

@@ -2,7 +2,7 @@
 //! engine. Slow, obvious, and free of the engine's types; the solver's unit tests include this file
 //! too.
 //!
-//! The chain (input maps, skips, read-out, losses) is written once; the operations that the engine
+//! The chain (input maps, skips, readout, losses) is written once; the operations that the engine
 //! computes are a [`Backend`], so that the same golden cases run through [`Dense`] here and through
 //! the kernels and solver in f32.
 
@@ -298,7 +298,7 @@ impl Layer {
     }
 }
 
-/// Equilibrium layers one after the other, an optional read-out, a loss.
+/// Equilibrium layers one after the other, an optional readout, a loss.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// U, n x p.

@@ -212,7 +212,7 @@ fn inconsistent_shapes_are_refused() {
     );
     refused(
         "--set model.kind=gcn --set train.learn=readout",
-        "train.learn: readout needs a read-out of its own (found model.kind=gcn, expected \
+        "train.learn: readout needs a readout of its own (found model.kind=gcn, expected \
          ignn, gcnii or sse)",
     );
     refused(

@@ -23,7 +23,7 @@ pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -
     transposed_product(Isa::chosen(), Some(adjacency), g, x)
 }
 
-/// G^T U (m x p): the gradient of Omega in the input map U Omega^T, and of the read-out.
+/// G^T U (m x p): the gradient of Omega in the input map U Omega^T, and of the readout.
 pub fn input(g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
     transposed_product(Isa::chosen(), None, g, u)
 }

@@ -81,9 +81,9 @@ pub enum ModelError {
         /// Names of the relations.
         relations: Vec<String>,
     },
-    /// No read-out, and a last layer that is not as wide as the number of classes.
+    /// No readout, and a last layer that is not as wide as the number of classes.
     #[error(
-        "model.readout: without a read-out the last layer is as wide as there are classes (found \
+        "model.readout: without a readout the last layer is as wide as there are classes (found \
          model.state ending in {found}, expected {expected})"
     )]
     LastWidth {

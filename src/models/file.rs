@@ -17,10 +17,10 @@
 //! | `layer0.Omega2` | `[m, p]` | input map of the own features beside the gathered ones |
 //! | `layer0.bias` | `[m]` | bias of the equation |
 //! | `layer0.E` | `[n, m]` | learned features, one row per node |
-//! | `head.hidden0.Theta`, ... | `[h, m], ...` | maps of an mlp read-out before the last, in their order |
+//! | `head.hidden0.Theta`, ... | `[h, m], ...` | maps of an mlp readout before the last, in their order |
 //! | `head.hidden0.bias`, ... | `[h], ...` | their biases |
-//! | `head.Theta` | `[c, m]` | read-out; of an mlp the last map |
-//! | `head.bias` | `[c]` | bias of the read-out |
+//! | `head.Theta` | `[c, m]` | readout; of an mlp the last map |
+//! | `head.bias` | `[c]` | bias of the readout |
 //!
 //! Explicit layers have other parameters: see their kind in [`super::kinds`]. With several
 //! relations, `W` and `Omega` are followed by the name of the relation: `layer0.W.<relation>`.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! x_0 = U,   X_l = body_l(b_l(x_{l-1})),   x_l = norm(between(X_l + V_l x_{l-1} + v_l))
-//! Y = read-out(dropout(normalise(pool(x_L))))
+//! Y = readout(dropout(normalise(pool(x_L))))
 //! ```
 //!
 //! b_l is the input map of layer l, U are the features. The kind of model ([`super::kinds`])
@@ -12,7 +12,7 @@
 //!
 //! Parameters are ordered by layer: those of the body (for an equilibrium `layerN.W`, one per
 //! relation), those of the input map, `layerN.V` and `layerN.v`, `layerN.norm.scale` and
-//! `layerN.norm.shift`. Those of the read-out come last. [`super::file`] lists the names. The
+//! `layerN.norm.shift`. Those of the readout come last. [`super::file`] lists the names. The
 //! running statistics of a normalisation are stored beside them, but no optimiser step changes
 //! them: [`Network::statistics`].
 
@@ -29,7 +29,7 @@ use crate::optim::Parameter;
 use crate::solver::Posedness;
 use crate::solver::projection::{ProjectionError, project_rows};
 
-/// Layers, pooling and read-out with their values.
+/// Layers, pooling and readout with their values.
 ///
 /// ```
 /// use ignn::config::Config;
@@ -54,11 +54,11 @@ pub struct Network {
     pub layers: Vec<LayerShape>,
     /// How the rows of a graph become one row.
     pub pooling: Option<Pooling>,
-    /// Whether rows are scaled to length 1 before the read-out.
+    /// Whether rows are scaled to length 1 before the readout.
     pub normalises: bool,
-    /// Dropout before the read-out.
+    /// Dropout before the readout.
     pub dropout: Dropout,
-    /// The read-out, from rows to logits.
+    /// The readout, from rows to logits.
     pub readout: Readout,
     /// The parameters, which optimiser steps change.
     pub parameters: Vec<Parameter>,
@@ -181,7 +181,7 @@ impl Network {
         matches!(first.input.mapped, Mapped::Learned(_)).then_some(first.at.input.start)
     }
 
-    /// Position of the read-out's first parameter.
+    /// Position of the readout's first parameter.
     pub fn head(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.at.norm.end)
     }
@@ -196,7 +196,7 @@ impl Network {
         self.readout.outputs()
     }
 
-    /// Whether a forward pass for training differs from one for evaluation below the read-out.
+    /// Whether a forward pass for training differs from one for evaluation below the readout.
     pub fn trains_apart(&self) -> bool {
         let draws = |body: &BodyShape| matches!(body, BodyShape::Explicit(map) if map.draws());
         let apart = |layer: &LayerShape| {

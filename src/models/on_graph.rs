@@ -2,7 +2,7 @@
 //! The graph is that of a dataset, or a batch of its graphs. Parameters belong to [`Network`].
 //! Which nodes are trained on, the loss and the optimiser steps belong to `train`.
 //!
-//! States are computed for all nodes. The read-out works on compact rows ([`Pass`]): those of
+//! States are computed for all nodes. The readout works on compact rows ([`Pass`]): those of
 //! selected nodes, or of selected graphs if the model pools.
 
 use super::body::Body;
@@ -90,7 +90,7 @@ impl Layer {
         self.mixed.as_ref().unwrap_or(self.body.state()).view()
     }
 
-    /// The result of the layer, which the next layer or the read-out takes.
+    /// The result of the layer, which the next layer or the readout takes.
     fn result(&self) -> MatrixRef<'_> {
         self.normed.as_ref().map_or_else(|| self.mixed(), |(result, _)| result.view())
     }
@@ -217,7 +217,7 @@ impl OnGraph {
         normed.map(|normed| normed.0).or(mixed).unwrap_or_else(|| body.into_state())
     }
 
-    /// The rows that the read-out takes, before they are normalised: one row per node, or per graph
+    /// The rows that the readout takes, before they are normalised: one row per node, or per graph
     /// if the model pools.
     pub fn seen(self, model: &Network) -> Matrix {
         let Some(pooling) = model.pooling else { return self.into_result() };
@@ -327,7 +327,7 @@ impl OnGraph {
         model.readout.forward(&head, pass.rows.view(), &mut pass.memory, pass.logits.view_mut());
     }
 
-    /// Computes the gradients of the read-out alone, from dL/dlogits of a pass.
+    /// Computes the gradients of the readout alone, from dL/dlogits of a pass.
     pub fn backward_head(&self, model: &mut Network, pass: &mut Pass) {
         pass.prepare_backward();
         let head = model.head();

@@ -29,7 +29,7 @@ pub struct Pass {
 }
 
 impl Network {
-    /// Logits of some of the rows that the read-out takes ([`super::OnGraph::seen`]), without
+    /// Logits of some of the rows that the readout takes ([`super::OnGraph::seen`]), without
     /// dropout.
     pub fn logits(&self, seen: MatrixRef<'_>, items: &[u32]) -> Matrix {
         let mut rows = Matrix::zeros(items.len(), seen.cols());
@@ -76,7 +76,7 @@ impl Pass {
         &self.ids
     }
 
-    /// The rows that the read-out took, one per item.
+    /// The rows that the readout took, one per item.
     pub fn rows(&self) -> MatrixRef<'_> {
         self.rows.view()
     }

@@ -1,4 +1,4 @@
-//! The shape of a network, before any value exists: its layers, its read-out, the names and shapes
+//! The shape of a network, before any value exists: its layers, its readout, the names and shapes
 //! of its parameters, and the memory that all of it needs.
 //!
 //! A kind ([`super::kinds`]) decides what the body of each layer is. This file adds what is the
@@ -88,9 +88,9 @@ pub struct NetworkShape {
     pub layers: Vec<LayerShape>,
     /// From nodes to graphs.
     pub pooling: Option<Pooling>,
-    /// Whether rows are scaled to length 1 before the read-out.
+    /// Whether rows are scaled to length 1 before the readout.
     pub normalises: bool,
-    /// Before the read-out.
+    /// Before the readout.
     pub dropout: Dropout,
     /// From rows to logits.
     pub readout: Readout,

@@ -1,4 +1,4 @@
-//! The linear map x V^T + v and its backward pass, for read-outs, skip connections and input maps.
+//! The linear map x V^T + v and its backward pass, for readouts, skip connections and input maps.
 //! What the rows are, and which parameter V is, is up to the caller.
 
 use crate::dense::{MatrixMut, MatrixRef};

@@ -1,4 +1,4 @@
-//! Layers, read-outs and losses, with the forward and the backward pass of each in one file. They
+//! Layers, readouts and losses, with the forward and the backward pass of each in one file. They
 //! know neither datasets nor optimisers: parameters come as matrices, gradients go into matrices.
 //!
 //! All matrices are stored by rows, one row per node, and formulas are written that way: a linear
@@ -25,7 +25,7 @@
 //! | [`normalise`] | rows scaled to length 1 |
 //! | [`dropout`] | entries dropped at random |
 //! | [`readout`] | from rows to logits: linear, or through hidden layers |
-//! | [`ridge`] | a linear read-out in closed form |
+//! | [`ridge`] | a linear readout in closed form |
 //! | [`selected`] | some graphs of a dataset as a batch |
 //! | [`slot`] | name and shape of a parameter |
 //! | [`svm`] | from rows to classes by support vector machines |

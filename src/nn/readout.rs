@@ -1,10 +1,10 @@
-//! The read-out: from rows of the state to logits, linear or through hidden layers, forward and
+//! The readout: from rows of the state to logits, linear or through hidden layers, forward and
 //! backward. Which nodes are read out, and how parameters are updated, is up to the caller.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
 //! | H | k x m | rows of the state, one for each node that is read out |
-//! | Theta, bias | c x m, 1 x c | the linear read-out, Y = H Theta^T + bias |
+//! | Theta, bias | c x m, 1 x c | the linear readout, Y = H Theta^T + bias |
 //! | Y | k x c | logits |
 //!
 //! With `model.readout = "none"`, Y = H: the last layer has one column per output. With hidden
@@ -34,7 +34,7 @@ use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::{Activation, elementwise, gradient};
 
-/// The shape of a read-out.
+/// The shape of a readout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readout {
     /// State width, hidden widths, number of outputs.
@@ -43,7 +43,7 @@ pub struct Readout {
 }
 
 /// The hidden layers of a pass over a fixed set of nodes, kept from forward to backward. Empty for
-/// a linear read-out.
+/// a linear readout.
 #[derive(Clone, Debug)]
 pub struct ReadoutMemory {
     rows: usize,

@@ -1,6 +1,6 @@
-//! Ridge regression: the linear read-out with the least squared error plus a penalty, in closed
+//! Ridge regression: the linear readout with the least squared error plus a penalty, in closed
 //! form. It fits Theta and a bias to given rows. The caller supplies them and must not change the
-//! model below the read-out afterwards.
+//! model below the readout afterwards.
 //!
 //! ```text
 //! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2     over k rows h_i
@@ -42,7 +42,7 @@ pub struct Ridge {
     squares: f64,
 }
 
-/// A fitted read-out.
+/// A fitted readout.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// outputs x width
@@ -105,7 +105,7 @@ impl Ridge {
         self.count += ids.len();
     }
 
-    /// The best read-out. Without a penalty, generalised cross-validation chooses one.
+    /// The best readout. Without a penalty, generalised cross-validation chooses one.
     ///
     /// # Panics
     /// If no row was added.

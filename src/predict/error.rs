@@ -113,7 +113,7 @@ pub enum PredictError {
     /// Scores that are not finite, from parameters and states that are.
     #[error(
         "the model's scores overflowed (found {found} for {item} {number}, expected finite \
-         numbers): the weights of its read-out are too large: train it again with a smaller \
+         numbers): the weights of its readout are too large: train it again with a smaller \
          optim.learning_rate, or with optim.weight_decay"
     )]
     Overflow {

@@ -96,7 +96,7 @@ impl Model {
         })
     }
 
-    /// Computes the rows that the read-out takes, for all nodes of a graph, or all graphs of a
+    /// Computes the rows that the readout takes, for all nodes of a graph, or all graphs of a
     /// collection where the model classifies graphs.
     pub fn embed(&self, graph: &Graph) -> Result<Embeddings, PredictError> {
         let solved = self.predictor(graph)?.solve(&self.config.forward())?;

@@ -131,7 +131,7 @@ impl Predictions {
         out
     }
 
-    /// The rows that the read-out takes, one per item. For a model of one layer, that is the
+    /// The rows that the readout takes, one per item. For a model of one layer, that is the
     /// equilibrium.
     pub fn embeddings(&self) -> MatrixRef<'_> {
         self.solved.states()
@@ -183,7 +183,7 @@ impl Predictions {
     }
 }
 
-/// The rows that the read-out of a model takes, in memory; see [`crate::models::Model::embed`].
+/// The rows that the readout of a model takes, in memory; see [`crate::models::Model::embed`].
 ///
 /// ```
 /// use ignn::prelude::*;

@@ -3,7 +3,7 @@
 //!
 //! A collection of graphs is solved in batches of about `GRAPHS_NODES` nodes, each graph with its
 //! own bounds; a single graph is solved whole. Memory: the features and their gathered copy, the
-//! states and the solver's workspace of one batch, the rows that the read-out sees, and one chunk
+//! states and the solver's workspace of one batch, the rows that the readout sees, and one chunk
 //! of logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
 
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub struct Predictor {
 /// A model whose equilibria on a graph are solved.
 pub struct SolvedModel {
     network: Network,
-    /// What the read-out sees, one row per item.
+    /// What the readout sees, one row per item.
     states: Matrix,
     solves: Vec<SolveInfo>,
 }
@@ -223,7 +223,7 @@ impl SolvedModel {
         &self.solves
     }
 
-    /// What the read-out sees: one row per node, or per graph where the model pools. For one layer
+    /// What the readout sees: one row per node, or per graph where the model pools. For one layer
     /// that is the equilibrium.
     pub fn states(&self) -> MatrixRef<'_> {
         self.states.view()

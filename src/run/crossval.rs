@@ -4,7 +4,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `config.toml`, `dataset.txt` | as in a run directory |
-//! | `setup.json` | number of folds, and the read-out |
+//! | `setup.json` | number of folds, and the readout |
 //! | `folds.csv` | the fold of each graph |
 //! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
 //! | `crossval.json` | a [`CrossvalSummary`] |
@@ -64,7 +64,7 @@ fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoldReadout {
-    /// The model's own read-out.
+    /// The model's own readout.
     #[default]
     Model,
     /// Also a support vector machine on the embeddings, with an RBF kernel.

@@ -12,7 +12,7 @@
 //! hold.
 //!
 //! **Rescaling.** Let phi be positively homogeneous and X the solution for W and B. Then `X S` is
-//! the solution for `S W S^-1` and `B S`, and the read-out `Theta S^-1` gives the same output. The
+//! the solution for `S W S^-1` and `B S`, and the readout `Theta S^-1` gives the same output. The
 //! scaling S = diag(1/v) with |W| v <= t v brings the norm down to t.
 
 use serde::Serialize;
@@ -278,7 +278,7 @@ mod tests {
                     assert!((new - old).abs() <= 1e-5 * old.abs().max(1e-3));
                 }
             }
-            // B S and Theta S^-1: the read-out of the input stays.
+            // B S and Theta S^-1: the readout of the input stays.
             let mut b = Matrix::from_fn(3, m, |_, _| random.sign() as f32);
             let mut theta = Matrix::from_fn(2, m, |_, _| random.sign() as f32);
             let read = |b: &Matrix, theta: &Matrix| -> f32 {

@@ -141,22 +141,22 @@ pub enum TrainError {
         /// Scores that fit.
         fits: &'static str,
     },
-    /// A read-out that cannot be learned by itself, or not that way.
+    /// A readout that cannot be learned by itself, or not that way.
     #[error(
-        "train.learn: {learn} needs a read-out of its own (found model.readout={found}, expected \
+        "train.learn: {learn} needs a readout of its own (found model.readout={found}, expected \
          {expected})"
     )]
     Readout {
         /// What learns.
         learn: String,
-        /// The read-out.
+        /// The readout.
         found: String,
         /// What would work.
         expected: &'static str,
     },
-    /// A model whose last layer is the read-out.
+    /// A model whose last layer is the readout.
     #[error(
-        "train.learn: {learn} needs a read-out of its own (found model.kind={kind}, expected \
+        "train.learn: {learn} needs a readout of its own (found model.kind={kind}, expected \
          {expected})"
     )]
     LearnKind {

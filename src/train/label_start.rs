@@ -1,12 +1,12 @@
 //! Initial values from labels: the untrained model is label propagation. The features of a training
-//! node are its labels, one column per class, and the read-out reads every class from its own
+//! node are its labels, one column per class, and the readout reads every class from its own
 //! columns. Training continues from there.
 
 use super::{Task, TrainError};
 use crate::config::{Config, FeatureStart, Init, ReadoutKind};
 use crate::models::Network;
 
-/// The read-out's weight of a class's own columns. On rows of length 1, with the bias, a node that
+/// The readout's weight of a class's own columns. On rows of length 1, with the bias, a node that
 /// sees one class only starts at about even odds.
 const GAIN: f32 = 6.0;
 
@@ -62,7 +62,7 @@ fn check(task: &Task, config: &Config, model: &Network) -> Result<usize, TrainEr
     }
     if config.model.readout != ReadoutKind::Linear {
         let found = config.model.readout.to_string();
-        return Err(refused("a linear read-out", found, "use model.readout=linear"));
+        return Err(refused("a linear readout", found, "use model.readout=linear"));
     }
     if config.model.state.len() != 1 {
         let found = config.model.state.len().to_string();

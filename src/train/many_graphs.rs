@@ -150,7 +150,7 @@ impl ManyGraphs {
         Ok((logits, ids, solves))
     }
 
-    /// The read-out's input rows of all labelled graphs or nodes of the dataset, and their ids.
+    /// The readout's input rows of all labelled graphs or nodes of the dataset, and their ids.
     pub fn rows(
         &self,
         model: &mut Network,

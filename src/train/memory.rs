@@ -12,7 +12,7 @@
 //! | input term | n x m: B |
 //! | adjoint | 2 n x m: R and G |
 //! | parameters | value, gradient, moments, best epoch, the copy that is written at the end |
-//! | read-out | m + c per evaluated item; the same again for gradients of the training part |
+//! | readout | m + c per evaluated item; the same again for gradients of the training part |
 //!
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
 //! part of the sum, nor are the program itself, its threads and the labels.
@@ -212,7 +212,7 @@ impl Estimate {
             ("input term", self.input),
             ("adjoint", self.adjoint),
             ("parameters", self.parameters),
-            ("read-out", self.readout),
+            ("readout", self.readout),
         ]
     }
 }

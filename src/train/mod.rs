@@ -12,7 +12,7 @@
 //! | [`folds`], [`crossval`] | stratified folds of graphs; training and summary of folds |
 //! | [`svm_readout`] | a support vector machine on the embeddings of a fold |
 //! | [`memory`], `concurrency` | estimated memory; how many models are trained at a time |
-//! | `regression` | a read-out that is fitted in closed form |
+//! | `regression` | a readout that is fitted in closed form |
 //! | [`lookup`] | scores of a lookup by equal features, without a model |
 //! | `record`, `solves`, `failures` | records of epochs and of their solves |
 //! | `collapse` | detects training that has lost what it had learned |

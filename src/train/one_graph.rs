@@ -86,7 +86,7 @@ impl OneGraph {
         ridge.add(self.train.rows(), self.train.ids(), task.targets());
     }
 
-    /// The training loss, and the gradients of all parameters or of the read-out alone.
+    /// The training loss, and the gradients of all parameters or of the readout alone.
     pub fn differentiate(
         &mut self,
         model: &mut Network,

@@ -1,4 +1,4 @@
-//! A read-out fitted in closed form: ridge regression over the training items, as the only step of
+//! A readout fitted in closed form: ridge regression over the training items, as the only step of
 //! training. `nn::ridge` has the algebra.
 
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::{TrainError, Trainer};
 use crate::nn::ridge::Ridge;
 
 impl Trainer {
-    /// Replaces the read-out by the one that fits the training items best.
+    /// Replaces the readout by the one that fits the training items best.
     pub(super) fn regress(
         &mut self,
         seconds: &mut PhaseSeconds,

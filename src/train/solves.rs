@@ -22,7 +22,7 @@ impl Solves {
         self.forward.push(solves);
     }
 
-    /// Adds the adjoint solves of a step; none where only the read-out learns.
+    /// Adds the adjoint solves of a step; none where only the readout learns.
     pub fn step_back(&mut self, solves: Vec<SolveInfo>, nodes: usize, edges: usize) {
         self.count(&solves, nodes, edges);
         self.adjoint.push(solves);

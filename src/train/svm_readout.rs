@@ -1,4 +1,4 @@
-//! A support vector machine in place of a model's read-out: on the embeddings of graphs, as in
+//! A support vector machine in place of a model's readout: on the embeddings of graphs, as in
 //! graph-kernel papers. It chooses C and gamma inside a fold; `nn::svm` has the machine itself.
 //!
 //! Embeddings are the pooled rows of the epoch chosen on validation, standardised on the graphs

@@ -332,7 +332,7 @@ impl Trainer {
         self.epoch >= self.epochs()
     }
 
-    /// The number of epochs: one for a read-out in closed form, none where nothing is learned.
+    /// The number of epochs: one for a readout in closed form, none where nothing is learned.
     fn epochs(&self) -> u64 {
         match self.config.train.learn {
             _ if !Kind::of(self.config.model.kind).learns => 0,
@@ -602,7 +602,7 @@ impl Trainer {
         Ok((norm, rate))
     }
 
-    /// What the read-out of the best model sees of every graph of a collection: one row per graph,
+    /// What the readout of the best model sees of every graph of a collection: one row per graph,
     /// in the dataset's order. The network takes the values of the best model.
     ///
     /// # Panics
@@ -675,7 +675,7 @@ fn set_learning_rate_factors(model: &mut Network, config: &Config) {
     }
 }
 
-/// Position of the first parameter that is learned: all are, or only those of the read-out.
+/// Position of the first parameter that is learned: all are, or only those of the readout.
 fn first_learned(model: &Network, config: &Config) -> usize {
     let head = model.head();
     let below = model.parameters[..head].iter().any(|parameter| parameter.rate_factor > 0.0);

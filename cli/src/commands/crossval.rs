@@ -85,7 +85,7 @@ pub struct Command {
 /// What predicts classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Readout {
-    /// The model's own read-out
+    /// The model's own readout
     Model,
     /// Also a support vector machine on the pooled embeddings, with an RBF kernel
     Svm,

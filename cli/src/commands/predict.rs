@@ -60,7 +60,7 @@ pub struct Command {
     #[arg(long, value_name = "FILE", required_unless_present = "embeddings")]
     out: Option<PathBuf>,
 
-    /// Write embeddings to this file: id, x0, x1, ..., the state that the read-out sees
+    /// Write embeddings to this file: id, x0, x1, ..., the state that the readout sees
     #[arg(long, value_name = "FILE")]
     embeddings: Option<PathBuf>,
 

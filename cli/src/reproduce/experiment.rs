@@ -71,7 +71,7 @@ pub struct Method {
 /// What predicts, and which of its figures are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readout {
-    /// The model's own read-out.
+    /// The model's own readout.
     Model,
     /// The same, trained with a support vector machine that another row shows.
     BesideSvm,

@@ -8,7 +8,7 @@ use super::experiment::{
 use super::sources::Source;
 
 /// A baseline on communities. The preset suits the equilibrium: it is linear, starts from labels and
-/// trains the read-out only. Baselines learn every row of the feature table, with a large learning
+/// trains the readout only. Baselines learn every row of the feature table, with a large learning
 /// rate: at a tenth of it a GCN has learned nothing after 20 epochs.
 macro_rules! community_baseline {
     ($name:literal, $($set:literal),+) => {

@@ -89,7 +89,7 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     );
     refused(
         "one --set model.init_features=labels --set model.init=cascade --set model.readout=mlp",
-        "model.init_features: labels as features need a linear read-out (found mlp): use \
+        "model.init_features: labels as features need a linear readout (found mlp): use \
          model.readout=linear",
     );
     refused(

@@ -1,5 +1,5 @@
 //! Several relations from the specification to predictions, a relation of cliques among them; and
-//! read-outs learned alone.
+//! readouts learned alone.
 
 use super::{communities, metrics, words};
 use crate::util::Sandbox;
@@ -134,7 +134,7 @@ fn a_read_out_alone_is_learned_step_by_step_or_in_one_go() {
     sandbox
         .ignn(&words(&format!("{line} --out no --set train.learn=ridge --set model.readout=mlp")))
         .fails_with(
-            "train.learn: ridge needs a read-out of its own (found model.readout=mlp, expected \
+            "train.learn: ridge needs a readout of its own (found model.readout=mlp, expected \
              linear)",
         );
     sandbox
@@ -142,7 +142,7 @@ fn a_read_out_alone_is_learned_step_by_step_or_in_one_go() {
             "{line} --out no --set train.learn=readout --set model.readout=none --set model.state=3"
         )))
         .fails_with(
-            "train.learn: readout needs a read-out of its own (found model.readout=none, expected \
+            "train.learn: readout needs a readout of its own (found model.readout=none, expected \
              linear or mlp)",
         );
 }

@@ -1,5 +1,5 @@
 //! GCNII (Chen et al. 2020): deep convolutions with an initial residual and an identity mapping,
-//! and their backward. All T steps are one layer; input map and read-out are those of any model.
+//! and their backward. All T steps are one layer; input map and readout are those of any model.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |

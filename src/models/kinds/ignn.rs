@@ -1,4 +1,4 @@
-//! IGNN (Gu et al. 2020): one equilibrium layer per width in `model.state`, and a read-out.
+//! IGNN (Gu et al. 2020): one equilibrium layer per width in `model.state`, and a readout.
 //!
 //! ```text
 //! X_l = phi(sum_r A_r^T X_l W_lr^T + b_l(x_{l-1}))

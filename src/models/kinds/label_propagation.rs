@@ -16,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
     ..Kind::new(ModelKind::LabelPropagation, ignn::layers)
 };
 
-/// An equilibrium with W = kappa / rho I and no read-out.
+/// An equilibrium with W = kappa / rho I and no readout.
 fn fixed(config: &ModelConfig, facts: &Facts) -> ModelConfig {
     ModelConfig {
         state: vec![facts.outputs],

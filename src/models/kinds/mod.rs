@@ -89,10 +89,10 @@ pub struct ComputedFeatures {
 /// What follows the last layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The read-out that `model.readout` describes.
+    /// The readout that `model.readout` describes.
     Readout,
     /// Nothing: rows of the last layer are the logits. If graphs are classified, pooling and a
-    /// read-out follow all the same.
+    /// readout follow all the same.
     Logits,
 }
 

@@ -1,6 +1,6 @@
 //! SSE (Dai et al. 2018): the steady state of `h = W1 phi(W2 P h + B)`, approached by damped steps,
 //! and the backward through the last few. The input map makes B from own and gathered features
-//! (W_u and W_u' of the paper); the read-out reads h.
+//! (W_u and W_u' of the paper); the readout reads h.
 //!
 //! | symbol | shape | meaning |
 //! | --- | --- | --- |
@@ -54,7 +54,7 @@ fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
             activation: layer.activation()?,
         }))
     })?;
-    // Dropout is before the read-out only: masks that change would move the steady state.
+    // Dropout is before the readout only: masks that change would move the steady state.
     layers[0].dropout = 0.0;
     // A learned table has one map.
     if request.facts.columns.is_some() {

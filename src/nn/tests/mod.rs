@@ -1,4 +1,4 @@
-//! Read-out and loss on the golden cases: logits, loss and gradient of Theta from the equilibria
+//! Readout and loss on the golden cases: logits, loss and gradient of Theta from the equilibria
 //! given. Below it: the input map, and the layer with its operators.
 
 mod input;

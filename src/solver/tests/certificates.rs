@@ -159,7 +159,7 @@ fn a_weight_with_a_small_radius_and_a_large_norm_is_certified() {
 }
 
 /// A model from elsewhere: its weight satisfies the eigenvalue's condition only. Rescaled, it
-/// satisfies the norm's, and its read-out stays.
+/// satisfies the norm's, and its readout stays.
 #[test]
 fn rescaling_keeps_the_output_of_a_solve() {
     let mut random = Random::new(25);
