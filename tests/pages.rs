@@ -10,7 +10,7 @@ use ignn::metrics::{ClassScores, Scores};
 use ignn::predict::{ClassLine, PartScores};
 use ignn::prelude::*;
 use ignn::report::runs::{Group, ShownRun, page};
-use ignn::report::study::{Figure, Panel, Published, Row, Study};
+use ignn::report::study::{Choice, Cost, Dataset, Figure, Panel, Published, Row, Study};
 use ignn::run::{Run, RunDir, SavedRun};
 
 use strict::Node;
@@ -110,7 +110,7 @@ fn study(text: &str) -> Study {
         validation: Some(figure()),
         best_test: Some(figure()),
         published: vec![Published { value: 0.5, deviation: None, source: text() }],
-        seconds: Some(1.0),
+        cost: Some(Cost::of_seconds(1.0)),
         failure: Some(text()),
     };
     Study {
@@ -119,11 +119,22 @@ fn study(text: &str) -> Study {
         about: text(),
         is_quick: false,
         notes: vec![text()],
+        command: text(),
+        choices: vec![Choice { whose: text(), tried: text(), by: text(), saw_test: None }],
+        datasets: vec![Dataset {
+            name: text(),
+            nodes: 1,
+            nonzeros: 1,
+            bytes_on_disk: None,
+            seconds: None,
+            peak_bytes: None,
+        }],
         panels: vec![Panel {
             id: text(),
             title: text(),
             points: text(),
             axis: Some(text()),
+            repeats: text(),
             rows: vec![row(1.0), row(2.0)],
         }],
         commands: vec![text()],

@@ -120,13 +120,59 @@ fn replacements_are_noted() {
         ["reproduce", "amazon", "--quick", "--data", "none", "--out", "out", "--only", "6 %,IGNN"];
     let more = ["--seeds", "0", "--set", "train.epochs=2", "-q"];
     let run = sandbox.ignn(&[&words[..], &more].concat()).exits(0);
-    let note = "note: neither com-amazon nor com-dblp is in the data directory: generated \
-                communities of 4000 nodes stand in";
+    let note = "note: neither com-amazon nor com-dblp with all communities is in the data \
+                directory: generated communities of 4000 nodes stand in";
     assert!(run.stdout.contains(note), "{}", run.stdout);
     assert!(
         sandbox.read("out/report.html").contains("generated communities of 4000 nodes stand in")
     );
     run.says("top_k_micro_f1");
+}
+
+#[test]
+fn scores_are_of_com_dblp_and_times_of_com_amazon_too() {
+    let sandbox = Sandbox::new();
+    // A ring; every ten neighbours are a community.
+    let edges: String = (0..600).map(|node| format!("{node}\t{}\n", (node + 1) % 600)).collect();
+    let community = |first: usize| {
+        let nodes: Vec<String> = (first..first + 10).map(|node| node.to_string()).collect();
+        nodes.join("\t") + "\n"
+    };
+    let communities: String = (0..60).map(|at| community(10 * at)).collect();
+    for (folder, members) in [("com-dblp", "all"), ("com-amazon", "top5000")] {
+        sandbox.file(&format!("data/{folder}/{folder}.ungraph.txt"), &edges);
+        sandbox.file(&format!("data/{folder}/{folder}.{members}.cmty.txt"), &communities);
+    }
+    let line = "reproduce amazon --quick --data data --out out --only 6_%,com-Amazon,IGNN,GCNII \
+                --seeds 0 --set train.epochs=2 -q";
+    let words: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
+    let run = sandbox.ignn(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
+    run.says("com-dblp stands in for it").says("the 58 largest of the 5,000 best ones");
+    let results: serde_json::Value =
+        serde_json::from_str(&sandbox.read("out/results.json")).unwrap();
+    let panel = |at: usize| results["panels"][at]["rows"].as_array().unwrap();
+    assert_eq!((panel(0).len(), panel(1).len()), (8, 2), "two methods; four scores, and one");
+    let cost = &panel(1)[0]["cost"];
+    for key in ["seconds", "seconds_per_epoch", "epochs", "forward_sweeps", "peak_bytes"] {
+        assert!(cost[key].as_f64() > Some(0.0), "{key}: {cost}");
+    }
+    assert!(panel(1)[1]["cost"]["forward_sweeps"].is_null(), "GCNII solves nothing");
+    let datasets = results["datasets"].as_array().unwrap();
+    let names: Vec<&str> = datasets.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["com-dblp", "com-amazon-top5000"]);
+    assert_eq!((&datasets[1]["nodes"], &datasets[1]["nonzeros"]), (&600.into(), &1800.into()));
+    assert!(datasets[1]["peak_bytes"].is_u64() && datasets[1]["seconds"].is_f64(), "{datasets:?}");
+    let text = sandbox.read("out/results.md");
+    for part in [
+        "    ignn reproduce amazon --data DATA --out DIR --quick --seeds 0 --only '6 %,com-Amazon,\
+         IGNN,GCNII' --set 'train.epochs=2'\n",
+        "- Settings of preset amazon: tried: not recorded; chosen: with test scores in view; test \
+         scores in view: yes.\n",
+        "Means over one seed, 0, in per cent.\n",
+        "| com-Amazon | IGNN | ",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
 }
 
 #[test]

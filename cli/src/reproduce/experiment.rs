@@ -2,6 +2,7 @@
 //! experiments themselves.
 
 use super::sources::Source;
+use ignn::config::presets::Chosen;
 
 /// An experiment.
 pub struct Experiment {
@@ -9,6 +10,8 @@ pub struct Experiment {
     pub name: &'static str,
     pub title: &'static str,
     pub about: &'static str,
+    /// How the settings of the baselines were chosen; those of IGNN are its preset's.
+    pub baselines: Chosen,
     pub panels: &'static [Panel],
 }
 

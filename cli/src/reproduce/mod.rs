@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::config::Config;
-use ignn::report::study::{Figure, Panel as Shown, Published, Row, Study};
+use ignn::config::presets::{self, Chosen};
+use ignn::report::study::{Choice, Figure, Panel as Shown, Published, Row, Study};
 use ignn_format::storage::{self, MarkedDirectory};
 
 use crate::commands::train::{Seeds, parse_seeds};
 use crate::{Outcome, Session, machine};
-use experiment::{Experiment, Method, Panel, Point};
+use experiment::{Experiment, Method, Panel, Point, Repeats};
 use experiments::EXPERIMENTS;
 use plan::{Plan, Trial};
 use runner::{Ended, Ready, Runner};
@@ -27,12 +28,14 @@ use sources::Source;
 const MADE: MarkedDirectory = MarkedDirectory {
     marker: ".made-by-ignn-reproduce",
     what: "an experiment",
-    names: &["data/", "runs/", RESULTS, TABLES[0], TABLES[1], PAGE],
+    names: &["data/", "runs/", RESULTS, TABLES[0], TABLES[1], TEXT, PAGE],
 };
 /// All results, for other programs.
 const RESULTS: &str = "results.json";
 /// The same figures as tables.
 const TABLES: [&str; 2] = ["results.csv", "results.parquet"];
+/// The same as Markdown.
+const TEXT: &str = "results.md";
 /// The HTML page.
 const PAGE: &str = "report.html";
 /// Seeds by default, and by default in the quick form.
@@ -41,10 +44,10 @@ const SEEDS: (&str, &str) = ("0..9", "0..1");
 /// Reproduce an experiment of the paper
 ///
 /// Prepares the data, trains every method with every seed, and writes into --out: report.html (the
-/// figure or table beside the published figures), results.json, results.csv, results.parquet, and
-/// all runs, each as `ignn train` or `ignn crossval` leaves it. Figures are means and standard
-/// deviations by two protocols: the epoch chosen on the validation part, which is fair, and the
-/// best epoch on the test part, as papers often report it.
+/// figure or table beside the published figures), results.json, results.csv, results.parquet,
+/// results.md, and all runs, each as `ignn train` or `ignn crossval` leaves it. Figures are means
+/// and standard deviations by two protocols: the epoch chosen on the validation part, which is fair,
+/// and the best epoch on the test part, as papers often report it.
 ///
 /// Data come from --data, a directory with one folder per public dataset (made by
 /// scripts/fetch-datasets). If a public dataset is missing, a generated one of similar shape
@@ -137,7 +140,7 @@ impl Command {
         }
         let _lock = MADE.claim(&self.out, self.force)?;
         let mut runner = Runner::new(session, &self.out)?;
-        let mut study = self.study(experiment);
+        let mut study = self.study(experiment, session);
         let mut has_failed = false;
         for panel in experiment.panels {
             let mut shown = Shown {
@@ -145,9 +148,10 @@ impl Command {
                 title: panel.title.into(),
                 points: panel.points_are.into(),
                 axis: panel.axis.map(Into::into),
+                repeats: self.repeats(panel),
                 rows: Vec::new(),
             };
-            for point in panel.points.iter().filter(|point| self.takes_point(panel, point)) {
+            for point in panel.points.iter().filter(|point| self.takes_point(experiment, point)) {
                 let methods = panel.methods.iter();
                 for method in methods
                     .filter(|method| self.takes(method.name, panel.methods.iter().map(|m| m.name)))
@@ -203,11 +207,12 @@ impl Command {
         Ok(if has_failed { Outcome::Missed } else { Outcome::Done })
     }
 
-    fn study(&self, experiment: &Experiment) -> Study {
+    fn study(&self, experiment: &Experiment, session: &Session) -> Study {
         let mut facts = vec![
             ("version of ignn".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("day".into(), machine::today()),
             ("cores".into(), machine::cores().to_string()),
+            ("threads".into(), session.threads.to_string()),
             ("SIMD".into(), ignn::kernels::Isa::chosen().name().into()),
         ];
         facts.extend(machine::processor().map(|name| ("processor".to_string(), name)));
@@ -216,11 +221,62 @@ impl Command {
             title: experiment.title.into(),
             about: experiment.about.into(),
             is_quick: self.quick,
+            command: self.line(),
+            choices: self.choices(experiment),
             notes: Vec::new(),
+            datasets: Vec::new(),
             panels: Vec::new(),
             commands: Vec::new(),
             facts,
         }
+    }
+
+    /// The command, with DATA and DIR for its directories.
+    fn line(&self) -> String {
+        let mut words =
+            vec!["ignn reproduce".to_string(), self.experiment.experiment().name.into()];
+        words.push("--data DATA --out DIR".into());
+        words.extend(self.quick.then(|| "--quick".into()));
+        let seeds = self.seeds.as_ref().map(|Seeds(seeds)| listed(seeds, ","));
+        words.extend(seeds.map(|seeds| format!("--seeds {seeds}")));
+        words.extend((!self.only.is_empty()).then(|| format!("--only '{}'", self.only.join(","))));
+        words.extend(self.sets.iter().map(|set| format!("--set '{set}'")));
+        words.join(" ")
+    }
+
+    /// What a figure of a panel is a mean of.
+    fn repeats(&self, panel: &Panel) -> String {
+        let seeds = self.seeds();
+        match panel.repeats {
+            Repeats::BySeeds => match seeds.len() {
+                1 => format!("one seed, {}", seeds[0]),
+                _ => format!("seeds {}", listed(&seeds, ", ")),
+            },
+            Repeats::ByFolds(folds, quick) => {
+                let folds = if self.quick { quick } else { folds };
+                let seed = seeds.first().copied().unwrap_or_default();
+                format!("{folds} stratified folds, drawn by seed {seed}")
+            }
+        }
+    }
+
+    /// How the settings of the points' presets and of the baselines were chosen.
+    fn choices(&self, experiment: &Experiment) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        let mut add = |whose: String, chosen: Chosen| {
+            if !choices.iter().any(|known| known.whose == whose) {
+                let (tried, by) = (chosen.tried.into(), chosen.by.into());
+                choices.push(Choice { whose, tried, by, saw_test: chosen.saw_test });
+            }
+        };
+        let points = experiment.panels.iter().flat_map(|panel| panel.points);
+        for point in points.filter(|point| self.takes_point(experiment, point)) {
+            if let Some(preset) = presets::find(point.preset) {
+                add(format!("preset {}", preset.name), preset.chosen);
+            }
+        }
+        add("baselines".into(), experiment.baselines);
+        choices
     }
 
     fn seeds(&self) -> Vec<u64> {
@@ -271,11 +327,12 @@ impl Command {
         self.only.iter().any(|only| only.eq_ignore_ascii_case(name))
     }
 
-    fn takes_point(&self, panel: &Panel, point: &Point) -> bool {
-        let names = || panel.points.iter().map(|point| point.name);
+    fn takes_point(&self, experiment: &Experiment, point: &Point) -> bool {
+        let all = experiment.panels.iter().flat_map(|panel| panel.points);
         // A point that is named is part of the quick form too.
         self.names(point.name)
-            || (self.takes(point.name, names()) && (point.is_quick || !self.quick))
+            || (self.takes(point.name, all.map(|point| point.name))
+                && (point.is_quick || !self.quick))
     }
 
     /// Refuses unknown names: a typing error should not give an empty result.
@@ -302,11 +359,13 @@ impl Command {
 
     fn write(&self, study: &mut Study, runner: &Runner) -> Result<()> {
         study.commands = runner.commands().to_vec();
+        study.datasets = runner.datasets().to_vec();
         let results = format!("{:#}\n", study.as_json());
         storage::write_file(&self.out.join(RESULTS), results.as_bytes())?;
         for table in TABLES {
             study.write_table(&self.out.join(table))?;
         }
+        storage::write_file(&self.out.join(TEXT), study.as_markdown().as_bytes())?;
         let page = study.page().render();
         Ok(storage::write_file(&self.out.join(PAGE), page.as_bytes())?)
     }
@@ -328,6 +387,10 @@ impl Command {
         self.print(session, &study)?;
         Ok(Outcome::Stopped)
     }
+}
+
+fn listed(seeds: &[u64], between: &str) -> String {
+    seeds.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
 /// Adds a note unless it is there already.
@@ -359,7 +422,7 @@ fn rows(panel: &Panel, point: &Point, method: &Method, trial: &Trial) -> Vec<Row
                     source: one.source.into(),
                 })
                 .collect(),
-            seconds: trial.seconds,
+            cost: trial.cost.clone(),
             failure: trial.failure.clone(),
         }
     };
@@ -390,6 +453,16 @@ mod tests {
             Name::value_variants().iter().map(|name| name.experiment().name).collect();
         let table: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         assert_eq!(words, table);
+    }
+
+    #[test]
+    fn the_results_say_how_every_preset_was_chosen() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for presets::Preset { name, chosen: Chosen { tried, by, .. }, .. } in presets::PRESETS {
+            let row = format!("| `{name}` | {tried} | {by} |");
+            assert!(text.contains(&row), "docs/results.md has no row {row}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::Result;
 use ignn::config::Config;
 use ignn::graph::Graph;
 use ignn::metrics::{MeanDeviation, Metric, MetricError};
-use ignn::report::study::Figure;
+use ignn::report::study::{Cost, Figure};
 use ignn::run::{CrossvalDir, CrossvalSetup, FoldReadout, RunDir, SavedRun};
 use ignn::train::crossval::Summary;
 use ignn::train::{Ended as RunEnded, Task, lookup};
@@ -36,7 +36,7 @@ pub struct Plan {
 pub struct Trial {
     /// By score: chosen on validation, best on test.
     pub figures: BTreeMap<String, (Option<Figure>, Option<Figure>)>,
-    pub seconds: Option<f64>,
+    pub cost: Option<Cost>,
     pub failure: Option<String>,
     pub ended: Ended,
 }
@@ -55,7 +55,7 @@ pub enum State {
 impl Trial {
     /// No results.
     pub fn new(ended: Ended) -> Self {
-        Self { figures: BTreeMap::new(), seconds: None, failure: None, ended }
+        Self { figures: BTreeMap::new(), cost: None, failure: None, ended }
     }
 }
 
@@ -181,7 +181,7 @@ impl Plan {
             let figure = value.and_then(|value| Figure::of(&[value]));
             trial.figures.insert(score.to_string(), (figure, None));
         }
-        trial.seconds = Some(started.elapsed().as_secs_f64());
+        trial.cost = Some(Cost::of_seconds(started.elapsed().as_secs_f64()));
         Ok(trial)
     }
 
@@ -204,7 +204,8 @@ impl Plan {
                     }
                 };
                 trial.figures.insert(Metric::Accuracy.name().into(), figures);
-                trial.seconds = Some(summary.seconds);
+                let peak_bytes = summary.machine.peak_bytes;
+                trial.cost = Some(Cost { peak_bytes, ..Cost::of_seconds(summary.seconds) });
             }
             return Ok(trial);
         }
@@ -220,8 +221,7 @@ impl Plan {
             let figures = (all(&|run| run.chosen(metric)), all(&|run| run.best(metric)));
             trial.figures.insert(score.to_string(), figures);
         }
-        let seconds = runs.iter().filter_map(|run| Some(run.figures()?.seconds));
-        trial.seconds = MeanDeviation::of_finite(seconds).map(|seconds| seconds.mean);
+        trial.cost = Cost::of_runs(&runs);
         Ok(trial)
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ignn::graph::Graph;
+use ignn::report::study::Dataset;
 use ignn_format::storage;
 
 use super::experiment::Readout;
@@ -33,6 +34,15 @@ pub enum Ended {
     Stopped,
 }
 
+/// A command that has ended.
+struct Executed {
+    ended: Ended,
+    /// Its message, if it failed.
+    failure: Option<String>,
+    /// What it printed to standard output.
+    printed: String,
+}
+
 /// A dataset that exists.
 pub struct Ready {
     pub path: PathBuf,
@@ -48,6 +58,7 @@ pub struct Runner {
     is_quiet: bool,
     stop: &'static AtomicBool,
     commands: Vec<String>,
+    datasets: Vec<Dataset>,
 }
 
 impl Runner {
@@ -68,6 +79,7 @@ impl Runner {
             is_quiet: session.quiet,
             stop: messages::ask_to_stop(),
             commands: Vec::new(),
+            datasets: Vec::new(),
         })
     }
 
@@ -79,6 +91,11 @@ impl Runner {
     /// All commands so far, also those whose results were kept.
     pub fn commands(&self) -> &[String] {
         &self.commands
+    }
+
+    /// All datasets so far.
+    pub fn datasets(&self) -> &[Dataset] {
+        &self.datasets
     }
 
     fn print(&self, line: &str) {
@@ -98,7 +115,8 @@ impl Runner {
     pub fn dataset(&mut self, recipe: &Recipe) -> Result<Option<Ready>> {
         let path = self.work().join(format!("{}.ignn", recipe.name));
         let stamp = self.work().join(format!("{}.recipe", recipe.name));
-        let mut commands = recipe.commands.clone();
+        let figures = self.work().join(format!("{}.json", recipe.name));
+        let (mut commands, mut made) = (recipe.commands.clone(), String::new());
         if let Some(last) = commands.last_mut() {
             last.extend(["--out".into(), text(&path)]);
         }
@@ -114,12 +132,14 @@ impl Runner {
                     words.push("--force".into());
                 }
                 self.print(&format!("data: ignn {}", words.join(" ")));
-                match self.execute(&words)? {
+                words.push("--json".into());
+                let done = self.execute(&words)?;
+                match (done.ended, done.failure) {
                     (Ended::Stopped, _) => return Ok(None),
                     (Ended::Finished, Some(failure)) => {
                         bail!("{}: cannot be made: {failure}", text(&path))
                     }
-                    (Ended::Finished, None) => {}
+                    (Ended::Finished, None) => made = done.printed,
                 }
                 if let Some(raw) =
                     words.iter().position(|word| word == "--raw").and_then(|at| words.get(at + 1))
@@ -127,10 +147,15 @@ impl Runner {
                     sources::communities_of_labels(Path::new(raw))?;
                 }
             }
+            storage::write_file(&figures, made.as_bytes())?;
             storage::write_file(&stamp, recipe_text.as_bytes())?;
         }
         let graph = Graph::open(&path)?;
         let checksum = graph.manifest().checksum();
+        if !self.datasets.iter().any(|known| known.name == recipe.name) {
+            let made = fs::read_to_string(&figures).unwrap_or_default();
+            self.datasets.push(facts(&recipe.name, &graph, &made));
+        }
         Ok(Some(Ready { path, graph, checksum }))
     }
 
@@ -171,7 +196,8 @@ impl Runner {
                 State::Other => [words, vec!["--force".into()]].concat(),
             };
             self.print(&format!("{}: seed {seed}", plan.directory.display()));
-            match self.execute(&words)? {
+            let done = self.execute(&words)?;
+            match (done.ended, done.failure) {
                 (Ended::Stopped, _) => {
                     let mut trial = self.so_far(plan, &directories)?;
                     trial.ended = Ended::Stopped;
@@ -191,39 +217,36 @@ impl Runner {
         }
     }
 
-    /// Runs this program with these arguments; returns its message if it fails.
-    fn execute(&self, words: &[String]) -> Result<(Ended, Option<String>)> {
+    /// Runs this program with these arguments.
+    fn execute(&self, words: &[String]) -> Result<Executed> {
+        let stopped =
+            || Ok(Executed { ended: Ended::Stopped, failure: None, printed: String::new() });
         if self.stop.load(Ordering::Relaxed) {
-            return Ok((Ended::Stopped, None));
+            return stopped();
         }
         let mut command = Command::new(&self.program);
         command.args(words).args(&self.shared).arg("--quiet");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         // A signal from a terminal must reach this process alone, which passes it on once: a second
         // one would end the command at once.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().with_context(|| text(&self.program))?;
-        let errors = child.stderr.take();
-        // Read while it runs: a full pipe would block the command.
-        let reader = thread::Builder::new().spawn(move || {
-            let mut said = String::new();
-            let _ = errors.map(|mut errors| errors.read_to_string(&mut said));
-            said
-        });
+        let readers = [read(child.stdout.take()), read(child.stderr.take())];
         let status = self.wait(&mut child)?;
-        // Where the system refuses another thread, only the message is missing.
-        let said = reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let [printed, said] =
+            readers.map(|reader| reader.and_then(|reader| reader.join().ok()).unwrap_or_default());
+        let finished = |failure| Ok(Executed { ended: Ended::Finished, failure, printed });
         match status.code() {
             // Exit code 1 means a solve that did not converge: the run is complete, and its records
             // say so.
-            Some(0 | 1) => Ok((Ended::Finished, None)),
-            Some(code) if code == i32::from(messages::STOPPED) => Ok((Ended::Stopped, None)),
-            _ if self.stop.load(Ordering::Relaxed) => Ok((Ended::Stopped, None)),
+            Some(0 | 1) => finished(None),
+            Some(code) if code == i32::from(messages::STOPPED) => stopped(),
+            _ if self.stop.load(Ordering::Relaxed) => stopped(),
             _ => {
                 let line =
                     said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-                Ok((Ended::Finished, Some(line.trim_start_matches("error: ").into())))
+                finished(Some(line.trim_start_matches("error: ").into()))
             }
         }
     }
@@ -241,6 +264,32 @@ impl Runner {
             }
             thread::sleep(POLL);
         }
+    }
+}
+
+/// Reads what a command prints while it runs: a full pipe would block it. Where the system refuses
+/// another thread, the pipe is closed and the text is missing.
+fn read<R: Read + Send + 'static>(pipe: Option<R>) -> Option<thread::JoinHandle<String>> {
+    let mut pipe = pipe?;
+    let read = move || {
+        let mut said = String::new();
+        let _ = pipe.read_to_string(&mut said);
+        said
+    };
+    thread::Builder::new().spawn(read).ok()
+}
+
+/// A dataset with what the command that made it has printed with --json.
+fn facts(name: &str, graph: &Graph, made: &str) -> Dataset {
+    let made: serde_json::Value = serde_json::from_str(made).unwrap_or_default();
+    let relations = &graph.manifest().relations;
+    Dataset {
+        name: name.into(),
+        nodes: graph.manifest().nodes,
+        nonzeros: relations.iter().map(|relation| relation.nonzeros).sum(),
+        bytes_on_disk: made["bytes_on_disk"].as_u64(),
+        seconds: made["seconds"].as_f64(),
+        peak_bytes: made["peak_memory_bytes"].as_u64(),
     }
 }
 

@@ -14,8 +14,11 @@ use ignn_format::storage;
 pub enum Source {
     /// Generated chains of this length; the parts are drawn by the seed.
     Chains(u64),
-    /// SNAP com-Amazon; if it is missing, com-DBLP or generated communities.
+    /// SNAP com-Amazon with all its communities; without those, com-DBLP or generated communities.
     Communities,
+    /// SNAP com-Amazon with the communities that are there, which may be its 5,000 best only: its
+    /// time and memory do not depend on labels.
+    Amazon,
     /// The published PPI dataset, or a generated one of its shape, with this normalisation.
     Ppi(&'static str),
     /// Graphs of the TU collection or in DGCNN's format, with this normalisation.
@@ -102,6 +105,7 @@ impl Source {
                 note: None,
             }),
             Self::Communities => Some(communities(data, work, is_quick)),
+            Self::Amazon => amazon(data),
             Self::Ppi(normalise) => Some(ppi(data, is_quick, normalise)),
             Self::Collection(name, normalise) => collection(data, name, normalise),
             Self::Relations(name) => relations(data, work, name)?,
@@ -129,6 +133,7 @@ impl Source {
             Self::Collection("PTC", _) => "dgcnn/PTC.txt or tu/PTC_MR/".into(),
             Self::Collection(name, _) => format!("tu/{name}/"),
             Self::Relations(name) => format!("{name}/"),
+            Self::Amazon => "com-amazon/com-amazon.ungraph.txt".into(),
             Self::Chains(_) | Self::Communities | Self::Ppi(_) => "nothing".into(),
         }
     }
@@ -153,44 +158,63 @@ fn splits() -> Vec<String> {
     SHARES.into_iter().flat_map(split).collect()
 }
 
+/// The edges of a folder, and its communities in the first of these files.
+fn edges_and_communities(data: &Path, folder: &str, members: &[&str]) -> Option<[PathBuf; 2]> {
+    let directory = data.join(folder);
+    let edges = find(&directory, &[&format!("{folder}.ungraph.txt")])?;
+    Some([edges, find(&directory, members)?])
+}
+
+/// A graph whose labels are communities.
+fn with_communities(
+    name: &str,
+    [edges, members]: &[PathBuf; 2],
+    choice: [&str; 2],
+    note: Option<String>,
+) -> Recipe {
+    let mut command = words(&["ingest", "edges", &text(edges), "--communities", &text(members)]);
+    command.extend(words(&choice));
+    command.extend(splits());
+    Recipe { name: name.into(), commands: vec![command], note }
+}
+
+/// com-Amazon with the labels of the paper.
+fn amazon_of_the_paper(data: &Path) -> Option<Recipe> {
+    let names = ["com-amazon.all.cmty.txt", "com-amazon.all.dedup.cmty.txt"];
+    let files = edges_and_communities(data, "com-amazon", &names)?;
+    let choice = ["--communities-larger-than", MEMBERS];
+    Some(with_communities("com-amazon", &files, choice, None))
+}
+
+fn amazon(data: &Path) -> Option<Recipe> {
+    amazon_of_the_paper(data).or_else(|| {
+        let names = ["com-amazon.top5000.cmty.txt"];
+        let files = edges_and_communities(data, "com-amazon", &names)?;
+        let note = "com-amazon has no file of all its communities: its labels are the 58 largest \
+                    of the 5,000 best ones, with few members each, so that its scores say little";
+        let choice = ["--communities-top", LARGEST];
+        Some(with_communities("com-amazon-top5000", &files, choice, Some(note.into())))
+    })
+}
+
 fn communities(data: &Path, work: &Path, is_quick: bool) -> Recipe {
-    let found = |folder: &str, members: &[&str]| {
-        let folder_path = data.join(folder);
-        let edges = find(&folder_path, &[&format!("{folder}.ungraph.txt")])?;
-        Some((edges, find(&folder_path, members)?))
-    };
-    let recipe =
-        |name: &str, edges: &Path, members: &Path, choice: [&str; 2], note: Option<String>| {
-            let mut command =
-                words(&["ingest", "edges", &text(edges), "--communities", &text(members)]);
-            command.extend(words(&choice));
-            command.extend(splits());
-            Recipe { name: name.into(), commands: vec![command], note }
-        };
-    let amazon = ["com-amazon.all.cmty.txt", "com-amazon.all.dedup.cmty.txt"];
-    if let Some((edges, members)) = found("com-amazon", &amazon) {
-        return recipe(
-            "com-amazon",
-            &edges,
-            &members,
-            ["--communities-larger-than", MEMBERS],
-            None,
-        );
+    if let Some(recipe) = amazon_of_the_paper(data) {
+        return recipe;
     }
     let top = ["--communities-top", LARGEST];
-    if let Some((edges, members)) = found("com-dblp", &["com-dblp.all.cmty.txt"]) {
-        let note = "com-amazon is not in the data directory: com-dblp stands in for it, with its \
-                    58 largest communities as labels";
-        return recipe("com-dblp", &edges, &members, top, Some(note.into()));
+    if let Some(files) = edges_and_communities(data, "com-dblp", &["com-dblp.all.cmty.txt"]) {
+        let note = "com-amazon with all its communities is not in the data directory: com-dblp \
+                    stands in for it, with its 58 largest communities as labels";
+        return with_communities("com-dblp", &files, top, Some(note.into()));
     }
     let nodes = if is_quick { NODES.1 } else { NODES.0 };
     let raw = work.join("communities.raw");
     let note = format!(
-        "neither com-amazon nor com-dblp is in the data directory: generated communities of \
-         {nodes} nodes stand in, each node in one of {LARGEST}"
+        "neither com-amazon nor com-dblp with all communities is in the data directory: generated \
+         communities of {nodes} nodes stand in, each node in one of {LARGEST}"
     );
-    let mut made =
-        recipe("communities", &raw.join("edges.tsv"), &communities_file(&raw), top, Some(note));
+    let files = [raw.join("edges.tsv"), communities_file(&raw)];
+    let mut made = with_communities("communities", &files, top, Some(note));
     let raw = text(&raw);
     let sbm = [
         "generate",
@@ -343,7 +367,7 @@ mod tests {
         let dblp = recipe(Source::Communities).unwrap();
         assert!(
             last(&dblp).contains("--communities-top 58")
-                && dblp.note.unwrap().contains("com-dblp stands in")
+                && dblp.note.unwrap().contains("com-dblp stands in for it")
         );
         let one_graph = recipe(Source::Ppi("none")).unwrap();
         assert!(one_graph.note.unwrap().starts_with("ppi-G.json does not tell its 24 graphs"));
@@ -356,17 +380,25 @@ mod tests {
                 && renormalised.name == "ptc-renorm"
         );
         assert!(last(&recipe(Source::Relations("acm")).unwrap()).contains("acm.toml --data"));
-        for name in [
-            "com-amazon/com-amazon.ungraph.txt",
-            "com-amazon/com-amazon.all.dedup.cmty.txt.gz",
-            "dgcnn/PTC.txt",
-        ] {
+        let add = |name: &str| {
             let path = data.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
-        }
+        };
+        assert_eq!(recipe(Source::Amazon), None);
+        add("com-amazon/com-amazon.ungraph.txt");
+        add("com-amazon/com-amazon.top5000.cmty.txt.gz");
+        let best = recipe(Source::Amazon).unwrap();
+        assert!(
+            last(&best).contains("--communities-top 58")
+                && best.note.unwrap().contains("the 58 largest of the 5,000 best ones")
+        );
+        assert_eq!(recipe(Source::Communities).unwrap().name, "com-dblp", "for scores");
+        add("com-amazon/com-amazon.all.dedup.cmty.txt.gz");
+        add("dgcnn/PTC.txt");
         let amazon = recipe(Source::Communities).unwrap();
         assert!(last(&amazon).contains("--communities-larger-than 5000") && amazon.note.is_none());
+        assert_eq!(recipe(Source::Amazon), Some(amazon.clone()), "the same dataset");
         assert!(last(&amazon).contains("--split train9:train=0.09,val=0.02,test=0.10"));
         assert_eq!(recipe(Source::Collection("PTC", "none")).unwrap().note, None);
     }

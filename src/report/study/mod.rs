@@ -2,12 +2,14 @@
 //! It holds and lays out figures; `ignn reproduce` runs the experiments.
 
 mod files;
+mod markdown;
 mod page;
 mod text;
 
 use serde::Serialize;
 
 use crate::metrics::MeanDeviation;
+use crate::run::{Figures, SavedRun, SweepsPerEpoch};
 
 /// An experiment with its results so far.
 #[derive(Clone, Debug, Serialize)]
@@ -20,14 +22,65 @@ pub struct Study {
     pub about: String,
     /// Whether it is the quick form, whose figures are not comparable.
     pub is_quick: bool,
+    /// The command that makes all of it, with DATA and DIR for its directories.
+    pub command: String,
+    /// How the settings of its methods were chosen.
+    pub choices: Vec<Choice>,
     /// What a reader must know: substituted datasets, methods that failed.
     pub notes: Vec<String>,
+    /// The data, in the order in which they were made.
+    pub datasets: Vec<Dataset>,
     /// Tables and figures.
     pub panels: Vec<Panel>,
     /// The commands that were run, in order.
     pub commands: Vec<String>,
     /// Version, machine, day.
     pub facts: Vec<(String, String)>,
+}
+
+/// How settings were chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// Whose settings: a preset's, or those of the baselines.
+    pub whose: String,
+    /// Number of settings that were tried.
+    pub tried: String,
+    /// What decided among them.
+    pub by: String,
+    /// Whether test scores were in view; `None` if nobody recorded it.
+    pub saw_test: Option<bool>,
+}
+
+impl Choice {
+    /// `preset acm: tried: about 100; chosen: on validation; test scores in view: no`.
+    fn words(&self) -> String {
+        let saw_test = match self.saw_test {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "not recorded",
+        };
+        format!(
+            "{}: tried: {}; chosen: {}; test scores in view: {saw_test}",
+            self.whose, self.tried, self.by
+        )
+    }
+}
+
+/// A dataset, and what making it took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dataset {
+    /// Name of its directory.
+    pub name: String,
+    /// Number of nodes.
+    pub nodes: u64,
+    /// Entries of its relations, self-loops of the renormalisation included.
+    pub nonzeros: u64,
+    /// Size of its files.
+    pub bytes_on_disk: Option<u64>,
+    /// Seconds from raw files, or parameters of a generator, to the finished dataset.
+    pub seconds: Option<f64>,
+    /// Peak resident memory of that process.
+    pub peak_bytes: Option<u64>,
 }
 
 /// A table or figure of the paper.
@@ -41,6 +94,8 @@ pub struct Panel {
     pub points: String,
     /// The horizontal axis with its unit, where the points are numbers.
     pub axis: Option<String>,
+    /// What a figure is a mean of: seeds or folds.
+    pub repeats: String,
     /// Rows in the order of points, methods and scores.
     pub rows: Vec<Row>,
 }
@@ -62,10 +117,70 @@ pub struct Row {
     pub best_test: Option<Figure>,
     /// Published figures.
     pub published: Vec<Published>,
-    /// Mean seconds per run.
-    pub seconds: Option<f64>,
+    /// What the runs took.
+    pub cost: Option<Cost>,
     /// Why there are no figures.
     pub failure: Option<String>,
+}
+
+/// What runs took: means, where nothing else is said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Seconds per run, or of a cross-validation.
+    pub seconds: f64,
+    /// Seconds per epoch, evaluation included.
+    pub seconds_per_epoch: Option<f64>,
+    /// Epochs per run.
+    pub epochs: Option<f64>,
+    /// Sweeps of the forward solves per epoch; `None` for models that solve nothing.
+    pub forward_sweeps: Option<f64>,
+    /// Sweeps of the adjoint solves per epoch.
+    pub adjoint_sweeps: Option<f64>,
+    /// The largest peak of resident memory.
+    pub peak_bytes: Option<u64>,
+}
+
+impl Cost {
+    /// Only the time is known.
+    pub fn of_seconds(seconds: f64) -> Self {
+        Self {
+            seconds,
+            seconds_per_epoch: None,
+            epochs: None,
+            forward_sweeps: None,
+            adjoint_sweeps: None,
+            peak_bytes: None,
+        }
+    }
+
+    /// The cost of these runs; `None` if none of them has ended.
+    pub fn of_runs(runs: &[SavedRun]) -> Option<Self> {
+        let mean = |value: &dyn Fn(&Figures) -> f64| {
+            let values = runs.iter().filter_map(|run| run.figures()).map(value);
+            MeanDeviation::of_finite(values).map(|all| all.mean)
+        };
+        let sweeps = |value: &dyn Fn(&SweepsPerEpoch) -> f64| {
+            mean(&|figures| value(&figures.sweeps_per_epoch)).filter(|&sweeps| sweeps > 0.0)
+        };
+        let summaries = runs.iter().filter_map(|run| run.summary.as_ref());
+        Some(Self {
+            seconds: mean(&|figures| figures.seconds)?,
+            seconds_per_epoch: mean(&|figures| figures.seconds_per_epoch),
+            epochs: mean(&|figures| figures.epochs as f64),
+            forward_sweeps: sweeps(&|sweeps| sweeps.forward),
+            adjoint_sweeps: sweeps(&|sweeps| sweeps.adjoint),
+            peak_bytes: summaries.filter_map(|summary| summary.machine.peak_bytes).max(),
+        })
+    }
+
+    /// `12.0 + 9.0`: sweeps forward and adjoint per epoch.
+    fn sweeps_words(&self) -> Option<String> {
+        let forward = format!("{:.1}", self.forward_sweeps?);
+        Some(match self.adjoint_sweeps {
+            Some(adjoint) => format!("{forward} + {adjoint:.1}"),
+            None => forward,
+        })
+    }
 }
 
 /// A mean over seeds or folds, as a fraction of 1.
@@ -162,7 +277,14 @@ pub mod testing {
             validation: Figure::of(values),
             best_test: Figure::of(values),
             published,
-            seconds: Some(1.0),
+            cost: Some(Cost {
+                seconds_per_epoch: Some(0.25),
+                epochs: Some(40.0),
+                forward_sweeps: Some(12.0),
+                adjoint_sweeps: Some(9.0),
+                peak_bytes: Some(3 << 20),
+                ..Cost::of_seconds(10.0)
+            }),
             failure: values.is_empty().then(|| "no such model".into()),
         };
         let published =
@@ -178,6 +300,7 @@ pub mod testing {
             title: "Accuracy against length".into(),
             points: "length".into(),
             axis: Some("nodes of a chain".into()),
+            repeats: "seeds 0, 1".into(),
             rows,
         };
         Study {
@@ -185,7 +308,22 @@ pub mod testing {
             title: "Chains".into(),
             about: "How far information travels.".into(),
             is_quick: true,
+            command: "ignn reproduce chains --quick --out DIR".into(),
+            choices: vec![Choice {
+                whose: "preset chains".into(),
+                tried: "12".into(),
+                by: "on validation".into(),
+                saw_test: Some(false),
+            }],
             notes: vec!["data <x> is absent".into()],
+            datasets: vec![Dataset {
+                name: "chains-10".into(),
+                nodes: 400,
+                nonzeros: 360,
+                bytes_on_disk: Some(2048),
+                seconds: Some(0.5),
+                peak_bytes: Some(1 << 20),
+            }],
             panels: vec![panel],
             commands: vec!["ignn train a --out b".into()],
             facts: vec![("version".into(), "0.1.0".into())],

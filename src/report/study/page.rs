@@ -1,10 +1,15 @@
 //! A study as an HTML page: the paper's figures redrawn from our results, and tables beside the
 //! published figures.
 
-use super::{Panel, Row, Study};
+use super::{Cost, Dataset, Panel, Row, Study};
 use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};
 use crate::report::quantity;
 use crate::report::runs::title;
+
+/// What the two figures of a row are.
+pub(super) const PROTOCOLS: &str = "In parentheses: the standard deviation. \
+     \"Validation\": test score of the epoch that is best on the validation part. \"Best test\": of \
+     the epoch that is best on the test part, as papers often report it; for comparison only.";
 
 impl Study {
     /// The page.
@@ -27,7 +32,18 @@ impl Study {
         for panel in &self.panels {
             page.section(section(panel));
         }
+        if !self.datasets.is_empty() {
+            page.section(data(&self.datasets));
+        }
+        if !self.choices.is_empty() {
+            let mut section = Section::new("settings", "How the settings were chosen");
+            self.choices.iter().for_each(|choice| {
+                section.text(&choice.words());
+            });
+            page.section(section);
+        }
         let mut section = Section::new("commands", "Commands and machine");
+        section.text(&self.command);
         let mut table = Table::pairs();
         for (name, value) in &self.facts {
             table.row([Cell::text(name), Cell::text(value)]);
@@ -43,11 +59,7 @@ impl Study {
 
 fn section(panel: &Panel) -> Section {
     let mut section = Section::new(&panel.id, &panel.title);
-    section.text(
-        "Means, with the standard deviation over seeds or folds in parentheses. \"Validation\": test \
-         score of the epoch that is best on the validation part. \"Best test\": of the epoch that is \
-         best on the test part, as papers often report it; for comparison only.",
-    );
+    section.text(&format!("Means over {}. {PROTOCOLS}", panel.repeats));
     if let Some(axis) = &panel.axis {
         let charts: Vec<Chart> = panel
             .distinct(|row| &row.score)
@@ -66,12 +78,18 @@ fn section(panel: &Panel) -> Section {
         "best test, %",
         "runs",
         "time",
+        "per epoch",
+        "sweeps per epoch",
+        "memory",
         "published, %",
     ]);
     for row in &panel.rows {
         let runs =
             row.validation.as_ref().or(row.best_test.as_ref()).map_or(0, |figure| figure.count);
         let published = row.published_words();
+        let cost = |words: &dyn Fn(&Cost) -> Option<String>| {
+            Cell::number(row.cost.as_ref().and_then(words).unwrap_or("–".into()))
+        };
         table.row([
             Cell::text(&row.point),
             Cell::text(&row.method),
@@ -79,8 +97,30 @@ fn section(panel: &Panel) -> Section {
             Cell::number(row.words(&row.validation)),
             Cell::number(row.words(&row.best_test)),
             Cell::number(runs),
-            Cell::number(row.seconds.map_or("–".into(), quantity::seconds)),
+            cost(&|cost| Some(quantity::seconds(cost.seconds))),
+            cost(&|cost| cost.seconds_per_epoch.map(quantity::seconds)),
+            cost(&Cost::sweeps_words),
+            cost(&|cost| cost.peak_bytes.map(quantity::bytes)),
             Cell::text(if published.is_empty() { "–".into() } else { published }),
+        ]);
+    }
+    section.table(&table);
+    section
+}
+
+/// What the data are, and what making them took.
+fn data(datasets: &[Dataset]) -> Section {
+    let mut section = Section::new("data", "Data");
+    section.text("Time and peak memory from raw files, or from a generator, to the dataset.");
+    let mut table = Table::new(&["dataset", "nodes", "non-zeros", "on disk", "time", "memory"]);
+    for one in datasets {
+        table.row([
+            Cell::text(&one.name),
+            Cell::number(quantity::count(one.nodes)),
+            Cell::number(quantity::count(one.nonzeros)),
+            Cell::number(one.bytes_on_disk.map_or("–".into(), quantity::bytes)),
+            Cell::number(one.seconds.map_or("–".into(), quantity::seconds)),
+            Cell::number(one.peak_bytes.map_or("–".into(), quantity::bytes)),
         ]);
     }
     section.table(&table);
@@ -149,6 +189,9 @@ mod tests {
             "failed",
             "64.5, published code",
             "quick form",
+            "chains-10",
+            "12.0 + 9.0",
+            "3.0 MiB",
         ] {
             assert!(html.contains(word), "{word}");
         }
