@@ -59,6 +59,9 @@ pub struct DatasetDir {
     verified: Arc<Mutex<BTreeSet<String>>>,
 }
 
+/// Scales that a thread checks at once.
+const SCALES_AT_ONCE: usize = 1 << 14;
+
 type OpenCsr = fn(&Path, &str, u64, u64, bool) -> Result<CsrFile>;
 
 /// The mapped adjacency of one relation.
@@ -190,8 +193,12 @@ impl DatasetDir {
         }
         let relation = self.map_relation(name, CsrFile::open)?;
         let wrong = |scale: &f32| !csr::is_sound_value(*scale);
+        let in_chunk = |(chunk, scales): (usize, &[f32])| {
+            Some(chunk * SCALES_AT_ONCE + scales.iter().position(wrong)?)
+        };
         if let Some(scale) = &relation.scale
-            && let Some(node) = scale.par_iter().position_first(wrong)
+            && let Some(node) =
+                scale.par_chunks(SCALES_AT_ONCE).enumerate().find_map_first(in_chunk)
         {
             let path = relation_path(&self.path, name).join("scale.f32");
             let (found, expected) = (scale[node], "a finite number that is not negative");

@@ -64,14 +64,8 @@ impl Draft {
     pub fn commit(self, file: OutputFile) -> Result<()> {
         file.finish()?;
         let live = hold_signals();
-        match self.take_place() {
-            Ok(()) => self.workspace.close(live),
-            Err(error) => {
-                // Before the workspace, whose removal needs it.
-                drop(live);
-                Err(error)
-            }
-        }
+        let placed = self.take_place();
+        self.workspace.close(live, placed)
     }
 
     /// Writes and commits a file that is in memory.

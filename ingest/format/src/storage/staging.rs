@@ -71,14 +71,8 @@ impl Staging {
     pub fn commit(self) -> Result<()> {
         sync_tree(&self.directory)?;
         let live = hold_signals();
-        match self.take_place() {
-            Ok(()) => self.workspace.close(live),
-            Err(error) => {
-                // Before the workspace, whose removal needs it.
-                drop(live);
-                Err(error)
-            }
-        }
+        let placed = self.take_place();
+        self.workspace.close(live, placed)
     }
 
     fn take_place(&self) -> Result<()> {

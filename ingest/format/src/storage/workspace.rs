@@ -94,14 +94,17 @@ impl Workspace {
         })
     }
 
-    /// After that: removes the workspace, with an old target in it.
-    pub fn close(mut self, mut live: LiveGuard) -> Result<()> {
-        live.retain(|other| other.directory != self.directory);
-        self.parents.0.clear();
-        let removed = remove_surely(&self.directory);
+    /// After that: if the target took its place, removes the workspace, with an old target in it.
+    /// Otherwise that is left to the drop, which keeps an old target that could not be moved back.
+    pub fn close(mut self, mut live: LiveGuard, placed: Result<()>) -> Result<()> {
+        let closed = placed.and_then(|()| {
+            live.retain(|other| other.directory != self.directory);
+            self.parents.0.clear();
+            remove_surely(&self.directory).map_err(FormatError::io("remove", &self.directory))
+        });
         // Before the workspace is dropped, which needs it.
         drop(live);
-        removed.map_err(FormatError::io("remove", &self.directory))
+        closed
     }
 }
 
