@@ -6,9 +6,11 @@
 //! test.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{LazyLock, OnceLock};
+use std::time::SystemTime;
 
 use ignn::config::Config;
 use ignn::graph::{Edges, Graph, GraphBuilder, Ids, Normalisation};
@@ -338,11 +340,300 @@ fn a_forged_setup_is_refused() {
         let expected = format!("setup.json: folds (found {found}, expected 3 to 65535)");
         assert!(error.ends_with(&expected), "{error}");
     }
+}
+
+/// Whether a copy of the run is refused after a change of it, and how: `DIR` is the copy. Nothing of
+/// it may have changed.
+fn run_refusal(change: impl FnOnce(&Path)) -> String {
+    let (_directory, path) = copied("run");
+    change(&path);
+    let content = || files(&path).into_iter().map(|file| (fs::read(&file).unwrap(), file));
+    let before: Vec<_> = content().collect();
+    let run = Run::resume(&path).unwrap().epochs(3).unwrap();
+    let error = run.train(&mut Silent, &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(before.into_iter().eq(content()), "{error}: but something was written");
+    error.replace(&path.display().to_string(), "DIR")
+}
+
+/// Changes the header and the data of a file of tensors.
+fn edit_tensors(path: &Path, edit: impl FnOnce(&mut serde_json::Value, &mut [u8])) {
+    let mut bytes = fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    edit(&mut header, &mut bytes[8 + length..]);
+    let text = header.to_string();
+    let start = (text.len() as u64).to_le_bytes();
+    fs::write(path, [&start, text.as_bytes(), &bytes[8 + length..]].concat()).unwrap();
+}
+
+/// Makes the first number of a tensor NaN.
+fn spoil(path: &Path, tensor: &str) {
+    edit_tensors(path, |header, data| {
+        let at = header[tensor]["data_offsets"][0].as_u64().unwrap() as usize;
+        data[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    });
+}
+
+#[test]
+fn a_run_continues_from_its_own_records_or_not_at_all() {
+    let hint =
+        "as in DIR/checkpoint/state.safetensors): restore the file, or train anew with --force";
+    let records = |change: &dyn Fn(&mut Vec<String>)| {
+        run_refusal(|path| {
+            let file = path.join("metrics.jsonl");
+            let text = fs::read_to_string(&file).unwrap();
+            let mut lines: Vec<String> = text.lines().map(|line| format!("{line}\n")).collect();
+            change(&mut lines);
+            fs::write(file, lines.concat()).unwrap();
+        })
+    };
+    let expected = "expected one for each epoch from 0 to 1";
+    assert_eq!(
+        records(&|lines| drop(lines.remove(1))),
+        format!("DIR/metrics.jsonl: records (found 1 of epochs 0 to 0, {expected}, {hint}")
+    );
+    assert_eq!(
+        records(&Vec::clear),
+        format!("DIR/metrics.jsonl: records (found none, {expected}, {hint}")
+    );
+    assert_eq!(
+        run_refusal(|path| fs::remove_file(path.join("metrics.jsonl")).unwrap()),
+        format!("DIR/metrics.jsonl: records (found none, {expected}, {hint}")
+    );
+    // A better score in an epoch, as somebody might like to have it.
+    let error = records(&|lines| {
+        let mut record: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+        (record["validation"]["accuracy"], record["validation"]["loss"]) = (1.into(), 0.5.into());
+        lines[1] = format!("{record}\n");
+    });
+    let start = "DIR/metrics.jsonl: best epoch (found epoch 1 with validation accuracy 1 and loss \
+                 0.5, expected epoch ";
+    assert!(error.starts_with(start) && error.ends_with(hint), "{error}");
+}
+
+#[test]
+fn a_checkpoint_with_numbers_that_are_not_finite_is_refused() {
+    let state = "checkpoint/state.safetensors";
+    for tensor in ["layer0.W.flow", "adam.second.head.Theta", "best.head.Theta", "state0.X"] {
+        assert_eq!(
+            run_refusal(|path| spoil(&path.join(state), tensor)),
+            format!(
+                "DIR/{state}: tensor {tensor}: row 0 (found NaN, expected finite numbers: training \
+                 went wrong, or the file is damaged)"
+            )
+        );
+    }
+    let text = |name: &'static str, value: String| {
+        run_refusal(|path| {
+            edit_tensors(&path.join(state), |header, _| {
+                assert!(header["__metadata__"][name].is_string(), "no {name}");
+                header["__metadata__"][name] = value.into();
+            });
+        })
+    };
+    assert_eq!(
+        text("best_value_bits", f64::NAN.to_bits().to_string()),
+        format!(
+            "DIR/{state}: the checkpoint does not fit (score of the best epoch: found NaN, \
+             expected a finite number)"
+        )
+    );
+    assert_eq!(
+        text("best_epoch", "7".into()),
+        format!(
+            "DIR/{state}: the checkpoint does not fit (best epoch: found 7, expected at most 2)"
+        )
+    );
+}
+
+#[test]
+fn files_with_numbers_that_are_not_finite_are_named() {
+    let (_directory, path) = copied("run");
+    let file = path.join("model.safetensors");
+    spoil(&file, "head.Theta");
+    let error = Model::load(&file).unwrap_err().to_string();
+    let what = "tensor head.Theta: row 0 (found NaN, expected finite numbers: ";
+    assert!(error.starts_with(&format!("{}: {what}", file.display())), "{error}");
+    // Also where a run is to start from it.
+    let graph = Graph::open(SAMPLES.path("one.ignn")).unwrap();
+    let run = Run::new(graph, config(1), path.join("new")).starting_from(&file);
+    let started = run.train(&mut Silent, &AtomicBool::new(false)).unwrap_err().to_string();
+    assert_eq!(started, error);
+
+    let (_directory, path) = copied("one.ignn");
+    let shard = path.join("features/part-00000.parquet");
+    fs::remove_file(&shard).unwrap();
+    let mut values = vec![0.5; NODES as usize * 3];
+    values[3 * 7 + 1] = f32::NAN;
+    ignn_format::features::write_dense_shard(&path, 0, 3, &values).unwrap();
+    reseal(&path);
+    let graph = Graph::open(&path).unwrap();
+    let expected = format!(
+        "{}: feature of node 7 (found NaN, expected a finite number): the dataset is damaged: `ignn \
+         check {}` tells more",
+        shard.display(),
+        path.display()
+    );
+    assert_eq!(Trainer::new(&graph, config(1)).err().unwrap().to_string(), expected);
+    assert_eq!(model_of("run").predict(&graph).err().unwrap().to_string(), expected);
+}
+
+/// Writes other weights into the mapped file of a relation, in place.
+fn change_weights(dataset: &Path) -> PathBuf {
+    let path = dataset.join("relations/flow/in.values.f32");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[64..].chunks_exact_mut(4).for_each(|value| value.copy_from_slice(&0.5f32.to_le_bytes()));
+    let mut file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all(&bytes).unwrap();
+    // Clocks of file systems may be too coarse for a test.
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    path
+}
+
+/// Changes the dataset after an epoch.
+struct ChangeAfter<'a>(u64, &'a Path);
+
+impl Observer for ChangeAfter<'_> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
+        if record.epoch == self.0 {
+            change_weights(self.1);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_dataset_that_is_changed_while_it_is_used_gives_no_result() {
+    let (directory, path) = copied("one.ignn");
+    let sets = ["train.epochs=6", "model.state=4", "train.checkpoint_epochs=2"].map(String::from);
+    let config = Config::resolve(None, None, &sets).unwrap();
+    let never = AtomicBool::new(false);
+    let train = |name: &str, observer: &mut dyn Observer| {
+        let graph = Graph::open(&path).unwrap();
+        Run::new(graph, config.clone(), directory.path().join(name)).train(observer, &never)
+    };
+    train("whole", &mut Silent).unwrap();
+    let error = train("run", &mut ChangeAfter(3, &path)).unwrap_err().to_string();
+    let changed = path.join("relations/flow/in.values.f32");
+    let expected = format!(
+        "{}: the file was changed while it was in use, and no result is written: check the dataset \
+         with `ignn check`, and start again; a run continues with --resume",
+        changed.display()
+    );
+    assert_eq!(error, expected);
+    let [run, whole] = ["run", "whole"].map(|name| RunDir::new(directory.path().join(name)));
+    assert!(!run.model_file().exists() && !run.summary_file().exists());
+    // The checkpoint is from before the change.
+    fs::copy(SAMPLES.path("one.ignn/relations/flow/in.values.f32"), &changed).unwrap();
+    Run::resume(run.path()).unwrap().train(&mut Silent, &never).unwrap();
+    assert!(fs::read(run.model_file()).unwrap() == fs::read(whole.model_file()).unwrap());
+
+    let graph = Graph::open(&path).unwrap();
+    let mut trainer = Trainer::new(&graph, config.clone()).unwrap();
+    let model = trainer.fit().unwrap().model;
+    model.predict(&graph).unwrap();
+    change_weights(&path);
+    assert_eq!(model.predict(&graph).err().unwrap().to_string(), expected);
+    assert_eq!(model.embed(&graph).err().unwrap().to_string(), expected);
+    assert_eq!(trainer.save(&directory.path().join("state")).unwrap_err().to_string(), expected);
+    assert_eq!(trainer.fit().unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn repeated_class_names_are_refused() {
+    let (_directory, path) = copied("run");
+    let file = path.join("model.safetensors");
+    edit_tensors(&file, |header, _| header["__metadata__"]["classes"] = "[\"a\",\"a\"]".into());
+    let error = Model::load(&file).unwrap_err().to_string();
+    let expected = "(found \"a\" twice, expected unique names)";
+    assert_eq!(error, format!("{}: text classes {expected}", file.display()));
+    let (_directory, path) = copied("g.ignn");
+    let mut manifest = Manifest::read(&path).unwrap();
+    manifest.graphs.as_mut().unwrap().classes.fill("a".into());
+    fs::write(path.join(MANIFEST), manifest.to_text()).unwrap();
+    let error = Graph::open(&path).unwrap_err().to_string();
+    let file = path.join(MANIFEST);
+    assert_eq!(error, format!("{}: classes of the graphs {expected}", file.display()));
+}
+
+/// Whether a copy of the cross-validation is refused after a change of it, and how: `DIR` is the
+/// copy.
+fn crossval_refusal(change: impl FnOnce(&Path)) -> String {
+    let (_directory, path) = copied("crossval");
+    change(&path);
+    let resumed = Crossval::resume(&path).and_then(|crossval| {
+        crossval.train(&Silent, &AtomicBool::new(true))?;
+        Ok(())
+    });
+    resumed.unwrap_err().to_string().replace(&path.display().to_string(), "DIR")
+}
+
+fn replace_in(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{}: no {from}", path.display());
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
+    let again = "remove the file, and --resume trains the fold again)";
+    let anew = "restore the file, or cross-validate anew with --force)";
+    assert_eq!(
+        crossval_refusal(|path| replace_in(
+            &path.join("config.toml"),
+            "\nepochs = 1\n",
+            "\nepochs = 2\n"
+        )),
+        format!(
+            "DIR/config.toml: not the settings that the cross-validation was begun with (found \
+             epochs = 2, expected epochs = 1, as in setup.json: {anew}"
+        )
+    );
+    let one = SAMPLES.path("one.ignn").display().to_string();
+    let checksum = |name: &str| Graph::open(SAMPLES.path(name)).unwrap().manifest().checksum();
+    let (found, expected) = (checksum("one.ignn"), checksum("g.ignn"));
+    assert_eq!(
+        crossval_refusal(|path| fs::write(path.join("dataset.txt"), &one).unwrap()),
+        format!(
+            "{one}: not the dataset that the cross-validation was begun with: checksum (found \
+             {found}, expected {expected}, as in setup.json)"
+        )
+    );
+    // Other folds, or another read-out, than the finished folds have.
+    for (from, to) in [("\"folds\":3", "\"folds\":4"), ("svm-linear", "svm")] {
+        let error = crossval_refusal(|path| replace_in(&path.join("setup.json"), from, to));
+        assert!(error.starts_with("DIR/fold-0/fold.json: set-up of the fold (found "), "{error}");
+        assert!(error.ends_with(&format!(", that of this cross-validation: {again}")), "{error}");
+    }
+    let error = crossval_refusal(|path| {
+        for fold in 0..3 {
+            fs::remove_file(path.join(format!("fold-{fold}/fold.json"))).unwrap();
+        }
+        replace_in(&path.join("setup.json"), "\"assignment\":\"", "\"assignment\":\"f");
+    });
+    assert!(error.starts_with("DIR/setup.json: checksum of the folds (found f"), "{error}");
+    assert!(error.ends_with(&format!(", as the graphs are dealt now: {anew}")), "{error}");
+    // One that an older version began.
+    let error = crossval_refusal(|path| {
+        fs::write(path.join("setup.json"), "{\"folds\":3,\"readout\":\"svm-linear\"}").unwrap();
+    });
+    assert!(error.starts_with("DIR/setup.json: content (found missing field `dataset`"), "{error}");
     // A fold that claims to be another one would be trained again and counted twice.
-    fs::copy(SAMPLES.path("crossval/setup.json"), path.join("setup.json")).unwrap();
-    fs::copy(path.join("fold-0/fold.json"), path.join("fold-1/fold.json")).unwrap();
-    let error = Crossval::resume(&path).unwrap_err().to_string();
-    assert!(error.ends_with("fold-1/fold.json: fold (found 0, expected 1)"), "{error}");
+    assert_eq!(
+        crossval_refusal(|path| {
+            fs::copy(path.join("fold-0/fold.json"), path.join("fold-1/fold.json")).unwrap();
+        }),
+        format!("DIR/fold-1/fold.json: fold (found 0, expected 1: {again}")
+    );
+    let error = crossval_refusal(|path| {
+        replace_in(&path.join("fold-2/fold.json"), "\"failures\": 0", "\"failures\": 1")
+    });
+    assert!(error.starts_with("DIR/fold-2/fold.json: checksum (found "), "{error}");
+    assert!(error.ends_with(again), "{error}");
+    // How the file is laid out does not matter.
+    let (_directory, path) = copied("crossval");
+    replace_in(&path.join("setup.json"), "\"folds\":3", "\"folds\" : 3");
+    assert!(Crossval::resume(&path).unwrap().open_folds().is_empty());
 }
 
 #[test]

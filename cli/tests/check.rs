@@ -40,3 +40,21 @@ fn damage_is_found_and_exits_with_1() {
     assert_eq!(verified["sound"], false);
     assert!(!verified["findings"].as_array().unwrap().is_empty());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_with_names_that_are_not_text_are_told_apart() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = Sandbox::new();
+    path_and_loner().write(&sandbox.path("d"));
+    for name in [b"\xfe", b"\xff"] {
+        fs::write(sandbox.path("d").join(OsStr::from_bytes(name)), "").unwrap();
+    }
+    let found = sandbox.ignn(&["check", "d", "--json"]).exits(1).json();
+    let paths: Vec<_> =
+        found["findings"].as_array().unwrap().iter().map(|finding| &finding["path"]).collect();
+    assert_eq!(paths.len(), 2);
+    assert!(paths[0].as_str().unwrap().ends_with("/d/%FE"), "{paths:?}");
+    assert!(paths[1].as_str().unwrap().ends_with("/d/%FF"), "{paths:?}");
+}

@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use ignn::graph::GraphBuilder;
+use ignn_format::random::Sequence;
+
 use crate::handmade::path_and_loner;
 use crate::util::Sandbox;
 
@@ -76,4 +79,40 @@ fn threads_that_the_system_refuses_are_an_error() {
         assert_eq!(output.status.code(), Some(2), "{limit}: {said}");
         assert!(said.starts_with(expected), "{limit}: {said}");
     }
+}
+
+/// Features of more than 16 MiB, so that they are not compared with their checksum by default.
+#[test]
+fn files_that_were_not_verified_are_named() {
+    const COLUMNS: usize = 720_000;
+    let sandbox = Sandbox::new();
+    let mut random = Sequence::new(3, "features");
+    // Bytes that cannot be compressed.
+    let values = (0..6 * COLUMNS).map(|_| random.bits() as i32 as f32).collect();
+    GraphBuilder::new(6)
+        .edges([(0, 1), (1, 2), (3, 4), (4, 5)])
+        .features(COLUMNS, values)
+        .classes(["a", "b"], (0..6).map(|node| Some(node / 3)))
+        .split([0, 3], [1, 4], [2, 5])
+        .write(sandbox.path("d"))
+        .unwrap();
+    let ignn = |line: &str| sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
+    let train =
+        "train d --out run --epochs 0 --set model.state=1 --set model.normalise_features=true";
+    let said = "features/part-00000.parquet: --verify compares it with its checksum";
+    let summary = |run: &str| -> serde_json::Value {
+        serde_json::from_str(&sandbox.read(&format!("{run}/run.json"))).unwrap()
+    };
+    ignn(train).says(&format!("not verified: {said}\n"));
+    let files = serde_json::json!(["features/part-00000.parquet"]);
+    assert_eq!(summary("run")["dataset"]["not_verified"], files);
+    let verified = ignn(&format!("{train} --force --verify --json")).json();
+    assert_eq!(verified["not_verified"], serde_json::json!([]));
+    assert_eq!(summary("run")["dataset"]["not_verified"], serde_json::json!([]));
+    ignn("eval d --model run").says(&format!("not verified  {said}\n"));
+    assert_eq!(ignn("eval d --model run --json").json()["not_verified"], files);
+    let predict = "predict d --model run --out p.csv --force";
+    ignn(predict).says(&format!("not verified  {said}\n"));
+    let verified = ignn(&format!("{predict} --verify"));
+    assert!(!verified.stdout.contains("not verified"), "{}", verified.stdout);
 }

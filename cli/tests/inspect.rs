@@ -3,7 +3,7 @@
 use std::fs;
 
 use ignn_format::labels::Labels;
-use ignn_format::manifest::Normalisation;
+use ignn_format::manifest::{Manifest, Normalisation};
 use ignn_format::splits::{NO_PART, Split};
 
 use crate::handmade::{Handmade, path_and_loner, weighted_chain};
@@ -175,4 +175,37 @@ fn damage_is_an_error_not_a_panic() {
         run.stderr
     );
     assert_eq!(sandbox.names(), ["d"]);
+}
+
+#[test]
+fn counts_of_the_manifest_are_not_trusted() {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.txt", "0 1\n1 2\n2 3\n");
+    sandbox.file("x.csv", "node,a,b\n0,1,0\n1,0,2\n2,0,0\n3,0,1\n");
+    sandbox.file("s.csv", "node,split\n0,train\n1,test\n");
+    sandbox.file(
+        "x.mtx",
+        "%%MatrixMarket matrix coordinate real general\n4 9 3\n1 1 1\n2 9 1\n4 2 1\n",
+    );
+    let forged = |features: &str, forge: fn(&mut Manifest)| {
+        let line =
+            format!("ingest edges e.txt --features {features} --splits s.csv --out d --force");
+        sandbox.ignn(&line.split(' ').collect::<Vec<_>>()).exits(0);
+        sandbox.ignn(&["inspect", "d"]).exits(0);
+        let mut manifest = Manifest::read(&sandbox.path("d")).unwrap();
+        forge(&mut manifest);
+        fs::write(sandbox.path("d/manifest.json"), manifest.to_text()).unwrap();
+        sandbox.ignn(&["inspect", "d"])
+    };
+    forged("x.csv", |manifest| manifest.features.as_mut().unwrap().columns = 700).fails_with(
+        "d/features/part-00000.parquet: shape (found 8 values in 4 rows, expected rows of 700 \
+         values)",
+    );
+    forged("x.mtx", |manifest| manifest.features.as_mut().unwrap().columns = 7).fails_with(
+        "d/features/part-00000.parquet: row group 0, row 1: column (found 8, expected less than 7)",
+    );
+    forged("x.mtx", |manifest| manifest.features.as_mut().unwrap().nonzeros = Some(5))
+        .fails_with("d/features: number of values (found 3, expected 5)");
+    let run = forged("x.csv", |manifest| manifest.splits[0].parts[0].1 = 3).exits(2);
+    assert!(run.stderr.starts_with("error: d/splits.parquet: "), "{}", run.stderr);
 }

@@ -113,6 +113,12 @@ fn an_unfinished_run_is_shown_as_far_as_it_got() {
     sandbox.ignn(&["report", "run", "--out", "r.html"]).exits(0);
     let html = sandbox.read("r.html");
     assert!(html.contains("1 run is not finished") && html.contains("data-series=\"validation\""));
+    // Killed in the middle of a line.
+    let text = sandbox.read("run/metrics.jsonl") + "{\"epoch\":99,\"lo";
+    sandbox.file("run/metrics.jsonl", text);
+    let run = sandbox.ignn(&["report", "run", "--out", "torn.html", "--no-classes"]).exits(0);
+    let note = "note: run/metrics.jsonl: the last line was never finished: left out\n";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
 }
 
 /// A browser of this machine.

@@ -540,8 +540,14 @@ pub fn config(bytes: &[u8]) {
 }
 
 /// The small files of run directories.
-pub const RUN_FILES: &[&str] =
-    &["run/metrics.jsonl", "run/run.json", "run/config.toml", "run/setup.json", "run/folds.csv"];
+pub const RUN_FILES: &[&str] = &[
+    "run/metrics.jsonl",
+    "run/run.json",
+    "run/config.toml",
+    "run/setup.json",
+    "run/folds.csv",
+    "run/fold-0/fold.json",
+];
 
 /// Records, summaries and set-ups of runs.
 pub fn run_files(bytes: &[u8]) {
@@ -553,5 +559,5 @@ pub fn run_files(bytes: &[u8]) {
     let crossval = CrossvalDir::new(place.path("run"));
     let _ = place.parsed(crossval.setup());
     let _ = place.parsed(crossval.summary());
-    let _ = place.parsed(crossval.finished(3));
+    let _ = place.parsed(crossval.finished());
 }

@@ -205,6 +205,24 @@ impl Config {
         text
     }
 
+    /// The first setting in which two configurations differ, as TOML: here and in the other.
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let mut other = Config::default();
+    /// assert_eq!(Config::default().difference(&other), None);
+    /// other.model.bias = true;
+    /// let found = Config::default().difference(&other);
+    /// assert_eq!(found, Some(["bias = false", "bias = true"].map(String::from)));
+    /// ```
+    pub fn difference(&self, other: &Self) -> Option<[String; 2]> {
+        let (here, there) = (self.to_toml(), other.to_toml());
+        let mut pairs = here.lines().zip(there.lines());
+        let (here, there) = pairs.find(|(here, there)| here != there)?;
+        Some([here, there].map(String::from))
+    }
+
     /// The values by section and key.
     pub fn values(&self) -> Value {
         serde_json::to_value(self).expect("a configuration is plain data")

@@ -41,7 +41,7 @@ pub use statistics::{Rows, Statistics};
 /// Damage is an error that names the file, never a panic. Files of up to 16 MiB are compared with
 /// their checksums when they are used, larger ones by [`Graph::verify`]. Whatever bytes a relation
 /// has, its entries are in range, sorted and finite, or it is refused. A dataset must not be
-/// changed while it is open: see [`ignn_format::mapped`].
+/// changed while it is open (see [`ignn_format::mapped`]); [`Graph::check_unchanged`] notices it.
 ///
 /// ```
 /// use ignn::graph::{Graph, GraphBuilder};
@@ -87,6 +87,12 @@ impl Graph {
         self.directory().verify()
     }
 
+    /// Names of the files that were used without a comparison with their checksums; none after
+    /// [`Graph::verify`].
+    pub fn not_verified(&self) -> Vec<String> {
+        self.directory().not_verified()
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         self.directory().path()
@@ -116,6 +122,13 @@ impl Graph {
             |entry: &RelationEntry| self.directory().relation(&entry.name).map(Relation::from);
         let relations = self.manifest().relations.iter().map(open).collect::<Result<_>>()?;
         Ok(self.inner.relations.get_or_init(|| relations))
+    }
+
+    /// Refuses a graph if somebody has written to one of its mapped files: whatever was computed
+    /// with it may be wrong. Training and prediction ask for it before they return a result.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let mapped = self.inner.relations.get();
+        mapped.into_iter().flatten().try_for_each(|relation| relation.check_unchanged())
     }
 
     /// Reads the labels of the nodes.

@@ -94,9 +94,14 @@ fn by_lines<L: Lanes>(x: &mut [f32], f: impl Fn(L) -> L) {
     }
 }
 
-/// Whether every entry is finite.
-pub fn is_finite(x: MatrixRef<'_>) -> bool {
-    x.padded().par_chunks(CHUNK).all(|chunk| chunk.iter().all(|x| x.is_finite()))
+/// The first entry that is NaN or infinite, with its row.
+pub fn first_not_finite(x: MatrixRef<'_>) -> Option<(usize, f32)> {
+    let is_finite = |chunk: &[f32]| chunk.iter().all(|x| x.is_finite());
+    if x.padded().par_chunks(CHUNK).all(is_finite) {
+        return None;
+    }
+    let in_row = |row: usize| x.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
+    (0..x.rows()).find_map(in_row)
 }
 
 /// A damped step, to += factor (from - to). Returns the largest difference before the step and the

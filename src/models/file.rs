@@ -44,6 +44,7 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::elementwise;
 
 /// Version of names and meanings in files that this program writes.
 pub const VERSION: &str = "1";
@@ -237,7 +238,8 @@ impl ModelFile {
         self.header.info(name).map(|info| info.shape.as_slice())
     }
 
-    /// Reads a tensor of two dimensions, which must have this shape.
+    /// Reads a tensor of two dimensions, which must have this shape. As of every tensor, all of its
+    /// numbers must be finite.
     pub fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
         self.read(name, &[rows, cols], rows, cols)
     }
@@ -270,7 +272,13 @@ impl ModelFile {
         let mut matrix = Matrix::zeros(rows, cols);
         let start = self.data + info.data_offsets.0 as u64;
         read_rows(&self.file, start, &mut matrix).map_err(FormatError::io("read", &self.path))?;
-        Ok(matrix)
+        match elementwise::first_not_finite(matrix.view()) {
+            None => Ok(matrix),
+            Some((row, found)) => {
+                let expected = "finite numbers: training went wrong, or the file is damaged";
+                Err(invalid(&format!(": row {row}"), found.to_string(), expected.into()))
+            }
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ignn_format::FormatError;
 use ignn_format::labels::LabelKind;
+use ignn_format::{FormatError, names};
 
 use super::file::{self, ModelFile, Tensor, Texts, text};
 use super::network::Network;
@@ -98,6 +98,7 @@ impl Model {
         let classes = file.text(text::CLASSES)?;
         let classes: Vec<String> = serde_json::from_str(classes)
             .map_err(|_| invalid(text::CLASSES, classes, "a JSON list of names"))?;
+        names::check_unique(path, "text classes", &classes)?;
         let labels = match file.text(LABELS)? {
             "single" => LabelKind::Single,
             "multi" => LabelKind::Multi,

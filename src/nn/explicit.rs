@@ -156,13 +156,7 @@ impl Explicit {
         params: &SolveParams,
     ) -> Result<Option<SolveInfo>, SolveError> {
         let info = self.map.forward(&Given { values, draw, params }, &mut self.memory);
-        let state = self.memory.state.view();
-        if elementwise::is_finite(state) {
-            return Ok(info);
-        }
-        let wrong =
-            |row: usize| state.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
-        match (0..state.rows()).find_map(wrong) {
+        match elementwise::first_not_finite(self.memory.state.view()) {
             Some((row, found)) => Err(SolveError::State { row, found }),
             None => Ok(info),
         }

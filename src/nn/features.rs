@@ -2,11 +2,13 @@
 //! They are read into memory once. How they enter the equation is defined in
 //! [`input`](super::input).
 
-use ignn_format::Result;
-use ignn_format::features::{FeatureKind, SparseRows};
+use ignn_format::features::{FeatureKind, SparseRows, shard_path};
+use ignn_format::{FormatError, Result};
+use rayon::prelude::*;
 
 use crate::dense::Matrix;
 use crate::graph::Graph;
+use crate::kernels::elementwise;
 
 /// Features of all nodes.
 #[derive(Debug)]
@@ -30,14 +32,37 @@ impl Features {
         let directory = dataset.directory();
         let entry = directory.features()?;
         let (nodes, columns) = (directory.nodes() as usize, entry.columns as usize);
-        if entry.kind == FeatureKind::Sparse {
-            return Ok(Self::Sparse { rows: directory.read_sparse()?, columns });
+        let features = match entry.kind {
+            FeatureKind::Sparse => Self::Sparse { rows: directory.read_sparse()?, columns },
+            FeatureKind::Dense => {
+                let mut matrix = Matrix::zeros(nodes, columns);
+                let mut view = matrix.view_mut();
+                let stride = view.stride();
+                directory.read_dense(0, view.padded_mut(), stride)?;
+                Self::Dense(matrix)
+            }
+        };
+        let Some((node, found)) = features.first_not_finite() else { return Ok(features) };
+        // Found here, where the file is known, and not in the first state that it spoils.
+        let shard = node as u64 / entry.rows_per_shard;
+        Err(FormatError::Damaged {
+            path: shard_path(directory.path(), shard),
+            what: format!("feature of node {node} (found {found}, expected a finite number)"),
+            dataset: directory.path().into(),
+        })
+    }
+
+    /// The first value that is NaN or infinite, with its node.
+    fn first_not_finite(&self) -> Option<(usize, f32)> {
+        match self {
+            Self::Dense(matrix) => elementwise::first_not_finite(matrix.view()),
+            Self::Sparse { rows: SparseRows { offsets, values, .. }, .. } => {
+                let at = values.par_iter().position_first(|value| !value.is_finite())?;
+                let ended = offsets.partition_point(|&end| end <= at as u64);
+                Some((ended - 1, values[at]))
+            }
+            Self::Learned => None,
         }
-        let mut matrix = Matrix::zeros(nodes, columns);
-        let mut view = matrix.view_mut();
-        let stride = view.stride();
-        directory.read_dense(0, view.padded_mut(), stride)?;
-        Ok(Self::Dense(matrix))
     }
 
     /// The same features with every row divided by the sum of its absolute values. Zero rows and
@@ -74,6 +99,23 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_is_not_finite_is_found_with_its_node() {
+        let mut matrix = Matrix::zeros(3, 2);
+        assert_eq!(Features::Dense(matrix.clone()).first_not_finite(), None);
+        matrix.row_mut(2)[1] = f32::INFINITY;
+        assert_eq!(Features::Dense(matrix).first_not_finite(), Some((2, f32::INFINITY)));
+        let sparse = |values: [f32; 3]| {
+            let (offsets, columns) = (vec![0, 2, 2, 3], vec![0, 2, 1]);
+            let rows = SparseRows { offsets, columns, values: values.to_vec() };
+            Features::Sparse { rows, columns: 3 }.first_not_finite()
+        };
+        let inf = f32::INFINITY;
+        assert_eq!(sparse([1.0, 2.0, 3.0]), None);
+        assert_eq!(sparse([1.0, inf, inf]), Some((0, inf)));
+        assert_eq!(sparse([1.0, 2.0, inf]), Some((2, inf)));
+    }
 
     #[test]
     fn rows_are_divided_by_the_sum_of_their_sizes() {

@@ -18,6 +18,7 @@
 use rayon::prelude::*;
 
 use super::{CHUNK, Parameter};
+use crate::kernels::elementwise;
 use crate::settings::words;
 
 words! {
@@ -104,9 +105,8 @@ fn sum_of_squares(values: &[f32]) -> f64 {
 }
 
 fn not_finite(parameter: &Parameter) -> GradientError {
-    let gradient = parameter.gradient.view();
-    let first = |row| gradient.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
-    let (row, found) = (0..gradient.rows()).find_map(first).unwrap_or((0, f32::NAN));
+    let first = elementwise::first_not_finite(parameter.gradient.view());
+    let (row, found) = first.unwrap_or((0, f32::NAN));
     GradientError { parameter: parameter.name.clone(), row, found }
 }
 

@@ -6,7 +6,7 @@
 //! states and the solver's workspace of one batch, the rows that the readout sees, and one chunk
 //! of logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
@@ -14,7 +14,7 @@ use ignn_format::graphs::Graphs;
 use super::error::PredictError;
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Graph;
-use crate::kernels::AdjacencyError;
+use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
@@ -51,7 +51,7 @@ impl Item {
 /// A model on a graph, ready to be solved.
 pub struct Predictor {
     network: Network,
-    path: PathBuf,
+    graph: Graph,
     operators: Operators,
     input: Input,
     /// For a collection: the first node of each graph, and bounds by relation and graph.
@@ -104,8 +104,8 @@ impl Predictor {
         let network = model.restored(&facts, origin)?;
         let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
-        let (path, operators) = (path.into(), operators.clone());
-        Ok(Self { network, path, operators, input, graphs })
+        let (graph, operators) = (graph.clone(), operators.clone());
+        Ok(Self { network, graph, operators, input, graphs })
     }
 
     /// Which condition for a unique equilibrium holds on this graph, one per layer with an
@@ -142,13 +142,22 @@ impl Predictor {
     /// Solves the equilibria from zero. Where that does not converge, the best state found is used:
     /// see [`SolveInfo::converged`].
     pub fn solve(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
-        let Self { mut network, path, operators, input, graphs } = self;
+        let graph = self.graph.clone();
+        let solved = self.solve_batches(params);
+        // First: a graph that was changed explains whatever went wrong.
+        graph.check_unchanged()?;
+        solved
+    }
+
+    fn solve_batches(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
+        let Self { mut network, graph, operators, input, graphs } = self;
         let Some((first_node, radii)) = graphs else {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
             return Ok(SolvedModel { states: on.seen(&network), network, solves });
         };
-        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.clone(), source };
+        let path = graph.path();
+        let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let width = network.layers.last().map_or(0, |layer| layer.width);
         let pools = network.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
@@ -322,12 +331,12 @@ fn features(
 }
 
 /// Refuses parameters that are not finite; otherwise they would only show up in the predictions.
+/// Those of a file are finite; those of a program need not be.
 fn check_finite(model: &Model, origin: &Path) -> Result<(), FormatError> {
     for (Slot { name, .. }, value) in &model.values {
-        let mut entries = (0..value.rows()).flat_map(|row| value.row(row));
-        if let Some(entry) = entries.find(|entry| !entry.is_finite()) {
-            let expected = "finite numbers: training went wrong, or the file is damaged";
-            return Err(FormatError::invalid(origin, format!("parameter {name}"), entry, expected));
+        if let Some((_, found)) = elementwise::first_not_finite(value.view()) {
+            let expected = "finite numbers: training went wrong";
+            return Err(FormatError::invalid(origin, format!("parameter {name}"), found, expected));
         }
     }
     Ok(())

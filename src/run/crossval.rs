@@ -4,7 +4,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `config.toml`, `dataset.txt` | as in a run directory |
-//! | `setup.json` | number of folds, and the readout |
+//! | `setup.json` | number of folds and readout; configuration, and checksums of dataset and folds |
 //! | `folds.csv` | the fold of each graph |
 //! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
 //! | `crossval.json` | a [`CrossvalSummary`] |
@@ -18,7 +18,9 @@ use ignn_format::storage::{self, Kind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::crossval_setup::{BegunWith, CrossvalSetup, SETUP};
 use super::directory::Claim;
+use super::fold_file::{self, FOLD};
 use super::{MetricsWriter, RunDir, RunError, csv, files, machine, path_text};
 use crate::config::Config;
 use crate::graph::Graph;
@@ -26,14 +28,11 @@ use crate::kernels::Isa;
 use crate::metrics::Metric;
 use crate::parallel;
 use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
-use crate::train::folds::{FEWEST, Folds, MOST};
-use crate::train::svm_readout::SvmSearch;
+use crate::train::folds::Folds;
 use crate::train::{EpochRecord, Observer, Task, trainings_at_once};
 
-const SETUP: &str = "setup.json";
 const FOLDS: &str = "folds.csv";
 const SUMMARY: &str = "crossval.json";
-const FOLD: &str = "fold.json";
 
 /// Cross-validations.
 pub static CROSSVAL: Kind = Kind { check: check_replaceable };
@@ -58,41 +57,6 @@ fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
                 || of_a_run.iter().any(|own| *own == Path::new(path))
         }
     })
-}
-
-/// What predicts the class of a graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FoldReadout {
-    /// The model's own readout.
-    #[default]
-    Model,
-    /// Also a support vector machine on the embeddings, with an RBF kernel.
-    Svm,
-    /// Also a support vector machine on the embeddings, with a linear kernel.
-    SvmLinear,
-}
-
-impl FoldReadout {
-    fn search(self) -> Option<SvmSearch> {
-        match self {
-            Self::Model => None,
-            Self::Svm => Some(SvmSearch::Rbf),
-            Self::SvmLinear => Some(SvmSearch::Linear),
-        }
-    }
-}
-
-/// `setup.json`: what resuming needs beside the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CrossvalSetup {
-    /// Number of folds.
-    pub folds: usize,
-    /// What predicts classes.
-    pub readout: FoldReadout,
-    /// Whether ids in `folds.csv` are written as [`csv::Texts::Safe`].
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub csv_safe: bool,
 }
 
 /// `crossval.json`.
@@ -124,6 +88,9 @@ pub struct CrossvalDataset {
     pub path: PathBuf,
     /// Checksum of its manifest.
     pub checksum: String,
+    /// Files of more than 16 MiB that were used without a comparison with their checksums.
+    #[serde(default)]
+    pub not_verified: Vec<String>,
 }
 
 /// The machine of a cross-validation.
@@ -180,16 +147,22 @@ impl CrossvalDir {
 
     /// What the cross-validation was started with.
     pub fn setup(&self) -> Result<CrossvalSetup, RunError> {
+        let file = self.setup_file()?;
+        let setup: CrossvalSetup = read_json(&file)?;
+        Ok(setup.check(&file)?)
+    }
+
+    fn setup_file(&self) -> Result<PathBuf, RunError> {
         if !self.is_crossval() {
             return Err(RunError::NotACrossval { path: self.path.clone(), expected: SETUP });
         }
-        let file = self.path.join(SETUP);
-        let setup: CrossvalSetup = read_json(&file)?;
-        if !(FEWEST..=MOST).contains(&setup.folds) {
-            let expected = format!("{FEWEST} to {MOST}");
-            return Err(FormatError::invalid(file, "folds", setup.folds, expected).into());
-        }
-        Ok(setup)
+        Ok(self.path.join(SETUP))
+    }
+
+    /// The same with all that a resumed one is compared with.
+    fn begun_with(&self) -> Result<BegunWith, RunError> {
+        self.setup()?;
+        read_json(&self.setup_file()?)
     }
 
     /// `crossval.json`; `None` before its first session ended.
@@ -198,20 +171,23 @@ impl CrossvalDir {
         if file.is_file() { read_json(&file).map(Some) } else { Ok(None) }
     }
 
-    /// The finished folds, in order.
-    pub fn finished(&self, folds: usize) -> Result<Vec<FoldRecord>, RunError> {
+    /// The finished folds, in order. Refuses records that belong to another cross-validation or
+    /// were changed.
+    pub fn finished(&self) -> Result<Vec<FoldRecord>, RunError> {
+        let begun = self.begun_with()?;
+        let id = begun.id();
         let mut finished = Vec::new();
-        for fold in 0..folds {
-            let file = self.fold(fold).join(FOLD);
+        for fold in 0..begun.setup.folds {
+            let file = self.fold_file(fold);
             if file.is_file() {
-                let record: FoldRecord = read_json(&file)?;
-                if record.fold != fold {
-                    return Err(FormatError::invalid(file, "fold", record.fold, fold).into());
-                }
-                finished.push(record);
+                finished.push(fold_file::read(&file, &id, fold)?);
             }
         }
         Ok(finished)
+    }
+
+    fn fold_file(&self, fold: usize) -> PathBuf {
+        self.fold(fold).join(FOLD)
     }
 
     fn claim(&self, replaces: bool) -> Result<Claim, FormatError> {
@@ -219,21 +195,19 @@ impl CrossvalDir {
     }
 
     /// Writes the setup into a directory that is still a draft.
-    fn write_setup(
-        &self,
-        setup: CrossvalSetup,
-        ids: &[String],
-        folds: &Folds,
-    ) -> Result<(), FormatError> {
-        let mut text = String::from("graph,fold\n");
-        let texts = csv::Texts::safe_if(setup.csv_safe);
-        for (id, fold) in ids.iter().zip(folds.of()) {
-            text += &format!("{},{fold}\n", texts.cell(id, ','));
-        }
-        storage::write_new(&self.path.join(FOLDS), text.as_bytes())?;
-        let setup = serde_json::to_string(&setup).expect("plain data");
-        storage::write_new(&self.path.join(SETUP), format!("{setup}\n").as_bytes())
+    fn write_setup(&self, begun: &BegunWith, folds_csv: &str) -> Result<(), FormatError> {
+        storage::write_new(&self.path.join(FOLDS), folds_csv.as_bytes())?;
+        storage::write_new(&self.path.join(SETUP), begun.to_text().as_bytes())
     }
+}
+
+/// `folds.csv`: the fold of each graph.
+fn folds_csv(ids: &[String], folds: &Folds, texts: csv::Texts) -> String {
+    let mut text = String::from("graph,fold\n");
+    for (id, fold) in ids.iter().zip(folds.of()) {
+        text += &format!("{},{fold}\n", texts.cell(id, ','));
+    }
+    text
 }
 
 fn fold_name(fold: usize) -> String {
@@ -243,7 +217,7 @@ fn fold_name(fold: usize) -> String {
 fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, RunError> {
     let text = files::read_whole(file)?;
     let wrong = |error: serde_json::Error| {
-        FormatError::invalid(file, "content", error.to_string(), "what `ignn crossval` writes")
+        FormatError::invalid(file, "content", error.to_string(), "what `ignn crossval` writes now")
     };
     Ok(serde_json::from_str(&text).map_err(wrong)?)
 }
@@ -288,13 +262,15 @@ impl Crossval {
         }
     }
 
-    /// Continues with the folds that are not finished in a directory.
+    /// Continues with the folds that are not finished in a directory. Refuses another dataset and
+    /// other settings than it was begun with, and records of folds that are not its own.
     pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
         let directory = CrossvalDir::new(directory);
-        let (setup, as_run) = (directory.setup()?, RunDir::new(directory.path()));
-        let graph = Graph::open(as_run.dataset()?)?;
-        let finished = directory.finished(setup.folds)?;
-        let crossval = Self::new(graph, as_run.config()?, setup);
+        let (begun, as_run) = (directory.begun_with()?, RunDir::new(directory.path()));
+        let (graph, config) = (Graph::open(as_run.dataset()?)?, as_run.config()?);
+        begun.check(&graph, &config, &as_run.config_file())?;
+        let finished = directory.finished()?;
+        let crossval = Self::new(graph, config, begun.setup);
         Ok(Self { finished, directory: Some(directory), resumes: true, ..crossval })
     }
 
@@ -347,6 +323,18 @@ impl Crossval {
         let seed = self.config.train.seed;
         let folds = Folds::stratified(graphs.as_ref(), self.setup.folds, seed, path)?;
         let ids = graphs.map(|graphs| graphs.ids).unwrap_or_default();
+        let folds_csv = folds_csv(&ids, &folds, csv::Texts::safe_if(self.setup.csv_safe));
+        let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
+        if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
+            directory.begun_with()?.check_folds(&begun, &directory.path.join(SETUP))?;
+            for record in &self.finished {
+                let file = directory.fold_file(record.fold);
+                fold_file::check_graphs(&file, record, folds.parts(record.fold).lengths())?;
+                // Nobody writes these again.
+                storage::remove_remains(&file);
+                storage::remove_remains(&RunDir::new(directory.fold(record.fold)).model_file());
+            }
+        }
         let open = self.open_folds();
         let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
@@ -355,12 +343,13 @@ impl Crossval {
         let begin = |claim: Claim| {
             claim.begin(|draft| {
                 RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
-                CrossvalDir::new(draft).write_setup(self.setup, &ids, &folds)
+                CrossvalDir::new(draft).write_setup(&begun, &folds_csv)
             })
         };
         let _lock = claim.map(begin).transpose()?;
+        let id = begun.id();
         let trained = parallel::for_each_job(&open, at_once, |&fold| {
-            self.train_fold(fold, &folds, observer, stop)
+            self.train_fold(fold, &folds, &id, observer, stop)
         })?;
         let mut records = self.finished.clone();
         records.extend(trained.into_iter().flatten());
@@ -377,18 +366,19 @@ impl Crossval {
         &self,
         fold: usize,
         folds: &Folds,
+        id: &str,
         observer: &dyn FoldObserver,
         stop: &AtomicBool,
     ) -> Result<Option<FoldRecord>, RunError> {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let directory = self.directory.as_ref().map(|directory| RunDir::new(directory.fold(fold)));
-        let metrics = match &directory {
-            Some(directory) => {
-                let path = directory.path();
-                storage::create_directory(path)?;
-                Some(MetricsWriter::create(&directory.metrics_file())?)
+        let directory = self.directory.as_ref();
+        let files = directory.map(|directory| RunDir::new(directory.fold(fold)));
+        let metrics = match &files {
+            Some(files) => {
+                storage::create_directory(files.path())?;
+                Some(MetricsWriter::create(&files.metrics_file())?)
             }
             None => None,
         };
@@ -402,13 +392,13 @@ impl Crossval {
         let mut epochs = FoldEpochs { metrics, observer, fold };
         let outcome = training.train(fold, folds.parts(fold), &mut epochs, stop)?;
         let FoldOutcome::Finished(record, model) = outcome else { return Ok(None) };
-        if let Some(directory) = &directory {
-            model.save(directory.model_file())?;
-            // Last: a fold with this file is finished.
-            let text = serde_json::to_string_pretty(&*record).expect("a record is plain data");
+        // Embeddings were computed after the training.
+        self.graph.check_unchanged()?;
+        if let Some((directory, files)) = directory.zip(files) {
+            model.save(files.model_file())?;
             records.map_or(Ok(()), |records| records.sync())?;
-            let file = directory.path().join(FOLD);
-            storage::write_file(&file, format!("{text}\n").as_bytes())?;
+            // Last: a fold with this file is finished.
+            fold_file::write(&directory.fold_file(fold), id, &record)?;
         }
         observer.finished(&record);
         Ok(Some(*record))
@@ -422,6 +412,7 @@ impl Crossval {
             dataset: CrossvalDataset {
                 path: self.graph.path().into(),
                 checksum: self.graph.manifest().checksum(),
+                not_verified: self.graph.not_verified(),
             },
             machine: CrossvalMachine {
                 threads: self.threads,

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use ignn_format::FormatError;
 use ignn_format::storage::{self, DirectoryLock, Kind, Staging};
 
-use super::{RunError, RunSummary, files, metrics_file, path_text, tensorboard};
+use super::metrics_file::Recorded;
+use super::{RunError, RunSummary, files, path_text, tensorboard};
 use crate::config::Config;
 use crate::predict;
 use crate::train::{EpochRecord, checkpoint};
@@ -231,7 +232,7 @@ impl RunDir {
 
     /// The records of all epochs so far.
     pub fn records(&self) -> Result<Vec<EpochRecord>, RunError> {
-        Ok(metrics_file::read(&self.metrics_file())?)
+        Ok(Recorded::read(&self.metrics_file())?.records)
     }
 
     /// `run.json`; `None` while the run has not ended.

@@ -29,8 +29,13 @@ pub enum RunError {
     #[error(transparent)]
     Init(#[from] SavedError),
     /// The same, with weights that cannot be projected.
-    #[error(transparent)]
-    InitWeights(#[from] ProjectionError),
+    #[error("{}: {source}", path.display())]
+    InitWeights {
+        /// The model's file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ProjectionError,
+    },
     /// A directory that is not a run.
     #[error("{}: not a run directory (expected {expected} in it)", path.display())]
     NotARun {
@@ -69,6 +74,24 @@ pub enum RunError {
     NoDatasetPath {
         /// The file.
         path: PathBuf,
+    },
+    /// Records that are not those of the checkpoint.
+    #[error(
+        "{}: {what} (found {found}, expected {expected}, as in {}): restore the file, or train \
+         anew with --force",
+        path.display(), checkpoint.display()
+    )]
+    OtherRecords {
+        /// `metrics.jsonl`.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// What the records have.
+        found: String,
+        /// What the checkpoint has.
+        expected: String,
+        /// The checkpoint.
+        checkpoint: PathBuf,
     },
     /// Nothing to resume from.
     #[error(

@@ -53,8 +53,9 @@ impl History {
                 self.best_test = Some(BestTestEpoch { epoch: *epoch, value, test: test.clone() });
             }
         }
-        if let Some(validation) = validation {
-            let score = EpochScore::new(self.monitor, *epoch, validation);
+        if let Some(validation) = validation
+            && let Some(score) = EpochScore::new(self.monitor, *epoch, validation)
+        {
             let chosen = self.chosen.as_ref();
             if chosen.is_none_or(|chosen| score.is_better_than(&chosen.score, self.monitor)) {
                 let has_converged = record.has_converged();
@@ -67,6 +68,11 @@ impl History {
         self.seconds += record.seconds.total();
         self.records += 1;
         self.last = Some(record);
+    }
+
+    /// The epoch that is best on the validation part.
+    pub fn best(&self) -> Option<EpochScore> {
+        self.chosen.as_ref().map(|chosen| chosen.score)
     }
 
     /// Whether the solve of the epoch whose model is kept converged: the chosen one, or the last

@@ -8,6 +8,7 @@
 //! | `training`, `seeds` | a run, and one run per seed |
 //! | `place` | the directory of a run at work: when it appears, and what is written to it |
 //! | `crossval` | a cross-validation and its directory |
+//! | `crossval_setup`, `fold_file` | what it was begun with, and its finished folds |
 //! | `history` | records reduced to figures, while they come |
 //! | `summary` | `run.json` |
 //! | `metrics_file`, `tensorboard` | observers that write `metrics.jsonl` and event files |
@@ -63,10 +64,12 @@
 //! ```
 
 mod crossval;
+mod crossval_setup;
 pub mod csv;
 mod directory;
 mod error;
 mod files;
+mod fold_file;
 mod history;
 pub mod machine;
 mod metrics_file;
@@ -79,9 +82,10 @@ mod tensorboard;
 mod training;
 
 pub use crossval::{
-    CROSSVAL, Crossval, CrossvalDataset, CrossvalDir, CrossvalMachine, CrossvalSetup,
-    CrossvalSummary, FoldObserver, FoldReadout,
+    CROSSVAL, Crossval, CrossvalDataset, CrossvalDir, CrossvalMachine, CrossvalSummary,
+    FoldObserver,
 };
+pub use crossval_setup::{CrossvalSetup, FoldReadout};
 pub use directory::{RUN, RunDir};
 pub use error::RunError;
 pub use metrics_file::MetricsWriter;

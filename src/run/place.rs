@@ -27,6 +27,14 @@ pub(super) struct Place<'a, B> {
     waiting: Vec<EpochRecord>,
 }
 
+/// Records that stay in their file.
+pub(super) struct Kept {
+    /// Epoch of the last one.
+    pub last: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
 struct Files {
     metrics: MetricsWriter,
     board: TensorBoard,
@@ -47,15 +55,15 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
         Ok(())
     }
 
-    /// Opens the files for records after those up to `last`, which are in them.
-    pub fn open(&mut self, last: Option<u64>) -> Result<(), TrainError> {
+    /// Opens the files for records, after those that are kept.
+    pub fn open(&mut self, kept: Option<Kept>) -> Result<(), TrainError> {
         let file = self.directory.metrics_file();
-        let metrics = match last {
-            Some(last) => MetricsWriter::resume(&file, last)?,
+        let metrics = match &kept {
+            Some(kept) => MetricsWriter::resume(&file, kept.end)?,
             None => MetricsWriter::create(&file)?,
         };
         // Records that waited are in the one file, and not yet in the other.
-        let continued = last.filter(|_| self.waiting.is_empty());
+        let continued = kept.map(|kept| kept.last).filter(|_| self.waiting.is_empty());
         let mut board = TensorBoard::create(&self.directory.tensorboard(), continued)?;
         self.waiting.drain(..).try_for_each(|record| board.epoch(&record))?;
         let records = metrics.sync_handle()?;
@@ -77,14 +85,16 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
             return trainer.save(&self.directory.checkpoint_file());
         }
         let waiting = std::mem::take(&mut self.waiting);
+        let mut end = 0;
         self.begin(&mut |draft| {
             let mut metrics = MetricsWriter::create(&draft.metrics_file())?;
             waiting.iter().try_for_each(|record| metrics.epoch(record))?;
+            end = metrics.end();
             trainer.save(&draft.checkpoint_file())
         })?;
-        let last = waiting.last().map(|record| record.epoch);
+        let kept = waiting.last().map(|record| Kept { last: record.epoch, end });
         self.waiting = waiting;
-        self.open(last)
+        self.open(kept)
     }
 
     /// Makes the records durable.

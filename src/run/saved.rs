@@ -1,6 +1,7 @@
 //! A run read back from its directory: configuration, records, summary. A run that has not ended is
 //! read as far as it got.
 
+use super::metrics_file::Recorded;
 use super::{Figures, RunDir, RunError, RunSummary, files};
 use crate::config::Config;
 use crate::metrics::Metric;
@@ -17,6 +18,9 @@ pub struct SavedRun {
     pub config_text: String,
     /// One record per epoch.
     pub records: Vec<EpochRecord>,
+    /// Whether the last line of the file of records was never finished, as when the process was
+    /// killed while it wrote; it is left out.
+    pub is_torn: bool,
     /// `run.json`; `None` while the run has not ended.
     pub summary: Option<RunSummary>,
 }
@@ -27,8 +31,9 @@ impl SavedRun {
         let file = directory.config_file();
         let config_text = files::read_whole(&file)?;
         let config = Config::from_toml(&config_text, &file)?;
-        let (records, summary) = (directory.records()?, directory.summary()?);
-        Ok(Self { directory: directory.clone(), config, config_text, records, summary })
+        let Recorded { records, is_torn, .. } = Recorded::read(&directory.metrics_file())?;
+        let (directory, summary) = (directory.clone(), directory.summary()?);
+        Ok(Self { directory, config, config_text, records, is_torn, summary })
     }
 
     /// Its figures, where it has ended.
@@ -133,6 +138,7 @@ pub mod testing {
                 train: 20,
                 validation: 100,
                 test: 200,
+                not_verified: Vec::new(),
             },
             machine: MachineSummary {
                 threads: 2,
@@ -210,8 +216,8 @@ mod tests {
         fs::write(&path, text.clone() + "{\"epoch\":2,\"lo").unwrap();
         let run = SavedRun::read(&directory).unwrap();
         assert_eq!(
-            (run.records.len(), run.is_finished(), run.monitor()),
-            (2, false, Metric::Accuracy)
+            (run.records.len(), run.is_torn, run.is_finished(), run.monitor()),
+            (2, true, false, Metric::Accuracy)
         );
         assert_eq!(run.epochs(), Some(1));
         fs::write(&path, text + "mine\n").unwrap();

@@ -37,6 +37,9 @@ pub struct DatasetSummary {
     pub validation: usize,
     /// Of the test part.
     pub test: usize,
+    /// Files of more than 16 MiB that were used without a comparison with their checksums.
+    #[serde(default)]
+    pub not_verified: Vec<String>,
 }
 
 /// The machine that a run was trained on.
@@ -138,6 +141,7 @@ impl RunSummary {
                 train: parts.train.len(),
                 validation: parts.validation.len(),
                 test: parts.test.len(),
+                not_verified: task.graph().not_verified(),
             },
             machine: MachineSummary {
                 threads,

@@ -12,13 +12,14 @@ use ignn_format::storage::{self, DirectoryLock};
 
 use super::directory::{Claim, RUN};
 use super::history::History;
-use super::place::{Fill, Place, Records};
-use super::{Figures, RunDir, RunError, RunSummary, machine};
+use super::metrics_file::Recorded;
+use super::place::{Fill, Kept, Place, Records};
+use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::parallel;
-use crate::train::{Ended, Observer, Task, TrainError, Trainer, memory};
+use crate::train::{Ended, EpochScore, Observer, Task, TrainError, Trainer, memory};
 
 /// A run: what to train, and the directory that keeps it.
 ///
@@ -47,6 +48,8 @@ pub struct FinishedRun {
     pub figures: Figures,
     /// Whether the solve of the epoch whose model was kept converged.
     pub has_converged: bool,
+    /// Files of the dataset that were not compared with their checksums, as in `run.json`.
+    pub not_verified: Vec<String>,
 }
 
 impl Run {
@@ -159,21 +162,20 @@ impl Run {
         if let Some(init) = &self.init {
             Model::load(init)?.copy_into(trainer.network_mut(), init)?;
             // Another graph may have another bound.
-            trainer.network_mut().project()?;
+            let projected = trainer.network_mut().project();
+            projected.map_err(|source| RunError::InitWeights { path: init.clone(), source })?;
         }
         let mut place = Place::new(&self.directory, begin);
         if !self.replaces {
             place.begin(&mut |_| Ok(()))?;
         }
-        if self.resumes {
-            self.restore(&mut trainer)?;
-            self.directory.write_setup(&self.config, self.graph.path(), storage::write_file)?;
-        }
-        // Before the history: this cuts away what a power cut damaged.
+        let (mut history, kept) = match self.resumes {
+            true => self.restore(&mut trainer)?,
+            false => (History::new(trainer.monitor(), Vec::new()), None),
+        };
         if !self.replaces {
-            place.open(self.last_recorded(&trainer))?;
+            place.open(kept)?;
         }
-        let mut history = self.open_history(&trainer)?;
         let place = RefCell::new(place);
         let mut all: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
@@ -187,8 +189,9 @@ impl Run {
         let summary = RunSummary::new(figures, task, self.threads);
         let file = self.directory.summary_file();
         storage::write_file(&file, summary.to_json().as_bytes())?;
+        let RunSummary { figures, dataset: DatasetSummary { not_verified, .. }, .. } = summary;
         let (directory, dataset) = (self.directory.clone(), self.graph.path().into());
-        Ok(FinishedRun { directory, dataset, figures: summary.figures, has_converged })
+        Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified })
     }
 
     /// Takes the right to work in the directory; refuses one that holds something that is neither
@@ -210,7 +213,9 @@ impl Run {
         })
     }
 
-    fn restore(&self, trainer: &mut Trainer) -> Result<(), RunError> {
+    /// Takes over the checkpoint and the records before it. Nothing is written before all of it is
+    /// found to fit.
+    fn restore(&self, trainer: &mut Trainer) -> Result<(History, Option<Kept>), RunError> {
         let (checkpoint, path) = (self.directory.checkpoint_file(), self.directory.path());
         if !checkpoint.exists() {
             return Err(RunError::NoCheckpoint { path: path.into() });
@@ -220,23 +225,60 @@ impl Run {
         if epochs < epoch {
             return Err(RunError::TooFewEpochs { path: path.into(), epochs, epoch });
         }
-        Ok(())
+        // The last epoch whose record stays: the epoch of the checkpoint is evaluated again.
+        let (history, kept) = match epoch.checked_sub(1) {
+            Some(last) => {
+                let (history, end) = self.recorded(trainer, last)?;
+                (history, Some(Kept { last, end }))
+            }
+            None => (History::new(trainer.monitor(), Vec::new()), None),
+        };
+        self.directory.write_setup(&self.config, self.graph.path(), storage::write_file)?;
+        Ok((history, kept))
     }
 
-    /// The last epoch whose record stays: the epoch of the checkpoint is evaluated again.
-    fn last_recorded(&self, trainer: &Trainer) -> Option<u64> {
-        if self.resumes { trainer.epoch().checked_sub(1) } else { None }
-    }
-
-    fn open_history(&self, trainer: &Trainer) -> Result<History, RunError> {
-        let mut records = Vec::new();
-        if let Some(last) = self.last_recorded(trainer)
-            && self.directory.metrics_file().exists()
-        {
-            records = self.directory.records()?;
-            records.retain(|record| record.epoch <= last);
+    /// The records up to and including an epoch, and where they end in their file. They must be
+    /// those that the checkpoint was written after.
+    fn recorded(&self, trainer: &Trainer, last: u64) -> Result<(History, u64), RunError> {
+        let path = self.directory.metrics_file();
+        let other = |what, found, expected| RunError::OtherRecords {
+            path: path.clone(),
+            what,
+            found,
+            expected,
+            checkpoint: self.directory.checkpoint_file(),
+        };
+        let Recorded { records, end, .. } = match path.exists() {
+            true => Recorded::read_until(&path, last)?,
+            false => Recorded::default(),
+        };
+        if !records.iter().map(|record| record.epoch).eq(0..=last) {
+            let found = match (records.first(), records.last()) {
+                (Some(first), Some(last)) => {
+                    format!("{} of epochs {} to {}", records.len(), first.epoch, last.epoch)
+                }
+                _ => "none".into(),
+            };
+            return Err(other("records", found, format!("one for each epoch from 0 to {last}")));
         }
-        Ok(History::new(trainer.monitor(), records))
+        let history = History::new(trainer.monitor(), records);
+        let (found, expected) = (history.best(), trainer.best().map(|best| best.score));
+        let is_same = |(one, other): (EpochScore, EpochScore)| {
+            // NaN is never equal to itself.
+            (one.epoch, one.value) == (other.epoch, other.value)
+                && (one.loss == other.loss || !one.loss.is_finite() && !other.loss.is_finite())
+        };
+        if found.is_some() != expected.is_some() || !found.zip(expected).is_none_or(is_same) {
+            let monitor = trainer.monitor().name();
+            let words = |score: Option<EpochScore>| match score {
+                Some(EpochScore { epoch, value, loss }) => {
+                    format!("epoch {epoch} with validation {monitor} {value} and loss {loss}")
+                }
+                None => "none".into(),
+            };
+            return Err(other("best epoch", words(found), words(expected)));
+        }
+        Ok((history, end))
     }
 
     fn train_with_checkpoints<B>(

@@ -2,6 +2,7 @@
 //! has found a value that is not finite.
 
 use crate::dense::MatrixRef;
+use crate::kernels::elementwise::first_not_finite;
 use crate::kernels::sweep::Sweep;
 
 /// A value that is not finite, by its origin.
@@ -71,12 +72,6 @@ pub enum SolveError {
         /// The sweep.
         sweep: usize,
     },
-}
-
-/// The first entry of a matrix that is not finite, and its row.
-fn first_not_finite(matrix: MatrixRef<'_>) -> Option<(usize, f32)> {
-    let row = |row| matrix.row(row).iter().find(|x| !x.is_finite()).map(|&found| (row, found));
-    (0..matrix.rows()).find_map(row)
 }
 
 /// Where the value that is not finite came from in this sweep; `read` is the state that the sweep

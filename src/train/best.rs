@@ -19,9 +19,11 @@ pub struct EpochScore {
 }
 
 impl EpochScore {
-    /// The score of an epoch, from its record of the validation part.
-    pub fn new(monitor: Metric, epoch: u64, validation: &PartRecord) -> Self {
-        Self { epoch, value: validation.value(monitor), loss: validation.loss }
+    /// The score of an epoch, from its record of the validation part; `None` if it is not finite,
+    /// because such an epoch is never the best.
+    pub fn new(monitor: Metric, epoch: u64, validation: &PartRecord) -> Option<Self> {
+        let value = validation.value(monitor);
+        value.is_finite().then_some(Self { epoch, value, loss: validation.loss })
     }
 
     /// Whether this epoch is to be preferred: by the metric, and among equal values by the loss.
@@ -67,6 +69,13 @@ mod tests {
 
     #[test]
     fn ties_are_broken_by_the_loss_and_nan_never_wins() {
+        let part = |loss| PartRecord { loss, ..PartRecord::default() };
+        assert_eq!(EpochScore::new(Metric::Loss, 3, &part(0.5)).unwrap().epoch, 3);
+        for (monitor, loss) in
+            [(Metric::Loss, f64::NAN), (Metric::Loss, f64::INFINITY), (Metric::Accuracy, 0.5)]
+        {
+            assert_eq!(EpochScore::new(monitor, 3, &part(loss)), None);
+        }
         let score = |value, loss| EpochScore { epoch: 0, value, loss };
         let better = |a: EpochScore, b: EpochScore| a.is_better_than(&b, Metric::Accuracy);
         assert!(better(score(0.9, 2.0), score(0.8, 1.0)));

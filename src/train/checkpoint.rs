@@ -44,8 +44,10 @@ pub fn path(run: &Path) -> PathBuf {
 }
 
 impl Trainer {
-    /// Writes a checkpoint in place of the last one.
+    /// Writes a checkpoint in place of the last one, unless the graph was changed since it was
+    /// mapped.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
+        self.task.graph().check_unchanged()?;
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
         for (slot, value) in &values {
@@ -138,6 +140,11 @@ impl Trainer {
                     all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
                 let loss = f64::from_bits(number(BEST_LOSS)?);
+                if !value.is_finite() {
+                    return Err(unfit(format!(
+                        "score of the best epoch: found {value}, expected a finite number"
+                    )));
+                }
                 let score = EpochScore { epoch: number(BEST_EPOCH)?, value, loss };
                 Some(Best { score, values })
             }
@@ -173,8 +180,15 @@ impl Trainer {
             }
         }
         let (epoch, failures) = (count(EPOCH)?, count(FAILURES)?);
+        if let Some(Best { score, .. }) = &best
+            && score.epoch > epoch
+        {
+            let found = score.epoch;
+            return Err(unfit(format!("best epoch: found {found}, expected at most {epoch}")));
+        }
         let collapse = CollapseWatch::load(file.texts(), number)?;
-        self.optimiser.restore(count(STEPS)?, moments)?;
+        let steps = count(STEPS)?;
+        self.optimiser.restore(steps, moments).map_err(|error| unfit(error.to_string()))?;
         self.model.take_values(values);
         if let GraphSet::One(one) = &mut self.graphs {
             for (layer, (state, adjoint, kept)) in one.on.equilibria_mut().zip(states) {
@@ -200,9 +214,7 @@ impl Trainer {
         saved.train.stop_after = self.config.train.stop_after;
         saved.train.checkpoint_epochs = self.config.train.checkpoint_epochs;
         saved.train.checkpoint_minutes = self.config.train.checkpoint_minutes;
-        let (found, expected) = (self.config.to_toml(), saved.to_toml());
-        let (found, expected) =
-            found.lines().zip(expected.lines()).find(|(found, expected)| found != expected)?;
+        let [found, expected] = self.config.difference(&saved)?;
         Some(format!(
             "settings: found {found}, expected {expected}: a run continues with the settings it began with"
         ))

@@ -107,7 +107,7 @@ impl FoldTraining<'_> {
         stop: &AtomicBool,
     ) -> Result<FoldOutcome, TrainError> {
         let clock = Instant::now();
-        let graphs = [parts.train.len(), parts.validation.len(), parts.test.len()];
+        let graphs = parts.lengths();
         let task = Arc::new(Task::with_graphs(self.dataset.clone(), self.config, Some(parts))?);
         let needed = memory::check(&task, self.config, self.memory)?;
         if self.svm.is_some() {

@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, ModelError};
-use crate::optim::{GradientError, RestoreError};
+use crate::optim::GradientError;
 use crate::settings::SettingError;
 use crate::solver::projection::ProjectionError;
 
@@ -26,9 +26,6 @@ pub enum TrainError {
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] SettingError),
-    /// A checkpoint with other parameters.
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
     /// The dataset's graph.
     #[error("{}: {source}", path.display())]
     Graph {

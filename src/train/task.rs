@@ -38,6 +38,11 @@ impl Parts {
         [("train", &self.train), ("validation", &self.validation), ("test", &self.test)]
     }
 
+    /// Number of items for training, validation and test.
+    pub fn lengths(&self) -> [usize; 3] {
+        self.named().map(|(_, items)| items.len())
+    }
+
     fn map(&self, of: impl Fn(&[u32]) -> Vec<u32>) -> Self {
         Self { train: of(&self.train), validation: of(&self.validation), test: of(&self.test) }
     }

@@ -291,6 +291,18 @@ impl Trainer {
         &mut self,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
+        after: impl FnMut(&Self) -> Result<(), TrainError>,
+    ) -> Result<Ended, TrainError> {
+        let ended = self.run_epochs(observer, stop, after);
+        // First: a graph that was changed explains whatever went wrong.
+        self.task.graph().check_unchanged()?;
+        ended
+    }
+
+    fn run_epochs(
+        &mut self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
         mut after: impl FnMut(&Self) -> Result<(), TrainError>,
     ) -> Result<Ended, TrainError> {
         observer.start(self.monitor)?;
@@ -355,8 +367,9 @@ impl Trainer {
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
-        if let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation") {
-            let score = EpochScore::new(self.monitor, epoch, part);
+        if let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation")
+            && let Some(score) = EpochScore::new(self.monitor, epoch, part)
+        {
             best::keep(&mut self.best, score, self.monitor, &self.model);
         }
         let posedness = self.model.posedness(self.model.radii());

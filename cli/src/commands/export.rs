@@ -300,6 +300,7 @@ impl Export<'_> {
             rows += 1;
             Ok(table.row(&cells)?)
         })?;
+        relation.check_unchanged()?;
         table.finish()?;
         Ok(rows)
     }

@@ -144,6 +144,9 @@ impl Inspection {
     pub fn of(path: &Path) -> Result<Self> {
         let dataset = Graph::open(path)?;
         let manifest = dataset.manifest();
+        // What is shown of them stands in the manifest, which may be wrong.
+        dataset.directory().check_features()?;
+        dataset.splits()?;
         let relations = dataset.relations()?;
         let all = relations.len();
         let relations = relations.iter().map(|relation| RelationReport::of(path, relation, all));
@@ -151,7 +154,7 @@ impl Inspection {
             Some(_) => Some(LabelReport::of(&dataset.directory().labels()?)),
             None => None,
         };
-        Ok(Self {
+        let inspection = Self {
             dataset: path.into(),
             made_by: manifest.made_by.clone(),
             nodes: manifest.nodes,
@@ -164,7 +167,9 @@ impl Inspection {
             graphs: GraphReport::of(&dataset)?,
             bytes_on_disk: bytes_by_part(manifest),
             training_memory: WIDTHS.map(|width| TrainingMemory::of(&dataset, width)).to_vec(),
-        })
+        };
+        dataset.check_unchanged()?;
+        Ok(inspection)
     }
 
     /// The report as text.

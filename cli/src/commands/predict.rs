@@ -152,6 +152,8 @@ impl Command {
         };
         console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
         let written = self.write(targets, &opened, &prediction, &items, console)?;
+        // The ids, too.
+        report.not_verified = opened.dataset.not_verified();
         let score = |truth| {
             console.phase("score", None, Unit::Items("rows"));
             Evaluation::of(&prediction, opened.item, &truth, &parts)

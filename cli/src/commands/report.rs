@@ -117,6 +117,13 @@ fn read(paths: &[PathBuf], with_classes: bool, console: &Console) -> Result<Vec<
         let mut group = Group { name, runs: Vec::new() };
         for member in members {
             let saved = SavedRun::read(&member)?;
+            if saved.is_torn {
+                let file = member.metrics_file();
+                console.note(&format!(
+                    "{}: the last line was never finished: left out",
+                    file.display()
+                ));
+            }
             let classes = if with_classes { score_classes(&saved, console) } else { None };
             group.runs.push(ShownRun { saved, classes });
         }

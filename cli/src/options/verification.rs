@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Graph;
+use ignn::report::quantity::plural;
 
 /// How much of a dataset is verified.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -15,6 +16,20 @@ pub struct Verification {
     /// changed features or weights could go unnoticed. `ignn check` verifies everything.
     #[arg(long)]
     verify: bool,
+}
+
+/// `relations/edges/in.neighbours.u32 and 2 more files: --verify compares them with their checksums`;
+/// `None` if all files were verified.
+pub fn words(not_verified: &[String]) -> Option<String> {
+    let (first, others) = not_verified.split_first()?;
+    let what = match others.len() as u64 {
+        0 => format!("{first}: --verify compares it with its checksum"),
+        count => format!(
+            "{first} and {}: --verify compares them with their checksums",
+            plural(count, "more file", "more files")
+        ),
+    };
+    Some(what)
 }
 
 impl Verification {

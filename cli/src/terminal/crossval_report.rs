@@ -9,6 +9,7 @@ use ignn::run::{CrossvalDir, CrossvalSummary};
 use ignn::train::crossval::{FoldRecord, Summary};
 
 use super::shell;
+use crate::options::verification;
 
 /// A cross-validation, finished or not.
 pub struct CrossvalReport<'a> {
@@ -61,6 +62,9 @@ impl CrossvalReport<'_> {
             &format!("\n{done} of {all} folds in {}, ", quantity::seconds(self.summary.seconds));
         let at_once = self.summary.machine.folds_at_once as u64;
         text += &format!("{} at a time\n", quantity::plural(at_once, "fold", "folds"));
+        if let Some(files) = verification::words(&self.summary.dataset.not_verified) {
+            text += &format!("not verified: {files}\n");
+        }
         match (done < all, self.out) {
             (true, Some(out)) => {
                 text += &format!("next: ignn crossval --resume {}\n", shell::path(out));

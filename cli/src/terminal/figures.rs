@@ -10,10 +10,11 @@ use ignn::train::Ended;
 use serde_json::{Value, json};
 
 use super::shell;
+use crate::options::verification;
 
 /// The runs of one command for other programs: one run's figures, or all of them with means.
 pub fn as_json(runs: &[FinishedRun]) -> Value {
-    match runs {
+    let mut value = match runs {
         [run] => json!(run.figures),
         _ => {
             let metrics = means(runs).into_iter().map(|(name, value)| {
@@ -24,7 +25,10 @@ pub fn as_json(runs: &[FinishedRun]) -> Value {
                 "summary": metrics.collect::<Vec<_>>(),
             })
         }
-    }
+    };
+    // All runs have the same dataset.
+    value["not_verified"] = json!(runs.first().map_or(&[][..], |run| &run.not_verified));
+    value
 }
 
 /// Mean and deviation over runs of each test score at the chosen epoch, then of the best on the
@@ -56,6 +60,9 @@ pub fn as_text(runs: &[FinishedRun]) -> String {
         _ => several_runs(runs),
     };
     text.push('\n');
+    if let Some(files) = runs.first().and_then(|run| verification::words(&run.not_verified)) {
+        text += &format!("not verified: {files}\n");
+    }
     for run in runs {
         text += &format!("model: {}\n", run.directory.model_file().display());
     }

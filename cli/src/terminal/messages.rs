@@ -1,6 +1,7 @@
 //! Messages outside of results: how errors are printed, what happens on signals, and the exit codes
 //! of both.
 
+use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::error::ErrorKind;
@@ -41,6 +42,23 @@ pub fn refuse(error: &clap::Error) -> ! {
         }
     };
     std::process::exit(code);
+}
+
+/// A panic while a mapped file was changed ends the process with the message that names the file,
+/// as an error would. Everything else is left to the hook that was there before.
+pub fn explain_panics() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        static HAS_SPOKEN: AtomicBool = AtomicBool::new(false);
+        let Err(error) = ignn_format::mapped::check_all_unchanged() else { return before(info) };
+        // Several threads may come here at once: one of them speaks and ends the process.
+        while HAS_SPOKEN.swap(true, Ordering::Relaxed) {
+            std::thread::park();
+        }
+        ignn_format::storage::abandon_all();
+        print_error(&error.into());
+        std::process::exit(2);
+    }));
 }
 
 /// The message with its causes.
@@ -98,7 +116,46 @@ pub fn stop_cleanly_on_signals(is_quiet: bool) {
 mod tests {
     use super::*;
     use anyhow::Context;
+    use ignn_format::array::ArrayWriter;
+    use ignn_format::mapped::MappedArray;
+    use std::fs::File;
     use std::io;
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    /// In a process of its own, which the panic ends: this test again, told so by a variable.
+    #[test]
+    fn a_panic_over_a_changed_file_names_the_file() {
+        const FILE: &str = "IGNN_TEST_CHANGED_FILE";
+        let write = |path: &Path| {
+            let mut writer = ArrayWriter::<u32>::create(path, "neighbours").unwrap();
+            writer.write(&[1, 2, 3]).unwrap();
+            writer.finish().unwrap();
+        };
+        if let Some(path) = std::env::var_os(FILE) {
+            explain_panics();
+            let path = Path::new(&path);
+            write(path);
+            let _array = MappedArray::<u32>::open(path, "neighbours").unwrap();
+            let file = File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            let worker = std::thread::spawn(|| panic!("rows out of order"));
+            worker.join().unwrap_err();
+            unreachable!("the process has ended");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let name = "terminal::messages::tests::a_panic_over_a_changed_file_names_the_file";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(FILE, &path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let expected = format!("error: {}: the file was changed while", path.display());
+        assert!(said.starts_with(&expected) && !said.contains("panicked"), "{said}");
+    }
 
     #[test]
     fn causes_are_printed_once() {

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::printer;
 use super::progress::Console;
 use crate::Outcome;
-use crate::options::verification::Verification;
+use crate::options::verification::{self, Verification};
 
 /// A dataset, a model, and options of the solve.
 #[derive(Debug, Args)]
@@ -139,6 +139,7 @@ impl Opened {
                 .map(|(graphs, certified)| [certified, graphs.len() as u64]),
             tolerance: self.params.tolerance,
             solve: None,
+            not_verified: self.dataset.not_verified(),
             relations: self.dataset.manifest().relations.len(),
         };
         if report.is_trained_here == Some(false) {
@@ -232,6 +233,8 @@ pub struct ModelReport {
     graphs: Option<[u64; 2]>,
     tolerance: f64,
     solve: Option<SolveInfo>,
+    /// Files of the dataset that were used without a comparison with their checksums.
+    pub not_verified: Vec<String>,
     #[serde(skip)]
     relations: usize,
 }
@@ -271,6 +274,9 @@ impl ModelReport {
             }
             Some(_) => format!("certified: {}", self.bound_words()),
         };
+        if let Some(files) = verification::words(&self.not_verified) {
+            sheet.row(["not verified".into(), files]);
+        }
         sheet.row(["equilibrium".into(), condition]);
         if let Some([certified, all]) = self.graphs {
             let words = match certified == all {

@@ -3,6 +3,7 @@
 //! command.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ignn_format::storage::{self, Operation};
@@ -205,4 +206,44 @@ fn a_new_run() {
         below(found, name) == below(new, name)
     };
     test(&place, &line, is_whole, next, is_done);
+}
+
+/// A cross-validation in place of nothing, or of an old one.
+fn test_crossval(place: &Place, line: &str) {
+    let old = below(&place.tree(), "cv");
+    let is_old = |state: &Tree| below(state, "cv") == old;
+    let is_whole = |state: &Tree, before: &Tree, new: &Tree| {
+        let is_new = |name: &str| is_either(&format!("cv/{name}"), state, new, new);
+        let is_begun = ["setup.json", "folds.csv", "config.toml", "dataset.txt"].map(is_new);
+        // A fold with a record is finished.
+        let is_finished = |fold: usize| {
+            let records = ["fold.json", "model.safetensors", "metrics.jsonl"];
+            let has_record = state.contains_key(Path::new(&format!("cv/fold-{fold}/fold.json")));
+            !has_record || records.iter().all(|name| is_new(&format!("fold-{fold}/{name}")))
+        };
+        let is_new = is_begun.iter().all(|is_new| *is_new) && (0..3).all(is_finished);
+        is_untouched(&["cv"], state, before) && (is_old(state) || is_new)
+    };
+    let next = |state: &Tree| match is_old(state) {
+        true => line.into(),
+        false => "crossval --resume @cv".into(),
+    };
+    let is_done = |found: &Tree, new: &Tree| {
+        let is_same = |fold: usize| {
+            let model = format!("cv/fold-{fold}/model.safetensors");
+            below(found, &model) == below(new, &model)
+        };
+        has_same_names("cv", found, new) && (0..3).all(is_same)
+    };
+    test(place, line, is_whole, next, is_done);
+}
+
+#[test]
+fn a_cross_validation() {
+    let place = with_datasets();
+    let line = "crossval @g --preset graphs --folds 3 --epochs 1 --set model.state=2 --out @cv";
+    test_crossval(&place, line);
+    place.restore(&beside(&place.tree(), &["cv"]));
+    place.succeeds(&line.replace("folds 3", "folds 4"));
+    test_crossval(&place, &format!("{line} --force"));
 }

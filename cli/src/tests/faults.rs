@@ -248,6 +248,10 @@ fn train() {
 fn crossval() {
     let line = "crossval @g --preset graphs --folds 3 --epochs 1 --set model.state=2 --out @cv";
     let again = format!("{line} --force");
-    let output = Output::Run { name: "cv", resume: "crossval --resume @cv".into(), again };
-    Case { output, ..Case::new(line, &[], 13) }.test();
+    let case = |line: &str| {
+        let (resume, again) = ("crossval --resume @cv".into(), again.clone());
+        Case { output: Output::Run { name: "cv", resume, again }, ..Case::new(line, &[], 13) }
+    };
+    case(line).test();
+    case(&again).after(&line.replace("folds 3", "folds 4")).test();
 }

@@ -110,7 +110,7 @@ fn mismatches_give_one_error() {
     );
     with(|model| model.values[2] = value("head.Theta", Matrix::from_fn(2, 2, |_, _| f32::NAN)));
     sandbox.ignn(&predict).fails_with(
-        "m.safetensors: parameter head.Theta (found NaN, expected finite numbers: training \
+        "m.safetensors: tensor head.Theta: row 0 (found NaN, expected finite numbers: training \
          went wrong, or the file is damaged)",
     );
     with(|model| drop(model.values.remove(1)));

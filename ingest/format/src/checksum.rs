@@ -1,5 +1,6 @@
-//! XXH3-64 of the bytes of a file, computed while they are written and again by `ignn check`. It
-//! detects damage; it does not protect against deliberate changes.
+//! XXH3-64 of the bytes of a file, computed while they are written and again by `ignn check`; and of
+//! JSON objects that carry their own checksum. It detects damage; it does not protect against
+//! deliberate changes.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,34 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
 /// The checksum as in the manifest.
 pub fn hex(digest: u64) -> String {
     format!("{digest:016x}")
+}
+
+/// The last field of a sealed object, and the text before and after its sixteen digits.
+pub(crate) const SEAL: &str = "xxh3";
+const SEAL_BEFORE: &str = ",\n  \"xxh3\": \"";
+const SEAL_AFTER: &str = "\"\n}\n";
+
+/// A JSON object, pretty-printed, with one more field at its end: `xxh3`, the checksum of all bytes
+/// before the comma that precedes it.
+///
+/// # Panics
+/// If the value is not an object with fields.
+pub fn sealed(object: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(object).expect("plain data");
+    let body = text.strip_suffix("\n}").expect("an object with fields").len();
+    text.truncate(body);
+    let digest = hex(of_bytes(text.as_bytes()));
+    text + SEAL_BEFORE + &digest + SEAL_AFTER
+}
+
+/// The checksum that a sealed object has, and the one that it should have; `None` if there is none
+/// at its end.
+pub fn seal_of(text: &[u8]) -> Option<[String; 2]> {
+    const DIGITS: usize = 16;
+    let rest = text.strip_suffix(SEAL_AFTER.as_bytes())?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
+    let body = rest.strip_suffix(SEAL_BEFORE.as_bytes())?;
+    Some([std::str::from_utf8(digits).ok()?.into(), hex(of_bytes(body))])
 }
 
 /// A writer that counts and hashes the bytes written.
@@ -98,6 +127,18 @@ mod tests {
     use std::fs::File;
 
     use super::*;
+
+    #[test]
+    fn a_change_of_a_sealed_object_shows() {
+        let text = sealed(&serde_json::json!({"fold": 3, "test": 0.5}));
+        let [found, expected] = seal_of(text.as_bytes()).unwrap();
+        assert_eq!(found, expected);
+        let [found, expected] = seal_of(text.replace("0.5", "0.6").as_bytes()).unwrap();
+        assert_ne!(found, expected);
+        for other in ["", "{}\n", "\"\n}\n", &text[..text.len() - 1]] {
+            assert_eq!(seal_of(other.as_bytes()), None, "{other:?}");
+        }
+    }
 
     #[test]
     fn written_and_read_back_agree() {

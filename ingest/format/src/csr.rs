@@ -186,6 +186,13 @@ impl CsrFile {
         Ok(Self { offsets, neighbours, values })
     }
 
+    /// Refuses files that somebody has written to since they were mapped.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.offsets.check_unchanged()?;
+        self.neighbours.check_unchanged()?;
+        self.values.as_ref().map_or(Ok(()), MappedArray::check_unchanged)
+    }
+
     /// The first row that breaks a rule.
     fn first_fault(&self) -> Option<usize> {
         let rows = self.rows();

@@ -5,9 +5,9 @@
 //! are hashed by [`DatasetDir::verify`] alone, because that takes a pass over all bytes. The
 //! content is then checked as far as anything relies on it; [`crate::check`] verifies everything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
@@ -55,8 +55,9 @@ fn check_replaceable(directory: &Path) -> Result<()> {
 pub struct DatasetDir {
     path: PathBuf,
     manifest: Manifest,
-    /// Names of the files whose checksums were found right since the directory was opened.
-    verified: Arc<Mutex<BTreeSet<String>>>,
+    /// The files that were used since the directory was opened, and whether their checksums were
+    /// found right.
+    used: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
 /// Scales that a thread checks at once.
@@ -77,6 +78,16 @@ pub struct Relation {
     pub scale: Option<MappedArray<f32>>,
 }
 
+impl Relation {
+    /// Refuses files that somebody has written to since they were mapped: whatever was computed
+    /// with them may be wrong.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.incoming.check_unchanged()?;
+        self.outgoing.as_ref().map_or(Ok(()), CsrFile::check_unchanged)?;
+        self.scale.as_ref().map_or(Ok(()), MappedArray::check_unchanged)
+    }
+}
+
 /// `relations/<name>` inside a dataset.
 pub fn relation_path(dataset: &Path, name: &str) -> PathBuf {
     dataset.join("relations").join(name)
@@ -86,7 +97,7 @@ impl DatasetDir {
     /// Reads the manifest; its files are opened on request.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
-        Ok(Self { manifest: Manifest::read(&path)?, path, verified: Arc::default() })
+        Ok(Self { manifest: Manifest::read(&path)?, path, used: Arc::default() })
     }
 
     /// Checks that all files of the dataset are there and have the listed lengths; nothing is read.
@@ -106,11 +117,11 @@ impl DatasetDir {
 
     /// Checks files, and the checksums of those of at most `most` bytes that are not verified yet.
     fn verify_up_to(&self, most: u64, names: impl IntoIterator<Item = String>) -> Result<()> {
-        let verified = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         let mut open = Vec::new();
         for name in names {
             let entry = self.check_length(&name)?;
-            if entry.bytes <= most && !verified().contains(&name) {
+            let is_verified = *self.used().entry(name.clone()).or_default();
+            if entry.bytes <= most && !is_verified {
                 open.push((name, entry));
             }
         }
@@ -120,8 +131,19 @@ impl DatasetDir {
         // All results, then the first error by position: the message does not depend on timing.
         let results: Vec<Result<()>> = open.par_iter().map(verify).collect();
         results.into_iter().collect::<Result<()>>()?;
-        verified().extend(open.into_iter().map(|(name, _)| name));
+        self.used().extend(open.into_iter().map(|(name, _)| (name, true)));
         Ok(())
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files that were used without a comparison with their checksums, because they are larger
+    /// than [`SMALL_FILE`] and [`DatasetDir::verify`] was not called.
+    pub fn not_verified(&self) -> Vec<String> {
+        let used = self.used();
+        used.iter().filter(|(_, verified)| !**verified).map(|(name, _)| name.clone()).collect()
     }
 
     /// The entry of a file that is there and has the listed length.
@@ -240,6 +262,14 @@ impl DatasetDir {
             .ok_or_else(|| self.missing("features", ": ingest with --features FILE"))
     }
 
+    /// Checks that the features, if there are any, have the shape that the manifest says. Dense
+    /// ones are not read for that; sparse ones are, but not kept.
+    pub fn check_features(&self) -> Result<()> {
+        let Some(entry) = &self.manifest.features else { return Ok(()) };
+        self.expect(of_features(&self.manifest))?;
+        features::check_shape(&self.path, entry, self.manifest.nodes)
+    }
+
     /// Reads dense features into rows of `stride` floats.
     pub fn read_dense(&self, first: u64, out: &mut [f32], stride: usize) -> Result<()> {
         let entry = self.features()?;
@@ -313,7 +343,7 @@ fn skipped(name: &str) -> u64 {
 }
 
 /// The path inside the dataset, with `/` as separator.
-pub(crate) fn name_of(path: &Path, dataset: &Path) -> String {
+fn name_of(path: &Path, dataset: &Path) -> String {
     let inside = path.strip_prefix(dataset).unwrap_or(path);
     inside.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
 }

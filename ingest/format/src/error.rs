@@ -44,6 +44,16 @@ pub enum FormatError {
         /// The dataset directory.
         dataset: PathBuf,
     },
+    /// A file of a dataset that somebody wrote to while it was in use.
+    #[error(
+        "{}: the file was changed while it was in use, and no result is written: check the dataset \
+         with `ignn check`, and start again; a run continues with --resume",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// A dataset written by another version of the format.
     #[error("{}: dataset format version {found} (this program reads version {supported}): ingest \
              the raw files again", path.display())]
@@ -138,6 +148,7 @@ impl FormatError {
             Self::Io { path, .. }
             | Self::Invalid { path, .. }
             | Self::Damaged { path, .. }
+            | Self::Changed { path }
             | Self::Version { path, .. }
             | Self::NotADataset { path, .. }
             | Self::Missing { path, .. }

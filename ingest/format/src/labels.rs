@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
+use crate::names;
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
 /// Name of the file of labels.
@@ -134,6 +135,7 @@ impl Labels {
 pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFiles)> {
     let path = dataset.join(LABELS);
     labels.validate(&path)?;
+    names::check_unique(&dataset.join(CLASSES), "classes", labels.classes())?;
     if labels.classes().len() > i32::MAX as usize {
         return Err(FormatError::invalid(
             path,
@@ -214,6 +216,7 @@ fn read_classes(path: &Path, classes: u64) -> Result<Vec<String>> {
         Ok(())
     })?;
     table.expect_read(names.len())?;
+    names::check_unique(path, "classes", &names)?;
     Ok(names)
 }
 
@@ -296,6 +299,11 @@ mod tests {
             "labels of node 0 (found 1 after 1, expected strictly increasing classes)"
         );
 
+        let twice = Labels::Single { classes: vec!["a".into(), "a".into()], of: vec![0, 1] };
+        let error = write(dir.path(), &twice).unwrap_err().to_string();
+        let expected = "classes.parquet: classes (found \"a\" twice, expected unique names)";
+        assert!(error.ends_with(expected), "{error}");
+
         let labels = Labels::Single { classes: names(3), of: vec![0, 2, -1] };
         let (entry, _) = write(dir.path(), &labels).unwrap();
         let message =
@@ -312,5 +320,13 @@ mod tests {
             wrong.ends_with("labels.parquet: columns (found label, expected labels)"),
             "{wrong}"
         );
+        // Forged, because none are written.
+        let path = dir.path().join(CLASSES);
+        std::fs::remove_file(&path).unwrap();
+        let fields = vec![Field::new("name", DataType::Utf8, false)];
+        let mut forged = TableWriter::create(path, fields, table::properties()).unwrap();
+        forged.write(vec![Arc::new(StringArray::from(vec!["a", "b", "a"]))]).unwrap();
+        forged.finish().unwrap();
+        assert!(message(&entry, 3).ends_with(expected));
     }
 }

@@ -20,10 +20,10 @@
 //! | module | number | what |
 //! | --- | --- | --- |
 //! | [`error`] | 0 | the errors of this package |
-//! | [`names`] | 0 | names that relations and splits may have |
 //! | [`nearest`] | 0 | the known word closest to a misspelt one |
 //! | [`random`] | 0 | random numbers by position, for ingest and the engine |
 //! | [`guarded`] | 1 | the Parquet library on damaged bytes: a panic becomes an error |
+//! | [`names`] | 1 | names that relations and splits may have; unique ones |
 //! | [`regular`] | 1 | opens regular files; reads small ones up to a limit |
 //! | [`checksum`] | 2 | XXH3 of files; size and checksum of a written file |
 //! | [`storage`] | 2 | everything that is written: drafts, locks, syncs, what may be replaced |

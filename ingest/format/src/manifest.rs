@@ -5,7 +5,7 @@
 //! the comma that precedes it. It covers the manifest and, through `files`, every byte of the
 //! dataset, so it identifies the dataset.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::graphs::GraphsEntry;
 use crate::header::VERSION;
 use crate::ids::IdsEntry;
 use crate::labels::LabelsEntry;
-use crate::names::valid_name;
+use crate::names::{self, valid_name};
 use crate::regular;
 use crate::splits::{self, SplitEntry};
 use crate::storage::OutputFile;
@@ -28,10 +28,6 @@ pub const MANIFEST: &str = "manifest.json";
 /// First field of the manifest.
 pub const FORMAT: &str = "ignn-dataset";
 
-/// The last field of the file, and the text before and after its sixteen digits.
-const CHECKSUM: &str = "xxh3";
-const CHECKSUM_BEFORE: &str = ",\n  \"xxh3\": \"";
-const CHECKSUM_AFTER: &str = "\"\n}\n";
 /// Largest manifest that is read: some 300,000 relations or feature shards.
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
@@ -127,14 +123,6 @@ pub enum Scale {
     Source,
 }
 
-/// The text before the checksum, and the checksum.
-fn split_checksum(text: &[u8]) -> Option<(&[u8], &str)> {
-    const DIGITS: usize = 16;
-    let rest = text.strip_suffix(CHECKSUM_AFTER.as_bytes())?;
-    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
-    Some((rest.strip_suffix(CHECKSUM_BEFORE.as_bytes())?, std::str::from_utf8(digits).ok()?))
-}
-
 impl Manifest {
     /// Reads and checks the manifest of a dataset directory.
     pub fn read(directory: &Path) -> Result<Self> {
@@ -188,7 +176,7 @@ impl Manifest {
                 ));
             }
         }
-        let (body, digest) = split_checksum(text).ok_or_else(|| {
+        let [found, expected] = checksum::seal_of(text).ok_or_else(|| {
             FormatError::invalid(
                 path,
                 "last field",
@@ -196,12 +184,11 @@ impl Manifest {
                 "\"xxh3\" as ignn writes it: was the file edited?",
             )
         })?;
-        let expected = checksum::hex(checksum::of_bytes(body));
-        if digest != expected {
-            return Err(FormatError::invalid(path, "checksum of the manifest", digest, expected));
+        if found != expected {
+            return Err(FormatError::invalid(path, "checksum of the manifest", found, expected));
         }
         if let Some(fields) = value.as_object_mut() {
-            fields.remove(CHECKSUM);
+            fields.remove(checksum::SEAL);
         }
         let manifest: Self = serde_json::from_value(value).map_err(bad)?;
         manifest.validate(path)?;
@@ -210,18 +197,13 @@ impl Manifest {
 
     /// The text of the file.
     pub fn to_text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
-        let body = text.strip_suffix("\n}").expect("an object with fields").len();
-        text.truncate(body);
-        let digest = checksum::hex(checksum::of_bytes(text.as_bytes()));
-        text.push_str(&format!("{CHECKSUM_BEFORE}{digest}{CHECKSUM_AFTER}"));
-        text
+        checksum::sealed(self)
     }
 
     /// The checksum of the manifest, and thereby of the whole dataset.
     pub fn checksum(&self) -> String {
-        let text = self.to_text();
-        split_checksum(text.as_bytes()).map(|(_, digest)| digest.to_string()).expect("just written")
+        let [checksum, _] = checksum::seal_of(self.to_text().as_bytes()).expect("just sealed");
+        checksum
     }
 
     /// Checks that the fields are consistent; the content of files is checked when they are read.
@@ -236,7 +218,7 @@ impl Manifest {
         if self.relations.is_empty() {
             return invalid("number of relations".into(), &0, &"at least 1");
         }
-        let mut names = BTreeSet::new();
+        names::check_unique(path, "relation name", self.relations.iter().map(|r| &r.name))?;
         for relation in &self.relations {
             let of = |what: &str| format!("{what} of relation {:?}", relation.name);
             if !valid_name(&relation.name) {
@@ -244,13 +226,6 @@ impl Manifest {
                     "relation name".into(),
                     &relation.name,
                     &"letters, digits, '-', '_', '.'",
-                );
-            }
-            if !names.insert(&relation.name) {
-                return invalid(
-                    "relation name".into(),
-                    &format!("{} twice", relation.name),
-                    &"unique names",
                 );
             }
             // (2^32 - 1)^2 fits in 64 bits.
@@ -313,7 +288,10 @@ impl Manifest {
             return invalid("labelled nodes".into(), &labels.labelled, &format!("at most {nodes}"));
         }
         splits::check_entries(path, &self.splits)?;
-        self.graphs.iter().try_for_each(|graphs| splits::check_entries(path, &graphs.splits))
+        self.graphs.iter().try_for_each(|graphs| {
+            names::check_unique(path, "classes of the graphs", &graphs.classes)?;
+            splits::check_entries(path, &graphs.splits)
+        })
     }
 
     /// Writes the manifest, as the last step of writing a dataset.

@@ -11,10 +11,18 @@
 //! Whoever cuts a file that is in use, or has it on a disk that fails, ends the process by SIGBUS.
 //! A program may call [`report_bus_errors`] first: it then ends with a message that names the file.
 //! The library never does so by itself, because signal handlers belong to the whole process.
+//!
+//! Whoever writes to a file that is in use makes results of it wrong. Length and time of the last
+//! change are remembered when a file is mapped: [`MappedArray::check_unchanged`] compares them, and
+//! is called before a result is written. A file that was replaced or removed has not changed: the
+//! mapping keeps the old one.
 
+use std::fs::{self, Metadata};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
@@ -26,9 +34,71 @@ use crate::regular;
 #[derive(Debug)]
 pub struct MappedArray<T> {
     map: Mmap,
+    source: Arc<Source>,
     /// Its place among the mappings that a bus error may name.
     _named: Option<bus::Named>,
     element: PhantomData<T>,
+}
+
+/// A file as it was when it was mapped.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+/// What changes if somebody writes to a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: (i64, i64),
+    file: (u64, u64),
+}
+
+/// The files that are mapped in this process, and some that were.
+static SOURCES: Mutex<Vec<Weak<Source>>> = Mutex::new(Vec::new());
+
+impl Source {
+    fn new(path: &Path, metadata: &Metadata) -> Arc<Self> {
+        let source = Arc::new(Self { path: path.into(), stamp: Stamp::of(metadata) });
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.len() == sources.capacity() {
+            sources.retain(|source| source.strong_count() > 0);
+        }
+        sources.push(Arc::downgrade(&source));
+        source
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        match fs::metadata(&self.path).map(|metadata| Stamp::of(&metadata)) {
+            Ok(found) if found.file == self.stamp.file && found != self.stamp => {
+                Err(FormatError::Changed { path: self.path.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            file: (metadata.dev(), metadata.ino()),
+        }
+    }
+}
+
+/// Refuses any file that is mapped in this process and has changed since. For programs that want to
+/// explain a panic; jobs ask the arrays that they use.
+pub fn check_all_unchanged() -> Result<()> {
+    let sources = match SOURCES.try_lock() {
+        Ok(sources) => sources,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        // Whoever panics may hold it.
+        Err(TryLockError::WouldBlock) => return Ok(()),
+    };
+    sources.iter().filter_map(Weak::upgrade).try_for_each(|source| source.check_unchanged())
 }
 
 /// How the pages of a mapping will be accessed.
@@ -46,6 +116,7 @@ impl<T: Element> MappedArray<T> {
     /// Maps a file and checks its header and length.
     pub fn open(path: &Path, kind: &str) -> Result<Self> {
         let (file, length) = regular::open(path)?;
+        let source = Source::new(path, &file.metadata().map_err(FormatError::io("open", path))?);
         if length < HEADER_BYTES as u64 {
             let found = format!("{length} bytes");
             return Err(FormatError::invalid(
@@ -61,7 +132,12 @@ impl<T: Element> MappedArray<T> {
         let map = unsafe { Mmap::map(&file) }.map_err(FormatError::io("map", path))?;
         header::decode::<T>(&map, path, kind)?;
         let named = bus::Named::new(&map, path);
-        Ok(Self { map, _named: named, element: PhantomData })
+        Ok(Self { map, source, _named: named, element: PhantomData })
+    }
+
+    /// Refuses the file if somebody has written to it since it was mapped.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.source.check_unchanged()
     }
 
     /// Advises the system how the array will be read; never an error.
@@ -320,6 +396,34 @@ mod tests {
         assert!(AnonymousMemory::new(0).is_none());
     }
 
+    #[test]
+    fn a_file_that_somebody_writes_to_is_noticed_and_one_that_is_replaced_is_not() {
+        use std::time::{Duration, SystemTime};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("a"), dir.path().join("b"));
+        for path in [&path, &other] {
+            let mut writer = ArrayWriter::<u32>::create(path, "neighbours").unwrap();
+            writer.write(&[1, 2, 3]).unwrap();
+            writer.finish().unwrap();
+        }
+        let array = MappedArray::<u32>::open(&path, "neighbours").unwrap();
+        let set_time = |path: &Path, seconds: u64| {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        };
+        array.check_unchanged().unwrap();
+        set_time(&path, 1000);
+        let error = array.check_unchanged().unwrap_err();
+        assert!(matches!(&error, FormatError::Changed { path: found } if *found == path));
+        assert!(check_all_unchanged().is_err());
+        // As `--force` does it: the mapping keeps the old file.
+        fs::rename(&other, &path).unwrap();
+        array.check_unchanged().unwrap();
+        fs::remove_file(&path).unwrap();
+        array.check_unchanged().unwrap();
+        assert_eq!(array[..], [1, 2, 3]);
+    }
+
     /// In a process of its own, which the signal ends: this test again, told so by a variable.
     #[cfg(unix)]
     #[test]
@@ -329,7 +433,7 @@ mod tests {
             report_bus_errors();
             let path = Path::new(&path);
             let array = MappedArray::<u32>::open(path, "neighbours").unwrap();
-            std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64).unwrap();
+            fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64).unwrap();
             panic!("read {}", array[array.len() - 1]);
         }
         let dir = tempfile::tempdir().unwrap();

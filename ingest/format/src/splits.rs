@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
-use crate::names::valid_name;
+use crate::names::{self, valid_name};
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
 /// Name of the file.
@@ -109,7 +109,8 @@ fn entry(split: &Split) -> Option<SplitEntry> {
 
 /// Checks that names are valid and unique.
 pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
-    for (i, entry) in entries.iter().enumerate() {
+    names::check_unique(path, "split name", entries.iter().map(|entry| &entry.name))?;
+    for entry in entries {
         if !valid_name(&entry.name) {
             let expected = "letters, digits, '-', '_', '.'";
             return Err(FormatError::invalid(
@@ -119,21 +120,12 @@ pub(crate) fn check_entries(path: &Path, entries: &[SplitEntry]) -> Result<()> {
                 expected,
             ));
         }
-        if entries[..i].iter().any(|other| other.name == entry.name) {
-            let found = format!("{:?} twice", entry.name);
-            return Err(FormatError::invalid(path, "split name", found, "unique names"));
-        }
         let what = || format!("parts of split {:?}", entry.name);
         if entry.parts.len() > MAX_PARTS {
             let expected = format!("at most {MAX_PARTS}");
             return Err(FormatError::invalid(path, what(), entry.parts.len(), expected));
         }
-        let mut names: Vec<_> = entry.parts.iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let found = format!("{:?} twice", pair[0]);
-            return Err(FormatError::invalid(path, what(), found, "unique names"));
-        }
+        names::check_unique(path, &what(), entry.parts.iter().map(|(name, _)| name))?;
     }
     Ok(())
 }

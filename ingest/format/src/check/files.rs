@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use crate::check::{Finding, Progress};
 use crate::checksum::FileEntry;
-use crate::dataset::{self, DatasetDir, name_of};
+use crate::dataset::{self, DatasetDir};
 use crate::error::{FormatError, Result};
 use crate::manifest::MANIFEST;
 
@@ -49,13 +49,16 @@ pub(super) fn check(
         tell(MANIFEST, &format!("file {name:?} is listed, but belongs to no part of the dataset"));
     }
     let mut found = BTreeSet::new();
-    if let Err(error) = walk(root, root, &mut found) {
+    if let Err(error) = walk(root, &mut found) {
         findings.push(error.into());
     }
-    for name in found.iter().filter(|name| *name != MANIFEST && !manifest.files.contains_key(*name))
-    {
-        findings
-            .push(Finding { path: root.join(name), message: "not listed in the manifest".into() });
+    // A name that is not UTF-8 is in no list.
+    let is_known = |path: &Path| {
+        let name = path.strip_prefix(root).ok().and_then(Path::to_str);
+        name.is_some_and(|name| name == MANIFEST || manifest.files.contains_key(name))
+    };
+    for path in found.into_iter().filter(|path| !is_known(path)) {
+        findings.push(Finding { path, message: "not listed in the manifest".into() });
     }
 
     let total = listed.iter().fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.bytes));
@@ -74,15 +77,15 @@ pub(super) fn check(
     Sound(sound)
 }
 
-/// The names of all files; links to directories are not followed.
-fn walk(root: &Path, directory: &Path, names: &mut BTreeSet<String>) -> Result<()> {
+/// The paths of all files; links to directories are not followed.
+fn walk(directory: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(directory).map_err(FormatError::io("read", directory))? {
         let entry = entry.map_err(FormatError::io("read", directory))?;
         let path = entry.path();
         if entry.file_type().map_err(FormatError::io("read", &path))?.is_dir() {
-            walk(root, &path, names)?;
+            walk(&path, paths)?;
         } else {
-            names.insert(name_of(&path, root));
+            paths.insert(path);
         }
     }
     Ok(())

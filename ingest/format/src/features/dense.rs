@@ -56,23 +56,6 @@ pub fn write_dense_shard(
     Ok(table.finish()?.1)
 }
 
-/// Checks that the last shard has the remaining rows.
-pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64) -> Result<()> {
-    let Some(last) = entry.shards.checked_sub(1) else { return Ok(()) };
-    let expected = nodes.saturating_sub(last.saturating_mul(entry.rows_per_shard));
-    for table in open_shards(dataset, entry, last..entry.shards)? {
-        if table.rows()? != expected {
-            return Err(FormatError::invalid(
-                table.path(),
-                "number of rows",
-                table.rows()?,
-                expected,
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Part of a row group, and the destination of its rows.
 struct Task<'a> {
     table: &'a Table,

@@ -20,7 +20,6 @@ use crate::error::{FormatError, Result};
 use crate::storage;
 use crate::table::{self, Table, TableWriter};
 
-pub(crate) use dense::check_last_shard;
 pub use dense::{read_dense, write_dense_shard};
 pub(crate) use sparse::visit_sparse;
 pub use sparse::{SparseRows, read_sparse, write_sparse_shard};
@@ -133,6 +132,33 @@ fn open_shards(dataset: &Path, entry: &FeaturesEntry, shards: Range<u64>) -> Res
     // All results, then the first error by position: the message does not depend on timing.
     let results: Vec<Result<_>> = shards.into_par_iter().map(open).collect();
     results.into_iter().collect()
+}
+
+/// Checks that the shards have the rows and columns, and sparse ones the number of values, that
+/// their entry says.
+pub(crate) fn check_shape(dataset: &Path, entry: &FeaturesEntry, nodes: u64) -> Result<()> {
+    check_last_shard(dataset, entry, nodes)?;
+    match entry.kind {
+        FeatureKind::Dense => open_shards(dataset, entry, 0..entry.shards).map(drop),
+        FeatureKind::Sparse => visit_sparse(dataset, entry, |_, _| ()).map(drop),
+    }
+}
+
+/// Checks that the last shard has the remaining rows; the others are checked when they are opened.
+pub(crate) fn check_last_shard(dataset: &Path, entry: &FeaturesEntry, nodes: u64) -> Result<()> {
+    let Some(last) = entry.shards.checked_sub(1) else { return Ok(()) };
+    let expected = nodes.saturating_sub(last.saturating_mul(entry.rows_per_shard));
+    for table in open_shards(dataset, entry, last..entry.shards)? {
+        if table.rows()? != expected {
+            return Err(FormatError::invalid(
+                table.path(),
+                "number of rows",
+                table.rows()?,
+                expected,
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// An entry for tests.

@@ -83,7 +83,8 @@ pub fn write_sparse_shard(dataset: &Path, shard: u64, rows: &SparseRows) -> Resu
 }
 
 /// Visits row groups of sparse rows in parallel, with `visit(first_row, rows)`, and returns the
-/// results in row order. Checks that columns are strictly increasing and in range.
+/// results in row order. Checks that columns are strictly increasing and in range, and the number of
+/// values.
 pub(crate) fn visit_sparse<T: Send>(
     dataset: &Path,
     entry: &FeaturesEntry,
@@ -97,13 +98,22 @@ pub(crate) fn visit_sparse<T: Send>(
             row += rows;
         }
     }
-    let read = |(table, group, first)| Ok(visit(first, read_sparse_group(table, group, entry)?));
+    let read = |(table, group, first)| {
+        let rows = read_sparse_group(table, group, entry)?;
+        Ok((rows.values.len() as u64, visit(first, rows)))
+    };
     // All results, then the first error by position: the message does not depend on timing.
     let results: Vec<Result<_>> = groups.into_par_iter().map(read).collect();
-    results.into_iter().collect()
+    let results: Vec<(u64, T)> = results.into_iter().collect::<Result<_>>()?;
+    let found: u64 = results.iter().map(|(values, _)| values).sum();
+    if let Some(expected) = entry.nonzeros.filter(|&expected| expected != found) {
+        let path = dataset.join(FEATURES);
+        return Err(FormatError::invalid(path, "number of values", found, expected));
+    }
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Reads all sparse rows; checks that columns are strictly increasing and in range.
+/// Reads all sparse rows, with the checks of [`visit_sparse`].
 pub fn read_sparse(dataset: &Path, entry: &FeaturesEntry) -> Result<SparseRows> {
     let pieces = visit_sparse(dataset, entry, |_, rows| rows)?;
     let mut all = SparseRows { offsets: vec![0], ..SparseRows::default() };
@@ -113,13 +123,7 @@ pub fn read_sparse(dataset: &Path, entry: &FeaturesEntry) -> Result<SparseRows> 
         all.columns.extend_from_slice(&piece.columns);
         all.values.extend_from_slice(&piece.values);
     }
-    match entry.nonzeros {
-        Some(expected) if expected != all.values.len() as u64 => {
-            let path = dataset.join(FEATURES);
-            Err(FormatError::invalid(path, "number of values", all.values.len(), expected))
-        }
-        _ => Ok(all),
-    }
+    Ok(all)
 }
 
 fn read_sparse_group(table: &Table, group: usize, entry: &FeaturesEntry) -> Result<SparseRows> {

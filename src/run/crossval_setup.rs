@@ -1,0 +1,130 @@
+//! `setup.json`: what a cross-validation was begun with. A resumed one must have the same settings,
+//! dataset and folds; its finished folds name the set-up that they belong to.
+
+use std::path::Path;
+
+use ignn_format::{FormatError, checksum};
+use serde::{Deserialize, Serialize};
+
+use super::RunError;
+use crate::config::Config;
+use crate::graph::Graph;
+use crate::train::folds::{FEWEST, MOST};
+use crate::train::svm_readout::SvmSearch;
+
+/// Name of the file.
+pub(super) const SETUP: &str = "setup.json";
+
+/// What to do with a directory that cannot be continued.
+const ANEW: &str = "restore the file, or cross-validate anew with --force";
+
+/// What predicts the class of a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoldReadout {
+    /// The model's own readout.
+    #[default]
+    Model,
+    /// Also a support vector machine on the embeddings, with an RBF kernel.
+    Svm,
+    /// Also a support vector machine on the embeddings, with a linear kernel.
+    SvmLinear,
+}
+
+impl FoldReadout {
+    pub(super) fn search(self) -> Option<SvmSearch> {
+        match self {
+            Self::Model => None,
+            Self::Svm => Some(SvmSearch::Rbf),
+            Self::SvmLinear => Some(SvmSearch::Linear),
+        }
+    }
+}
+
+/// What a cross-validation is asked for beside the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossvalSetup {
+    /// Number of folds.
+    pub folds: usize,
+    /// What predicts classes.
+    pub readout: FoldReadout,
+    /// Whether ids in `folds.csv` are written as [`Texts::Safe`](super::csv::Texts::Safe).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub csv_safe: bool,
+}
+
+impl CrossvalSetup {
+    /// Refuses a number of folds that no cross-validation has; `file` is where it was found.
+    pub(super) fn check(self, file: &Path) -> Result<Self, FormatError> {
+        match self.folds {
+            FEWEST..=MOST => Ok(self),
+            found => {
+                let expected = format!("{FEWEST} to {MOST}");
+                Err(FormatError::invalid(file, "folds", found, expected))
+            }
+        }
+    }
+}
+
+/// All of `setup.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BegunWith {
+    #[serde(flatten)]
+    pub setup: CrossvalSetup,
+    /// Checksum of the dataset.
+    dataset: String,
+    /// Checksum of `folds.csv`: which graph is in which fold.
+    assignment: String,
+    /// The configuration, as in `config.toml`.
+    config: String,
+}
+
+impl BegunWith {
+    pub fn new(setup: CrossvalSetup, graph: &Graph, config: &Config, folds_csv: &str) -> Self {
+        Self {
+            setup,
+            dataset: graph.manifest().checksum(),
+            assignment: checksum::hex(checksum::of_bytes(folds_csv.as_bytes())),
+            config: config.to_toml(),
+        }
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("plain data") + "\n"
+    }
+
+    /// What finished folds know it by. It does not depend on how the file is laid out.
+    pub fn id(&self) -> String {
+        checksum::hex(checksum::of_bytes(self.to_text().as_bytes()))
+    }
+
+    /// Refuses another dataset, and other settings than those in `file`, which is `config.toml`.
+    pub fn check(&self, graph: &Graph, config: &Config, file: &Path) -> Result<(), RunError> {
+        let found = graph.manifest().checksum();
+        if found != self.dataset {
+            let what = "not the dataset that the cross-validation was begun with: checksum";
+            let expected = format!("{}, as in {SETUP}", self.dataset);
+            return Err(FormatError::invalid(graph.path(), what, found, expected).into());
+        }
+        let begun = Config::from_toml(&self.config, &file.with_file_name(SETUP))?;
+        match config.difference(&begun) {
+            None => Ok(()),
+            Some([found, expected]) => {
+                let what = "not the settings that the cross-validation was begun with";
+                let expected = format!("{expected}, as in {SETUP}: {ANEW}");
+                Err(FormatError::invalid(file, what, found, expected).into())
+            }
+        }
+    }
+
+    /// Refuses folds that are dealt otherwise; `file` is `setup.json`.
+    pub fn check_folds(&self, same: &Self, file: &Path) -> Result<(), FormatError> {
+        if self.assignment == same.assignment {
+            return Ok(());
+        }
+        let what = "checksum of the folds";
+        let expected = format!("{}, as the graphs are dealt now: {ANEW}", same.assignment);
+        Err(FormatError::invalid(file, what, &self.assignment, expected))
+    }
+}

@@ -1,0 +1,182 @@
+//! `fold.json`: the record of a finished fold, which a resumed cross-validation takes over. It is
+//! refused if it belongs to another cross-validation, was changed, or holds what no fold can have.
+
+use std::path::Path;
+
+use ignn_format::{FormatError, checksum, storage};
+use serde::{Deserialize, Serialize};
+
+use super::files;
+use crate::train::crossval::{FoldRecord, Point};
+
+/// Name of the file.
+pub(super) const FOLD: &str = "fold.json";
+
+/// What to do with a record that is refused.
+const AGAIN: &str = "remove the file, and --resume trains the fold again";
+
+/// All of `fold.json` but its checksum.
+#[derive(Serialize, Deserialize)]
+struct FoldFile {
+    /// [`BegunWith::id`](super::crossval_setup::BegunWith::id) of the cross-validation.
+    setup: String,
+    #[serde(flatten)]
+    record: FoldRecord,
+}
+
+/// Writes the record of a fold, whose other files are complete: it is finished from here on.
+pub(super) fn write(path: &Path, setup: &str, record: &FoldRecord) -> Result<(), FormatError> {
+    let file = FoldFile { setup: setup.into(), record: record.clone() };
+    storage::write_file(path, checksum::sealed(&file).as_bytes())
+}
+
+/// Reads the record of a fold of the cross-validation with this set-up.
+pub(super) fn read(path: &Path, setup: &str, fold: usize) -> Result<FoldRecord, FormatError> {
+    let text = files::read_whole(path)?;
+    let invalid = |what: &str, found: String, expected: String| {
+        FormatError::invalid(path, what, found, format!("{expected}: {AGAIN}"))
+    };
+    let FoldFile { setup: found, record } = serde_json::from_str(&text).map_err(|error| {
+        invalid("content", error.to_string(), "what `ignn crossval` writes".into())
+    })?;
+    if found != setup {
+        let expected = format!("{setup}, that of this cross-validation");
+        return Err(invalid("set-up of the fold", found, expected));
+    }
+    match checksum::seal_of(text.as_bytes()) {
+        Some([found, expected]) if found == expected => {}
+        Some([found, expected]) => return Err(invalid("checksum", found, expected)),
+        None => return Err(invalid("last field", "another".into(), "a checksum".into())),
+    }
+    if record.fold != fold {
+        return Err(invalid("fold", record.fold.to_string(), fold.to_string()));
+    }
+    match wrong_figure(&record) {
+        None => Ok(record),
+        Some((what, found, expected)) => Err(invalid(what, found, expected.into())),
+    }
+}
+
+/// Refuses a fold of other graphs: `expected` are their numbers for training, validation and test.
+pub(super) fn check_graphs(
+    path: &Path,
+    record: &FoldRecord,
+    expected: [usize; 3],
+) -> Result<(), FormatError> {
+    let words = |graphs: [usize; 3]| graphs.map(|count| count.to_string()).join("/");
+    if record.graphs == expected {
+        return Ok(());
+    }
+    let expected = format!("{}: {AGAIN}", words(expected));
+    Err(FormatError::invalid(path, "graphs", words(record.graphs), expected))
+}
+
+/// A figure that no training gives: what it is, what was found, and what is expected.
+fn wrong_figure(record: &FoldRecord) -> Option<(&'static str, String, &'static str)> {
+    let points = || record.curve.iter().chain([&record.chosen]);
+    let of_svm = record.svm.iter().flat_map(|svm| [svm.validation, svm.test]);
+    let mut accuracies = points().flat_map(|point| [point.validation, point.test]).chain(of_svm);
+    if let Some(found) = accuracies.find(|accuracy| !(0.0..=1.0).contains(accuracy)) {
+        return Some(("accuracy", found.to_string(), "0 to 1"));
+    }
+    let falls = |pair: &&[Point]| pair[0].epoch >= pair[1].epoch;
+    if let Some(pair) = record.curve.windows(2).find(falls) {
+        let found = format!("{} after {}", pair[1].epoch, pair[0].epoch);
+        return Some(("epochs of the curve", found, "increasing ones"));
+    }
+    if !record.curve.contains(&record.chosen) {
+        let found = format!("epoch {}", record.chosen.epoch);
+        return Some(("chosen epoch", found, "a point of the curve"));
+    }
+    let of_svm = record.svm.iter().flat_map(|svm| [Some(svm.c), svm.gamma]).flatten();
+    let mut amounts = record.sweeps.into_iter().chain([record.seconds]).chain(of_svm);
+    // Below infinity, too.
+    let found = amounts.find(|amount| !(0.0..f64::INFINITY).contains(amount))?;
+    Some(("sweeps, seconds, C or gamma", found.to_string(), "0 or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::train::svm_readout::SvmRecord;
+
+    fn record() -> FoldRecord {
+        let point = |epoch| Point { epoch, validation: 0.5, test: 0.25 };
+        let svm = SvmRecord {
+            c: 1.0,
+            gamma: None,
+            validation: 0.5,
+            test: 0.75,
+            vectors: 3,
+            converged: true,
+        };
+        FoldRecord {
+            fold: 2,
+            graphs: [6, 2, 2],
+            chosen: point(1),
+            curve: vec![point(0), point(1)],
+            svm: Some(svm),
+            sweeps: [0.1 + 0.2, 1.0],
+            failures: 0,
+            converged: true,
+            seconds: 1e-7 / 3.0,
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back_and_a_changed_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FOLD);
+        let refused = |setup: &str, fold: usize| {
+            let error = read(&path, setup, fold).unwrap_err().to_string();
+            let (place, rest) = error.split_once(": ").unwrap();
+            assert_eq!(place, path.display().to_string());
+            rest.strip_suffix(&format!(": {AGAIN})")).unwrap().to_string()
+        };
+        write(&path, "12ab", &record()).unwrap();
+        assert_eq!(read(&path, "12ab", 2).unwrap(), record());
+        assert_eq!(
+            refused("34cd", 2),
+            "set-up of the fold (found 12ab, expected 34cd, that of this cross-validation"
+        );
+        assert_eq!(refused("12ab", 1), "fold (found 2, expected 1");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("0.75", "0.85")).unwrap();
+        assert!(refused("12ab", 2).starts_with("checksum (found "));
+        fs::write(&path, "{}").unwrap();
+        assert!(refused("12ab", 2).starts_with("content (found missing field `setup`"));
+        // With the right checksum, by whoever knows how.
+        let mut forged = record();
+        let mut refused_forged = |change: fn(&mut FoldRecord)| {
+            forged = record();
+            change(&mut forged);
+            write(&path, "12ab", &forged).unwrap();
+            refused("12ab", 2)
+        };
+        assert_eq!(
+            refused_forged(|record| record.curve[0].test = 1.5),
+            "accuracy (found 1.5, expected 0 to 1"
+        );
+        assert_eq!(
+            refused_forged(|record| record.svm.as_mut().unwrap().test = -0.5),
+            "accuracy (found -0.5, expected 0 to 1"
+        );
+        assert_eq!(
+            refused_forged(|record| record.curve[0].epoch = 1),
+            "epochs of the curve (found 1 after 1, expected increasing ones"
+        );
+        assert_eq!(
+            refused_forged(|record| record.chosen.test = 1.0),
+            "chosen epoch (found epoch 1, expected a point of the curve"
+        );
+        assert_eq!(
+            refused_forged(|record| record.seconds = -1.0),
+            "sweeps, seconds, C or gamma (found -1, expected 0 or more"
+        );
+        let error = check_graphs(&path, &record(), [5, 3, 2]).unwrap_err().to_string();
+        let expected = format!("fold.json: graphs (found 6/2/2, expected 5/3/2: {AGAIN})");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+}
