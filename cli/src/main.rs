@@ -108,7 +108,7 @@ struct Shared {
 
     /// Memory limit for buffers: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
-    /// Beyond it, sorting continues in temporary files beside the output. Results do not depend on
+    /// Beyond it, sorting continues in temporary files next to the output. Results do not depend on
     /// it.
     #[arg(long, global = true, value_name = "SIZE", default_value_t = memory_size::DEFAULT)]
     memory: MemorySize,
@@ -125,7 +125,7 @@ struct Shared {
     /// Do not wait until the output is safe on the disk
     ///
     /// Faster for large outputs. If the power fails or the system crashes within about a minute
-    /// after the command, its output can be damaged, and an output that it replaced is gone. A
+    /// after the command, its output can be damaged, and an output that it replaced is lost. A
     /// crash of the command alone does no harm.
     #[arg(long, global = true)]
     no_sync: bool,
@@ -136,8 +136,8 @@ struct Shared {
 
     /// Print only the result, on standard output, and errors
     ///
-    /// Progress, notes and what a signal stops are not printed. The result still has its next
-    /// command and, with --json, the notes.
+    /// Progress, notes and messages about signals are not printed. The result still suggests the
+    /// next command and, with --json, contains the notes.
     #[arg(long, short, global = true)]
     quiet: bool,
 }

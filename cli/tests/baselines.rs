@@ -1,5 +1,5 @@
-//! Baselines from the command line: train, evaluate, predict, resume; the same bits on any number of
-//! threads.
+//! Baselines from the command line: train, evaluate, predict, resume; the same bits on any number
+//! of threads.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ignn::graph::Graph;
 use ignn::train::{Task, Trainer};
 use serde_json::Value;
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 const KINDS: [&str; 9] = [
     "gcn",

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::handmade::{path_and_loner, weighted_chain};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn an_intact_dataset_is_ok() {

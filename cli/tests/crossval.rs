@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

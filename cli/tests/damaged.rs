@@ -7,7 +7,7 @@ use ignn::graph::GraphBuilder;
 use ignn_format::random::Sequence;
 
 use crate::handmade::path_and_loner;
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
@@ -30,7 +30,7 @@ fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
         assert!(line.starts_with("error: d/relations/edges/in.neighbours.u32: checksum"), "{line}");
         assert!(line.ends_with("the dataset is damaged: `ignn check d` tells more"), "{line}");
     }
-    // A part that is not damaged can be had without --verify.
+    // Without --verify, a part that is not damaged can be used.
     sandbox.ignn(&["export", "d", "--ids", "i.csv"]).exits(0);
 }
 
@@ -60,7 +60,7 @@ fn too_many_threads_are_refused() {
 }
 
 /// The address space is limited to what the program needs, so that the stacks of 200 threads do not
-/// fit: the limit of processes does not hold for the superuser, that of memory does.
+/// fit. The limit on the number of processes does not apply to the superuser; that on memory does.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_the_system_refuses_are_an_error() {

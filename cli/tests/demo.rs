@@ -1,6 +1,6 @@
 //! `ignn demo`: the README's first command.
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn the_equilibrium_model_reaches_far_and_the_demo_can_be_repeated() {
@@ -24,8 +24,8 @@ fn the_equilibrium_model_reaches_far_and_the_demo_can_be_repeated() {
     assert_eq!(again.stderr, "");
     assert_eq!(again.json()["check"]["result"]["sound"], true);
     assert_eq!(sandbox.read("ignn-demo/graph.ignn/manifest.json"), first, "same seed, same bytes");
-    // The equilibrium knows the class at the far end of a chain; two layers are out of reach after
-    // three nodes.
+    // The equilibrium model predicts the class even at the far end of a chain; a model of two
+    // layers sees only three nodes.
     let trained = again.json()["train"].clone();
     let accuracy = |model: usize, at: usize| {
         trained[model]["accuracy_by_distance"][at]["accuracy"].as_f64().unwrap()

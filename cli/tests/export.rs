@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ignn_format::manifest::{Normalisation, Scale};
 
 use crate::handmade::{Handmade, path_and_loner, weighted_chain};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn undirected_edges_come_back_once() {

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use crate::crossval::{words, write_rings_and_stars};
 use crate::report::{browser, opened};
-use crate::util::{Run, Sandbox};
+use crate::sandbox::{Run, Sandbox};
 
 /// Colours, a new title of the window, a cleared screen, and letters in another order.
 const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{7f}";

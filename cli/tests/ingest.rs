@@ -1,6 +1,6 @@
 //! `ignn ingest edges` and the commands after it, on files of a few lines.
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// A path 10-20-30, a duplicate edge, and a node with only a self-loop.
 const EDGES: &str = "# source target\n10 20\n20 30\n30 20\n40 40\n";

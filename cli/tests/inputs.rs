@@ -1,5 +1,5 @@
-//! Input files that are not what they seem: pipes and devices in place of files, sizes in headers
-//! that nothing in the file bears out, and little data that stands for much.
+//! Input files that are not what they seem: pipes and devices in place of files, headers whose
+//! sizes do not agree with the file, and small files that expand to a lot of data.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, StringArray};
 
 use crate::raw::{column, gzip, npy, parquet};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Address space for jobs with `--memory 64MiB`, in MiB: as in `memory.rs`, and room for stacks and
 /// the program's own mappings.
@@ -57,7 +57,7 @@ fn standard_input_is_read_if_it_is_a_file() {
 }
 
 /// Runs `ingest edges e.txt` with these files and options in bounded memory.
-fn bounded(files: &[(&str, &[u8])], options: &[&str]) -> crate::util::Run {
+fn bounded(files: &[(&str, &[u8])], options: &[&str]) -> crate::sandbox::Run {
     let sandbox = Sandbox::new();
     for (name, bytes) in files {
         sandbox.file(name, bytes);

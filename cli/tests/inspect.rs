@@ -7,7 +7,7 @@ use ignn_format::manifest::{Manifest, Normalisation};
 use ignn_format::splits::{NO_PART, Split};
 
 use crate::handmade::{Handmade, path_and_loner, weighted_chain};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn an_undirected_path_with_an_isolated_node() {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::util::{Run, Sandbox};
+use crate::sandbox::{Run, Sandbox};
 
 #[test]
 fn help_and_version_are_results() {

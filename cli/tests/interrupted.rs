@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::Signal;
 
-use crate::util::{Sandbox, files_below, send};
+use crate::sandbox::{Sandbox, files_below, send};
 
 /// A job that spills to disk and takes about a second.
 const INGEST: [&str; 8] =

@@ -1,12 +1,12 @@
-//! `--memory` bounds the peak memory and does not change the result; the memory that a training is
-//! estimated to need is what it takes.
+//! `--memory` bounds the peak memory and does not change the result; the estimated memory of
+//! training agrees with the measured memory.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
 use serde_json::Value;
 
-use crate::util::{Sandbox, files_below};
+use crate::sandbox::{Sandbox, files_below};
 
 const BOUND: u64 = 64 << 20;
 /// What a job may use in addition: the program itself, thread stacks, buffers of system libraries.
@@ -123,8 +123,8 @@ fn inspect_and_train_estimate_the_same_memory() {
     }
 }
 
-/// The peak less that of the same training on a small graph, which is the program itself with its
-/// threads, and less the mapped files of the graph, is what the estimate is about.
+/// The estimate is compared with the peak minus two parts: the peak of the same training on a small
+/// graph, which is the program itself with its threads, and the mapped files of the graph.
 #[test]
 fn the_estimate_is_the_measured_peak() {
     // Mixing in every solve and slow solves: all buffers that the estimate counts are filled.

@@ -17,7 +17,7 @@ use ignn::nn::Slot;
 use ignn_format::labels::LabelKind;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Edges of the graph, by position of the nodes a to f.
 const EDGES: [(usize, usize); 6] = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5)];

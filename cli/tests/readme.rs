@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::util::{Sandbox, project};
+use crate::sandbox::{Sandbox, project};
 
 const FILES: [&str; 3] = ["friends.csv", "teams.csv", "split.csv"];
 

@@ -1,10 +1,11 @@
-//! Public data sets, if available: known counts, `check`, and the same bytes after export and ingest.
+//! Public data sets, if available: known counts, `check`, and the same bytes after export and
+//! ingest.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::util::{Sandbox, files_below, shared};
+use crate::sandbox::{Sandbox, files_below, shared};
 
 /// Runs `ignn ingest` with these arguments into dataset `d`; returns the summary.
 fn ingest(sandbox: &Sandbox, arguments: &[&str]) -> Value {

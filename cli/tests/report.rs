@@ -1,10 +1,10 @@
-//! `ignn report`: what the file holds, what is refused, and how a browser takes it.
+//! `ignn report`: what the file contains, what is refused, and how a browser reads it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Sections that every page of a finished run has, by their anchors.
 const SECTIONS: [&str; 9] =

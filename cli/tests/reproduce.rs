@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::util::{Sandbox, send};
+use crate::sandbox::{Sandbox, send};
 
 /// Two lengths, one method, two seeds, three epochs.
 const CHAINS: [&str; 14] = [
@@ -27,7 +27,7 @@ const CHAINS: [&str; 14] = [
 ];
 
 fn run_files(sandbox: &Sandbox) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
-    let all = crate::util::files_below(&sandbox.path("out/runs"));
+    let all = crate::sandbox::files_below(&sandbox.path("out/runs"));
     let runs = all.into_keys().filter(|path| path.ends_with("run.json"));
     runs.map(|path| {
         (

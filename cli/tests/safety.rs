@@ -1,11 +1,11 @@
-//! Nothing of the user's is lost: `--force` replaces only what the program made, two commands do not
-//! write the same output, and what cannot be written is refused before the work.
+//! Nothing of the user's is lost: `--force` replaces only what the program made, two commands do
+//! not write the same output, and what cannot be written is refused before the work.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
 
-use crate::util::{Sandbox, files_below};
+use crate::sandbox::{Sandbox, files_below};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -22,5 +22,5 @@ mod real_data;
 mod report;
 mod reproduce;
 mod safety;
+mod sandbox;
 mod train;
-mod util;

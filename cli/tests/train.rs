@@ -12,7 +12,7 @@ use std::process::Stdio;
 use ignn::models::Model;
 use serde_json::Value;
 
-use crate::util::{Sandbox, files_below};
+use crate::sandbox::{Sandbox, files_below};
 
 /// Few nodes, few epochs, a narrow state: each run takes less than a second.
 const SMALL: &str = "--epochs 6 --set model.state=8 -q";
@@ -111,7 +111,7 @@ fn the_run_directory_holds_what_the_help_says() {
     assert_eq!(model.config.to_toml(), sandbox.read("run/config.toml"));
     assert_eq!(model.dataset, facts["dataset"]["checksum"].as_str().unwrap());
 
-    // The model is that of the best epoch: its scores come again.
+    // The model is that of the best epoch: it reproduces its scores.
     let eval = sandbox.ignn(&words("eval s --model run --json -q")).exits(0).json();
     let best = &facts["figures"]["chosen_on_validation"];
     let text = eval.to_string();
@@ -120,12 +120,12 @@ fn the_run_directory_holds_what_the_help_says() {
     sandbox.ignn(&words("predict s --model run --out p.csv -q")).exits(0).says("p.csv: 300 rows");
     assert_eq!(sandbox.read("p.csv").lines().count(), 301);
 
-    // An existing run stays, unless it is given up.
+    // An existing run is refused without --force.
     let before = bytes(&sandbox, "run/model.safetensors");
     let again = format!("train s --out run {SMALL} --seed 1");
     let exists = "run: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&words(&again)).fails_with(exists);
-    // Not even then, where the new one cannot begin.
+    // Even with --force it stays if the new run cannot start.
     let wrong = format!("train s --out run --force {SMALL} --set train.split=mine");
     sandbox
         .ignn(&words(&wrong))

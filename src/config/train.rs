@@ -7,8 +7,8 @@ use crate::settings::{settings, words};
 settings! {
     /// How long to train, on which part of the dataset, and how to choose the best epoch.
     pub struct TrainConfig {
-        /// Largest number of epochs. Epoch e is about the model after e steps, epoch 0 about the
-        /// initial model; 0 epochs write that one.
+        /// Largest number of epochs. Epoch e is the model after e steps, epoch 0 the initial
+        /// model; with 0 epochs, the initial model is written.
         epochs: u64 = 500, at_least(0.0).at_most(1e7);
         /// Seed of initial weights and dropout. The same seed gives the same bits on any number of
         /// threads.

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_stand_beside_their_loss() {
+    fn json_has_scores_next_to_the_loss_of_their_part() {
         let json = serde_json::to_value(testing::record(3)).unwrap();
         assert_eq!(json["validation"], serde_json::json!({"loss": 0.25, "accuracy": 0.75}));
         assert_eq!((&json["epoch"], &json["test"]), (&3.into(), &serde_json::Value::Null));

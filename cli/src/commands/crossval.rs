@@ -1,4 +1,4 @@
-//! `ignn crossval`: options become a [`Crossval`], its figures become lines.
+//! `ignn crossval`: turns options into a [`Crossval`], runs it and prints the figures.
 
 use std::path::PathBuf;
 
@@ -21,18 +21,18 @@ const FOLDS: u16 = 10;
 
 /// Cross-validate graph classification on a dataset of many graphs
 ///
-/// The graphs are dealt to stratified folds, shuffled by --seed. Each fold trains a model of its
-/// own: tested on the fold's graphs, its epoch chosen on those of the next fold, trained on all
-/// others. The result is the test accuracy by three protocols, each with mean and standard
-/// deviation (n - 1) over folds: at the epoch chosen on validation, which is the fair figure; at
-/// the epoch with the best mean test accuracy, as in the GIN paper; and at the best test epoch of
-/// each fold, as in the published code of the IGNN paper. The last two select on the test parts and
-/// are for comparison with papers only.
+/// The graphs are divided into stratified folds, shuffled by --seed. Each fold trains its own
+/// model, which is tested on the graphs of the fold. Its epoch is chosen on the graphs of the next
+/// fold, and it is trained on all others. The result is the test accuracy by three protocols, each
+/// with mean and standard deviation (n - 1) over folds: at the epoch chosen on validation, which is
+/// the fair figure; at the epoch with the best mean test accuracy, as in the GIN paper; and at the
+/// best test epoch of each fold, as in the published code of the IGNN paper. The last two select on
+/// the test parts and are for comparison with papers only.
 ///
-/// Small graphs are trained several folds at a time, one thread each, as many as --threads and
-/// --memory allow; large ones one fold after another on all threads. The figures are the same to
-/// the bit. With --out, the directory holds config.toml (resolved), folds.csv (the fold of each
-/// graph), crossval.json (figures), and for each fold metrics.jsonl, fold.json and
+/// On small graphs, several folds are trained at a time with one thread each, as many as --threads
+/// and --memory allow; on large ones, one fold after another on all threads. The figures are the
+/// same to the bit. With --out, the directory holds config.toml (resolved), folds.csv (the fold of
+/// each graph), crossval.json (figures), and for each fold metrics.jsonl, fold.json and
 /// model.safetensors. Ctrl-C stops after the current epochs; finished folds are kept there, and
 /// --resume trains the others.
 #[derive(Debug, Args)]
@@ -62,7 +62,7 @@ pub struct Command {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Continue with the folds that are not finished in a directory
+    /// Continue an interrupted cross-validation: train the folds that are not finished
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = [
         "dataset", "folds", "preset", "config", "sets", "epochs", "readout", "out", "csv_safe",

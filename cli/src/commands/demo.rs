@@ -48,9 +48,9 @@ const MODELS: [(&str, &str, &[&str]); 2] = [
 /// Run every step on a small graph
 ///
 /// Generates raw files: chains of nodes where only the first node carries the class of its chain.
-/// Ingests, inspects and checks them, then trains an equilibrium model and a graph convolution of
-/// two layers. At the end a table shows how accurate each model is at each distance from the first
-/// node. Every step prints the command that does the same.
+/// Ingests, inspects and checks them, then trains an equilibrium model and a graph convolutional
+/// network of two layers. At the end, a table shows how accurate each model is at each distance
+/// from the first node. Every step prints the command that does the same.
 ///
 /// The files stay in --out. Running the demo again replaces them.
 #[derive(Debug, Args)]

@@ -93,14 +93,15 @@ struct Edges {
     /// Type of the node ids
     ///
     /// An id with leading zeros is text: 007 and 7 are different nodes. Lists with commas or tabs
-    /// may quote ids as CSV does, `"a, b"`; where blanks separate, ids have no quotes.
+    /// may quote ids as in CSV, `"a, b"`; lists with blanks may not.
     #[arg(long, value_enum, default_value_t = IdWord::Auto, help_heading = "Reading edges")]
     ids: IdWord,
 
     /// Treat the first line as a header [default: detected]
     ///
-    /// It is one if its names are known, such as source and target, or if it has no number although
-    /// a column of all other lines has. In doubt a note says how the line was taken.
+    /// By default, the first line is a header if it has known names, such as source and target, or
+    /// if it has no numbers although some column has numbers in all other lines. In case of doubt,
+    /// a note says how the line was read.
     #[arg(long, conflicts_with = "no_header", help_heading = "Reading edges")]
     header: bool,
 
@@ -194,8 +195,8 @@ struct Edges {
     #[arg(long, value_name = "FILE", help_heading = "Labels and splits")]
     splits: Vec<PathBuf>,
 
-    /// Draw a random split of the labelled nodes by fractions: `[NAME:]train=0.06,test=0.10`; may be
-    /// repeated
+    /// Draw a random split of the labelled nodes by fractions: `[NAME:]train=0.06,test=0.10`; may
+    /// be repeated
     #[arg(long, value_name = "SHARES", help_heading = "Labels and splits")]
     split: Vec<String>,
 }

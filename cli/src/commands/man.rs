@@ -36,7 +36,7 @@ impl Command {
         let directory = &self.directory;
         let _lock = DirectoryLock::create(directory)?;
         let mut drafts = Vec::new();
-        // All names are free before the first page is written.
+        // Reserve all names before the first page is written.
         for (name, text) in pages()? {
             let path = directory.join(&name);
             drafts.push((Draft::create(&path, self.force.then_some(&PAGE))?, name, text));

@@ -1,5 +1,5 @@
-//! The commands that a user needs daily, one file per subcommand: options become a call of the
-//! library, its result becomes lines. The paper's experiments are in `reproduce`.
+//! The commands for daily use, one file per subcommand. Each turns its options into a call of the
+//! library and prints the result. The paper's experiments are in `reproduce`.
 
 pub mod bench;
 pub mod check;

@@ -1,4 +1,4 @@
-//! `ignn train`: options become a [`Run`], its figures become lines.
+//! `ignn train`: turns options into a [`Run`], trains it and prints the figures.
 
 use std::path::PathBuf;
 
@@ -24,9 +24,9 @@ use crate::{Outcome, Session};
 /// dataset.txt (its path), run.json (figures) and model.safetensors: the model of the epoch that
 /// was best on the validation part, with everything that `ignn predict` needs.
 ///
-/// Epoch e is about the model after e steps, epoch 0 about the initial model. The best epoch has the
-/// best score of train.monitor; of equal ones that with the smaller validation loss is kept, then the
-/// earliest.
+/// Epoch e is the model after e steps, epoch 0 the initial model. The best epoch is the one with
+/// the best validation score by train.monitor; ties are broken by the smaller validation loss, then
+/// by the earlier epoch.
 ///
 /// `--set model.kind=gcn` trains a baseline instead: also sgc, gat, gcnii, sse, mlp, structural,
 /// label-propagation. Everything else stays the same.
@@ -34,12 +34,12 @@ use crate::{Outcome, Session};
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all
 /// settings with their meaning. The same seed gives the same bits on any number of threads.
 ///
-/// With --seeds, small graphs are trained several seeds at a time, one thread each, as many as
-/// --threads and --memory allow; large graphs one seed after another on all threads. The results
-/// are the same.
+/// With --seeds, small graphs are trained with several seeds at a time, one thread each, as many as
+/// --threads and --memory allow; large graphs with one seed after another on all threads. The
+/// results are the same.
 ///
 /// Ctrl-C (SIGINT, SIGTERM) ends the run after its current epoch, with a checkpoint, the best model
-/// so far, and exit code 130; --resume continues to the same bits as if nothing had happened. A
+/// so far, and exit code 130; --resume then gives the same bits as a run without interruption. A
 /// second Ctrl-C ends it at once: --resume then continues from the last checkpoint, as after a
 /// crash.
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     let number = |part: &str| {
         let wrong = || format!("expected seeds such as 0..9 or 1,5,7, found {part:?}");
         let seed = part.trim().parse::<u64>().map_err(|_| wrong())?;
-        // TOML integers end there.
+        // The largest integer in TOML.
         if seed > i64::MAX as u64 {
             Err(format!("expected seeds up to {}, found {seed}", i64::MAX))
         } else {
@@ -124,7 +124,7 @@ pub fn parse_seeds(text: &str) -> Result<Seeds, String> {
     if let Some(seed) =
         seeds.iter().enumerate().find_map(|(at, s)| seeds[..at].contains(s).then_some(s))
     {
-        return Err(format!("seed {seed} is there twice"));
+        return Err(format!("seed {seed} is given twice"));
     }
     if seeds.is_empty() { Err(format!("no seeds in {text:?}")) } else { Ok(Seeds(seeds)) }
 }

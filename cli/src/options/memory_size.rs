@@ -1,5 +1,5 @@
 //! The value of `--memory`: a size such as `2GiB`, or a share of the machine such as `50%`.
-//! This module parses and resolves it; ingest keeps to it.
+//! This module parses and resolves it; ingest and training keep to it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -69,7 +69,7 @@ impl CrossvalReport<'_> {
             (true, Some(out)) => {
                 text += &format!("next: ignn crossval --resume {}\n", shell::path(out));
             }
-            (true, None) => text += "stopped: without --out nothing of it was kept\n",
+            (true, None) => text += "stopped: nothing was kept, because there is no --out\n",
             (false, Some(out)) => {
                 text += &format!("figures: {}\n", CrossvalDir::new(out).summary_file().display());
             }

@@ -1,5 +1,5 @@
-//! Progress of several trainings at a time, folds or seeds: one bar over the epochs of all, and one
-//! line per finished training.
+//! Progress of several models that are trained at a time, one per fold or seed: one bar for the
+//! epochs of all of them, and one line per finished model.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::printer;
 
-/// Notes that are shown; the rest is left to the figures.
+/// Maximum number of notes to show; the figures have the total.
 const MOST_NOTES: u64 = 3;
 
 /// Progress on standard error, fed from several threads.
@@ -22,7 +22,7 @@ pub struct JobProgress {
 }
 
 impl JobProgress {
-    /// For this number of trainings with at most this number of epochs each.
+    /// For this number of folds or seeds with at most this number of epochs each.
     pub fn new(is_quiet: bool, unit: &'static str, jobs: usize, epochs: u64) -> Self {
         let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
             let style =
@@ -33,14 +33,14 @@ impl JobProgress {
         Self { bar, is_quiet, unit, epochs, notes: AtomicU64::new(0) }
     }
 
-    /// An epoch of any training.
+    /// An epoch of any of them.
     pub fn epoch(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// A note on a training; only the first few are shown.
+    /// A note about one of them; only the first few are shown.
     pub fn note(&self, job: u64, text: &str) {
         match self.notes.fetch_add(1, Ordering::Relaxed) {
             before if before < MOST_NOTES => {
@@ -51,7 +51,7 @@ impl JobProgress {
         }
     }
 
-    /// A training that ended after this number of epochs, with its result in short.
+    /// One of them ended after this number of epochs; `result` is one line.
     pub fn finished(&self, job: u64, epochs: u64, result: &str) {
         if let Some(bar) = &self.bar {
             bar.inc(self.epochs.saturating_sub(epochs));

@@ -96,7 +96,7 @@ pub fn stop_cleanly_on_signals(is_quiet: bool) {
     };
     let handler = move || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
-            print("stopping after this epoch; once more stops at once");
+            print("stopping after this epoch; a second signal stops at once");
             return;
         }
         let what = match ignn_format::storage::abandon_all() {

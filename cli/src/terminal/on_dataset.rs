@@ -110,7 +110,7 @@ impl Opened {
 
     /// The graph with its bounds.
     pub fn operators(&self, console: &Console) -> Result<Operators> {
-        console.phase("bound the graph", None, Unit::Items("nodes"));
+        console.phase("compute the spectral bound", None, Unit::Items("nodes"));
         Ok(predict::operators(&self.dataset)?)
     }
 
@@ -177,8 +177,8 @@ impl Opened {
         console.advance(solve.sweeps as u64);
         if !solve.converged {
             let hint = match solve.stopped {
-                Stopped::MaxSweeps => "allow more with --max-sweeps",
-                _ => "ask for less with --tolerance",
+                Stopped::MaxSweeps => "raise --max-sweeps",
+                _ => "raise --tolerance",
             };
             console.note(&format!(
                 "the solve did not converge ({}): results are from the best state found: {hint}",

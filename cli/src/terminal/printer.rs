@@ -15,7 +15,7 @@ use ignn::run::path_text;
 use indicatif::ProgressBar;
 use serde::Serializer;
 
-/// Longest name beside a bar, in characters.
+/// Longest name next to a progress bar, in characters.
 const BAR_NAME: usize = 60;
 
 /// Writes a result for people to standard output.
@@ -28,8 +28,8 @@ pub fn json(value: &serde_json::Value) -> Result<()> {
     exact(&readable::json(&format!("{value:#}\n")))
 }
 
-/// A path as a field of JSON, for `#[serde(serialize_with = "...")]`: any path, also one that is not
-/// UTF-8.
+/// A path as a field of JSON, for `#[serde(serialize_with = "...")]`: any path, also one that is
+/// not UTF-8.
 pub fn path_as_json<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path_text::of(path))
 }
@@ -62,7 +62,7 @@ pub fn styled_result(text: &StyledStr) -> Result<()> {
 /// them.
 pub fn styled_message(text: &StyledStr) {
     let plain = text.to_string();
-    // An argument in it may hold anything.
+    // The message may quote an argument, which can contain anything.
     if readable::lines(&plain) != plain {
         return message(plain.trim_end());
     }
@@ -93,7 +93,7 @@ pub fn message_above(bar: Option<&ProgressBar>, text: &str) {
     }
 }
 
-/// The name of a phase as it stands beside its bar.
+/// The name of a phase as it is shown next to its bar.
 pub fn bar_name(name: &str) -> String {
     readable::line(name, BAR_NAME)
 }

@@ -81,7 +81,7 @@ impl Observer for Console {
         if self.mode == Mode::Bars {
             let bar = ProgressBar::new(total.unwrap_or(0)).with_style(style(total.is_some(), unit));
             bar.set_message(printer::bar_name(name));
-            // Ticks come from a thread of the library, which panics where the system refuses it.
+            // The library starts a thread for ticks and panics if the system refuses it.
             let thread = std::thread::Builder::new().spawn(|| {});
             if thread.is_ok_and(|thread| thread.join().is_ok()) {
                 bar.enable_steady_tick(Duration::from_millis(200));

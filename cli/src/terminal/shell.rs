@@ -1,4 +1,4 @@
-//! Command lines for people to copy: each word as a shell reads it back.
+//! Command lines for people to copy: quotes each word so that a shell reads it back unchanged.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use ignn::report::readable;
 
-/// A word: as it is where a shell takes it so, otherwise in quotes. What a terminal would not show,
-/// such as a path that is not UTF-8, is spelled as bash, zsh and ksh read it: `$'d\xff'`.
+/// A word, in quotes if the shell needs them. Characters that a terminal does not show, and bytes
+/// that are not UTF-8, are escaped in the form that bash, zsh and ksh read: `$'d\xff'`.
 pub fn word(word: impl AsRef<OsStr>) -> String {
     let bytes = word.as_ref().as_bytes();
     let is_plain = |c: char| c.is_alphanumeric() || "_-+=@%:,./".contains(c);

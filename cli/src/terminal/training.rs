@@ -1,4 +1,4 @@
-//! Progress of one training: a bar and one line per epoch on a terminal, a line now and then
+//! Progress of one run: a bar and one line per epoch on a terminal, a line every few seconds
 //! elsewhere.
 
 use std::io::{self, IsTerminal};

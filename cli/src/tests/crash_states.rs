@@ -1,5 +1,5 @@
 //! After a loss of power at any moment, a target is the old one, the new one, or absent where there
-//! was none, and the next run cleans up. `IGNN_CRASH_STATES=2500` tests so many states of each
+//! was none, and the next run cleans up. `IGNN_CRASH_STATES=2500` tests that many states of each
 //! command.
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use ignn_format::storage::{self, Operation};
 
 use super::crashed_disk::{Random, Recording};
-use super::place::{Place, TINY, Tree, below, beside, drafts, finished, with_datasets};
+use super::place::{Place, TINY, Tree, below, drafts, finished, outside, with_datasets};
 use crate::terminal::printer;
 
 /// States of one command in the ordinary tests.
@@ -51,7 +51,7 @@ fn test(
     let mut known: HashSet<Tree> = HashSet::new();
     let (mut olds, mut news, mut absents) = (0, 0, 0);
     for number in 0..count.max(2 * moments + 2) {
-        // First every moment with all and with nothing of what was not synced, then anything.
+        // First every moment with all and with none of the unsynced operations, then random ones.
         let (round, moment) = (number / (moments + 1), number % (moments + 1));
         let state = match round {
             0 => recording.complete(moment),
@@ -69,7 +69,7 @@ fn test(
             () if state == new => news += 1,
             () => absents += 1,
         }
-        // The ordinary tests clean up a part of the states; one that was seen has the same end.
+        // The ordinary tests clean up only some of the states, and no state twice.
         if known.contains(&state) || all.is_none() && number % 4 != 0 {
             continue;
         }
@@ -87,14 +87,14 @@ fn test(
         let (count, different) = (count.max(2 * moments + 2), known.len());
         printer::message(&format!(
             "crash states: {count} ({different} different) of {moments} steps, all whole ({olds} \
-             exactly as before, {news} exactly as after, {absents} with something unfinished \
-             beside): {line}"
+             exactly as before, {news} exactly as after, {absents} also with something \
+             unfinished): {line}"
         ));
     }
 }
 
-/// The same operations without syncs of files leave something damaged: otherwise these tests would
-/// notice nothing.
+/// Asserts that the same operations without syncs of files leave something damaged; otherwise these
+/// tests would prove nothing.
 fn notices_missing_syncs(
     old: &Tree,
     place: &Place,
@@ -120,7 +120,7 @@ fn is_either(target: &str, state: &Tree, old: &Tree, new: &Tree) -> bool {
 
 /// Whether all but the targets and their drafts is untouched.
 fn is_untouched(targets: &[&str], state: &Tree, old: &Tree) -> bool {
-    beside(&finished(state), targets) == beside(old, targets)
+    outside(&finished(state), targets) == outside(old, targets)
 }
 
 /// The names of two trees below a target.
@@ -243,7 +243,7 @@ fn a_cross_validation() {
     let place = with_datasets();
     let line = "crossval @g --preset graphs --folds 3 --epochs 1 --set model.state=2 --out @cv";
     test_crossval(&place, line);
-    place.restore(&beside(&place.tree(), &["cv"]));
+    place.restore(&outside(&place.tree(), &["cv"]));
     place.succeeds(&line.replace("folds 3", "folds 4"));
     test_crossval(&place, &format!("{line} --force"));
 }

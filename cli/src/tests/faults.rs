@@ -1,6 +1,6 @@
-//! Every operation on a file system fails once, in every command that writes: no panic, one message,
-//! no remains, and each target is the old one or the new one. `IGNN_FAULTS=all` takes every
-//! operation of every command and prints counts; without it the longer commands take samples.
+//! Every operation on a file system fails once, in every command that writes: no panic, one
+//! message, no remains, and each target is the old one or the new one. `IGNN_FAULTS=all` takes
+//! every operation of every command and prints counts; without it the longer commands take samples.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ignn_format::storage::{self, Operation};
 
-use super::place::{Place, TINY, Tree, below, beside, drafts, finished, with_datasets};
+use super::place::{Place, TINY, Tree, below, drafts, finished, outside, with_datasets};
 use crate::terminal::{messages, printer};
 
 const ENOSPC: i32 = 28;
@@ -31,7 +31,7 @@ enum Fault {
 enum Output {
     /// Files or directories that appear as a whole.
     Whole(&'static [&'static str]),
-    /// The directory of a run, with the commands that continue it and that make it anew.
+    /// The directory of a run, with the commands that resume it and that start it again.
     Run { name: &'static str, resume: String, again: String },
 }
 
@@ -41,11 +41,12 @@ struct Case {
     before: Vec<String>,
     line: String,
     output: Output,
-    /// Without `IGNN_FAULTS=all`, every so manieth operation fails.
+    /// Without `IGNN_FAULTS=all`, only every `step`th operation is made to fail.
     step: u64,
 }
 
-/// Lets operations from this number on fail below the place; the counter tells how many there were.
+/// Makes operations below the place fail from this number on; the counter holds how many there
+/// were.
 fn install(place: &Place, number: u64, fault: Fault) -> (storage::Watch, Arc<AtomicU64>) {
     let seen = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&seen);
@@ -102,7 +103,7 @@ impl Case {
         let (mut failures, mut survived) = (0, 0);
         let step = if all { 1 } else { self.step };
         for kind in 0..3 {
-            // The last operations are the interesting ones where samples are taken: they end there.
+            // Each kind of fault samples other operations.
             let mut number = if all { 1 } else { 1 + kind % step };
             loop {
                 let fault = match kind {
@@ -151,7 +152,7 @@ impl Case {
         match &self.output {
             Output::Whole(targets) => {
                 let found = finished(&found);
-                let is_untouched = beside(&found, targets) == beside(old, targets);
+                let is_untouched = outside(&found, targets) == outside(old, targets);
                 assert!(is_untouched, "{what}: something else changed");
                 for target in *targets {
                     let [found, old, new, again] =
@@ -165,7 +166,7 @@ impl Case {
             }
             Output::Run { name, resume, again } => {
                 assert!(
-                    beside(&found, &[name]) == beside(old, &[name]) || !remains.is_empty(),
+                    outside(&found, &[name]) == outside(old, &[name]) || !remains.is_empty(),
                     "{what}"
                 );
                 let has_begun = below(&found, name) != below(old, name);

@@ -60,7 +60,7 @@ impl Place {
     /// Makes the directory hold exactly this.
     pub fn restore(&self, wanted: &Tree) {
         let found = self.tree();
-        // What lies deeper comes later in the order.
+        // In reverse, because children come after their parents.
         for (path, content) in found.iter().rev().filter(|(path, _)| !wanted.contains_key(*path)) {
             let path = self.root().join(path);
             match content {
@@ -98,7 +98,7 @@ pub fn below(tree: &Tree, path: &str) -> Tree {
 }
 
 /// The part of a tree that is not at or below any of these paths.
-pub fn beside(tree: &Tree, paths: &[&str]) -> Tree {
+pub fn outside(tree: &Tree, paths: &[&str]) -> Tree {
     let outside = tree.iter().filter(|(name, _)| !paths.iter().any(|path| name.starts_with(path)));
     outside.map(|(name, content)| (name.clone(), content.clone())).collect()
 }
@@ -136,5 +136,5 @@ pub fn with_datasets() -> Place {
     place
 }
 
-/// Settings of a training that takes milliseconds.
+/// Settings with which training takes milliseconds.
 pub const TINY: &str = "--epochs 2 --set model.state=2";

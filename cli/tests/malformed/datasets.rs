@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Case, case};
 use crate::handmade::path_and_loner;
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 type Damage = fn(&Sandbox);
 

@@ -6,7 +6,7 @@ use arrow_array::{
 
 use super::{check_all, edges};
 use crate::raw::{column, gzip, parquet, zstd};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn edge_lists() {

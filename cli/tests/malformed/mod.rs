@@ -10,7 +10,7 @@ mod sets;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::util::{Sandbox, files_below};
+use crate::sandbox::{Sandbox, files_below};
 
 /// A malformed input and the expected message.
 pub struct Case {

@@ -1,7 +1,7 @@
 //! Options that contradict each other, and outputs that cannot be written.
 
 use super::{Case, case, check_all, edges};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 fn path(name: &'static str, arguments: &str, message: &'static str) -> Case {
     edges(name, &format!("e.txt {arguments}"), message).file("e.txt", "0 1\n1 2\n")

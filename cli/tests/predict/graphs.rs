@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{cells, words};
 use crate::crossval::write_rings_and_stars;
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Rings and stars as dataset `d`, cross-validated in `run`.
 fn rings_and_stars() -> Sandbox {

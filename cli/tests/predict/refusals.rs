@@ -7,7 +7,7 @@ use ignn::models::Model;
 use ignn_format::labels::LabelKind;
 
 use super::{SINGLE, cells, ingest, matrix, model, value, words};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn an_uncertified_model_gives_a_note_or_is_refused() {
@@ -43,10 +43,7 @@ fn a_solve_that_does_not_converge_exits_with_1() {
         .says("solve        did not converge: reached the limit of sweeps, 2 sweeps")
         .says("p.csv: 6 rows");
     assert!(run.stderr.contains("note: the solve did not converge ("), "{}", run.stderr);
-    assert!(
-        run.stderr
-            .contains("results are from the best state found: allow more with --max-sweeps\n")
-    );
+    assert!(run.stderr.contains("results are from the best state found: raise --max-sweeps\n"));
     assert_eq!(cells(&sandbox.read("p.csv")).len(), 6);
     sandbox.ignn(&words("eval d --model m.safetensors --max-sweeps 2 -q")).exits(1);
 }

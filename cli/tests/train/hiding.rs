@@ -97,8 +97,8 @@ fn gradients_of_a_hiding_step_are_differences_of_its_loss() {
     let is_hidden = |&&node: &&usize| gradients[1].row(node).iter().all(|x| *x == 0.0);
     let hidden: Vec<usize> = labelled.iter().filter(is_hidden).copied().collect();
     assert_eq!(hidden.len(), (labelled.len() as f64 * 0.3).round() as usize);
-    // What a hidden node says is not visible, though it is there.
-    // Solves started from elsewhere end within their tolerance of each other.
+    // The features of a hidden node have no effect on the loss of the step, up to the tolerance of
+    // solves that start from different states.
     let moved = |node: usize| (loss(Some((1, node, 0, 0.5))) - loss(None)).abs();
     let visible = *labelled.iter().find(|node| !hidden.contains(node)).unwrap();
     assert!(

@@ -4,7 +4,7 @@
 use ignn::config::Config;
 
 use super::{communities, words};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Three nodes with labels and a split: `one`; others lack something.
 fn triangle() -> Sandbox {
@@ -137,7 +137,7 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     let run = sandbox.ignn(&words("train one --out run --seeds 3..1")).exits(2);
     assert!(run.stderr.contains("no seeds in \"3..1\""), "{}", run.stderr);
     let run = sandbox.ignn(&words("train one --out run --seeds 1,1")).exits(2);
-    assert!(run.stderr.contains("seed 1 is there twice"), "{}", run.stderr);
+    assert!(run.stderr.contains("seed 1 is given twice"), "{}", run.stderr);
     assert_eq!(sandbox.names(), before, "nothing is left behind");
 }
 

@@ -2,7 +2,7 @@
 //! readouts learned alone.
 
 use super::{communities, metrics, words};
-use crate::util::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Sixty nodes in three cliques, which are the classes, and on a ring: dataset `d`; `other` has one
 /// of its relations, `swapped` both in the other order.
@@ -54,7 +54,7 @@ fn relations_are_trained_certified_and_predicted_by_their_names() {
     }
     let run = sandbox.ignn(&words("eval d --model run --json -q")).exits(0);
     let other = sandbox.ignn(&words("eval swapped --model run --json -q")).exits(0);
-    let scores = |run: &crate::util::Run| run.json()["evaluation"]["parts"].to_string();
+    let scores = |run: &crate::sandbox::Run| run.json()["evaluation"]["parts"].to_string();
     assert_eq!(scores(&run), scores(&other), "names count, not their order");
     sandbox.ignn(&words("predict other --model run --out p.csv -q")).fails_with(
         "run/model.safetensors: the dataset has other relations than the model (found clique, \

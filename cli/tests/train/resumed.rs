@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::{bytes, communities, metrics, names, words};
-use crate::util::{Sandbox, send};
+use crate::sandbox::{Sandbox, send};
 
 /// A second of epochs, with dropout and adam: everything that a checkpoint has to hold counts.
 const LINE: &str = "--epochs 150 --set model.state=8 --set model.bias=true";
@@ -57,7 +57,7 @@ fn a_stopped_run_continues_as_if_it_had_not_been() {
         );
         assert_eq!(output.status.code(), Some(130), "{printed}{progress}");
         assert!(
-            progress.contains("stopping after this epoch; once more stops at once\n"),
+            progress.contains("stopping after this epoch; a second signal stops at once\n"),
             "{progress}"
         );
         assert!(printed.contains(": stopped; continue with --resume\n"), "{printed}");

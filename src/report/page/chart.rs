@@ -16,7 +16,7 @@ const LETTER: f64 = 7.0;
 const NAME_LETTER: f64 = 8.2;
 /// Height of a line of names.
 const LINE: f64 = 15.0;
-/// Longest name beside a line, in letters.
+/// Longest name at the end of a line, in letters.
 const NAME: usize = 20;
 /// Number of points above which only the extremes of neighbouring points are drawn.
 const POINTS: usize = 1000;
@@ -296,7 +296,7 @@ impl Frame {
     }
 }
 
-/// A name that fits beside the chart.
+/// A name that fits next to the chart.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.into();

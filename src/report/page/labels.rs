@@ -1,4 +1,4 @@
-//! Positions of the names beside the ends of lines: as close as possible without overlap. `chart`
+//! Positions of the names at the ends of lines: as close as possible without overlap. `chart`
 //! draws them.
 
 /// Positions near the wanted ones, at least `gap` apart, between `top` and `bottom` if there is

@@ -47,8 +47,8 @@ pub fn results(groups: &[Group]) -> Section {
     section.text(
         "\"Validation\" is the test score of the epoch that is best on the validation part: the \
          fair figure. \"Best test\" is that of the epoch that is best on the test part, as papers \
-         often report it: for comparison only. Epoch e is about the model after e steps, epoch 0 \
-         about the initial model.",
+         often report it: for comparison only. Epoch e is the model after e steps, epoch 0 \
+         the initial model.",
     );
     let mut table = Table::new(&["run", "score", "validation", "best test", "seeds"]);
     for group in groups {

@@ -1,5 +1,5 @@
-//! A study as an HTML page: the paper's figures redrawn from our results, and tables beside the
-//! published figures.
+//! A study as an HTML page: the paper's figures redrawn from our results, and tables that compare
+//! them with the published figures.
 
 use super::{Cost, Dataset, Panel, Row, Study};
 use crate::report::page::{Axis, Cell, Chart, Page, Section, Series, Table};

@@ -1,5 +1,5 @@
-//! `ignn bench ingest`: edges per second from text to dataset, beside a plain copy of the same
-//! file. It measures and verifies; a slow result is never an error.
+//! `ignn bench ingest`: edges per second from text to dataset, compared with a plain copy of the
+//! same file. It measures and verifies; a slow result is never an error.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,5 @@
-//! `ignn bench`: the program's own speed on this machine, beside what the machine itself can do.
-//! One file per benchmark; each measures and verifies, and a slow result is never an error.
+//! `ignn bench`: the speed of the program, compared with what this machine can do. One file per
+//! benchmark; each measures and verifies, and a slow result is never an error.
 
 mod ingest;
 mod roofline;

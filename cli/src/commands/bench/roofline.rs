@@ -1,11 +1,11 @@
-//! The two sides of the roofline: what this machine can do, and what a sweep needs at least.
+//! The two sides of the roofline: what this machine can do, and the least that a sweep needs.
 //!
-//! A roof is only worth something if nothing gets above it. Rates are therefore measured in the
-//! same run as the sweeps, in turn with them, on the same threads and the same memory, and the
-//! best of all rounds counts. Arithmetic is the best of fused multiply-adds in registers, our
-//! register-blocked product and that of the crate `matrixmultiply` (by `ndarray`); bandwidth is
-//! the best of reading, copying and adding arrays of the size of the states, wherever in the
-//! memory hierarchy these fit.
+//! A roofline is only meaningful if nothing exceeds it. Rates are therefore measured in the same
+//! run as the sweeps, alternating with them, on the same threads and the same memory, and the best
+//! of all rounds counts. Arithmetic is the best of fused multiply-adds in registers, our
+//! register-blocked product and that of the crate `matrixmultiply` (through `ndarray`). Bandwidth
+//! is the best of reading, copying and adding arrays of the size of the states, at whatever level
+//! of the memory hierarchy these fit.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -18,15 +18,15 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// Rounds of arithmetic in one measurement: some milliseconds.
+/// Rounds of arithmetic in one measurement, which takes a few milliseconds.
 const MULTIPLY_ADDS: usize = 1_000_000;
 const PRODUCTS: usize = 8000;
 /// Products of the crate in one measurement, and the shape of each: n x k by k x k.
 const CRATE_PRODUCTS: usize = 6;
 const CRATE_SHAPE: (usize, usize) = (768, 256);
-/// Bytes of each state that are streamed at most: beyond the caches of common machines.
+/// Maximum number of bytes of each state that are streamed; more than common caches hold.
 const STREAMED: usize = 256 << 20;
-/// Bytes that every thread moves in one measurement at least.
+/// Minimum number of bytes that every thread moves in one measurement.
 const MOVED: usize = 64 << 20;
 
 /// Rates of the machine: each the best of the rounds so far.
@@ -51,12 +51,12 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Operations per second that nothing exceeds.
+    /// The arithmetic roof, in operations per second.
     pub fn arithmetic(&self) -> f64 {
         self.multiply_adds.max(self.product).max(self.crate_product)
     }
 
-    /// Bytes per second that nothing exceeds.
+    /// The bandwidth roof, in bytes per second.
     pub fn bandwidth(&self) -> f64 {
         self.read.max(self.copy).max(self.add)
     }
@@ -95,7 +95,8 @@ impl Roof {
         self.threads
     }
 
-    /// One round of all rates, in the pool of the caller, on the states of a sweep; overwrites `to`.
+    /// One round of all rates, in the pool of the caller, on the states of a sweep; overwrites
+    /// `to`.
     pub fn measure(&mut self, from: &Matrix, input: &Matrix, to: &mut Matrix) {
         self.arithmetic();
         self.streams(from, input, to);
@@ -127,7 +128,7 @@ impl Roof {
         let (a, b) = (&from.all_lines()[..lines], &input.all_lines()[..lines]);
         let part = lines.div_ceil(self.threads).max(1);
         let bytes = size_of_val(a) as f64;
-        // Small states several times over, so that starting threads takes no part of the time.
+        // Small states are repeated, so that the time to start threads is negligible.
         let repeats = (MOVED / (part * size_of::<Line>())).max(1);
         let ((), seconds) = timed(|| {
             a.par_chunks(part).with_max_len(1).for_each(|a| {
@@ -198,7 +199,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, started.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// What a sweep must at least compute and move.
+/// The least that a sweep must compute and move.
 ///
 /// Operations: 2 m per entry that is gathered (multiply, add), 2 m m per node and relation (the
 /// product). Bytes: every array once. The graph (4 per entry, 4 more with values; 8 per offset; 4
@@ -208,7 +209,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
 pub struct Need {
     pub operations: f64,
     pub bytes: f64,
-    /// Bytes of the rows that are gathered, each as often as it is.
+    /// Bytes of all gathered rows; a row counts as often as it is gathered.
     pub gathered: f64,
 }
 
@@ -242,18 +243,18 @@ impl Need {
         self.bytes / rates.bandwidth()
     }
 
-    /// Seconds in which rows are gathered if every one is read at a random place and none is found
-    /// in a cache again. No bound: reuse makes sweeps faster.
+    /// Seconds for gathering the rows if every one is read from a random place in memory and none
+    /// from a cache. This is not a bound: reuse makes sweeps faster.
     pub fn scattered(&self, rates: &Rates) -> f64 {
         self.gathered / rates.random_rows
     }
 
-    /// Seconds below which no sweep gets: the larger of the two roofs.
+    /// The shortest possible time of a sweep in seconds: the larger of the two times.
     pub fn floor(&self, rates: &Rates) -> f64 {
         self.arithmetic(rates).max(self.traffic(rates))
     }
 
-    /// Which roof that is.
+    /// Which of the two limits the sweep.
     pub fn binds(&self, rates: &Rates) -> &'static str {
         if self.arithmetic(rates) >= self.traffic(rates) { "arithmetic" } else { "traffic" }
     }

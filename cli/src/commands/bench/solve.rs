@@ -279,7 +279,7 @@ impl Line {
 }
 
 impl Errors {
-    /// Those of a state, from its solve and one with the tight bound that took so long.
+    /// The errors of a state, from its solve and from a solve with the tight bound.
     fn of(
         reference: &Reference,
         state: &Matrix,

@@ -33,9 +33,9 @@ const REPEAT: u32 = 10;
 const SECONDS: f64 = 30.0;
 /// Share of them for sweeps on all threads; the rest is for fewer threads.
 const SHARE: f64 = 0.6;
-/// Rounds of the roof alone, at most, where a sweep was faster than the roof that was measured.
+/// Maximum number of extra rounds of the roof, if a sweep was faster than the measured roof.
 const ROOF_ROUNDS: usize = 20;
-/// Rounds of the roof where one round of sweeps is longer than the time for all of them.
+/// Rounds of the roof if a single round of sweeps takes longer than the time for all rounds.
 const SLOW_ROUNDS: usize = 5;
 /// Rows that the verifier computes again, at most, and multiply-adds that it spends on them.
 const SAMPLE: usize = 4000;
@@ -51,15 +51,16 @@ const TOLERANCE: f64 = 1e-4;
 /// dataset, with random X, W and B, and reports best and median time, GFLOP/s, and GB/s of
 /// compulsory traffic (every array once).
 ///
-/// The roofline is measured in the same run, in turn with the sweeps: arithmetic (the best of
+/// The roofline is measured in the same run, alternating with the sweeps: arithmetic (the best of
 /// fused multiply-adds in registers, our product and that of the crate matrixmultiply) and memory
 /// traffic (the best of reading, copying and adding states). The table shows both, which of them
-/// binds, and how near the sweep comes to it. For comparison it also shows how long gathering
-/// would take if every row were read at a random place and never found in a cache.
+/// is the limit, and how close the sweep comes to it. For comparison it also shows how long
+/// gathering would take if every row were read from a random place in memory and never from a
+/// cache.
 ///
-/// Before timing, several thousand rows, those of the highest degree among them, are computed
-/// again by plain loops in f64; a difference ends with exit code 1. The command takes at most
-/// about a minute on any graph: repeats, and runs on fewer threads, end when the time is spent.
+/// Before timing, several thousand rows, including those of the highest degree, are computed again
+/// by plain loops in f64; if they differ, the exit code is 1. The command takes at most about a
+/// minute on any graph: repeats, and runs on fewer threads, end when the time is used up.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -97,7 +98,7 @@ pub struct Sweep {
     #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = seconds)]
     seconds: f64,
 
-    /// Gather every row by itself, also where rows repeat: to see what sharing them saves
+    /// Gather every row separately, even if rows are identical, to measure what sharing them saves
     #[arg(long)]
     unshared: bool,
 
@@ -288,7 +289,7 @@ impl Sweep {
         with_threads(threads, || {
             let seconds = SHARE * self.seconds;
             let times = if verified.seconds.iter().sum::<f64>() > seconds {
-                // One more round is too long: the sweeps that were verified are those that count.
+                // There is no time for another round: the times of the verified sweeps count.
                 (0..SLOW_ROUNDS).for_each(|_| roof.measure(&bench.from, &bench.input, to));
                 verified.seconds.map(|seconds| Times::of(&[seconds]))
             } else {

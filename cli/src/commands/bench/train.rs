@@ -29,7 +29,7 @@ use crate::{Outcome, Session, machine};
 const REPEAT: u32 = 20;
 /// Epochs before them.
 const WARM_UP: u32 = 3;
-/// Seconds of timed epochs, at most about.
+/// Approximate limit on the seconds of timed epochs.
 const SECONDS: f64 = 60.0;
 
 /// Epochs per second, and time, edges and bytes by phase of an epoch
@@ -37,8 +37,8 @@ const SECONDS: f64 = 60.0;
 /// Trains a model without writing anything, leaves out the first epochs, and reports the median of
 /// the timed ones by phase: forward solves, adjoint solves, gradients, update (step and
 /// projection), evaluation. Edges are those that the sweeps of a phase visit. Bytes are the
-/// compulsory traffic: every array once per sweep or pass (graph, states, features, parameters),
-/// what caches save or miss not counted; a lower bound where solves are accelerated.
+/// compulsory traffic: every array (graph, states, features, parameters) once per sweep or pass,
+/// whatever caches save or miss. If solves are accelerated, this is a lower bound.
 ///
 /// The command verifies that every loss is finite, that the loss of the last timed epoch is below
 /// that of the very first epoch, and that all solves converged; if any check fails, the exit code

@@ -67,7 +67,7 @@ impl Sandbox {
         Self::run(self.command(arguments), arguments)
     }
 
-    /// Runs the binary in an address space of so many MiB, so that it cannot take more memory.
+    /// Runs the binary in an address space of this many MiB, so that it cannot take more memory.
     pub fn ignn_within(&self, mebibytes: u64, arguments: &[&str]) -> Run {
         let mut command = Command::new("sh");
         let limited = format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes << 10);
