@@ -54,6 +54,7 @@ fn config(kind: ModelKind, depth: usize) -> ModelConfig {
         activation: vec![Activation::Tanh],
         dropout: 0.0,
         sse_damping: 0.4,
+        gin_learn_epsilon: true,
         ..Config::default().model
     }
 }
@@ -311,6 +312,18 @@ impl Case {
                 }
                 self.read_out(values, &h)
             }
+            ModelKind::Gin => {
+                for layer in 0..config.depth {
+                    let value = |name: &str| &values[&format!("layer{layer}.{name}")];
+                    let b = self.input(values, layer, &x);
+                    let own = scaled(&b, 1.0 + value("epsilon").at(0, 0));
+                    let sum = own.plus(&self.gathered(&graphs, &b));
+                    let inner = self.activated(&plus_row(&sum, value("bias1")));
+                    let outer = plus_row(&inner.times(&value("W2").t()), value("bias2"));
+                    x = self.activated(&outer);
+                }
+                self.read_out(values, &x)
+            }
             ModelKind::Sse => {
                 let b = match values.get("layer0.E") {
                     Some(table) => table.clone(),
@@ -391,12 +404,13 @@ impl Case {
     }
 }
 
-const KINDS: [ModelKind; 6] = [
+const KINDS: [ModelKind; 7] = [
     ModelKind::Gcn,
     ModelKind::Sgc,
     ModelKind::Mlp,
     ModelKind::Gat,
     ModelKind::Gcnii,
+    ModelKind::Gin,
     ModelKind::Sse,
 ];
 

@@ -32,7 +32,12 @@ const VARIANTS: [&[&str]; 7] = [
     &["model.batch_norm=true"],
     &["model.normalise_state=true", "model.readout=mlp", "model.hidden=4"],
     &["model.depth=1"],
-    &["model.heads=[2, 3]", "model.dropout=0.3", "model.batch_norm=true"],
+    &[
+        "model.heads=[2, 3]",
+        "model.gin_learn_epsilon=true",
+        "model.dropout=0.3",
+        "model.batch_norm=true",
+    ],
 ];
 
 fn config(kind: &Kind, sets: &[&str]) -> Config {
@@ -127,9 +132,10 @@ impl Case<'_> {
     }
 
     /// The derivative of the loss along a direction that has a share of the gradient of every
-    /// parameter: by the gradient, and by central differences.
+    /// parameter: by the gradient, and by central differences. Of two steps the one that is closer
+    /// counts: a kink of a relu may be within the larger one, and the smaller one is less exact.
     fn derivatives(&self, seed: u64) -> (f64, f64) {
-        const STEP: f64 = 3e-3;
+        const STEPS: [f64; 2] = [1e-3, 1e-4];
         let mut network = self.network();
         self.loss(&mut network, true);
         let mut random = Random::new(seed);
@@ -149,7 +155,6 @@ impl Case<'_> {
             }
             direction.push(along);
         }
-        let step = STEP / length.sqrt();
         let at = |step: f64| {
             let mut moved = self.network();
             for (parameter, along) in moved.parameters.iter_mut().zip(&direction) {
@@ -160,13 +165,21 @@ impl Case<'_> {
             }
             self.loss(&mut moved, false)
         };
-        (exact, (at(step) - at(-step)) / (2.0 * step))
+        let differences = STEPS.map(|step| {
+            let step = step / length.sqrt();
+            (at(step) - at(-step)) / (2.0 * step)
+        });
+        let [large, small] = differences;
+        (exact, if (large - exact).abs() < (small - exact).abs() { large } else { small })
     }
 }
 
 /// Calls `check` with every kind, variant of settings, source of features and number of relations.
 fn each_case(mut check: impl FnMut(&Case<'_>, &str)) {
-    for (at, kind) in KINDS.iter().enumerate() {
+    for kind in KINDS {
+        // By name: a new kind does not change the graphs of the others.
+        let name =
+            kind.name().bytes().fold(0, |sum, byte| 31 * (sum % 1_000_000) + u64::from(byte));
         for (variant, sets) in VARIANTS.iter().enumerate() {
             let config = config(kind, sets);
             for (count, learns_features, pools) in
@@ -177,7 +190,7 @@ fn each_case(mut check: impl FnMut(&Case<'_>, &str)) {
                 if (learns_features && config.model.skip) || (is_labels && pools) {
                     continue;
                 }
-                let a = relations((10 * at + variant) as u64, count);
+                let a = relations(10 * name + variant as u64, count);
                 let sides: Vec<_> = a.iter().map(|a| (Rows::of(&a.t()), Rows::of(a))).collect();
                 let (incoming, outgoing) = sides.iter().map(|(a, b)| (a.view(), b.view())).unzip();
                 let operators = Operators::new(incoming, outgoing);
@@ -210,7 +223,7 @@ fn gradients_of_every_kind_match_differences_of_the_loss() {
         compared += 1;
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(compared >= 8 * 20, "{compared} cases");
+    assert!(compared >= 9 * 20, "{compared} cases");
 }
 
 #[test]
@@ -263,12 +276,6 @@ fn gcnii_is_named_in_its_own_file_the_table_and_the_settings_only() {
             }
         }
     }
-    let expected = [
-        "src/config/document.rs",
-        "src/config/model.rs",
-        "src/config/tests.rs",
-        "src/models/kinds/gcnii.rs",
-        "src/models/kinds/mod.rs",
-    ];
+    let expected = ["src/config/model.rs", "src/models/kinds/gcnii.rs", "src/models/kinds/mod.rs"];
     assert_eq!(named, expected.map(String::from).into());
 }

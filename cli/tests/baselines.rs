@@ -4,24 +4,20 @@
 use std::fs;
 use std::sync::Arc;
 
-use ignn::config::Config;
+use ignn::config::{Config, ModelKind};
 use ignn::graph::Graph;
+use ignn::models::Kind;
+use ignn::models::kinds::{KINDS, Output};
 use ignn::train::{Task, Trainer};
 use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 
-const KINDS: [&str; 9] = [
-    "gcn",
-    "sgc",
-    "mlp",
-    "gat",
-    "gcnii",
-    "sse",
-    "structural",
-    "label-propagation",
-    "gcn --set model.drop_edge=0.3",
-];
+/// Every kind without an equilibrium, and a variant.
+fn kinds() -> Vec<&'static str> {
+    let baselines = KINDS.iter().filter(|kind| kind.kind != ModelKind::Ignn).map(Kind::name);
+    baselines.chain(["gcn --set model.drop_edge=0.3"]).collect()
+}
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
@@ -37,7 +33,7 @@ fn communities(nodes: usize) -> Sandbox {
 #[test]
 fn every_kind_is_trained_evaluated_and_predicts() {
     let sandbox = communities(300);
-    for (at, kind) in KINDS.into_iter().enumerate() {
+    for (at, kind) in kinds().into_iter().enumerate() {
         let run = format!("run{at}");
         // A small learning rate, so that the steps converge on their own.
         let rate = if kind == "sse" { 0.002 } else { 0.01 };
@@ -109,7 +105,7 @@ fn every_kind_is_trained_evaluated_and_predicts() {
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
     let sandbox = communities(3000);
-    for (at, kind) in KINDS.into_iter().enumerate() {
+    for (at, kind) in kinds().into_iter().enumerate() {
         let model = |threads: usize| {
             let run = format!("run{at}-{threads}");
             let line = format!(
@@ -171,7 +167,7 @@ fn every_kind_classifies_graphs_by_pooling() {
         .file("T/T_graph_indicator.txt", indicator)
         .file("T/T_graph_labels.txt", labels);
     sandbox.ignn(&words("ingest tu T --degree-features --out t -q")).exits(0);
-    for kind in ["gcn", "sgc", "gat", "gcnii", "structural"] {
+    for kind in ["gcn", "sgc", "gat", "gcnii", "gin", "structural"] {
         let sets =
             [format!("model.kind={kind}"), "model.state=16".into(), "model.dropout=0".into()];
         let config = Config::resolve(None, None, &sets).unwrap();
@@ -210,16 +206,24 @@ fn inconsistent_shapes_are_refused() {
         "--set model.kind=gcn --set model.state=8,8,8",
         "model.state: one width for all layers (found 3, expected 1)",
     );
+    let with_readout: Vec<&str> =
+        KINDS.iter().filter(|kind| kind.output == Output::Readout).map(Kind::name).collect();
+    let (last, others) = with_readout.split_last().unwrap();
     refused(
         "--set model.kind=gcn --set train.learn=readout",
-        "train.learn: readout needs a readout of its own (found model.kind=gcn, expected \
-         ignn, gcnii or sse)",
+        &format!(
+            "train.learn: readout needs a readout of its own (found model.kind=gcn, expected {} or \
+             {last})",
+            others.join(", ")
+        ),
     );
+    let all: Vec<String> = KINDS.iter().map(|kind| format!("\"{}\"", kind.name())).collect();
     refused(
         "--set model.kind=gcn2",
-        "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of \"ignn\", \
-         \"gcn\", \"sgc\", \"mlp\", \"gat\", \"gcnii\", \"sse\", \"structural\", \
-         \"label-propagation\")",
+        &format!(
+            "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of {})",
+            all.join(", ")
+        ),
     );
 }
 

@@ -328,7 +328,7 @@ fn graphs_are_cross_validated() {
     let rows = results["panels"][0]["rows"].as_array().unwrap();
     assert_eq!(rows[0]["validation"]["count"], 3, "folds of the quick form");
     let methods: Vec<&str> = rows.iter().map(|row| row["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["IGNN", "IGNN, SVM", "GCN", "SGC", "GAT", "GCNII", "SSE", "MLP"]);
+    assert_eq!(methods, ["IGNN", "IGNN, SVM", "GCN", "GIN", "SGC", "GAT", "GCNII", "SSE", "MLP"]);
     let figures: serde_json::Value =
         serde_json::from_str(&sandbox.read("out/runs/graphs/mutag/ignn/crossval.json")).unwrap();
     assert_eq!(

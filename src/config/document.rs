@@ -43,13 +43,11 @@ can be tried with any kind.
 
 - All kinds but `label-propagation` use `features`, `normalise_features`, `init_input`, `skip`,
   `between`, `batch_norm` (never on logits), `pooling` and `dropout`.
-- If nodes have the labels, the last layer of `gcn`, `sgc`, `gat`, `mlp` and `structural` gives the
-  logits, and `readout`, `hidden`, `head_bias` and `normalise_state` are unused. `ignn`, `gcnii` and
-  `sse` end in a readout. If graphs have the labels, all layers are as wide as `state`, and pooling
-  and a readout follow.
-- `state` is one width or, for `gcn`, `gat`, `mlp` and `structural`, one per layer below the logits.
-- Baselines apply `dropout` before every layer, features included; `sse` applies it before the
-  readout only, and attention also drops attention weights.
+- If nodes have the labels, kinds that do not end in a readout give the logits with their last
+  layer, and `readout`, `hidden`, `head_bias` and `normalise_state` are unused. If graphs have the
+  labels, all layers are as wide as `state`, and pooling and a readout follow.
+- `state` is one width, or one per layer that does not give the logits.
+- Baselines apply `dropout` before every layer, features included.
 - All kinds but `ignn` average several relations.
 - Baselines initialise Omega uniformly within `init_input` times sqrt(6 / (p + m)).
 ";

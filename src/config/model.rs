@@ -78,6 +78,9 @@ settings! {
         /// Weight of the learned map in layer l of `gcnii`: beta = ln(lambda / l + 1); the rest is
         /// the identity.
         gcnii_lambda: f64 = 0.5, at_least(0.0).at_most(100.0);
+        /// Learns the weight of a node's own row in each layer of `gin`: 1 + epsilon. Otherwise
+        /// epsilon is 0.
+        gin_learn_epsilon: bool = false;
         /// Fraction of the edges that `gcn` and `sgc` leave out in each epoch of training
         /// (DropEdge).
         drop_edge: f64 = 0.0, at_least(0.0).below(1.0);
@@ -88,7 +91,7 @@ words! {
     /// Models.
     pub enum ModelKind {
         /// Implicit graph neural network: one equilibrium layer per width in `state`. Uses `state`,
-        /// `activation`, `input`, `bias`, `kappa`, `init` and `[solver]`.
+        /// `activation`, `input`, `bias`, `kappa`, `init` and `[solver]`. Ends in a readout.
         Ignn = "ignn",
         /// Graph convolutions (Kipf, Welling 2017): `depth` layers A^T x Omega^T + bias. Uses
         /// `depth`, `state`, `activation` and `drop_edge`.
@@ -100,15 +103,21 @@ words! {
         /// `state` and `activation`.
         Mlp = "mlp",
         /// Graph attention (Velickovic et al. 2018): `depth` layers over incoming edges, whose
-        /// weights are ignored. Uses `depth`, `heads`, `state` and `activation`.
+        /// weights are ignored. Uses `depth`, `heads`, `state` and `activation`. `dropout` also
+        /// drops attention weights.
         Gat = "gat",
         /// Deep convolutions that keep a share of their initial state (Chen et al. 2020). Uses
-        /// `depth`, `state`, `activation`, `gcnii_alpha` and `gcnii_lambda`.
+        /// `depth`, `state`, `activation`, `gcnii_alpha` and `gcnii_lambda`. Ends in a readout.
         Gcnii = "gcnii",
+        /// Graph isomorphism network (Xu et al. 2019): `depth` layers, each a perceptron of two maps
+        /// on the sum of a node's own row and its neighbours'. Made for the plain adjacency. Uses
+        /// `depth`, `state`, `activation` and `gin_learn_epsilon`. Ends in a readout.
+        Gin = "gin",
         /// Stochastic steady-state embeddings (Dai et al. 2018): `depth` damped steps per epoch
         /// towards a steady state, starting from the previous epoch; predictions iterate until it
         /// converges. Uses `depth`, `state`, `activation`, `sse_damping` and, of `[solver]`,
-        /// `tolerance`, `max_sweeps` and `warm_start`.
+        /// `tolerance`, `max_sweeps` and `warm_start`. Applies `dropout` before the readout only.
+        /// Ends in a readout.
         Sse = "sse",
         /// Perceptron on the degrees up to `hops` steps around each node, for graphs without
         /// features. Uses `depth`, `hops`, `state` and `activation`.

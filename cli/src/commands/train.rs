@@ -28,8 +28,8 @@ use crate::{Outcome, Session};
 /// the best validation score by train.monitor; ties are broken by the smaller validation loss, then
 /// by the earlier epoch.
 ///
-/// `--set model.kind=gcn` trains a baseline instead: also sgc, gat, gcnii, sse, mlp, structural,
-/// label-propagation. Everything else stays the same.
+/// `--set model.kind=gcn` trains a baseline instead; `ignn train --list` shows all kinds. Everything
+/// else stays the same.
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all
 /// settings with their meaning. The same seed gives the same bits on any number of threads.

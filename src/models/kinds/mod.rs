@@ -14,6 +14,7 @@
 mod gat;
 mod gcn;
 mod gcnii;
+mod gin;
 mod ignn;
 mod label_propagation;
 mod mlp;
@@ -40,6 +41,7 @@ pub const KINDS: &[Kind] = &[
     mlp::KIND,
     gat::KIND,
     gcnii::KIND,
+    gin::KIND,
     sse::KIND,
     structural::KIND,
     label_propagation::KIND,
@@ -253,10 +255,23 @@ fn activation(config: &ModelConfig, layer: usize, layers: usize) -> Result<Activ
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings;
 
     #[test]
     fn every_word_of_the_setting_has_a_row() {
         let kinds: Vec<ModelKind> = KINDS.iter().map(|row| row.kind).collect();
         assert_eq!(kinds, ModelKind::ALL);
+    }
+
+    #[test]
+    fn the_text_of_a_kind_says_whether_a_readout_follows() {
+        let settings::Kind::Choice(words) = <ModelKind as settings::Setting>::KIND else {
+            panic!("kinds are words")
+        };
+        for (kind, word) in KINDS.iter().zip(words) {
+            let text = settings::paragraphs(word.doc).join(" ");
+            let says_so = text.contains("Ends in a readout.");
+            assert_eq!(says_so, kind.output == Output::Readout, "{}", word.word);
+        }
     }
 }

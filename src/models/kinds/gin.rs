@@ -1,0 +1,150 @@
+//! GIN (Xu et al. 2019): `x' = MLP((1 + eps) x + P x)`, a perceptron of two maps on each node's own
+//! row plus those of its neighbours, and its backward. P is the mean of the relations' A^T, a sum
+//! over neighbours where the adjacency is plain. The first map commutes with the sum, so it is the
+//! input map: `B = x Omega^T`.
+//!
+//! | symbol | shape | meaning |
+//! | --- | --- | --- |
+//! | B, X, R, G | n x m | as in [`explicit`](crate::nn::explicit) |
+//! | T | n x m | between the two maps |
+//! | bias1, bias2 | 1 x m | parameters |
+//! | W2 | m x m | parameter: the second map |
+//! | eps | 1 x 1 | parameter, or 0 |
+//!
+//! ```text
+//! T = phi((1 + eps) B + P B + bias1)      X = phi(T W2^T + bias2)
+//! ```
+//! Backward, by column sums for the biases:
+//!
+//! ```text
+//! q = R * phi'(X)     dL/dW2 = q^T T         h = (q W2) * phi'(T)
+//! G = (1 + eps) h + P^T h                    dL/deps = sum of h * B
+//! ```
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{Kind, LayerPlan, Output, Request};
+use crate::config::ModelKind;
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::kernels::{Activation, elementwise, gradient};
+use crate::models::ModelError;
+use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
+use crate::nn::{Operators, Slot, linear, propagate};
+use crate::solver::SolveInfo;
+
+/// Numbers per part of a sum whose parts are added in order.
+const PART: usize = 1 << 14;
+
+pub(super) const KIND: Kind = Kind { output: Output::Readout, ..Kind::new(ModelKind::Gin, layers) };
+
+fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
+    request.stack(request.config.depth, |layer| {
+        Ok(Arc::new(Gin {
+            width: layer.width,
+            activation: layer.activation()?,
+            learns_epsilon: request.config.gin_learn_epsilon,
+        }))
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Gin {
+    /// m
+    width: usize,
+    /// phi
+    activation: Activation,
+    learns_epsilon: bool,
+}
+
+impl Map for Gin {
+    fn slots(&self, layer: usize) -> Vec<Slot> {
+        let name = |what: &str| format!("layer{layer}.{what}");
+        let mut slots = vec![
+            Slot::bias(name("bias1"), self.width),
+            Slot::weight(name("W2"), self.width, self.width),
+            Slot::bias(name("bias2"), self.width),
+        ];
+        slots.extend(self.learns_epsilon.then(|| Slot::bias(name("epsilon"), 1)));
+        slots
+    }
+
+    /// W2 uniform within 1 / sqrt(m), all else zero.
+    fn initial(&self, layer: usize, seed: u64) -> Vec<Matrix> {
+        let bound = 1.0 / (self.width.max(1) as f64).sqrt();
+        self.slots(layer).iter().map(|slot| slot.initial(seed, bound)).collect()
+    }
+
+    /// T.
+    fn extra_matrices(&self) -> u64 {
+        1
+    }
+
+    fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
+        Box::new(OnGraph {
+            inner: Matrix::zeros(operators.nodes(), self.width),
+            operators: operators.clone(),
+            activation: self.activation,
+        })
+    }
+}
+
+struct OnGraph {
+    operators: Operators,
+    activation: Activation,
+    /// T
+    inner: Matrix,
+}
+
+/// 1 + eps
+fn own_weight(values: &[MatrixRef<'_>]) -> f32 {
+    1.0 + values.get(3).map_or(0.0, |epsilon| epsilon.row(0)[0])
+}
+
+impl MapOnGraph for OnGraph {
+    fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
+        let (values, operators) = (given.values, &self.operators);
+        let (b, inner) = (memory.input.view(), &mut self.inner);
+        propagate::mean(operators.incoming_blocks(), &operators.incoming(), b, inner.view_mut());
+        elementwise::mix(1.0, own_weight(values), b, inner.view_mut());
+        elementwise::add_row_and_activate(self.activation, values[0].row(0), inner.view_mut());
+        let state = &mut memory.state;
+        linear::forward(values[1], Some(values[2].row(0)), inner.view(), state.view_mut());
+        elementwise::activate(self.activation, state.view_mut());
+        None
+    }
+
+    fn backward(
+        &mut self,
+        values: &[MatrixRef<'_>],
+        memory: &mut Memory,
+        gradients: &mut [MatrixMut<'_>],
+    ) {
+        let Memory { input, state, right, adjoint, spare } = memory;
+        let (operators, inner) = (&self.operators, self.inner.view());
+        elementwise::differentiate(self.activation, state.view(), right.view_mut());
+        elementwise::copy(gradient::input(right.view(), inner).view(), gradients[1].reborrow());
+        gradients[2].row_mut(0).copy_from_slice(&gradient::bias(right.view()));
+        linear::backward(values[1], right.view(), spare.view_mut());
+        elementwise::differentiate(self.activation, inner, spare.view_mut());
+        let h = spare.view();
+        gradients[0].row_mut(0).copy_from_slice(&gradient::bias(h));
+        if let Some(by_epsilon) = gradients.get_mut(3) {
+            by_epsilon.row_mut(0)[0] = sum_of_products(h, input.view()) as f32;
+        }
+        let (blocks, outgoing) = (operators.outgoing_blocks(), operators.outgoing());
+        propagate::mean(blocks, &outgoing, h, adjoint.view_mut());
+        elementwise::mix(1.0, own_weight(values), h, adjoint.view_mut());
+    }
+}
+
+/// Padding is zero and adds nothing.
+fn sum_of_products(a: MatrixRef<'_>, b: MatrixRef<'_>) -> f64 {
+    let part = |(a, b): (&[f32], &[f32])| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let parts: Vec<f64> =
+        a.padded().par_chunks(PART).zip(b.padded().par_chunks(PART)).map(part).collect();
+    parts.iter().sum()
+}
