@@ -599,7 +599,7 @@ fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
              {found}, expected {expected}, as in setup.json)"
         )
     );
-    // Other folds, or another read-out, than the finished folds have.
+    // Other folds, or another readout, than the finished folds have.
     for (from, to) in [("\"folds\":3", "\"folds\":4"), ("svm-linear", "svm")] {
         let error = crossval_refusal(|path| replace_in(&path.join("setup.json"), from, to));
         assert!(error.starts_with("DIR/fold-0/fold.json: set-up of the fold (found "), "{error}");
