@@ -130,7 +130,8 @@ fn copied(name: &str) -> (TempDir, PathBuf) {
     (directory, to)
 }
 
-/// Damages some bytes: flips, zeroed or random sectors, cuts, additions, and other numbers in texts.
+/// Damages some bytes: flips, zeroed or random sectors, cuts, additions, and other numbers in
+/// texts.
 fn damage(bytes: &mut Vec<u8>, random: &mut Sequence) {
     let at = random.below(bytes.len().max(1) as u64) as usize;
     match random.below(8) {
@@ -342,8 +343,8 @@ fn a_forged_setup_is_refused() {
     }
 }
 
-/// Whether a copy of the run is refused after a change of it, and how: `DIR` is the copy. Nothing of
-/// it may have changed.
+/// Whether a copy of the run is refused after a change of it, and how: `DIR` is the copy. Nothing
+/// of it may have changed.
 fn run_refusal(change: impl FnOnce(&Path)) -> String {
     let (_directory, path) = copied("run");
     change(&path);
@@ -377,7 +378,7 @@ fn spoil(path: &Path, tensor: &str) {
 #[test]
 fn a_run_continues_from_its_own_records_or_not_at_all() {
     let hint =
-        "as in DIR/checkpoint/state.safetensors): restore the file, or train anew with --force";
+        "as in DIR/checkpoint/state.safetensors): restore the file, or train again with --force";
     let records = |change: &dyn Fn(&mut Vec<String>)| {
         run_refusal(|path| {
             let file = path.join("metrics.jsonl");
@@ -470,7 +471,7 @@ fn files_with_numbers_that_are_not_finite_are_named() {
     let graph = Graph::open(&path).unwrap();
     let expected = format!(
         "{}: feature of node 7 (found NaN, expected a finite number): the dataset is damaged: `ignn \
-         check {}` tells more",
+         check {}` shows the details",
         shard.display(),
         path.display()
     );
@@ -577,7 +578,7 @@ fn replace_in(path: &Path, from: &str, to: &str) {
 #[test]
 fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
     let again = "remove the file, and --resume trains the fold again)";
-    let anew = "restore the file, or cross-validate anew with --force)";
+    let restart = "restore the file, or cross-validate again with --force)";
     assert_eq!(
         crossval_refusal(|path| replace_in(
             &path.join("config.toml"),
@@ -586,7 +587,7 @@ fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
         )),
         format!(
             "DIR/config.toml: not the settings that the cross-validation was begun with (found \
-             epochs = 2, expected epochs = 1, as in setup.json: {anew}"
+             epochs = 2, expected epochs = 1, as in setup.json: {restart}"
         )
     );
     let one = SAMPLES.path("one.ignn").display().to_string();
@@ -612,7 +613,7 @@ fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
         replace_in(&path.join("setup.json"), "\"assignment\":\"", "\"assignment\":\"f");
     });
     assert!(error.starts_with("DIR/setup.json: checksum of the folds (found f"), "{error}");
-    assert!(error.ends_with(&format!(", as the graphs are dealt now: {anew}")), "{error}");
+    assert!(error.ends_with(&format!(", as the graphs are assigned now: {restart}")), "{error}");
     // One that an older version began.
     let error = crossval_refusal(|path| {
         fs::write(path.join("setup.json"), "{\"folds\":3,\"readout\":\"svm-linear\"}").unwrap();
@@ -658,7 +659,7 @@ fn repeated_neighbours_are_refused_with_their_file() {
     let error = Trainer::new(&graph, config(1)).err().unwrap().to_string();
     let expected = format!(
         "{}: row 0: neighbours must be strictly increasing (found 0 after 0): the dataset is \
-         damaged: `ignn check {}` tells more",
+         damaged: `ignn check {}` shows the details",
         file.display(),
         path.display()
     );

@@ -107,7 +107,7 @@ fn folds_are_tested_and_the_directory_is_complete() {
         "run: a cross-validation (expected runs of `ignn train`): its figures are in \
          run/crossval.json",
     );
-    // Features that are dropped are gathered anew for every batch.
+    // Features that are dropped are gathered again for every batch.
     let dropped = format!("crossval d {SMALL} --set model.feature_dropout=0.3 --out dropped -q");
     sandbox.ignn(&words(&dropped)).exits(0).says("4 of 4 folds in ");
     // Nor does training replace it.

@@ -28,7 +28,10 @@ fn a_damaged_dataset_is_refused_by_every_command_that_uses_it() {
         let run = sandbox.ignn(command).exits(2);
         let line = run.stderr.lines().last().unwrap_or_default();
         assert!(line.starts_with("error: d/relations/edges/in.neighbours.u32: checksum"), "{line}");
-        assert!(line.ends_with("the dataset is damaged: `ignn check d` tells more"), "{line}");
+        assert!(
+            line.ends_with("the dataset is damaged: `ignn check d` shows the details"),
+            "{line}"
+        );
     }
     // Without --verify, a part that is not damaged can be used.
     sandbox.ignn(&["export", "d", "--ids", "i.csv"]).exits(0);

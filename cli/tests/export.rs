@@ -85,7 +85,7 @@ fn mistakes_write_nothing() {
     sandbox.ignn(&["export", "d"]).fails_with(nothing);
     sandbox
         .ignn(&["export", "d", "--edges", "e.xls"])
-        .fails_with("e.xls: name's ending (found \"xls\", expected .parquet, .tsv or .csv)");
+        .fails_with("e.xls: file extension (found \"xls\", expected .parquet, .tsv or .csv)");
     let exists = "mine.tsv: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&["export", "d", "--edges", "mine.tsv"]).fails_with(exists);
     sandbox

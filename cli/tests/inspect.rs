@@ -164,7 +164,7 @@ fn damage_is_an_error_not_a_panic() {
     *bytes.last_mut().unwrap() = 1;
     fs::write(&path, &bytes).unwrap();
     let message = "d/relations/edges/in.neighbours.u32: checksum (found 80ce38cebe3d19f0, expected \
-                   c7067cb73e720040): the dataset is damaged: `ignn check d` tells more";
+                   c7067cb73e720040): the dataset is damaged: `ignn check d` shows the details";
     sandbox.ignn(&["inspect", "d"]).fails_with(message);
     bytes.truncate(70);
     fs::write(&path, &bytes).unwrap();

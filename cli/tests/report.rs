@@ -94,7 +94,7 @@ fn what_is_not_a_run_and_existing_files_are_refused() {
         .fails_with("d.html: output (found a directory, expected a file's name)");
     sandbox
         .ignn(&["report", "run", "--out", "report"])
-        .fails_with("report: name's ending (found none, expected .html)");
+        .fails_with("report: file extension (found none, expected .html)");
     sandbox.file("r.html", "mine");
     sandbox
         .ignn(&["report", "run", "--out", "r.html"])

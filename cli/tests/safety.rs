@@ -72,7 +72,7 @@ fn force_replaces_no_file_of_the_users() {
     for (line, message) in [
         (
             "report run --out notes.txt",
-            "notes.txt: name's ending (found \"txt\", expected .html)".to_string(),
+            "notes.txt: file extension (found \"txt\", expected .html)".to_string(),
         ),
         ("report run --out mine.html", format!("mine.html: not a report: {made}")),
         (
@@ -287,9 +287,9 @@ fn a_run_killed_at_any_moment_of_its_setup_can_be_started_again() {
         );
         if number % 5 == 0 {
             let resumed = sandbox.ignn(&words("train --resume run -q"));
-            let anew = "error: run: the run ended before its first checkpoint: train anew, with \
-                        --force\n";
-            assert!(resumed.code == Some(0) || resumed.stderr == anew, "{}", resumed.stderr);
+            let again = "error: run: the run ended before its first checkpoint: train again with \
+                         --force\n";
+            assert!(resumed.code == Some(0) || resumed.stderr == again, "{}", resumed.stderr);
             sandbox.ignn(&words(&format!("{line} --force"))).exits(0);
         }
         fs::remove_dir_all(sandbox.path("run")).unwrap();

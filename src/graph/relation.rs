@@ -160,7 +160,7 @@ impl Relation {
         let shape = (direction.rows(), direction.rows());
         let (offsets, neighbours) = (&direction.offsets()[..], &direction.neighbours()[..]);
         CsMatViewI::try_new(shape, offsets, neighbours, data).map_err(|(.., error)| {
-            let expected = "a matrix in compressed rows: `ignn check DIR` tells more";
+            let expected = "a matrix in compressed rows: `ignn check DIR` shows the details";
             FormatError::invalid(format!("relations/{}", self.name()), "arrays", error, expected)
         })
     }

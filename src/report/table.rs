@@ -505,7 +505,7 @@ mod tests {
         let error = write(&dir.path().join("t.xlsx"), false).unwrap_err().to_string();
         assert!(
             error.ends_with(
-                "t.xlsx: name's ending (found \"xlsx\", expected .parquet, .tsv or .csv)"
+                "t.xlsx: file extension (found \"xlsx\", expected .parquet, .tsv or .csv)"
             ),
             "{error}"
         );

@@ -1,5 +1,5 @@
-//! A cross-validation and its directory: every fold trained, several at a time on small graphs;
-//! finished folds are kept, so that an interrupted cross-validation is resumed.
+//! A cross-validation and its directory. It trains every fold, several at a time on small graphs,
+//! and keeps finished folds, so that an interrupted cross-validation can be resumed.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -64,9 +64,9 @@ fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
 pub struct CrossvalSummary {
     /// Version of the program.
     pub version: String,
-    /// What was cross-validated.
+    /// The dataset.
     pub dataset: CrossvalDataset,
-    /// Where.
+    /// The machine.
     pub machine: CrossvalMachine,
     /// The metric of all figures.
     pub metric: Metric,
@@ -98,7 +98,7 @@ pub struct CrossvalDataset {
 pub struct CrossvalMachine {
     /// Worker threads.
     pub threads: usize,
-    /// Folds that trained at a time.
+    /// Number of folds trained at a time.
     pub folds_at_once: usize,
     /// The instruction set of the kernels.
     pub simd: String,
@@ -236,7 +236,7 @@ pub struct Crossval {
     finished: Vec<FoldRecord>,
 }
 
-/// Receives what happens in the folds, from several threads.
+/// Receives the progress of the folds, from several threads.
 pub trait FoldObserver: Sync {
     /// An epoch of a fold.
     fn epoch(&self, fold: usize, record: &EpochRecord);
@@ -274,15 +274,15 @@ impl Crossval {
         Ok(Self { finished, directory: Some(directory), resumes: true, ..crossval })
     }
 
-    /// Keeps models, records and figures in a directory. [`Crossval::train`] refuses one that is not
-    /// empty, or with `replace` replaces it if it holds nothing but a cross-validation.
+    /// Keeps models, records and figures in a directory. [`Crossval::train`] refuses one that is
+    /// not empty, or with `replace` replaces it if it holds nothing but a cross-validation.
     pub fn in_directory(mut self, path: impl Into<PathBuf>, replace: bool) -> Self {
         (self.directory, self.replaces) = (Some(CrossvalDir::new(path)), replace);
         self
     }
 
-    /// Memory in bytes that all folds at work may take together; that of the machine if none is
-    /// given.
+    /// Memory in bytes that all folds trained at a time may use together; by default that of the
+    /// machine.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
@@ -312,7 +312,7 @@ impl Crossval {
         stop: &AtomicBool,
     ) -> Result<(CrossvalSummary, Vec<FoldRecord>), RunError> {
         let started = Instant::now();
-        // Before the long work: nobody else can take the directory from here on.
+        // Reserved before the long work, so that no other process can take the directory.
         let claim = match &self.directory {
             Some(directory) if self.resumes => Some(RunDir::new(&directory.path).claim_existing()?),
             Some(directory) => Some(directory.claim(self.replaces)?),
@@ -330,7 +330,7 @@ impl Crossval {
             for record in &self.finished {
                 let file = directory.fold_file(record.fold);
                 fold_file::check_graphs(&file, record, folds.parts(record.fold).lengths())?;
-                // Nobody writes these again.
+                // Finished folds are not written again, so nothing else removes their drafts.
                 storage::remove_remains(&file);
                 storage::remove_remains(&RunDir::new(directory.fold(record.fold)).model_file());
             }
@@ -397,7 +397,7 @@ impl Crossval {
         if let Some((directory, files)) = directory.zip(files) {
             model.save(files.model_file())?;
             records.map_or(Ok(()), |records| records.sync())?;
-            // Last: a fold with this file is finished.
+            // Written last, because a fold with this file is finished.
             fold_file::write(&directory.fold_file(fold), id, &record)?;
         }
         observer.finished(&record);

@@ -16,7 +16,7 @@ use crate::train::svm_readout::SvmSearch;
 pub(super) const SETUP: &str = "setup.json";
 
 /// What to do with a directory that cannot be continued.
-const ANEW: &str = "restore the file, or cross-validate anew with --force";
+const START_AGAIN: &str = "restore the file, or cross-validate again with --force";
 
 /// What predicts the class of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl FoldReadout {
     }
 }
 
-/// What a cross-validation is asked for beside the configuration.
+/// The options of a cross-validation that are not in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossvalSetup {
     /// Number of folds.
@@ -94,7 +94,7 @@ impl BegunWith {
         serde_json::to_string(self).expect("plain data") + "\n"
     }
 
-    /// What finished folds know it by. It does not depend on how the file is laid out.
+    /// The id by which finished folds refer to it. It does not depend on the layout of the file.
     pub fn id(&self) -> String {
         checksum::hex(checksum::of_bytes(self.to_text().as_bytes()))
     }
@@ -112,19 +112,20 @@ impl BegunWith {
             None => Ok(()),
             Some([found, expected]) => {
                 let what = "not the settings that the cross-validation was begun with";
-                let expected = format!("{expected}, as in {SETUP}: {ANEW}");
+                let expected = format!("{expected}, as in {SETUP}: {START_AGAIN}");
                 Err(FormatError::invalid(file, what, found, expected).into())
             }
         }
     }
 
-    /// Refuses folds that are dealt otherwise; `file` is `setup.json`.
+    /// Refuses folds with other graphs; `file` is `setup.json`.
     pub fn check_folds(&self, same: &Self, file: &Path) -> Result<(), FormatError> {
         if self.assignment == same.assignment {
             return Ok(());
         }
         let what = "checksum of the folds";
-        let expected = format!("{}, as the graphs are dealt now: {ANEW}", same.assignment);
+        let expected =
+            format!("{}, as the graphs are assigned now: {START_AGAIN}", same.assignment);
         Err(FormatError::invalid(file, what, &self.assignment, expected))
     }
 }

@@ -1,9 +1,9 @@
-//! How a text stands in a line of separated values.
+//! How text is written as a cell of a CSV or TSV file.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, quoted or not, and
-//! runs it when the file is opened. Ids and names of classes come from files of others, so that such
-//! a formula may be theirs. [`Texts::Safe`] makes it text; programs that read the file then find a
-//! quote before the name.
+//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, quoted or not,
+//! and runs it when the file is opened. Ids and class names come from files that somebody else may
+//! have written, so they can contain such formulas. [`Texts::Safe`] turns them into text; programs
+//! that read the file then find a single quote before the name.
 
 use std::borrow::Cow;
 
@@ -40,8 +40,8 @@ impl Texts {
     }
 }
 
-/// Whether a spreadsheet may take a text for a formula. Plain numbers, common as names of classes,
-/// are none. Tabs and line breaks are skipped by some programs, so that what follows them counts.
+/// Whether a spreadsheet may take a text for a formula. Plain numbers, which are common as class
+/// names, are not formulas. Some programs skip leading tabs and line breaks, so these count too.
 fn is_formula(text: &str) -> bool {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
         && text.parse::<f64>().is_ok();

@@ -62,18 +62,18 @@ fn is_seed(name: &str) -> bool {
     name.strip_prefix("seed-").is_some_and(|seed| seed.parse::<u64>().is_ok())
 }
 
-/// The right to work in the directory of a run.
+/// The directory of a run, reserved for this process.
 #[derive(Debug)]
 pub(super) enum Claim {
-    /// A directory in the making; the locks of runs that it replaces.
+    /// A directory that is not complete yet, and the locks of the runs that it replaces.
     New(Staging, Vec<DirectoryLock>),
     /// An existing one that is continued.
     Existing(DirectoryLock),
 }
 
 impl Claim {
-    /// Makes a new directory visible, with what `write` puts into it, all at once. The lock is on it
-    /// from the first moment.
+    /// Makes a new directory visible in one step, with what `write` puts into it. It is locked from
+    /// the start.
     pub(super) fn begin<E: From<FormatError>>(
         self,
         write: impl FnOnce(&Path) -> Result<(), E>,
@@ -110,8 +110,8 @@ impl RunDir {
         Self { path: path.into() }
     }
 
-    /// Takes the right to make this directory. One that is there and not empty is refused, or with
-    /// `replaces` checked to be of that kind and not at work.
+    /// Reserves this directory for a new run. An existing one that is not empty is refused, unless
+    /// it is of the kind `replaces` and no process is using it.
     pub(super) fn claim(&self, replaces: Option<&'static Kind>) -> Result<Claim, FormatError> {
         let staging = Staging::create(&self.path, replaces)?;
         let mut old = Vec::new();
@@ -122,7 +122,7 @@ impl RunDir {
         Ok(Claim::New(staging, old))
     }
 
-    /// Takes the right to continue in this directory.
+    /// Reserves this directory to continue the run in it.
     pub(super) fn claim_existing(&self) -> Result<Claim, FormatError> {
         let lock = DirectoryLock::acquire(&self.path)?;
         storage::remove_remains(&self.path);
@@ -188,7 +188,8 @@ impl RunDir {
     }
 
     /// Whether the program set it up: a user may have a file `config.toml` as well. A run that was
-    /// killed while an older version set it up has nothing else, but as the program writes it.
+    /// killed while an older version set it up has only that file, exactly as the program writes
+    /// it.
     fn is_set_up(&self) -> bool {
         let is_resolved = |config: &Config| {
             fs::read_to_string(self.config_file()).is_ok_and(|text| text == config.to_toml())

@@ -19,7 +19,7 @@ pub enum RunError {
     /// Training itself.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// Graphs that cannot be dealt to folds.
+    /// Graphs that cannot be divided into folds.
     #[error(transparent)]
     Folds(#[from] FoldError),
     /// The configuration of the run.
@@ -78,7 +78,7 @@ pub enum RunError {
     /// Records that are not those of the checkpoint.
     #[error(
         "{}: {what} (found {found}, expected {expected}, as in {}): restore the file, or train \
-         anew with --force",
+         again with --force",
         path.display(), checkpoint.display()
     )]
     OtherRecords {
@@ -95,7 +95,7 @@ pub enum RunError {
     },
     /// Nothing to resume from.
     #[error(
-        "{}: the run ended before its first checkpoint: train anew, with --force",
+        "{}: the run ended before its first checkpoint: train again with --force",
         path.display()
     )]
     NoCheckpoint {

@@ -1,4 +1,4 @@
-//! How small files of a run are read back.
+//! Reads the small files of a run back.
 
 use std::path::Path;
 

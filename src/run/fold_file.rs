@@ -24,7 +24,7 @@ struct FoldFile {
     record: FoldRecord,
 }
 
-/// Writes the record of a fold, whose other files are complete: it is finished from here on.
+/// Writes the record of a fold whose other files are complete. With it, the fold is finished.
 pub(super) fn write(path: &Path, setup: &str, record: &FoldRecord) -> Result<(), FormatError> {
     let file = FoldFile { setup: setup.into(), record: record.clone() };
     storage::write_file(path, checksum::sealed(&file).as_bytes())
@@ -71,7 +71,7 @@ pub(super) fn check_graphs(
     Err(FormatError::invalid(path, "graphs", words(record.graphs), expected))
 }
 
-/// A figure that no training gives: what it is, what was found, and what is expected.
+/// A figure that training never gives: what it is, what was found, and what is expected.
 fn wrong_figure(record: &FoldRecord) -> Option<(&'static str, String, &'static str)> {
     let points = || record.curve.iter().chain([&record.chosen]);
     let of_svm = record.svm.iter().flat_map(|svm| [svm.validation, svm.test]);
@@ -147,7 +147,7 @@ mod tests {
         assert!(refused("12ab", 2).starts_with("checksum (found "));
         fs::write(&path, "{}").unwrap();
         assert!(refused("12ab", 2).starts_with("content (found missing field `setup`"));
-        // With the right checksum, by whoever knows how.
+        // Forged, with the right checksum.
         let mut forged = record();
         let mut refused_forged = |change: fn(&mut FoldRecord)| {
             forged = record();

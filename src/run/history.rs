@@ -1,5 +1,5 @@
-//! The records of a run so far, reduced to its figures. An observer like any other; a resumed run
-//! starts it from the records of its file.
+//! An observer that reduces the records of a run to its figures. A resumed run starts it with the
+//! records in its file.
 
 use ignn_format::Result;
 
@@ -8,7 +8,7 @@ use crate::metrics::Metric;
 use crate::solver::SolveInfo;
 use crate::train::{Ended, EpochRecord, EpochScore, Observer, PartRecord, Trainer};
 
-/// What is remembered of the records.
+/// What is kept of the records.
 pub struct History {
     monitor: Metric,
     chosen: Option<Chosen>,

@@ -1,5 +1,6 @@
-//! The machine as this process sees it: cores, memory limit, peak memory, processor, date.
-//! Read from `/proc` and the control group; where these are missing, a default, never an error.
+//! The machine as this process sees it: cores, memory limit, peak memory, processor, date. They are
+//! read from `/proc` and the control group; if these are missing, there is a default, never an
+//! error.
 
 use std::fs;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! it back as the same types.
 //!
 //! A line is written in one piece as soon as its epoch is over, so that other programs can follow a
-//! run. When a run is resumed, lines of epochs after the checkpoint are cut away, and so is a last
-//! line that was never finished. Those of the checkpoint were synced before it; a power cut can
-//! damage any line after them.
+//! run. When a run is resumed, the lines of epochs after the checkpoint are removed, and so is an
+//! incomplete last line. The lines up to the checkpoint were synced before it was written; a power
+//! failure can damage any line after them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -41,8 +41,8 @@ impl Recorded {
         Self::read_while(path, |_, _| true)
     }
 
-    /// The lines up to and including those of an epoch. Damage after it is passed over: a power cut
-    /// can cause it.
+    /// The lines up to and including those of an epoch. Damage after it is ignored, because a power
+    /// failure can cause it.
     pub fn read_until(path: &Path, last: u64) -> Result<Self> {
         Self::read_while(path, |before, line| match serde_json::from_slice::<LineEpoch>(line) {
             Ok(LineEpoch { epoch }) => epoch <= last,
@@ -103,7 +103,7 @@ impl MetricsWriter {
         self.end
     }
 
-    /// To make the records of a checkpoint durable before it.
+    /// A handle for making the records durable before a checkpoint is written.
     pub fn sync_handle(&self) -> Result<SyncHandle> {
         self.file.sync_handle()
     }

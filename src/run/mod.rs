@@ -1,20 +1,21 @@
 //! Runs: training in a directory that keeps everything. A [`Run`] writes checkpoints while it
-//! trains and is resumed to the same bits; [`RunDir`] names the files, [`SavedRun`] reads them back.
-//! It prints nothing; what a terminal or a page shows of a run is for `report` and the program.
+//! trains, and can be resumed with the same results to the bit. [`RunDir`] names the files, and
+//! [`SavedRun`] reads them back. This module prints nothing; showing runs on a terminal or a page
+//! is done by `report` and the program.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `directory`, `files` | the files of a run; who may work in it, and what may be replaced |
+//! | `directory`, `files` | the files of a run; its lock, and what may be replaced |
 //! | `training`, `seeds` | a run, and one run per seed |
-//! | `place` | the directory of a run at work: when it appears, and what is written to it |
+//! | `place` | the directory of an active run: when it appears, and what is written to it |
 //! | `crossval` | a cross-validation and its directory |
 //! | `crossval_setup`, `fold_file` | what it was begun with, and its finished folds |
-//! | `history` | records reduced to figures, while they come |
+//! | `history` | an observer that reduces records to figures |
 //! | `summary` | `run.json` |
 //! | `metrics_file`, `tensorboard` | observers that write `metrics.jsonl` and event files |
 //! | `saved` | a run read back |
 //! | [`machine`] | cores, memory and processor |
-//! | [`path_text`], [`csv`] | paths and texts as they stand in files |
+//! | [`path_text`], [`csv`] | how paths and texts are written in files |
 //!
 //! # Example
 //!

@@ -1,7 +1,7 @@
-//! Paths as text, in `dataset.txt` and in JSON. A path is bytes, and may hold any but zero.
+//! Paths as text, in `dataset.txt` and in JSON. A path is a sequence of any bytes except zero.
 //!
-//! A path that is one line of UTF-8 is written as it is. Any other one is written as a `file:` URL of
-//! the absolute path, with every byte but letters, digits and `/-_.~` as `%` and two hexadecimal
+//! A path that is one line of UTF-8 is written as it is. Any other one is written as a `file:` URL
+//! of the absolute path, with every byte but letters, digits and `/-_.~` as `%` and two hexadecimal
 //! digits. An absolute path never begins with `file:`, so the two are told apart.
 
 use std::borrow::Cow;
@@ -43,7 +43,7 @@ pub fn of(path: &Path) -> Cow<'_, str> {
     url.into()
 }
 
-/// The path of a text. What is not a URL that [`of`] writes is a path as it is.
+/// The path of a text. A text that is not a URL as [`of`] writes it is taken as the path itself.
 pub fn path(text: &str) -> PathBuf {
     let decoded = text.strip_prefix(URL).and_then(decoded).and_then(from_bytes);
     decoded.unwrap_or_else(|| text.into())
@@ -68,7 +68,7 @@ fn from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(bytes).into())
 }
 
-/// Elsewhere only what is UTF-8 has a meaning outside of the process that wrote it.
+/// On other systems, only paths in UTF-8 are meaningful outside the process that wrote them.
 #[cfg(not(unix))]
 fn from_bytes(bytes: Vec<u8>) -> Option<PathBuf> {
     Some(String::from_utf8(bytes).ok()?.into())

@@ -1,8 +1,8 @@
-//! The directory of a run at work: its lock, its checkpoints, and the files that records go to.
+//! The directory of an active run: its lock, its checkpoints, and the files that records go to.
 //!
-//! A new directory appears as soon as the run can start. One that replaces another appears when its
-//! first epoch is made, with the record of that and a checkpoint in it: until then a failure leaves
-//! the old run as it was, and from then on the new one can be resumed.
+//! A new directory appears as soon as the run can start. A directory that replaces another appears
+//! after its first epoch, with the record of that epoch and a checkpoint. Until then a failure
+//! leaves the old run as it was; from then on the new run can be resumed.
 
 use std::cell::RefCell;
 
@@ -16,14 +16,14 @@ use crate::train::{EpochRecord, Observer, TrainError, Trainer};
 /// Puts files into a directory that is still a draft.
 pub(super) type Fill<'a> = dyn FnMut(&RunDir) -> Result<(), TrainError> + 'a;
 
-/// The directory, made or not yet.
+/// The directory, created or not yet.
 pub(super) struct Place<'a, B> {
     directory: &'a RunDir,
     /// Makes the directory, once.
     begin: Option<B>,
     lock: Option<DirectoryLock>,
     files: Option<Files>,
-    /// Records from before the directory was made.
+    /// Records from before the directory was created.
     waiting: Vec<EpochRecord>,
 }
 
@@ -62,7 +62,7 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
             Some(kept) => MetricsWriter::resume(&file, kept.end)?,
             None => MetricsWriter::create(&file)?,
         };
-        // Records that waited are in the one file, and not yet in the other.
+        // Waiting records are already in `metrics.jsonl`, but not yet in the event file.
         let continued = kept.map(|kept| kept.last).filter(|_| self.waiting.is_empty());
         let mut board = TensorBoard::create(&self.directory.tensorboard(), continued)?;
         self.waiting.drain(..).try_for_each(|record| board.epoch(&record))?;
@@ -79,8 +79,7 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
     /// Writes a checkpoint; makes the directory with it, if that is still to come.
     pub fn save(&mut self, trainer: &Trainer) -> Result<(), TrainError> {
         if self.is_open() {
-            // The records first: a checkpoint never knows of an epoch whose record can still be
-            // lost.
+            // Records are synced first, so that no record up to a checkpoint can be lost.
             self.sync()?;
             return trainer.save(&self.directory.checkpoint_file());
         }
@@ -104,7 +103,7 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
     }
 }
 
-/// Keeps the records of a run whose checkpoints are written meanwhile.
+/// Writes the records of a run to its directory.
 pub(super) struct Records<'p, 'a, B>(pub &'p RefCell<Place<'a, B>>);
 
 impl<B> Observer for Records<'_, '_, B> {

@@ -15,13 +15,13 @@ use crate::parallel;
 use crate::train::{Observer, Task, trainings_at_once};
 
 /// The directory of all seeds.
-enum Room {
+enum SeedsDirectory {
     Claimed(Claim),
     Made(#[expect(dead_code, reason = "held, not read")] DirectoryLock),
     Failed,
 }
 
-impl Room {
+impl SeedsDirectory {
     /// Makes the directory, once.
     fn make(&mut self) -> Result<(), FormatError> {
         *self = match std::mem::replace(self, Self::Failed) {
@@ -52,8 +52,9 @@ impl Run {
         finished: impl Fn(&FinishedRun) + Sync,
         stop: &AtomicBool,
     ) -> Result<Vec<FinishedRun>, RunError> {
-        // The directory of all seeds: made by the first run that can start, held until the last ends.
-        let room = Mutex::new(Room::Claimed(self.claim()?));
+        // The directory of all seeds: made by the first run that can start, held until the last
+        // ends.
+        let room = Mutex::new(SeedsDirectory::Claimed(self.claim()?));
         let task = Arc::new(Task::open(self.graph.clone(), &self.config)?);
         // Computed once on all threads, before the runs share it.
         task.operators()?;

@@ -23,7 +23,7 @@ use ignn_format::{FormatError, Result};
 use crate::solver::fixed_point::SolveInfo;
 use crate::train::{EpochRecord, Observer};
 
-/// All event files begin like this, by which TensorBoard finds them.
+/// Prefix of all event files, by which TensorBoard finds them.
 const PREFIX: &str = "events.out.tfevents.";
 
 /// Whether a file of this name may have been written here.

@@ -23,8 +23,8 @@ use crate::train::{Ended, EpochScore, Observer, Task, TrainError, Trainer, memor
 
 /// A run: what to train, and the directory that keeps it.
 ///
-/// A run that was stopped, or killed after a checkpoint, is resumed to the same bits as if it had
-/// never been interrupted. See [the module's example](super).
+/// A run that was stopped, or killed after a checkpoint, can be resumed, and gives the same bits as
+/// a run without interruption. See [the module's example](super).
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(super) graph: Graph,
@@ -84,7 +84,7 @@ impl Run {
         Ok(Self { resumes: true, ..run })
     }
 
-    /// Trains for this number of epochs in all.
+    /// Sets the total number of epochs.
     pub fn epochs(mut self, epochs: u64) -> Result<Self, RunError> {
         self.config.train.epochs = epochs;
         self.config.check()?;
@@ -97,16 +97,16 @@ impl Run {
         self
     }
 
-    /// Refuses to train where the estimated memory is above this number of bytes; that of the
-    /// machine if none is given.
+    /// Refuses to train if the estimated memory exceeds this number of bytes; by default the memory
+    /// of the machine.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Replaces what an earlier run left in the directory, once the new one has made its first epoch
-    /// and written a checkpoint: until then the earlier one stays, whatever happens. [`Run::train`]
-    /// refuses a directory that holds anything but runs.
+    /// Replaces an earlier run in the directory, once the new one has finished its first epoch and
+    /// written a checkpoint. Until then the earlier one stays, whatever happens. [`Run::train`]
+    /// refuses a directory that contains anything but runs.
     pub fn replacing(mut self) -> Self {
         self.replaces = true;
         self
@@ -141,14 +141,14 @@ impl Run {
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
-        // Before the long work: nobody else can take the directory from here on.
+        // Reserved before the long work, so that no other process can take the directory.
         let claim = self.claim()?;
         let task = Task::open(self.graph.clone(), &self.config)?;
         self.train_on(&Arc::new(task), |fill| self.begin(claim, fill), observer, stop)
     }
 
-    /// The same on an open task, which runs with different seeds share. `begin` makes the directory,
-    /// with what [`Fill`] puts into it, as soon as the run can start.
+    /// The same on an open task, which runs with different seeds share. `begin` makes the
+    /// directory, with what [`Fill`] puts into it, as soon as the run can start.
     pub(super) fn train_on(
         &self,
         task: &Arc<Task>,
@@ -194,8 +194,7 @@ impl Run {
         Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified })
     }
 
-    /// Takes the right to work in the directory; refuses one that holds something that is neither
-    /// resumed nor replaced.
+    /// Reserves the directory; refuses one with content that is neither resumed nor replaced.
     pub(super) fn claim(&self) -> Result<Claim, FormatError> {
         match self.resumes {
             true => self.directory.claim_existing(),

@@ -1,10 +1,10 @@
 //! Stratified folds of the graphs of a dataset, and the training, validation and test part of each.
 //! It opens no dataset and trains nothing.
 //!
-//! The graphs of each class are shuffled by the seed and dealt to the folds in turn, the next class
-//! starting where the last one ended: the sizes of folds, and of a class in them, differ by at most
-//! one. Fold k is tested on its own graphs, chooses its epoch on those of fold k + 1 (modulo the
-//! number of folds), and trains on all others.
+//! The graphs of each class are shuffled by the seed and distributed to the folds in turn, the next
+//! class starting where the last one ended: the sizes of folds, and of a class in them, differ by
+//! at most one. Fold k is tested on its own graphs, chooses its epoch on those of fold k + 1
+//! (modulo the number of folds), and trains on all others.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub const FEWEST: usize = 3;
 /// Largest number of folds.
 pub const MOST: usize = u16::MAX as usize;
 
-/// Why graphs cannot be dealt to folds.
+/// Why graphs cannot be divided into folds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// A number of folds out of range.

@@ -112,9 +112,9 @@ fn inner_folds(items: &[u32], labels: &[i32], seed: u64) -> Vec<(Vec<u32>, Vec<u
     let mut order = items.to_vec();
     order.sort_by_key(|&item| (labels[item as usize], stream.row(u64::from(item)).bits(0), item));
     let pick = |fold: usize, own: bool| {
-        let dealt =
+        let chosen =
             order.iter().enumerate().filter(|(place, _)| (place % INNER_FOLDS == fold) == own);
-        dealt.map(|(_, &item)| item).collect::<Vec<u32>>()
+        chosen.map(|(_, &item)| item).collect::<Vec<u32>>()
     };
     (0..INNER_FOLDS).map(|fold| (pick(fold, false), pick(fold, true))).collect()
 }

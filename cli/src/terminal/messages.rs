@@ -49,10 +49,10 @@ pub fn refuse(error: &clap::Error) -> ! {
 pub fn explain_panics() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        static HAS_SPOKEN: AtomicBool = AtomicBool::new(false);
+        static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
         let Err(error) = ignn_format::mapped::check_all_unchanged() else { return before(info) };
-        // Several threads may come here at once: one of them speaks and ends the process.
-        while HAS_SPOKEN.swap(true, Ordering::Relaxed) {
+        // Several threads may get here at once: one of them prints and ends the process.
+        while HAS_PRINTED.swap(true, Ordering::Relaxed) {
             std::thread::park();
         }
         ignn_format::storage::abandon_all();
@@ -123,7 +123,8 @@ mod tests {
     use std::path::Path;
     use std::time::SystemTime;
 
-    /// In a process of its own, which the panic ends: this test again, told so by a variable.
+    /// The panic ends the process, so the test runs itself again as a child process; an environment
+    /// variable tells the child.
     #[test]
     fn a_panic_over_a_changed_file_names_the_file() {
         const FILE: &str = "IGNN_TEST_CHANGED_FILE";

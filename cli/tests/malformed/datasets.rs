@@ -59,11 +59,11 @@ fn datasets_that_are_missing_or_damaged() {
         (case("inspect: a truncated array",
             "inspect d",
             "d/relations/edges/in.neighbours.u32: length (found 70 bytes, expected 96 bytes): the \
-             dataset is damaged: `ignn check d` tells more"), cut),
+             dataset is damaged: `ignn check d` shows the details"), cut),
         (case("inspect: an empty array",
             "inspect d",
             "d/relations/edges/in.offsets.u64: length (found 0 bytes, expected 104 bytes): the \
-             dataset is damaged: `ignn check d` tells more"), empty),
+             dataset is damaged: `ignn check d` shows the details"), empty),
         (case("inspect: a missing array",
             "inspect d",
             "d/relations/edges/in.offsets.u64: cannot open: No such file or directory (os error \
@@ -100,11 +100,11 @@ fn datasets_that_are_missing_or_damaged() {
         (case("export: a truncated array",
             "export d --edges x.tsv",
             "d/relations/edges/in.neighbours.u32: length (found 70 bytes, expected 96 bytes): the \
-             dataset is damaged: `ignn check d` tells more"), cut),
+             dataset is damaged: `ignn check d` shows the details"), cut),
         (case("export: truncated ids",
             "export d --edges x.tsv",
             "d/ids.parquet: length (found 50 bytes, expected 381 bytes): the dataset is damaged: \
-             `ignn check d` tells more"), ids),
+             `ignn check d` shows the details"), ids),
         (case("export: nothing asked for",
             "export d",
             "nothing to export: name a file with --edges, --features, --labels, --splits, --ids or \
@@ -117,10 +117,10 @@ fn datasets_that_are_missing_or_damaged() {
             "d: the dataset has no relation \"cites\" (it has: edges)"), nothing),
         (case("export: an unknown form",
             "export d --edges x.json",
-            "x.json: name's ending (found \"json\", expected .parquet, .tsv or .csv)"), nothing),
+            "x.json: file extension (found \"json\", expected .parquet, .tsv or .csv)"), nothing),
         (case("export: a file that is there",
             "export d --edges e.txt",
-            "e.txt: name's ending (found \"txt\", expected .parquet, .tsv or .csv)")
+            "e.txt: file extension (found \"txt\", expected .parquet, .tsv or .csv)")
             .file("e.txt",
             "1 2\n"), nothing),
         (

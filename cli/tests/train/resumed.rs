@@ -148,7 +148,7 @@ fn what_cannot_be_resumed_says_why() {
     fs::remove_dir_all(sandbox.path("run/checkpoint")).unwrap();
     fails(
         "train --resume run -q",
-        "run: the run ended before its first checkpoint: train anew, with --force",
+        "run: the run ended before its first checkpoint: train again with --force",
     );
 }
 
@@ -161,8 +161,7 @@ fn a_run_in_progress_is_left_alone() {
     let held = fs::File::open(sandbox.path("runs/seed-1")).unwrap();
     held.lock().unwrap();
     let before = bytes(&sandbox, "runs/seed-1/metrics.jsonl");
-    let message =
-        "runs/seed-1: another process is at work in it: wait for its end, or stop it first";
+    let message = "runs/seed-1: another process is using it: wait until it ends, or stop it first";
     for line in
         ["train --resume runs/seed-1 --epochs 4 -q", "train s --out runs --force --epochs 2 -q"]
     {

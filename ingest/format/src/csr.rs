@@ -11,8 +11,9 @@
 //! | neighbours of a row are strictly increasing | on opening |
 //! | values are finite and not negative | on opening |
 //!
-//! So whoever has a [`CsrFile`] can rely on all of them, whatever bytes the files hold. The entries
-//! are checked in one parallel pass at the speed of memory, a fraction of a sweep.
+//! Code that has a [`CsrFile`] can therefore rely on all of them, whatever bytes the files hold.
+//! The entries are checked in one parallel pass at the speed of memory, in a fraction of a sweep's
+//! time.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ pub struct CsrFile {
 /// Rows per block of a parallel pass.
 const BLOCK_ROWS: usize = 1 << 10;
 
-/// What breaks the rules of the format in a row.
+/// The entries of a row that violate the invariants.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowFaults {
     pub range: Option<String>,
@@ -115,7 +116,7 @@ pub(crate) struct RowFaults {
 }
 
 impl CsrFile {
-    /// Maps the files and checks all that the module's table says.
+    /// Maps the files and checks all invariants of the module's table.
     pub fn open(
         directory: &Path,
         direction: &str,
@@ -134,7 +135,7 @@ impl CsrFile {
         Err(FormatError::Damaged { path, what, dataset })
     }
 
-    /// Maps the files and checks lengths and offsets alone, in O(rows): for `ignn check`, which
+    /// Maps the files and checks only lengths and offsets, in O(rows); for `ignn check`, which
     /// reports on all rows.
     pub(crate) fn map(
         directory: &Path,
@@ -343,7 +344,7 @@ mod tests {
             writer.finish().unwrap();
             let error = CsrFile::open(&directory, "in", 3, 4, true).err()?.to_string();
             let (place, tail) = error.split_once(": the dataset is damaged: ").unwrap();
-            assert_eq!(tail, format!("`ignn check {}` tells more", dir.path().display()));
+            assert_eq!(tail, format!("`ignn check {}` shows the details", dir.path().display()));
             Some(place.rsplit('/').next().unwrap().to_string())
         };
         let (sound, ones) = ([0, 1, 2, 0], [1.0; 4]);

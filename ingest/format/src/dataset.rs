@@ -1,9 +1,9 @@
 //! A dataset directory opened for reading: the manifest, and each part on request.
 //!
-//! Whoever asks for a part gets it only if its files are listed in the manifest and have the listed
-//! lengths. Files of at most [`SMALL_FILE`] bytes must also have the listed checksums; larger ones
-//! are hashed by [`DatasetDir::verify`] alone, because that takes a pass over all bytes. The
-//! content is then checked as far as anything relies on it; [`crate::check`] verifies everything.
+//! A part can only be read if its files are listed in the manifest and have the listed lengths.
+//! Files of at most [`SMALL_FILE`] bytes must also have the listed checksums. Larger files are only
+//! hashed by [`DatasetDir::verify`], because that takes a pass over all bytes. The content is then
+//! checked as far as computations rely on it; [`crate::check`] verifies everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ pub const SMALL_FILE: u64 = 16 << 20;
 pub static DATASET: Kind = Kind { check: check_replaceable };
 
 fn check_replaceable(directory: &Path) -> Result<()> {
-    // Not read as a manifest: a dataset of another version or with a damaged manifest is replaced
-    // as well, as long as it says what its files are.
+    // Not parsed as a manifest, so that datasets of another version, or with a damaged manifest,
+    // can be replaced as well, as long as their files are listed.
     let path = directory.join(MANIFEST);
     let is_link = path.is_symlink();
     let bytes = if is_link { None } else { regular::read(&path, manifest::MAX_BYTES).ok() };
@@ -207,8 +207,8 @@ impl DatasetDir {
         self.manifest.nodes
     }
 
-    /// Maps a relation and checks it: its files, and whatever computations rely on. See
-    /// [`CsrFile`] for what that is; the scale is finite and not negative.
+    /// Maps a relation and checks its files and everything that computations rely on: the
+    /// invariants of [`CsrFile`], and that the scale is finite and not negative.
     pub fn relation(&self, name: &str) -> Result<Relation> {
         if let Some(entry) = self.manifest.relation(name) {
             self.expect(of_relation(entry))?;
@@ -230,7 +230,7 @@ impl DatasetDir {
         Ok(relation)
     }
 
-    /// Maps a relation without a look at its entries, unless `open` has one.
+    /// Maps a relation without checking its entries, unless `open` does.
     pub(crate) fn map_relation(&self, name: &str, open: OpenCsr) -> Result<Relation> {
         let entry = self.manifest.relation(name).cloned().ok_or_else(|| {
             let known: Vec<_> = self.manifest.relations.iter().map(|r| r.name.as_str()).collect();

@@ -34,7 +34,7 @@ pub enum FormatError {
         expected: String,
     },
     /// A file of a dataset is not what was written.
-    #[error("{}: {what}: the dataset is damaged: `ignn check {}` tells more",
+    #[error("{}: {what}: the dataset is damaged: `ignn check {}` shows the details",
             path.display(), dataset.display())]
     Damaged {
         /// The file.
@@ -100,7 +100,7 @@ pub enum FormatError {
     },
     /// Another process works in the directory.
     #[error(
-        "{}: another process is at work in it: wait for its end, or stop it first",
+        "{}: another process is using it: wait until it ends, or stop it first",
         path.display()
     )]
     Locked {
@@ -190,7 +190,7 @@ impl FormatError {
     pub fn ending(path: impl AsRef<Path>, expected: &str) -> Self {
         let ending = path.as_ref().extension();
         let found = ending.map_or("none".into(), |ending| format!("{ending:?}"));
-        Self::invalid(path, "name's ending", found, expected)
+        Self::invalid(path, "file extension", found, expected)
     }
 
     /// A [`FormatError::Invalid`] from its four parts.

@@ -1,6 +1,6 @@
-//! Calls of the Parquet library on bytes that may be damaged. The library trusts much of what a
-//! file says and panics where that is wrong; here such a panic becomes an error that names the
-//! file, and nothing is printed.
+//! Calls the Parquet library on bytes that may be damaged. The library trusts much of what a file
+//! says and panics if it is wrong. Here, such a panic becomes an error that names the file, and
+//! nothing is printed.
 //!
 //! To print nothing, the first call installs a panic hook for the process. It is silent for threads
 //! that are inside of [`call`], and calls the hook that was there before for all others. A program
@@ -18,7 +18,7 @@ use parquet::errors::ParquetError;
 use crate::error::FormatError;
 
 thread_local! {
-    /// Calls that this thread is inside of.
+    /// Number of calls that this thread is inside of.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -28,12 +28,12 @@ pub fn call<T, E: From<FormatError>>(
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     static HOOK: Once = Once::new();
-    // A thread that panics already may not change hooks.
+    // A thread that is already panicking may not change hooks.
     if !std::thread::panicking() {
         HOOK.call_once(|| {
             let before = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
-                // Where the thread's storage is gone, the thread is not inside of a call.
+                // If the thread-local storage is already destroyed, the thread is not in a call.
                 if DEPTH.try_with(Cell::get).unwrap_or(0) == 0 {
                     before(info);
                 }
@@ -50,7 +50,7 @@ pub fn call<T, E: From<FormatError>>(
     })
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("the Parquet library failed")

@@ -14,8 +14,8 @@
 //! # Ok::<(), ignn_format::FormatError>(())
 //! ```
 //!
-//! Modules have numbers. A module names only modules with lower numbers, or itself; a test of the
-//! workspace (`tests/architecture.rs`) reads this table and the sources.
+//! Modules have numbers, and a module uses only modules with lower numbers. A test of the workspace
+//! (`tests/architecture.rs`) compares this table with the sources.
 //!
 //! | module | number | what |
 //! | --- | --- | --- |

@@ -8,14 +8,14 @@
 //! this project opens a file of a finished dataset for writing, and `--force` replaces the
 //! directory, which leaves mapped inodes untouched.
 //!
-//! Whoever cuts a file that is in use, or has it on a disk that fails, ends the process by SIGBUS.
-//! A program may call [`report_bus_errors`] first: it then ends with a message that names the file.
-//! The library never does so by itself, because signal handlers belong to the whole process.
+//! If a file is truncated while it is in use, or its disk fails, SIGBUS ends the process. After a
+//! call of [`report_bus_errors`], the process ends with a message that names the file. The library
+//! never calls it by itself, because signal handlers belong to the whole process.
 //!
-//! Whoever writes to a file that is in use makes results of it wrong. Length and time of the last
-//! change are remembered when a file is mapped: [`MappedArray::check_unchanged`] compares them, and
-//! is called before a result is written. A file that was replaced or removed has not changed: the
-//! mapping keeps the old one.
+//! If somebody writes to a file while it is in use, results may be wrong. Mapping a file therefore
+//! records its length and modification time. [`MappedArray::check_unchanged`] compares them; it is
+//! called before a result is written. Replacing or removing a file is not a change: the mapping
+//! keeps the old file.
 
 use std::fs::{self, Metadata};
 use std::marker::PhantomData;
@@ -35,7 +35,7 @@ use crate::regular;
 pub struct MappedArray<T> {
     map: Mmap,
     source: Arc<Source>,
-    /// Its place among the mappings that a bus error may name.
+    /// Its entry in the table of mappings that a bus error can name.
     _named: Option<bus::Named>,
     element: PhantomData<T>,
 }
@@ -47,7 +47,7 @@ struct Source {
     stamp: Stamp,
 }
 
-/// What changes if somebody writes to a file.
+/// Metadata that changes if somebody writes to a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -89,13 +89,13 @@ impl Stamp {
     }
 }
 
-/// Refuses any file that is mapped in this process and has changed since. For programs that want to
-/// explain a panic; jobs ask the arrays that they use.
+/// Returns an error if any file that is mapped in this process has changed since. It is for
+/// programs that want to explain a panic; jobs call [`MappedArray::check_unchanged`] instead.
 pub fn check_all_unchanged() -> Result<()> {
     let sources = match SOURCES.try_lock() {
         Ok(sources) => sources,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Whoever panics may hold it.
+        // The panicking thread may hold the lock.
         Err(TryLockError::WouldBlock) => return Ok(()),
     };
     sources.iter().filter_map(Weak::upgrade).try_for_each(|source| source.check_unchanged())
@@ -159,10 +159,10 @@ impl<T: Element> Deref for MappedArray<T> {
     }
 }
 
-/// From now on, a bus error (SIGBUS) in a mapped file ends the process with a message that names the
-/// file, and with exit code 2. It installs a signal handler for the whole process and is meant for
-/// programs; call it before anything is mapped. Bus errors anywhere else are left to the handler
-/// that was there before. Does nothing on systems without such signals.
+/// From now on, a bus error (SIGBUS) in a mapped file ends the process with a message that names
+/// the file, and with exit code 2. It installs a signal handler for the whole process and is meant
+/// for programs; call it before anything is mapped. Bus errors anywhere else are left to the
+/// handler that was there before. Does nothing on systems without such signals.
 pub fn report_bus_errors() {
     bus::install();
 }
@@ -182,7 +182,7 @@ mod bus {
 
     /// Mappings beyond this number cannot be named.
     const PLACES: usize = 4096;
-    /// Start of a place that is taken but not complete. No mapping starts there.
+    /// Start of an entry that is taken but not complete. No mapping starts at this address.
     const TAKEN: usize = 1;
 
     struct Place {
@@ -202,9 +202,9 @@ mod bus {
         }
     }; PLACES];
 
-    static HAS_SPOKEN: AtomicBool = AtomicBool::new(false);
+    static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
-    /// What the handler prints. Control characters of a path are spelled out here, because the
+    /// What the handler prints. Control characters of a path are escaped here, because the
     /// handler can do nothing but write.
     fn message(path: &Path) -> String {
         let mut text = String::from("error: ");
@@ -214,8 +214,8 @@ mod bus {
                 false => text.push(letter),
             }
         }
-        text + ": the file was cut or changed while it was in use, or its disk failed: check the \
-                dataset with `ignn check`\n"
+        text + ": the file was truncated or changed while it was in use, or its disk failed: check \
+                the dataset with `ignn check`\n"
     }
 
     /// The handler before ours; set once ours is installed.
@@ -283,8 +283,8 @@ mod bus {
             if start <= TAKEN || !(start..place.end.load(Ordering::Relaxed)).contains(&address) {
                 continue;
             }
-            // Several threads may come here at once: one of them speaks and ends the process.
-            while HAS_SPOKEN.swap(true, Ordering::Relaxed) {
+            // Several threads may get here at once: one of them prints and ends the process.
+            while HAS_PRINTED.swap(true, Ordering::Relaxed) {
                 // SAFETY: waits for a signal; always safe.
                 #[allow(unsafe_code)]
                 unsafe {
@@ -299,7 +299,8 @@ mod bus {
                 libc::_exit(2)
             }
         }
-        // Not ours: the instruction fails once more, and the handler before decides.
+        // Not one of our files: restore the previous handler, which runs when the access fails
+        // again.
         if let Some(before) = BEFORE.get() {
             // SAFETY: `before` is what the system gave us.
             #[allow(unsafe_code)]
@@ -424,7 +425,8 @@ mod tests {
         assert_eq!(array[..], [1, 2, 3]);
     }
 
-    /// In a process of its own, which the signal ends: this test again, told so by a variable.
+    /// The signal ends the process, so the test runs itself again as a child process; an
+    /// environment variable tells the child.
     #[cfg(unix)]
     #[test]
     fn a_file_that_is_cut_while_it_is_mapped_is_named() {
@@ -449,7 +451,7 @@ mod tests {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        let expected = format!("error: {}: the file was cut or changed", path.display());
+        let expected = format!("error: {}: the file was truncated or changed", path.display());
         assert!(said.contains(&expected), "{said}");
     }
 

@@ -70,7 +70,7 @@ impl Sequence {
         Self { key: self.key.narrowed(index), next: 0 }
     }
 
-    /// 64 random bits at a position, wherever the sequence is.
+    /// 64 random bits at a position, independent of the current one.
     #[inline]
     pub fn at(&self, position: u64) -> u64 {
         self.key.bits(position)

@@ -37,7 +37,7 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
         return Err(too_long(length));
     }
     let mut bytes = Vec::with_capacity(length as usize);
-    // A file that grows meanwhile is read no further than a longer one would be.
+    // The file may grow while it is read: the limit holds for what is read as well.
     file.take(most + 1).read_to_end(&mut bytes).map_err(FormatError::io("read", path))?;
     if bytes.len() as u64 > most {
         return Err(too_long(bytes.len() as u64));

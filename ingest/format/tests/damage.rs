@@ -552,7 +552,7 @@ fn large_files_are_verified_on_request_and_small_ones_always() {
     let found = message(dataset().verify().unwrap_err());
     let place = "D/relations/r/in.values.f32: checksum (found ";
     assert!(found.starts_with(place), "{found}");
-    assert!(found.ends_with("the dataset is damaged: `ignn check D` tells more"), "{found}");
+    assert!(found.ends_with("the dataset is damaged: `ignn check D` shows the details"), "{found}");
 
     // A value that nothing can be computed with.
     write("relations/r/in.values.f32", 64, &f32::NAN.to_le_bytes());

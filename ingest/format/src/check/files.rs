@@ -13,7 +13,7 @@ use crate::dataset::{self, DatasetDir};
 use crate::error::{FormatError, Result};
 use crate::manifest::MANIFEST;
 
-/// The files with the right size and checksum.
+/// The intact files: their size and checksum are right.
 pub(super) struct Sound(BTreeSet<String>);
 
 impl Sound {

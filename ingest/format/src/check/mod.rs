@@ -47,7 +47,7 @@ impl fmt::Display for Finding {
 
 impl From<FormatError> for Finding {
     fn from(error: FormatError) -> Self {
-        // The hint at `ignn check` is for other commands.
+        // Leave out the hint to run `ignn check`, which is for other commands.
         if let FormatError::Damaged { path, what, .. } = error {
             return Self { path, message: what };
         }

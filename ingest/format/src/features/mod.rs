@@ -57,8 +57,8 @@ pub enum FeatureKind {
 }
 
 impl FeatureKind {
-    /// Largest number of columns. A dense row is held in memory as a whole, so that a manifest
-    /// must not ask for more than a reasonable one.
+    /// Largest number of columns. A dense row is held in memory as a whole, so a damaged manifest
+    /// must not be able to declare an arbitrary number.
     pub fn most_columns(self) -> u64 {
         match self {
             Self::Dense => 1 << 20,

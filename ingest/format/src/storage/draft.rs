@@ -8,8 +8,8 @@ use super::workspace::{Workspace, hold_signals};
 use super::{OutputFile, operation};
 use crate::error::{FormatError, Result};
 
-/// The right to write a file. [`Draft::open`] starts it under a temporary name, [`Draft::commit`]
-/// gives it its own; without that nothing is left of it.
+/// A reserved output file. [`Draft::open`] creates it under a temporary name, and [`Draft::commit`]
+/// renames it to its target. A draft that is dropped without a commit leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
     workspace: Workspace,
@@ -17,8 +17,9 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Refuses an existing target, or with `replaces` one that is not a plain file of that kind; an
-    /// empty file is of any kind. Fails early where the target could not be written later.
+    /// Reserves a target. An existing one is refused, unless it is a plain file of the kind
+    /// `replaces`; an empty file is of any kind. Fails early if the target could not be written
+    /// later.
     pub fn create(target: &Path, replaces: Option<&'static Kind>) -> Result<Self> {
         let workspace = Workspace::claim(target, "a file's name")?;
         let draft = Self { workspace, replaces };
@@ -86,7 +87,7 @@ impl Draft {
             })?;
             return self.workspace.sync_names_or(|| operation::rename(target, &new));
         }
-        // Exchanged and not replaced, so that the old file can come back.
+        // Exchanged, not replaced, so that the old file can be restored.
         if operation::exchange(&new, target).map_err(failed())? {
             return self.workspace.sync_names_or(|| operation::exchange(&new, target).map(drop));
         }

@@ -1,6 +1,6 @@
 //! Failures at a chosen operation, for tests. `IGNN_FAULT=17:ENOSPC` makes the 17th operation of a
-//! process fail with "no space left on device"; the words are `ENOSPC`, `EIO`, `EACCES`, and `KILL`,
-//! which aborts the process before the operation. Operations are counted from 1.
+//! process fail with "no space left on device"; the words are `ENOSPC`, `EIO`, `EACCES`, and
+//! `KILL`, which aborts the process before the operation. Operations are counted from 1.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum Fault {
     Kill,
 }
 
-/// Lets the operation with this number fail, counted from 1 below `root`.
+/// Makes the operation with this number fail, counted from 1 below `root`.
 pub fn at(root: impl Into<PathBuf>, number: u64, fault: Fault) -> Watch {
     let mut seen = 0;
     watch(root, move |_| {
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Option<(u64, Fault)> {
 /// builds only: a release build has no such function.
 ///
 /// # Panics
-/// If the variable cannot be read as one, so that a test does not pass by a typing error.
+/// If the value of the variable is invalid, so that a test does not pass because of a typo.
 #[cfg(debug_assertions)]
 pub fn from_environment() {
     if let Ok(text) = std::env::var("IGNN_FAULT") {

@@ -1,4 +1,4 @@
-//! One process at a time in a directory.
+//! A lock that allows one process at a time to work in a directory.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -7,9 +7,9 @@ use std::path::Path;
 use super::workspace::Parents;
 use crate::error::{FormatError, Result};
 
-/// Holds a directory: as long as it lives, no other process works in it. The lock is on the
-/// directory itself, so it leaves no file, stays with the directory when that is renamed, and ends
-/// with the process.
+/// Locks a directory: until it is dropped, no other process works in it. The lock is on the
+/// directory itself, so it leaves no file, survives a rename of the directory, and ends with the
+/// process.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _file: File,
@@ -24,8 +24,8 @@ impl DirectoryLock {
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(FormatError::Locked { path: directory.into() });
             }
-            // Some file systems have no locks: then no process is kept out. Meanwhile the directory
-            // may have been replaced by another one of the same name.
+            // Some file systems have no locks; there, other processes are not excluded. In the
+            // meantime, the directory may have been replaced by another one of the same name.
             let held = file.metadata().map_err(failed())?;
             let found = directory.metadata().map_err(failed())?;
             if (held.dev(), held.ino()) == (found.dev(), found.ino()) {

@@ -1,28 +1,29 @@
-//! The only place of the workspace that creates, writes, syncs, renames or removes files and
-//! directories. Whatever the program leaves on a disk has passed through here, so three promises
-//! are kept in one place:
+//! The only module of the workspace that creates, writes, syncs, renames or removes files and
+//! directories. Everything that the program leaves on a disk passes through it, so that it can
+//! guarantee three things:
 //!
-//! 1. **Whole or not at all.** An output is written as a draft and renamed when it is complete:
-//!    [`Draft`] for a file, [`Staging`] for a directory. A draft lies in a directory of its own
-//!    beside the target, `.NAME.ignn-draft`, which is created exclusively and locked. It is removed
-//!    on an error and on a signal ([`abandon_all`]), and after a crash by the next run with the same
+//! 1. **All or nothing.** An output is written as a draft and renamed when it is complete:
+//!    [`Draft`] for a file, [`Staging`] for a directory. A draft is in a directory of its own next
+//!    to the target, `.NAME.ignn-draft`, which is created exclusively and locked. It is removed on
+//!    an error and on a signal ([`abandon_all`]), and after a crash by the next run with the same
 //!    target.
 //! 2. **Durable.** Files are synced before the rename, directories after it ([`set_sync`] turns
-//!    that off). After a loss of power a target is the old one, the new one, or absent as it was.
-//! 3. **Nothing of the user's is lost.** A target that exists is refused; with `--force` it is
-//!    replaced if the program made it and nothing else is in it ([`Kind`]). No link is followed
-//!    and no existing file is truncated.
+//!    that off). After a power failure, a target is the old one, the new one, or absent if there was
+//!    none.
+//! 3. **No data of the user is lost.** An existing target is refused; with `--force` it is replaced
+//!    if the program made it and nothing else is in it ([`Kind`]). No link is followed and no
+//!    existing file is truncated.
 //!
 //! ```text
-//! .NAME.ignn-draft/             locked (flock) as long as the run lives
+//! .NAME.ignn-draft/             locked (flock) while the run is alive
 //! .NAME.ignn-draft/ignn-new     the file or directory that is being written
-//! .NAME.ignn-draft/ignn-old     the old target for the moment of its replacement, on file systems
-//!                               that cannot exchange two names
+//! .NAME.ignn-draft/ignn-old     the old target while it is being replaced, on file systems that
+//!                               cannot exchange two names
 //! ```
 //!
-//! Every operation is announced to [`watch`], which records it or makes it fail. Debug builds of the
-//! program also read the variable `IGNN_FAULT` ([`faults::from_environment`]); release builds have
-//! no such switch.
+//! Every operation is announced to [`watch`], which records it or makes it fail. Debug builds of
+//! the program also read the variable `IGNN_FAULT` ([`faults::from_environment`]); release builds
+//! have no such switch.
 
 mod draft;
 pub mod faults;
@@ -50,20 +51,20 @@ pub use workspace::{abandon_all, remove_remains};
 
 static SYNCS: AtomicBool = AtomicBool::new(true);
 
-/// Whether files and directories are synced; they are unless this turns it off, for the whole
-/// process. Without it, a loss of power or a crash of the system within about half a minute of a
-/// command's end can leave damaged or empty files, also where an old output was replaced. A crash of
-/// the program alone is harmless either way.
+/// Turns syncing of files and directories on or off for the whole process; by default it is on.
+/// Without it, a power failure or a system crash within about a minute after the end of a command
+/// can leave damaged or empty files, even in place of an old output. A crash of the program alone
+/// is harmless either way.
 pub fn set_sync(on: bool) {
     SYNCS.store(on, Ordering::Relaxed);
 }
 
-/// Whether what is written to this path is to survive a loss of power.
+/// Whether data written to this path must survive a power failure.
 fn is_durable(path: &Path) -> bool {
     SYNCS.load(Ordering::Relaxed) && !temporary::contains(path)
 }
 
-/// Syncs a directory, so that names created, renamed or removed in it stay so.
+/// Syncs a directory, so that names created, renamed or removed in it are durable.
 fn sync_directory(path: &Path) -> Result<()> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     if !is_durable(path) {

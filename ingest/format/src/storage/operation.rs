@@ -1,5 +1,5 @@
-//! The operations on files and directories, one function each, and who may watch them. Everything
-//! else of this module is made of these.
+//! The operations on files and directories, one function each, and the hooks that can observe them.
+//! Everything else in this module is built from these.
 
 use std::fs::{self, File};
 use std::io;
@@ -49,7 +49,8 @@ pub enum Operation {
         /// The directory.
         path: PathBuf,
     },
-    /// A file or directory gets another name. A file or an empty directory of that name is replaced.
+    /// A file or directory gets another name. A file or an empty directory of that name is
+    /// replaced.
     Rename {
         /// The old name.
         from: PathBuf,
@@ -101,16 +102,16 @@ impl Operation {
 
 type Hook = Box<dyn FnMut(&Operation) -> io::Result<()> + Send>;
 
-/// Whether anybody watches: what operations cost when nobody does.
+/// Whether a hook is installed. Without one, this check is all that it costs an operation.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 static HOOKS: Mutex<Vec<(u64, PathBuf, Hook)>> = Mutex::new(Vec::new());
 
-/// Watches until it is dropped.
+/// Keeps a hook installed until it is dropped.
 #[derive(Debug)]
 pub struct Watch(u64);
 
-/// Calls `hook` before every operation of the process on a path below `root`; an empty root has all
-/// paths. An error that it returns is the result of the operation, which then does not happen. The
+/// Calls `hook` before every operation of the process on a path below `root`; an empty root covers
+/// all paths. If the hook returns an error, the operation fails with it and does not happen. The
 /// hook must not use this module.
 ///
 /// ```
@@ -148,7 +149,7 @@ impl Drop for Watch {
     }
 }
 
-/// Announces an operation; an error means that it must not happen.
+/// Calls the hooks before an operation; if this fails, the operation must not happen.
 pub(super) fn announce(operation: impl FnOnce() -> Operation) -> io::Result<()> {
     if !IS_WATCHED.load(Ordering::Relaxed) {
         return Ok(());
@@ -174,8 +175,8 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     announce(|| Operation::Rename { from: from.into(), to: to.into() })?;
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not know the flag. Runs of this program exclude each other by the
-        // lock of the draft; only another program could come in between.
+        // The file system does not support the flag. Runs of this program exclude each other by the
+        // lock of the draft; only another program could create the target in between.
         Err(error) if is_unsupported(error) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(from, to),
@@ -209,7 +210,7 @@ pub(super) fn sync_file(path: &Path) -> io::Result<()> {
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     announce(|| Operation::SyncDirectory { path: path.into() })?;
     match File::open(path)?.sync_all() {
-        // Some file systems cannot sync directories, and need not.
+        // Some file systems cannot sync directories, and do not need to.
         Err(error) if Errno::from_io_error(&error).is_some_and(is_unsupported) => Ok(()),
         other => other,
     }

@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 use super::operation::{Operation, announce};
 use crate::error::{FormatError, Result};
 
-/// A file that is being written. Nothing that was there before is overwritten: the name is new, or
-/// the file is one of the program's own that is continued ([`OutputFile::resume`]).
+/// A file that is being written. No existing file is overwritten: the name is new, or the file is
+/// one that the program wrote earlier and continues ([`OutputFile::resume`]).
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
@@ -19,7 +19,7 @@ pub struct OutputFile {
     position: u64,
 }
 
-/// Syncs a file that somebody else writes.
+/// Syncs a file that is written through another handle.
 #[derive(Debug)]
 pub struct SyncHandle {
     file: File,
@@ -27,7 +27,7 @@ pub struct SyncHandle {
 }
 
 impl OutputFile {
-    /// Creates a file, which must not exist, also not as a link.
+    /// Creates a file; the name must not exist, not even as a link.
     pub fn create_new(path: &Path) -> Result<Self> {
         Self::try_create_new(path).map_err(FormatError::io("create", path))
     }
@@ -67,7 +67,7 @@ impl OutputFile {
         &self.path
     }
 
-    /// Cuts the file here, and continues from here.
+    /// Truncates the file to this length; writing continues there.
     pub fn cut(&mut self, length: u64) -> Result<()> {
         let cut = announce(|| Operation::Resize { path: self.path.clone(), length })
             .and_then(|()| self.file.set_len(length));
@@ -76,17 +76,17 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Fills `bytes` from a position, without moving.
+    /// Fills `bytes` from a position, without changing the current one.
     pub fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         self.file.read_exact_at(bytes, at)
     }
 
-    /// Completes the file: what was written survives a loss of power.
+    /// Completes the file and makes it durable.
     pub fn finish(self) -> Result<()> {
         sync(&self.file, &self.path)
     }
 
-    /// To sync the file while it is written elsewhere.
+    /// A handle for syncing the file while this one is used for writing.
     pub fn sync_handle(&self) -> Result<SyncHandle> {
         let file = self.file.try_clone().map_err(FormatError::io("open", &self.path))?;
         Ok(SyncHandle { file, path: self.path.clone() })
@@ -94,7 +94,7 @@ impl OutputFile {
 }
 
 impl SyncHandle {
-    /// What was written so far survives a loss of power.
+    /// Makes everything written so far durable.
     pub fn sync(&self) -> Result<()> {
         sync(&self.file, &self.path)
     }

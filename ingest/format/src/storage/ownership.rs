@@ -1,5 +1,5 @@
-//! Whether a file or directory is wholly the program's own, so that replacing it loses nothing of
-//! the user's.
+//! Whether the program made a file, or a directory and everything in it, so that replacing it loses
+//! no data of the user.
 
 use std::fs;
 use std::path::Path;
@@ -17,25 +17,25 @@ pub struct Kind {
     pub check: fn(&Path) -> Result<()>,
 }
 
-/// Any plain file: for names in directories of the program's own, and for callers of the library
-/// that ask for it.
+/// Any plain file, for names in directories that belong to the program, and for callers of the
+/// library that ask for it.
 pub static ANY_FILE: Kind = Kind { check: |_| Ok(()) };
 
-/// A directory that the program fills bit by bit, each part checked by its own kind. A file in it
-/// shows that the program made it.
+/// A directory that the program fills step by step, each part checked by its own kind. A marker
+/// file in it proves that the program made it.
 #[derive(Debug)]
 pub struct MarkedDirectory {
     /// "an experiment".
     pub what: &'static str,
-    /// Name of the file that shows it.
+    /// Name of the marker file.
     pub marker: &'static str,
     /// Names that the program may write in it, with a slash after a directory.
     pub names: &'static [&'static str],
 }
 
 impl MarkedDirectory {
-    /// Locks a directory and marks it. It must be new, empty, or marked; with `force` also one with
-    /// nothing but names of the program in it, and none with anything else.
+    /// Locks a directory and marks it. Without `force`, it must be new, empty, or marked. With
+    /// `force`, it may contain only names that the program writes, marked or not.
     pub fn claim(&self, directory: &Path, force: bool) -> Result<DirectoryLock> {
         let lock = DirectoryLock::create(directory)?;
         let (marker, entries) = (directory.join(self.marker), entries(directory)?);

@@ -9,7 +9,7 @@ use super::{exists, is_empty_directory, operation, sync_directory};
 use crate::error::{FormatError, Result};
 
 /// A temporary directory that becomes the target on [`Staging::commit`], and is removed if it is
-/// dropped without.
+/// dropped without a commit.
 #[derive(Debug)]
 pub struct Staging {
     workspace: Workspace,
@@ -18,10 +18,10 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Takes the right to write a directory and creates it under a temporary name. A target that
-    /// exists and is not empty is refused, or with `replaces` checked to be of that kind.
+    /// Reserves a target directory and creates it under a temporary name. An existing target that
+    /// is not empty is refused, unless it is of the kind `replaces`.
     pub fn create(target: &Path, replaces: Option<&'static Kind>) -> Result<Self> {
-        // The right first: nothing that is seen after that can be another run's unfinished work.
+        // Reserved first, so that nothing seen after that is unfinished work of another run.
         let workspace = Workspace::claim(target, "a new directory")?;
         let staging = Self { directory: workspace.new_path(), workspace, replaces };
         staging.replaces_target()?;
@@ -48,7 +48,7 @@ impl Staging {
         Ok(true)
     }
 
-    /// A directory that is never committed, with a name that may exist.
+    /// A temporary directory that is never committed; its target may exist.
     pub fn scratch(name: &Path) -> Result<Self> {
         let workspace = Workspace::claim(name, "a new directory")?;
         let directory = workspace.new_path();
@@ -66,8 +66,8 @@ impl Staging {
         self.workspace.target()
     }
 
-    /// Syncs everything in the directory and gives it its name. An old target is exchanged for it in
-    /// one step, and removed when that is durable.
+    /// Syncs everything in the directory and renames it to its target. An old target is exchanged
+    /// with it in one step, and removed when the exchange is durable.
     pub fn commit(self) -> Result<()> {
         sync_tree(&self.directory)?;
         let live = hold_signals();
@@ -103,8 +103,9 @@ impl Staging {
     }
 }
 
-/// Syncs everything in a directory, and the directory. Nothing is synced while it is written: the
-/// system has had the time to write most of it by now, and what was discarded costs nothing.
+/// Syncs everything in a directory, and the directory itself. Files are not synced while they are
+/// written: by the end, the system has written most of them anyway, and discarded output costs
+/// nothing.
 fn sync_tree(directory: &Path) -> Result<()> {
     if !super::is_durable(directory) {
         return Ok(());

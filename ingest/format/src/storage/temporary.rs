@@ -1,4 +1,4 @@
-//! Directories that end with the process.
+//! Directories that are removed at the end of the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // Nobody is left to report to, and the system clears its temporary files.
+        // Errors cannot be reported in a drop, and the system clears its temporary files.
         let _ = operation::remove_tree(&self.0);
         ALL.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != self.0);
     }

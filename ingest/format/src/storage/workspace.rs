@@ -1,5 +1,5 @@
-//! The directory beside a target in which its draft is written. Its lock is the right to write the
-//! target.
+//! The directory next to a target in which its draft is written. Only the process that holds its
+//! lock may write the target.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -27,10 +27,10 @@ pub(super) struct Live {
     parents: Vec<PathBuf>,
 }
 
-/// Shows that signals wait.
+/// The lock that delays signals; see [`hold_signals`].
 pub(super) type LiveGuard = MutexGuard<'static, Vec<Live>>;
 
-/// Held while a target takes its place: a signal waits for the end of that.
+/// Delays the clean-up on a signal while a target is renamed into place.
 pub(super) fn hold_signals() -> LiveGuard {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -45,8 +45,8 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Takes the right to write a target: creates and locks its workspace, and removes what a dead
-    /// run left in it. `expected` says what the target should be, for a path without a name.
+    /// Reserves a target: creates and locks its workspace, and removes what a dead run left in it.
+    /// `expected` says what the target should be, for the error about a path without a name.
     pub fn claim(target: &Path, expected: &str) -> Result<Self> {
         let target = named(target, expected)?;
         let parent = parent_of(&target);
@@ -84,8 +84,8 @@ impl Workspace {
         self.directory.join(OLD)
     }
 
-    /// After the rename: the names of the target and of its new parents survive a loss of power, or
-    /// `undo` restores what was there.
+    /// After the rename: makes the names of the target and of its new parents durable; if that
+    /// fails, `undo` restores what was there.
     pub fn sync_names_or(&self, undo: impl FnOnce() -> io::Result<()>) -> Result<()> {
         let synced = sync_directory(parent_of(&self.target)).and_then(|()| self.parents.sync());
         synced.inspect_err(|_| {
@@ -100,9 +100,9 @@ impl Workspace {
         let closed = placed.and_then(|()| {
             live.retain(|other| other.directory != self.directory);
             self.parents.0.clear();
-            remove_surely(&self.directory).map_err(FormatError::io("remove", &self.directory))
+            remove_with_retry(&self.directory).map_err(FormatError::io("remove", &self.directory))
         });
-        // Before the workspace is dropped, which needs it.
+        // Released before the workspace is dropped, which takes the lock again.
         drop(live);
         closed
     }
@@ -115,14 +115,15 @@ impl Drop for Workspace {
             live.swap_remove(at);
             // An old target that could not be moved back stays for the next run to restore.
             if exists(&self.target) || !exists(&self.old_path()) {
-                let _ = remove_surely(&self.directory);
+                let _ = remove_with_retry(&self.directory);
             }
         }
     }
 }
 
-/// Removes a workspace. Once more if that fails: an error that passes should leave nothing behind.
-fn remove_surely(directory: &Path) -> io::Result<()> {
+/// Removes a workspace. If that fails, it tries once more, so that a transient error leaves nothing
+/// behind.
+fn remove_with_retry(directory: &Path) -> io::Result<()> {
     operation::remove_tree(directory).or_else(|_| operation::remove_tree(directory))
 }
 
@@ -205,12 +206,12 @@ pub(super) fn is_own(directory: &Path) -> bool {
         })
 }
 
-/// Removes what a crashed run left beside a target that is continued and not written anew. A run that
-/// lives keeps its draft.
+/// Removes what a crashed run left next to a target that is continued and not written again. The
+/// draft of a live run is kept.
 pub fn remove_remains(target: &Path) {
     let Ok(target) = named(target, "") else { return };
     if exists(&directory_of(&target)) {
-        // Remains do no harm: nobody need know that they could not be removed.
+        // Leftovers are harmless, so a failure to remove them is not reported.
         drop(Workspace::claim(&target, ""));
     }
 }
@@ -225,10 +226,10 @@ fn not_ours(directory: &Path) -> FormatError {
     FormatError::invalid(directory, "temporary directory", "something else", expected)
 }
 
-/// Removes every unfinished output of this process and returns whether there was any. For the
-/// thread of a signal handler, which must end the process afterwards.
+/// Removes every unfinished output of this process and returns whether there was any. It is for the
+/// thread that handles signals, which must end the process afterwards.
 pub fn abandon_all() -> bool {
-    /// Gives workers that still write the time to fail on the missing directory.
+    /// Gives workers that are still writing time to fail on the missing directory.
     const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(5);
     let live = hold_signals();
     for Live { directory, parents } in live.iter() {
@@ -242,7 +243,7 @@ pub fn abandon_all() -> bool {
         remove_empty(parents);
     }
     let any = !live.is_empty();
-    // The guard is leaked, so that no output can take its place after this.
+    // The guard is leaked, so that no output can be renamed into place after this.
     std::mem::forget(live);
     any
 }
@@ -278,7 +279,7 @@ impl Parents {
         Ok(created)
     }
 
-    /// Their names survive a loss of power.
+    /// Makes their names durable.
     fn sync(&self) -> Result<()> {
         self.0.iter().try_for_each(|path| sync_directory(parent_of(path)))
     }
