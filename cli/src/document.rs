@@ -128,7 +128,8 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
         let words = argument.get_possible_values();
         if !words.is_empty() && argument.get_action().takes_values() {
             let words: Vec<_> = words.iter().map(|word| format!("`{}`", word.get_name())).collect();
-            let _ = write!(help, ": {}", words.join(", "));
+            let joint = if help.ends_with('.') { " Values: " } else { ": " };
+            let _ = write!(help, "{joint}{}", words.join(", "));
         }
         let _ = writeln!(
             page,

@@ -188,7 +188,7 @@ fn predictions_solve_the_equation() {
     assert!(error("largest") < 1e-4 && error("at_least") <= error("largest"), "{report}");
     assert!((error("relative") * size / error("largest") - 1.0).abs() < 1e-3, "{report}");
     assert!(report["solve"]["estimated_error"].as_f64().unwrap() <= error("relative"));
-    // The same bounds, held against a solution in f64.
+    // The same bounds, compared with a solution in f64.
     let bench = words("bench solve d --model run --methods auto --repeat 1 --exact -q");
     sandbox.ignn(&bench).exits(0).says("true error").says("tight");
     let bench = sandbox.ignn(&[bench, words("--json")].concat()).exits(0).json();

@@ -169,5 +169,5 @@ pub fn shared(part: &str) -> Option<PathBuf> {
 
 /// The root of the project.
 pub fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the project")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the project")
 }

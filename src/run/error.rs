@@ -102,7 +102,7 @@ pub enum RunError {
         /// The run directory.
         path: PathBuf,
     },
-    /// Fewer epochs than the run has already made.
+    /// Fewer epochs than the run has already completed.
     #[error(
         "{}: the run is at epoch {epoch}: found {epochs} epochs, expected {epoch} or more",
         path.display()
@@ -110,9 +110,9 @@ pub enum RunError {
     TooFewEpochs {
         /// The run directory.
         path: PathBuf,
-        /// Epochs asked for.
+        /// Epochs requested.
         epochs: u64,
-        /// Epochs made.
+        /// Epochs completed.
         epoch: u64,
     },
 }

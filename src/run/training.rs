@@ -37,7 +37,7 @@ pub struct Run {
     replaces: bool,
 }
 
-/// A run that ended: all epochs made, early stopping, or asked to stop.
+/// A run that ended: all epochs completed, early stopping, or stopped on request.
 #[derive(Clone, Debug)]
 pub struct FinishedRun {
     /// Its directory.
@@ -134,8 +134,8 @@ impl Run {
         &self.directory
     }
 
-    /// Trains until all epochs are made, early stopping ends the run, or `stop` is set; then the
-    /// current epoch is finished and a checkpoint is written. `observer` receives every epoch.
+    /// Trains until all epochs are complete, early stopping ends the run, or `stop` is set; then
+    /// the current epoch is finished and a checkpoint is written. `observer` receives every epoch.
     pub fn train(
         &self,
         observer: &mut dyn Observer,

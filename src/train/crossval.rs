@@ -91,7 +91,7 @@ pub struct FoldTraining<'a> {
 
 /// How the training of a fold ended.
 pub enum FoldOutcome {
-    /// All epochs made, or early stopping.
+    /// All epochs are complete, or early stopping.
     Finished(Box<FoldRecord>, Box<Model>),
     /// Asked to stop.
     Stopped,

@@ -99,7 +99,7 @@ pub struct Trainer {
     pub(super) graphs: GraphSet,
     pub(super) optimiser: Optimiser,
     pub(super) best: Option<Best>,
-    /// Number of steps made.
+    /// Number of steps taken.
     pub(super) epoch: u64,
     /// Number of solves that did not converge.
     pub(super) failures: u64,
@@ -275,7 +275,7 @@ impl Trainer {
         self.monitor
     }
 
-    /// The current epoch: the number of steps made.
+    /// The current epoch: the number of steps taken.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -339,7 +339,7 @@ impl Trainer {
         }
     }
 
-    /// Whether all steps are made; the last model is still to be evaluated.
+    /// Whether all steps are taken; the last model is still to be evaluated.
     pub fn is_at_last(&self) -> bool {
         self.epoch >= self.epochs()
     }
@@ -360,7 +360,7 @@ impl Trainer {
         patience > 0 && since >= patience
     }
 
-    /// One epoch: evaluates the current model, and makes its steps unless it is the last one.
+    /// One epoch: evaluates the current model, and takes its steps unless it is the last one.
     pub fn advance(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = self.epoch;
         let is_last = epoch >= self.epochs();
@@ -454,7 +454,7 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// Makes the steps of an epoch and checks whether training has collapsed; if so, restores the
+    /// Takes the steps of an epoch and checks whether training has collapsed; if so, restores the
     /// best model if the configuration asks for it. `loss` is that of an evaluation of the training
     /// part: with dropout, the loss of a step on few nodes is too noisy.
     fn watched_steps(

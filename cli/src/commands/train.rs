@@ -18,7 +18,7 @@ use crate::{Outcome, Session};
 
 /// Train a model on a dataset
 ///
-/// Every epoch solves the equilibrium X = phi(A^T X W^T + b(U)), differentiates through it, makes
+/// Every epoch solves the equilibrium X = phi(A^T X W^T + b(U)), differentiates through it, takes
 /// a step, and keeps W within the bound that makes the solution unique. The run directory holds
 /// config.toml (resolved), metrics.jsonl (one line per epoch), tensorboard/, checkpoint/,
 /// dataset.txt (its path), run.json (figures) and model.safetensors: the model of the epoch that

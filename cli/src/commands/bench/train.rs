@@ -93,7 +93,7 @@ impl Train {
 
     fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
         let mut config = self.settings.resolve(session)?;
-        // The last epoch of a run makes no step: it must not be among those that are timed.
+        // The last epoch of a run takes no step, so it must not be timed.
         let epochs = u64::from(self.warm_up) + u64::from(self.repeat) + 1;
         config.train.epochs = config.train.epochs.max(epochs);
         console.phase("open the graph", None, Unit::Edges);

@@ -268,7 +268,7 @@ mod tests {
         assert!(commit(&target, true, "new").is_err());
         link(&other.join("f"), "file");
         assert!(write_file(&dir.path().join("file"), b"new").is_err());
-        // At the name of a draft, by somebody who knows it.
+        // Something else at the name of a draft.
         link(&other, ".planted.ignn-draft");
         let error = commit(&dir.path().join("planted"), false, "new").unwrap_err().to_string();
         let expected = ".planted.ignn-draft: temporary directory (found something else, expected a \
