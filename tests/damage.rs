@@ -627,7 +627,7 @@ fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
         format!("DIR/fold-1/fold.json: fold (found 0, expected 1: {again}")
     );
     let error = crossval_refusal(|path| {
-        replace_in(&path.join("fold-2/fold.json"), "\"failures\": 0", "\"failures\": 1")
+        replace_in(&path.join("fold-2/fold.json"), "\"failures\": 0", "\"failures\": 1");
     });
     assert!(error.starts_with("DIR/fold-2/fold.json: checksum (found "), "{error}");
     assert!(error.ends_with(again), "{error}");

@@ -60,6 +60,21 @@ pub enum TrainError {
         /// The names that exist.
         found: String,
     },
+    /// A part that was asked for by name and does not exist.
+    #[error("{}: split {split} has no part {wanted:?} (it has: {found}): \
+             correct {key}", path.display())]
+    Part {
+        /// The dataset.
+        path: PathBuf,
+        /// The split.
+        split: String,
+        /// The setting that names the part.
+        key: &'static str,
+        /// The name asked for.
+        wanted: String,
+        /// The names that exist.
+        found: String,
+    },
     /// No training items.
     #[error("{}: split {split} has no labelled {item} in its part {part} (found parts {found}): \
              use --set train.train_part=NAME, or make the dataset with a split", path.display())]

@@ -375,7 +375,7 @@ fn graph_parts(
     }
     if graphs.splits.is_empty() {
         let what = "splits over graphs".into();
-        let hint = ": ingest with a split, or use `ignn crossval`, which needs none".into();
+        let hint = ": use `ignn crossval`, which needs none".into();
         return Err(FormatError::Missing { path: graph.path().into(), what, hint }.into());
     }
     parts_of(graph, &graphs.splits, &config.train).map(Some)
@@ -403,6 +403,22 @@ fn parts_of(graph: &Graph, splits: &[Split], config: &TrainConfig) -> Result<Par
         let own = split.of.iter().enumerate().filter(|(_, of)| usize::from(**of) == part);
         own.map(|(item, _)| item as u32).collect()
     };
+    // A dataset may lack the parts of the default names; a name that was set by hand is a mistake.
+    let default = TrainConfig::default();
+    for (key, wanted, default) in [
+        ("train.validation_part", &config.validation_part, &default.validation_part),
+        ("train.test_part", &config.test_part, &default.test_part),
+    ] {
+        if wanted != default && find_part(&split.parts, wanted).is_none() {
+            return Err(TrainError::Part {
+                path: path(),
+                split: split.name.clone(),
+                key,
+                wanted: wanted.clone(),
+                found: split.parts.join(", "),
+            });
+        }
+    }
     Ok(Parts {
         train: items(&config.train_part),
         validation: items(&config.validation_part),

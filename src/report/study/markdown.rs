@@ -43,7 +43,7 @@ impl Study {
                     or_dash(one.peak_bytes.map(quantity::bytes)),
                 ]
             };
-            text += &table(header.map(String::from).to_vec(), self.datasets.iter().map(row));
+            text += &table(&header.map(String::from), self.datasets.iter().map(row));
         }
         text
     }
@@ -95,10 +95,10 @@ impl Panel {
         };
         let more = ["runs", "per epoch", "sweeps per epoch", "memory", "published"];
         let wide = [header("validation"), more.map(String::from).to_vec()].concat();
-        let mut text = table(wide, lines.iter().map(validation));
+        let mut text = table(&wide, lines.iter().map(validation));
         if self.rows.iter().any(|row| row.best_test.is_some()) {
             let best = |line: &Vec<&Row>| figures(line, &|row| row.best_test.clone());
-            text += &format!("\n{}", table(header("best test"), lines.iter().map(best)));
+            text += &format!("\n{}", table(&header("best test"), lines.iter().map(best)));
         }
         text
     }
@@ -108,13 +108,13 @@ fn or_dash(words: Option<String>) -> String {
     words.unwrap_or_else(|| "–".into())
 }
 
-fn table(header: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     let row = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let rule = format!("|{}\n", " --- |".repeat(header.len()));
-    let mut text = row(&header) + &rule;
+    let mut text = row(header) + &rule;
     rows.for_each(|cells| text += &row(&cells));
     text
 }
@@ -173,7 +173,7 @@ mod tests {
         let escaped = plain("a|b\n# `c` <script> [x](y)");
         assert!(!escaped.contains('\n') && !escaped.contains("<script"), "{escaped}");
         assert!(escaped.starts_with("a\\|b"), "{escaped}");
-        let rows = table(vec!["x|y".into()], std::iter::once(vec!["1\n2".into()]));
+        let rows = table(&["x|y".into()], std::iter::once(vec!["1\n2".into()]));
         assert_eq!(rows.lines().count(), 3, "{rows}");
     }
 }
