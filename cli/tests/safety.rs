@@ -23,8 +23,11 @@ fn force_replaces_no_directory_of_the_users() {
     let sandbox = communities();
     sandbox.file("e.txt", "0 1\n1 2\n").file("home/.git/HEAD", "ref: refs/heads/main\n");
     sandbox.file("home/thesis.tex", "precious").file("list/edges.tsv", "1\t2\n");
+    // Nor do the names of a run's files.
+    sandbox.file("mine/config.toml", "mine").file("mine/dataset.txt", "mine");
     let made = "--force replaces only what ignn made: choose another name";
     let cases = [
+        ("train s --out mine --force", ""),
         (
             "ingest edges e.txt --out home --force",
             "home: not a dataset directory (it holds .git): ",

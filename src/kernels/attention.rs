@@ -12,7 +12,7 @@
 //! ```
 //! Nothing is stored per edge: weights follow from s, d and two numbers per row and head (the
 //! largest e, and one over the sum). Every row is summed in its stored order: the same bits on any
-//! number of threads. Loops are plain code, compiled for each instruction set by [`Isa::dispatch`].
+//! number of threads. Loops are plain code, compiled for each instruction set by `Isa::dispatch`.
 
 use std::ops::Range;
 

@@ -10,6 +10,7 @@
 //! | `crossval.json` | a [`CrossvalSummary`] |
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ use crate::metrics::Metric;
 use crate::parallel;
 use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
 use crate::train::folds::Folds;
-use crate::train::{EpochRecord, Observer, Task, trainings_at_once};
+use crate::train::{EpochRecord, Observer, Task, Trainer, trainings_at_once};
 
 const FOLDS: &str = "folds.csv";
 const SUMMARY: &str = "crossval.json";
@@ -38,7 +39,8 @@ const SUMMARY: &str = "crossval.json";
 pub static CROSSVAL: Kind = Kind { check: check_replaceable };
 
 fn check_replaceable(directory: &Path) -> Result<(), FormatError> {
-    if !CrossvalDir::new(directory).is_crossval() {
+    // A user may have a file `setup.json` as well.
+    if CrossvalDir::new(directory).setup().is_err() {
         let what = "the directory of a cross-validation";
         return Err(storage::not_replaceable(directory, what));
     }
@@ -339,7 +341,8 @@ impl Crossval {
         let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
-        drop(task);
+        // Settings that no model can have are refused before an old directory is replaced.
+        drop(Trainer::with_task(Arc::new(task), self.config.clone())?);
         let begin = |claim: Claim| {
             claim.begin(|draft| {
                 RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;

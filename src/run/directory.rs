@@ -187,14 +187,14 @@ impl RunDir {
         self.config_file().is_file()
     }
 
-    /// Whether the program set it up: a user may have a file `config.toml` as well. A run that was
-    /// killed while an older version set it up has only that file, exactly as the program writes
-    /// it.
+    /// Whether the program set it up: a user may have files `config.toml` and `dataset.txt` as well,
+    /// but not with settings of this program. A run that was killed while an older version set it up
+    /// has only the former, exactly as the program writes it.
     fn is_set_up(&self) -> bool {
         let is_resolved = |config: &Config| {
             fs::read_to_string(self.config_file()).is_ok_and(|text| text == config.to_toml())
         };
-        self.dataset_file().is_file() || self.config().is_ok_and(|config| is_resolved(&config))
+        self.config().is_ok_and(|config| self.dataset_file().is_file() || is_resolved(&config))
     }
 
     /// The run's configuration.

@@ -77,7 +77,11 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
         "one: split default has no part \"holdout\" (it has: train, val, test): correct \
          train.validation_part",
     );
-    refused("one --set train.test_part=holdout", "correct train.test_part");
+    refused(
+        "one --set train.test_part=holdout",
+        "one: split default has no part \"holdout\" (it has: train, val, test): correct \
+         train.test_part",
+    );
     refused(
         "one --set model.features=given",
         "model.features: the dataset has no features (found none, expected some for \"given\"): \

@@ -113,7 +113,7 @@ pub(crate) fn visit_sparse<T: Send>(
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Reads all sparse rows, with the checks of [`visit_sparse`].
+/// Reads all sparse rows, with the checks of `visit_sparse`.
 pub fn read_sparse(dataset: &Path, entry: &FeaturesEntry) -> Result<SparseRows> {
     let pieces = visit_sparse(dataset, entry, |_, rows| rows)?;
     let mut all = SparseRows { offsets: vec![0], ..SparseRows::default() };
