@@ -172,7 +172,8 @@ fn of_two_commands_with_the_same_output_one_wins() {
         assert_eq!((won, refused), (1, 2), "{line}: {codes:?}");
         for output in outputs.iter().filter(|output| !output.status.success()) {
             let said = String::from_utf8_lossy(&output.stderr);
-            let messages = ["already exists: ", "another run is writing", "another process is at"];
+            let messages =
+                ["already exists: ", "another run is writing", "another process is using"];
             assert!(messages.iter().any(|message| said.contains(message)), "{line}: {said}");
             assert_eq!(said.lines().count(), 1, "{line}: {said}");
         }
