@@ -45,41 +45,30 @@ pub fn activate(activation: Activation, mut x: MatrixMut<'_>) {
     rows.for_each(|x| activate_floats(activation, &mut x[..cols]));
 }
 
-/// x = phi(x), with the vectorised forms of the activations that are not piecewise linear.
+/// x = phi(x), vectorised.
 fn activate_floats(activation: Activation, x: &mut [f32]) {
-    match activation {
-        Activation::Identity => {}
-        Activation::Relu | Activation::LeakyRelu(_) => {
-            x.iter_mut().for_each(|x| *x = activation.value(*x));
-        }
-        Activation::Tanh => Isa::chosen().dispatch(Curved { x, of: Curve::Tanh }),
-        Activation::Sigmoid => Isa::chosen().dispatch(Curved { x, of: Curve::Sigmoid }),
-        Activation::Elu => Isa::chosen().dispatch(Curved { x, of: Curve::Elu }),
-    }
+    Isa::chosen().dispatch(Activate { activation, x });
 }
 
-#[derive(Clone, Copy)]
-enum Curve {
-    Tanh,
-    Sigmoid,
-    Elu,
-}
-
-/// An activation that is not piecewise linear, on some floats in place.
-struct Curved<'a> {
+/// An activation on some floats, in place.
+struct Activate<'a> {
+    activation: Activation,
     x: &'a mut [f32],
-    of: Curve,
 }
 
-impl Kernel for Curved<'_> {
+impl Kernel for Activate<'_> {
     type Output = ();
 
     #[inline(always)]
     fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
-        match self.of {
-            Curve::Tanh => by_lines::<L>(self.x, |x| simd::tanh(x)),
-            Curve::Sigmoid => by_lines::<L>(self.x, |x| simd::sigmoid(x)),
-            Curve::Elu => by_lines::<L>(self.x, |x| simd::elu(x)),
+        match self.activation {
+            Activation::Identity => {}
+            Activation::Relu | Activation::LeakyRelu(_) => {
+                self.x.iter_mut().for_each(|x| *x = self.activation.value(*x));
+            }
+            Activation::Tanh => by_lines::<L>(self.x, |x| simd::tanh(x)),
+            Activation::Sigmoid => by_lines::<L>(self.x, |x| simd::sigmoid(x)),
+            Activation::Elu => by_lines::<L>(self.x, |x| simd::elu(x)),
         }
     }
 }

@@ -341,8 +341,10 @@ impl Crossval {
         let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
-        // Settings that no model can have are refused before an old directory is replaced.
-        drop(Trainer::with_task(Arc::new(task), self.config.clone())?);
+        if claim.is_some() {
+            // Settings that no model can have are refused before an old directory is replaced.
+            Trainer::with_task(Arc::new(task), self.config.clone())?;
+        }
         let begin = |claim: Claim| {
             claim.begin(|draft| {
                 RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
