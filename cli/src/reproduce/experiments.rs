@@ -165,8 +165,10 @@ const COMMUNITY_METHODS: &[Method] = &[
     },
     community_baseline!("GCN", "model.kind=gcn"),
     community_baseline!("SGC", "model.kind=sgc"),
-    // The rate of the feature table would overturn the maps of its steps.
-    community_baseline!("GCNII", "model.kind=gcnii", "model.depth=8", "optim.layer_factor=0.1"),
+    // The rate of the feature table would overturn the maps of its steps: on com-DBLP at 6 % it has
+    // 9.5 % on validation nodes by the top-k rule after 25 to 40 epochs with a factor of 0.1 or 1, and
+    // 38 % with this one.
+    community_baseline!("GCNII", "model.kind=gcnii", "model.depth=8", "optim.layer_factor=0.01"),
     community_baseline!("structural", "model.kind=structural", "optim.learning_rate=0.01"),
 ];
 

@@ -8,22 +8,31 @@ use crate::report::{quantity, readable};
 
 /// Longest text of a cell or line.
 const LONGEST: usize = 1000;
+/// Width of a line of text.
+const WIDTH: usize = 100;
 
 impl Study {
     /// Headings start at the second level.
     pub fn as_markdown(&self) -> String {
         let quick = if self.is_quick { ", quick form: not comparable" } else { "" };
-        let mut text = format!("## {}{quick}\n\n{}\n\n", plain(&self.title), plain(&self.about));
-        text += &format!("    {}\n\n", line(&self.command));
+        let about = wrapped(&plain(&self.about), "");
+        let mut text = format!("## {}{quick}\n\n{about}\n", plain(&self.title));
+        // Lines of a shell command end where an option begins.
+        let command = line(&self.command).replace(" --", "\0--");
+        text += &joined(command.split('\0'), "    ", " \\\n        ");
+        text += "\n";
         let facts: Vec<String> =
             self.facts.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        text += &format!("- Machine and date: {}.\n", plain(&facts.join(", ")));
-        text += &format!("- Protocol: {}\n", plain(PROTOCOLS));
+        let mut item = |what: &str, words: &str| {
+            text += &wrapped(&format!("- {what}{}", plain(words)), "  ");
+        };
+        item("Machine and date: ", &format!("{}.", facts.join(", ")));
+        item("Protocol: ", PROTOCOLS);
         for choice in &self.choices {
-            text += &format!("- Settings of {}.\n", plain(&choice.words()));
+            item("Settings of ", &format!("{}.", choice.words()));
         }
         for note in &self.notes {
-            text += &format!("- Note: {}.\n", plain(note));
+            item("Note: ", &format!("{note}."));
         }
         for panel in &self.panels {
             text += &format!("\n### {}\n\n", plain(&panel.title));
@@ -119,6 +128,33 @@ fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     text
 }
 
+/// Text in lines of at most [`WIDTH`] characters where words allow it; those after the first begin
+/// with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    joined(text.split(' '), "", &format!("\n{indent}"))
+}
+
+/// Words in lines of at most [`WIDTH`] characters: the first begins with `start`, `end` ends one and
+/// begins the next.
+fn joined<'a>(words: impl Iterator<Item = &'a str>, start: &str, end: &str) -> String {
+    let (mut text, mut width) = (start.to_string(), start.chars().count());
+    let before = end.rsplit('\n').next().unwrap_or_default().chars().count();
+    for (at, word) in words.enumerate() {
+        let length = word.chars().count();
+        // Two more for the end of a shell command's line.
+        if at > 0 && width + length + 3 > WIDTH {
+            text += end;
+            width = before;
+        } else if at > 0 {
+            text.push(' ');
+            width += 1;
+        }
+        text += word;
+        width += length;
+    }
+    text + "\n"
+}
+
 /// One line without control characters.
 fn line(text: &str) -> String {
     readable::line(text, LONGEST)
@@ -166,6 +202,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn text_is_wrapped_and_commands_stay_whole() {
+        let mut long = study();
+        long.about = "word ".repeat(60).trim().into();
+        long.command = format!("ignn reproduce chains{}", " --set 'train.epochs=2'".repeat(6));
+        let text = long.as_markdown();
+        assert!(text.lines().all(|line| line.starts_with('|') || line.len() <= WIDTH), "{text}");
+        let start = text.find("    ignn").unwrap();
+        let command = text[start..].split("\n\n").next().unwrap();
+        assert_eq!(command.replace(" \\\n       ", "").trim(), long.command);
+        assert_eq!(text.matches("word").count(), 60);
     }
 
     #[test]
