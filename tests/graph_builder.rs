@@ -59,11 +59,8 @@ fn a_built_relation_has_the_bytes_of_an_ingested_one() {
 
 #[test]
 fn a_built_graph_passes_the_check_and_is_removed_with_its_last_clone() {
-    let labels = Labels::Multi {
-        classes: vec!["x".into(), "y".into()],
-        offsets: vec![0, 2, 2, 3],
-        of: vec![0, 1, 1],
-    };
+    let classes = vec!["x".into(), "y".into()];
+    let labels = Labels::sets(classes, vec![0, 2, 2, 3], vec![0, 1, 1]);
     let builder = GraphBuilder::new(3)
         .edges([(0, 1)])
         .relation("link", Edges::directed([(2, 0)]).normalisation(Normalisation::None))

@@ -288,7 +288,7 @@ fn sets(classes: Vec<String>, pairs: &[(u32, u32)], nodes: u64) -> Labels {
     for node in 0..nodes as usize {
         offsets[node + 1] += offsets[node];
     }
-    Labels::Multi { classes, offsets, of: pairs.iter().map(|pair| pair.1).collect() }
+    Labels::sets(classes, offsets, pairs.iter().map(|pair| pair.1).collect())
 }
 
 #[cfg(test)]
@@ -336,11 +336,7 @@ mod tests {
     #[test]
     fn several_labels_of_a_node_make_sets() {
         let labels = table("label\tid\tnote\nx, y\t2\t\nb\t0\t.\nx, y\t0\t\nb\t0\t\n").unwrap();
-        let expected = Labels::Multi {
-            classes: names(&["b", "x, y"]),
-            offsets: vec![0, 2, 2, 3, 3],
-            of: vec![0, 1, 1],
-        };
+        let expected = Labels::sets(names(&["b", "x, y"]), vec![0, 2, 2, 3, 3], vec![0, 1, 1]);
         assert_eq!(labels, expected);
     }
 
@@ -348,11 +344,7 @@ mod tests {
     fn communities_by_size_then_line() {
         let text = "0 1\n# c\n1 2 3 3\n2\n0 3\n";
         let top = cmty(text, CommunityChoice::Top(2)).unwrap();
-        let expected = Labels::Multi {
-            classes: names(&["1", "0"]),
-            offsets: vec![0, 1, 3, 4, 5],
-            of: vec![1, 0, 1, 0, 0],
-        };
+        let expected = Labels::sets(names(&["1", "0"]), vec![0, 1, 3, 4, 5], vec![1, 0, 1, 0, 0]);
         assert_eq!(top, expected);
         let Labels::Multi { classes, .. } = cmty(text, CommunityChoice::LargerThan(1)).unwrap()
         else {

@@ -340,11 +340,7 @@ pub fn draw(
     position: Option<&[u32]>,
     seed: u64,
 ) -> Result<Vec<Split>> {
-    let labelled = |node: u32| match labels {
-        None => true,
-        Some(Labels::Single { of, .. }) => of[node as usize] >= 0,
-        Some(Labels::Multi { offsets, .. }) => offsets[node as usize] < offsets[node as usize + 1],
-    };
+    let labelled = |node: u32| labels.is_none_or(|labels| labels.is_labelled(node as usize));
     let placed = |node: u32| position.map_or(node, |position| position[node as usize]);
     let mut shuffled: Vec<u32> =
         (0..nodes as u32).map(placed).filter(|&node| labelled(node)).collect();
@@ -603,8 +599,7 @@ mod tests {
         let split = drawn(&["train=0.5,test=0.5"], Some(&labels), 6).unwrap().remove(0);
         assert!([0, 2, 5].iter().all(|&node| split.of[node] == NO_PART));
         assert_eq!(members(&split, "train").len() + members(&split, "test").len(), 3);
-        let labels =
-            Labels::Multi { classes: vec!["x".into()], offsets: vec![0, 0, 1], of: vec![0] };
+        let labels = Labels::sets(vec!["x".into()], vec![0, 0, 1], vec![0]);
         assert_eq!(drawn(&["train=rest"], Some(&labels), 2).unwrap()[0].of, [NO_PART, 0]);
     }
 

@@ -123,7 +123,7 @@ fn count(
             };
             Ok((scores, counts, Some(confusion)))
         }
-        Known::Multi { offsets, of } => {
+        Known::Multi { offsets, of, .. } => {
             let (mut threshold, mut top) = (ClassCounts::new(classes), ClassCounts::new(classes));
             solved.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
                 let add = |counts: &mut ClassCounts, rule| {

@@ -50,7 +50,7 @@ pub struct Truth {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Known {
     Single(Vec<i32>),
-    Multi { offsets: Vec<u64>, of: Vec<u32> },
+    Multi { offsets: Vec<u64>, of: Vec<u32>, labelled: Vec<bool> },
 }
 
 impl Truth {
@@ -84,17 +84,19 @@ impl Truth {
                 }
                 Known::Single(of)
             }
-            Labels::Multi { offsets, of, .. } => {
+            Labels::Multi { offsets, of, mut labelled, .. } => {
                 let (mut ends, mut classes) = (vec![0], Vec::with_capacity(of.len()));
-                for range in offsets.windows(2) {
+                for (range, labelled) in offsets.windows(2).zip(&mut labelled) {
                     let first = classes.len();
                     let set = &of[range[0] as usize..range[1] as usize];
                     classes.extend(set.iter().filter_map(|&class| map[class as usize]));
                     classes[first..].sort_unstable();
+                    // All of its classes are unknown to the model.
+                    *labelled &= set.is_empty() || first < classes.len();
                     ends.push(classes.len() as u64);
                 }
                 left_out = (of.len() - classes.len()) as u64;
-                Known::Multi { offsets: ends, of: classes }
+                Known::Multi { offsets: ends, of: classes, labelled }
             }
         };
         Ok(Self { classes: classes.to_vec(), labels, unknown, left_out })
@@ -115,7 +117,7 @@ impl Truth {
         let node = node as usize;
         match &self.labels {
             Known::Single(of) => of[node] >= 0,
-            Known::Multi { offsets, .. } => offsets[node] < offsets[node + 1],
+            Known::Multi { labelled, .. } => labelled[node],
         }
     }
 }
@@ -143,15 +145,18 @@ mod tests {
         assert_eq!(truth.labels, Known::Single(vec![2, -1, 0, -1, 0]));
         assert_eq!((truth.unknown(), truth.left_out()), (&names(&["new"])[..], 1));
         assert_eq!([0, 1, 3].map(|node| truth.is_labelled(node)), [true, false, false]);
-        let (offsets, of) = (vec![0, 3, 3, 4], vec![0, 1, 2, 1]);
-        let labels = Labels::Multi { classes: names(&["red", "new", "blue"]), offsets, of };
+        let (offsets, of) = (vec![0, 3, 3, 4, 4], vec![0, 1, 2, 1]);
+        let labelled = vec![true, false, true, true];
+        let classes = names(&["red", "new", "blue"]);
+        let labels = Labels::Multi { classes, offsets, of, labelled };
         let truth =
             Truth::new(labels, &names(&["blue", "green", "red"]), LabelKind::Multi).unwrap();
-        assert_eq!(truth.labels, Known::Multi { offsets: vec![0, 2, 2, 2], of: vec![0, 2] });
-        assert_eq!(
-            (truth.left_out(), truth.is_labelled(0), truth.is_labelled(2)),
-            (2, true, false)
-        );
+        let labelled = vec![true, false, false, true];
+        let offsets = vec![0, 2, 2, 2, 2];
+        assert_eq!(truth.labels, Known::Multi { offsets, of: vec![0, 2], labelled });
+        assert_eq!(truth.left_out(), 2);
+        // The third node has no class that the model knows; the fourth is known to have none.
+        assert_eq!([0, 1, 2, 3].map(|node| truth.is_labelled(node)), [true, false, false, true]);
     }
 
     #[test]

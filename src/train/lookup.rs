@@ -86,8 +86,7 @@ mod tests {
         let sets: [&[u32]; 7] = [&[0], &[0], &[1], &[1], &[0], &[0, 1], &[0]];
         let mut offsets = vec![0];
         sets.iter().for_each(|set| offsets.push(offsets.last().unwrap() + set.len() as u64));
-        let labels =
-            Labels::Multi { classes: vec!["a".into(), "b".into()], offsets, of: sets.concat() };
+        let labels = Labels::sets(vec!["a".into(), "b".into()], offsets, sets.concat());
         let graph = GraphBuilder::new(7)
             .edges([(0, 1)])
             .features(2, features)

@@ -49,7 +49,9 @@ impl Parts {
 
     /// The items with a label.
     fn labelled(&self, labels: &Labels) -> Self {
-        self.map(|items| items.iter().copied().filter(|&item| is_labelled(labels, item)).collect())
+        self.map(|items| {
+            items.iter().copied().filter(|&item| labels.is_labelled(item as usize)).collect()
+        })
     }
 
     /// The nodes of these graphs.
@@ -65,10 +67,6 @@ pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Opt
     let FeatureRule::Computed(computed) = Kind::of(config.kind).features else { return None };
     let directions = |relation: &RelationEntry| 1 + usize::from(!relation.symmetric);
     Some((computed.columns)(config, manifest.relations.iter().map(directions).sum()))
-}
-
-fn is_labelled(labels: &Labels, item: u32) -> bool {
-    Targets::from(labels).classes_of(item).next().is_some()
 }
 
 /// A graph, opened for training. Several trainers may share it.
@@ -243,7 +241,7 @@ impl Task {
 
     /// Whether a node, or a graph where graphs have the labels, has a label.
     pub fn is_labelled(&self, item: u32) -> bool {
-        is_labelled(&self.labels, item)
+        self.labels.is_labelled(item as usize)
     }
 
     /// Reads or computes the features; nothing where they are learned.

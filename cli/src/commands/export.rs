@@ -356,7 +356,7 @@ impl Export<'_> {
                     }
                 }
             }
-            Labels::Multi { classes, offsets, of } => {
+            Labels::Multi { classes, offsets, of, .. } => {
                 for node in 0..self.nodes() {
                     for &class in &of[offsets[node] as usize..offsets[node + 1] as usize] {
                         table.row(&[self.id(node), Cell::Text(&classes[class as usize])])?;

@@ -369,16 +369,12 @@ impl LabelReport {
                 *size += 1;
             }
         };
-        let labelled = match labels {
+        match labels {
             Labels::Single { of, .. } => {
-                let classes = of.iter().filter_map(|&class| usize::try_from(class).ok());
-                classes.map(&mut add).count()
+                of.iter().filter_map(|&class| usize::try_from(class).ok()).for_each(&mut add);
             }
-            Labels::Multi { offsets, of, .. } => {
-                of.iter().for_each(|&class| add(class as usize));
-                offsets.windows(2).filter(|pair| pair[0] < pair[1]).count()
-            }
-        };
+            Labels::Multi { of, .. } => of.iter().for_each(|&class| add(class as usize)),
+        }
         let size =
             |(class, &nodes): (usize, &u64)| ClassSize { class: classes[class].clone(), nodes };
         // Among equals, the first in class order.
@@ -388,7 +384,7 @@ impl LabelReport {
         Self {
             kind,
             classes: classes.len() as u64,
-            labelled: labelled as u64,
+            labelled: labels.labelled(),
             labels: sizes.iter().sum(),
             largest: largest.map(size),
             smallest: smallest.map(size),
@@ -468,7 +464,7 @@ mod tests {
         let single =
             LabelReport::of(&Labels::Single { classes: classes.clone(), of: vec![0, -1, 2, 2, 0] });
         assert_eq!(single.words(), "3 classes, 4 labelled nodes, largest a (2), smallest b (0)");
-        let multi = Labels::Multi { classes, offsets: vec![0, 2, 2, 3], of: vec![0, 1, 1] };
+        let multi = Labels::sets(classes, vec![0, 2, 2, 3], vec![0, 1, 1]);
         let words = LabelReport::of(&multi).words();
         assert_eq!(
             words,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int32Array, ListArray, StringArray};
-use arrow_buffer::OffsetBuffer;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,9 @@ pub struct LabelsEntry {
 pub enum LabelKind {
     /// Column `label`: i32, null for none.
     Single,
-    /// Column `labels`: list of i32, ascending, empty for none.
+    /// Column `labels`: list of i32, ascending, null for none. An empty list is a label as well: the
+    /// node is known to have no class. In files whose column is not nullable an empty list means that
+    /// the node is not labelled.
     Multi,
 }
 
@@ -53,7 +55,8 @@ pub enum Labels {
         /// Class of each node, or -1.
         of: Vec<i32>,
     },
-    /// One set per node: classes `offsets[i] .. offsets[i + 1]` of `of`, ascending.
+    /// One set per node: classes `offsets[i] .. offsets[i + 1]` of `of`, ascending. Empty for a node
+    /// that is not labelled, and for one that is known to have no class.
     Multi {
         /// Class names, in class order.
         classes: Vec<String>,
@@ -61,6 +64,8 @@ pub enum Labels {
         offsets: Vec<u64>,
         /// Classes.
         of: Vec<u32>,
+        /// Whether each node is labelled.
+        labelled: Vec<bool>,
     },
 }
 
@@ -80,15 +85,29 @@ impl Labels {
         }
     }
 
-    /// Number of nodes with at least one label.
+    /// Sets of classes in which an empty one means that the node is not labelled.
+    pub fn sets(classes: Vec<String>, offsets: Vec<u64>, of: Vec<u32>) -> Self {
+        let labelled = offsets.windows(2).map(|ends| ends[0] < ends[1]).collect();
+        Self::Multi { classes, offsets, of, labelled }
+    }
+
+    /// Sets of classes in which every node is labelled: an empty one means that it has no class.
+    pub fn complete_sets(classes: Vec<String>, offsets: Vec<u64>, of: Vec<u32>) -> Self {
+        let labelled = vec![true; offsets.len().saturating_sub(1)];
+        Self::Multi { classes, offsets, of, labelled }
+    }
+
+    /// Whether a node is labelled.
+    pub fn is_labelled(&self, node: usize) -> bool {
+        match self {
+            Self::Single { of, .. } => of[node] >= 0,
+            Self::Multi { labelled, .. } => labelled[node],
+        }
+    }
+
+    /// Number of labelled nodes.
     pub fn labelled(&self) -> u64 {
-        let count = match self {
-            Self::Single { of, .. } => of.iter().filter(|class| **class >= 0).count(),
-            Self::Multi { offsets, .. } => {
-                offsets.windows(2).filter(|ends| ends[0] < ends[1]).count()
-            }
-        };
-        count as u64
+        (0..self.nodes()).filter(|&node| self.is_labelled(node)).count() as u64
     }
 
     /// Checks that every label is a class and that sets are strictly increasing.
@@ -108,10 +127,19 @@ impl Labels {
                     }
                 }
             }
-            Self::Multi { offsets, of, .. } => {
+            Self::Multi { offsets, of, labelled, .. } => {
+                if labelled.len() != self.nodes() {
+                    let (found, expected) = (labelled.len(), self.nodes());
+                    return Err(FormatError::invalid(path, "nodes of labels", found, expected));
+                }
                 for (node, ends) in offsets.windows(2).enumerate() {
                     let set = &of[ends[0] as usize..ends[1] as usize];
                     let what = || format!("labels of node {node}");
+                    if !labelled[node] && !set.is_empty() {
+                        let found = format!("{} classes", set.len());
+                        let expected = "none, as the node is not labelled";
+                        return Err(FormatError::invalid(path, what(), found, expected));
+                    }
                     if let Some(class) = set.iter().find(|class| **class as usize >= classes) {
                         return Err(FormatError::invalid(path, what(), class, expected()));
                     }
@@ -147,7 +175,7 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
     let (kind, field) = match labels {
         Labels::Single { .. } => (LabelKind::Single, Field::new("label", DataType::Int32, true)),
         Labels::Multi { .. } => {
-            (LabelKind::Multi, Field::new("labels", table::list_of(DataType::Int32), false))
+            (LabelKind::Multi, Field::new("labels", table::list_of(DataType::Int32), true))
         }
     };
     let mut table = TableWriter::create(path, vec![field], table::properties())?;
@@ -156,7 +184,7 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
             Labels::Single { of, .. } => Arc::new(Int32Array::from_iter(
                 of[rows].iter().map(|&class| (class >= 0).then_some(class)),
             )),
-            Labels::Multi { offsets, of, .. } => {
+            Labels::Multi { offsets, of, labelled, .. } => {
                 let (start, end) = (offsets[rows.start] as usize, offsets[rows.end] as usize);
                 let lengths = offsets[rows.start..=rows.end]
                     .windows(2)
@@ -168,7 +196,7 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
                     table::item_field(DataType::Int32),
                     lengths,
                     Arc::new(items),
-                    None,
+                    Some(NullBuffer::from(&labelled[rows])),
                 ))
             }
         };
@@ -190,10 +218,7 @@ pub fn read(dataset: &Path, entry: &LabelsEntry, nodes: u64) -> Result<Labels> {
     let path = dataset.join(LABELS);
     let labels = match entry.kind {
         LabelKind::Single => Labels::Single { classes, of: read_single(&path, nodes)? },
-        LabelKind::Multi => {
-            let (offsets, of) = read_multi(&path, nodes)?;
-            Labels::Multi { classes, offsets, of }
-        }
+        LabelKind::Multi => read_multi(&path, nodes, classes)?,
     };
     labels.validate(&path)?;
     if labels.labelled() != entry.labelled {
@@ -233,24 +258,26 @@ fn read_single(path: &Path, nodes: u64) -> Result<Vec<i32>> {
     Ok(of)
 }
 
-fn read_multi(path: &Path, nodes: u64) -> Result<(Vec<u64>, Vec<u32>)> {
+fn read_multi(path: &Path, nodes: u64, classes: Vec<String>) -> Result<Labels> {
     let columns = [table::list_of(DataType::Int32)];
     let table = Table::open(path, &[table::column("labels", &columns)], Some(nodes))?;
-    let (mut offsets, mut of) = (vec![0], Vec::new());
+    let (mut offsets, mut of, mut labelled) = (vec![0], Vec::new(), Vec::new());
+    let nullable = table.is_nullable(0);
     table.read(None, BATCH_ROWS, |batch| {
-        let lists = table.required(batch, 0)?.as_list::<i32>();
+        let lists = batch.column(0).as_list::<i32>();
         let items = table::items_of::<Int32Type>(path, lists)?;
-        for row in lists.value_offsets().windows(2) {
+        for (at, row) in lists.value_offsets().windows(2).enumerate() {
             for class in &items[row[0] as usize..row[1] as usize] {
                 let negative = |_| FormatError::invalid(path, "labels", class, "a class from 0");
                 of.push(u32::try_from(*class).map_err(negative)?);
             }
             offsets.push(of.len() as u64);
+            labelled.push(if nullable { lists.is_valid(at) } else { row[0] < row[1] });
         }
         Ok(())
     })?;
     table.expect_read(offsets.len() - 1)?;
-    Ok((offsets, of))
+    Ok(Labels::Multi { classes, offsets, of, labelled })
 }
 
 #[cfg(test)]
@@ -274,14 +301,18 @@ mod tests {
     #[test]
     fn round_trips() {
         round_trip(&Labels::Single { classes: vec![], of: vec![] });
-        round_trip(&Labels::Multi { classes: vec![], offsets: vec![0], of: vec![] });
+        round_trip(&Labels::sets(vec![], vec![0], vec![]));
         assert_eq!(round_trip(&Labels::Single { classes: vec![], of: vec![-1; 3] }).labelled, 0);
         let of: Vec<i32> = (0..150_000).map(|i| i % 8 - 1).collect();
         assert_eq!(round_trip(&Labels::Single { classes: names(7), of }).labelled, 131_250);
         let offsets = (0..=100_000).map(|i| i / 2 * 3).collect();
         let of = (0..150_000).map(|i| i % 3).collect();
-        let entry = round_trip(&Labels::Multi { classes: names(3), offsets, of });
+        let sets = Labels::sets(names(3), offsets, of);
+        let entry = round_trip(&sets);
         assert_eq!((entry.labelled, entry.kind), (50_000, LabelKind::Multi));
+        let Labels::Multi { classes, offsets, of, .. } = sets else { panic!() };
+        let complete = Labels::complete_sets(classes, offsets, of);
+        assert_eq!(round_trip(&complete).labelled, 100_000);
     }
 
     #[test]
@@ -293,7 +324,7 @@ mod tests {
         };
         let too_large = Labels::Single { classes: names(2), of: vec![0, 2] };
         assert_eq!(message(too_large), "label of node 1 (found 2, expected a class below 2)");
-        let falling = Labels::Multi { classes: names(2), offsets: vec![0, 2], of: vec![1, 1] };
+        let falling = Labels::sets(names(2), vec![0, 2], vec![1, 1]);
         assert_eq!(
             message(falling),
             "labels of node 0 (found 1 after 1, expected strictly increasing classes)"

@@ -259,6 +259,11 @@ impl Table {
         Ok(array)
     }
 
+    /// Whether a column can have nulls.
+    pub fn is_nullable(&self, column: usize) -> bool {
+        self.metadata.schema().field(column).is_nullable()
+    }
+
     /// Checks the number of rows read against the footer.
     pub fn expect_read(&self, found: usize) -> Result<()> {
         let expected = self.rows()?;

@@ -170,7 +170,7 @@ fn read_parts(directory: &Path) -> Result<Collection> {
     graphs.splits = vec![split(graphs_of_part)];
     set.graphs = Some(graphs);
     let names = (0..classes.unwrap_or(0)).map(|class| class.to_string()).collect();
-    set.labels = Some(Labels::Multi { classes: names, offsets, of });
+    set.labels = Some(Labels::complete_sets(names, offsets, of));
     Ok(set)
 }
 
@@ -422,11 +422,10 @@ fn read_classes(path: &Path, graph: &node_link::NodeLink, place_of: &[usize]) ->
             let of = of.iter().map(|&class| class as i32).collect();
             Ok(Labels::Single { classes: classes.iter().map(i64::to_string).collect(), of })
         }
-        Some(width) if single.is_empty() => Ok(Labels::Multi {
-            classes: (0..width).map(|class| class.to_string()).collect(),
-            offsets,
-            of,
-        }),
+        Some(width) if single.is_empty() => {
+            let classes = (0..width).map(|class| class.to_string()).collect();
+            Ok(Labels::complete_sets(classes, offsets, of))
+        }
         Some(_) => Err(IngestError::file(
             path,
             "a class for some nodes and a list for others (expected one of them)",

@@ -319,11 +319,8 @@ fn draw_labels(spread: &[f32], context: &Context) -> Result<Labels> {
         of.extend((0..CLASSES as u32).filter(|class| bits >> class & 1 == 1));
         offsets.push(of.len() as u64);
     }
-    Ok(Labels::Multi {
-        classes: (0..CLASSES).map(|class| class.to_string()).collect(),
-        offsets,
-        of,
-    })
+    let classes = (0..CLASSES).map(|class| class.to_string()).collect();
+    Ok(Labels::complete_sets(classes, offsets, of))
 }
 
 #[cfg(test)]

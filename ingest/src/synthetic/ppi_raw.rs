@@ -38,7 +38,7 @@ pub fn write(set: &Collection, graphs: &Graphs, directory: &Path) -> Result<()> 
             &[count, columns as u64],
             features.iter().map(|&x| f64::from(x)),
         )?;
-        if let Some(Labels::Multi { classes, offsets, of }) = &set.labels {
+        if let Some(Labels::Multi { classes, offsets, of, .. }) = &set.labels {
             let marks = nodes.clone().flat_map(|node| {
                 let mut marks = vec![0i64; classes.len()];
                 let on = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;

@@ -240,7 +240,9 @@ pub fn sparse_rows() -> SparseRows {
 
 pub fn multi_labels() -> Labels {
     let classes = strings(&["x", "y", "z"]);
-    Labels::Multi { classes, offsets: vec![0, 2, 2, 3, 3, 6], of: vec![0, 2, 1, 0, 1, 2] }
+    let (offsets, of) = (vec![0, 2, 2, 3, 3, 6], vec![0, 2, 1, 0, 1, 2]);
+    // The fourth node is known to have no class; the second is not labelled.
+    Labels::Multi { classes, offsets, of, labelled: vec![true, false, true, true, true] }
 }
 
 pub fn two_splits() -> [Split; 2] {

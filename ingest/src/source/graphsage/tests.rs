@@ -104,7 +104,7 @@ fn parts_are_joined_in_order() {
         (&graphs.splits[0].of[..], &set.splits[0].of[..]),
         (&[0, 0, 1, 2][..], &[0, 0, 0, 1, 2, 2][..])
     );
-    let Some(Labels::Multi { classes, offsets, of }) = set.labels else { panic!() };
+    let Some(Labels::Multi { classes, offsets, of, .. }) = set.labels else { panic!() };
     assert_eq!(
         (classes.len(), offsets, of),
         (3, vec![0, 2, 2, 3, 6, 6, 6], vec![0, 2, 1, 0, 1, 2])
