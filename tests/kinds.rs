@@ -40,6 +40,15 @@ const VARIANTS: [&[&str]; 7] = [
     ],
 ];
 
+/// Settings of a stack of equilibria, whose layers are as many as its widths.
+const STACK: &[&str] = &[
+    "model.state=[6, 5, 4]",
+    "model.feature_dropout=0.2",
+    "model.layer_dropout=0.3",
+    "model.skip=true",
+    "model.between=tanh",
+];
+
 fn config(kind: &Kind, sets: &[&str]) -> Config {
     let plain = ["model.state=6", "model.activation=tanh", "model.dropout=0", "model.heads=2"];
     let kind = format!("model.kind={}", kind.name());
@@ -180,7 +189,8 @@ fn each_case(mut check: impl FnMut(&Case<'_>, &str)) {
         // By name: a new kind does not change the graphs of the others.
         let name =
             kind.name().bytes().fold(0, |sum, byte| 31 * (sum % 1_000_000) + u64::from(byte));
-        for (variant, sets) in VARIANTS.iter().enumerate() {
+        let stack = (kind.name() == "ignn").then_some(STACK);
+        for (variant, sets) in VARIANTS.into_iter().chain(stack).enumerate() {
             let config = config(kind, sets);
             for (count, learns_features, pools) in
                 [(1, false, false), (2, false, false), (1, true, false), (1, false, true)]

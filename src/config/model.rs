@@ -43,6 +43,9 @@ settings! {
         /// equilibrium. Skip connections see all entries. Each step then needs a forward solve of
         /// its own. Baselines use `dropout` instead, and ridge regression uses neither.
         feature_dropout: f64 = 0.0, at_least(0.0).below(1.0);
+        /// The same for the equilibria after the first of a stack: fraction of the entries of the
+        /// layer below. Used by `ignn` only.
+        layer_dropout: f64 = 0.0, at_least(0.0).below(1.0);
         /// Adds a skip connection to each layer: a linear map of its input.
         skip: bool = false;
         /// Activation after the skip connection of each layer but the last. Unused without skip

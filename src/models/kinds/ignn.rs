@@ -28,7 +28,7 @@ pub(super) fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError
             width,
             input,
             has_bias: config.bias,
-            dropout: if layer == 0 { config.feature_dropout } else { 0.0 },
+            dropout: if layer == 0 { config.feature_dropout } else { config.layer_dropout },
             body: BodyShape::Equilibrium {
                 activation: activation(config, layer, config.state.len())?,
                 kappas: kappas(config, layer, &facts.relations)?,
