@@ -1,6 +1,6 @@
 //! Pure computation: the fused sweep and its adjoint, gathering, the products of the gradients,
-//! attention over edges, and elementwise operations. No files, no allocation inside a call, no logging. `solver` iterates
-//! sweeps to a fixed point.
+//! attention over edges, and elementwise operations. No files, no allocation inside a call, no
+//! logging. `solver` iterates sweeps to a fixed point.
 //!
 //! Legend (matrices have one contiguous row per node):
 //!

@@ -240,9 +240,7 @@ pub fn sparse_rows() -> SparseRows {
 
 pub fn multi_labels() -> Labels {
     let classes = strings(&["x", "y", "z"]);
-    let (offsets, of) = (vec![0, 2, 2, 3, 3, 6], vec![0, 2, 1, 0, 1, 2]);
-    // The fourth node is known to have no class; the second is not labelled.
-    Labels::Multi { classes, offsets, of, labelled: vec![true, false, true, true, true] }
+    Labels::sets(classes, vec![0, 2, 2, 3, 3, 6], vec![0, 2, 1, 0, 1, 2])
 }
 
 pub fn two_splits() -> [Split; 2] {
