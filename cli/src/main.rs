@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
     messages::stop_cleanly_on_signals(command.shared.quiet);
     ignn_format::mapped::report_bus_errors();
+    ignn_format::mapped::report_size_limits();
     messages::explain_panics();
     match command.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -352,3 +352,13 @@ fn what_cannot_be_written_is_refused_before_the_work() {
     }
     assert_eq!(sandbox.names(), ["closed", "file", "model", "s"]);
 }
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_of_the_write() {
+    let sandbox = Sandbox::new();
+    let line = words("generate grid --rows 100 --columns 100 --out d -q");
+    let run = sandbox.ignn_limited("-f 8", &line).exits(2);
+    assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot write: File too large"), "{}", run.stderr);
+    assert!(sandbox.names().is_empty(), "{:?}", sandbox.names());
+}

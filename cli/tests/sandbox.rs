@@ -69,8 +69,13 @@ impl Sandbox {
 
     /// Runs the binary in an address space of this many MiB, so that it cannot take more memory.
     pub fn ignn_within(&self, mebibytes: u64, arguments: &[&str]) -> Run {
+        self.ignn_limited(&format!("-v {}", mebibytes << 10), arguments)
+    }
+
+    /// Runs the binary with a limit of `ulimit`.
+    pub fn ignn_limited(&self, limit: &str, arguments: &[&str]) -> Run {
         let mut command = Command::new("sh");
-        let limited = format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes << 10);
+        let limited = format!("ulimit {limit} && exec \"$0\" \"$@\"");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_ignn")]).args(arguments);
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         Self::run(command, arguments)

@@ -13,9 +13,10 @@
 //! never calls it by itself, because signal handlers belong to the whole process.
 //!
 //! If somebody writes to a file while it is in use, results may be wrong. Mapping a file therefore
-//! records its length and modification time. [`MappedArray::check_unchanged`] compares them; it is
-//! called before a result is written. Replacing or removing a file is not a change: the mapping
-//! keeps the old file.
+//! records its length and times. [`MappedArray::check_unchanged`] compares them; it is called before
+//! a result is written. The time of the last change counts too, because a program can restore the
+//! time of modification (`rsync --times --inplace`), unless another owner, mode or number of links
+//! explains it. Replacing or removing a file is not a change: the mapping keeps the old file.
 
 use std::fs::{self, Metadata};
 use std::marker::PhantomData;
@@ -52,6 +53,9 @@ struct Source {
 struct Stamp {
     length: u64,
     modified: (i64, i64),
+    changed: (i64, i64),
+    /// What else sets the time of the last change: mode, owner, group and links.
+    attributes: (u32, u32, u32, u64),
     file: (u64, u64),
 }
 
@@ -71,7 +75,7 @@ impl Source {
 
     fn check_unchanged(&self) -> Result<()> {
         match fs::metadata(&self.path).map(|metadata| Stamp::of(&metadata)) {
-            Ok(found) if found.file == self.stamp.file && found != self.stamp => {
+            Ok(found) if found.file == self.stamp.file && self.stamp.is_written(&found) => {
                 Err(FormatError::Changed { path: self.path.clone() })
             }
             _ => Ok(()),
@@ -84,8 +88,16 @@ impl Stamp {
         Self {
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            attributes: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink()),
             file: (metadata.dev(), metadata.ino()),
         }
+    }
+
+    /// Whether somebody wrote to the file between this stamp and a later one.
+    fn is_written(&self, later: &Self) -> bool {
+        let is_changed = self.changed != later.changed && self.attributes == later.attributes;
+        (self.length, self.modified) != (later.length, later.modified) || is_changed
     }
 }
 
@@ -165,6 +177,13 @@ impl<T: Element> Deref for MappedArray<T> {
 /// handler that was there before. Does nothing on systems without such signals.
 pub fn report_bus_errors() {
     bus::install();
+}
+
+/// From now on, a write beyond the limit of file sizes (`ulimit -f`) fails with an error that names
+/// the file. Otherwise the system ends the process by a signal (SIGXFSZ). It is meant for programs,
+/// and stands here because signals need `unsafe`. Does nothing on systems without such signals.
+pub fn report_size_limits() {
+    bus::ignore_size_limits();
 }
 
 #[cfg(unix)]
@@ -273,6 +292,12 @@ mod bus {
         }
     }
 
+    pub fn ignore_size_limits() {
+        // SAFETY: no handler runs; the signal is only ignored.
+        #[allow(unsafe_code)]
+        let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: with SA_SIGINFO the system passes a valid `info`, which has an address for
         // SIGBUS.
@@ -332,6 +357,8 @@ mod bus {
     }
 
     pub fn install() {}
+
+    pub fn ignore_size_limits() {}
 }
 
 /// Zeroed private memory, aligned to a page, on huge pages if the system allows.
@@ -423,6 +450,35 @@ mod tests {
         fs::remove_file(&path).unwrap();
         array.check_unchanged().unwrap();
         assert_eq!(array[..], [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_restored_time_does_not_hide_a_write() {
+        use std::io::Write;
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut writer = ArrayWriter::<u32>::create(&path, "neighbours").unwrap();
+        writer.write(&[1, 2, 3]).unwrap();
+        writer.finish().unwrap();
+        let array = MappedArray::<u32>::open(&path, "neighbours").unwrap();
+        // Neither a copy by hard links nor another mode is a change.
+        fs::hard_link(&path, dir.path().join("b")).unwrap();
+        array.check_unchanged().unwrap();
+        fs::remove_file(dir.path().join("b")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        array.check_unchanged().unwrap();
+        drop(array);
+        let array = MappedArray::<u32>::open(&path, "neighbours").unwrap();
+        let (before, bytes) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());
+        // The clock of the file system may be coarse.
+        while fs::metadata(&path).unwrap().ctime_nsec() == before.ctime_nsec() {
+            let mut file = fs::File::options().write(true).open(&path).unwrap();
+            file.write_all(&bytes).unwrap();
+            file.set_modified(before.modified().unwrap()).unwrap();
+        }
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before.modified().unwrap());
+        assert!(matches!(array.check_unchanged(), Err(FormatError::Changed { .. })));
     }
 
     /// The signal ends the process, so the test runs itself again as a child process; an

@@ -73,14 +73,16 @@ fn sync_directory(path: &Path) -> Result<()> {
     operation::sync_directory(path).map_err(FormatError::io("sync", path))
 }
 
-/// Creates a directory; its parent must exist. One that exists already is fine.
+/// Creates a directory; its parent must exist. One that exists already is fine, but not a link to
+/// one.
 pub fn create_directory(path: &Path) -> Result<()> {
     match operation::make_directory(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(FormatError::io("create", path)(error))
         }
-        Err(_) if !path.is_dir() => {
-            Err(FormatError::invalid(path, "output", "a file", "a directory"))
+        Err(_) if !path.symlink_metadata().is_ok_and(|found| found.is_dir()) => {
+            let found = if path.is_symlink() { "a link" } else { "a file" };
+            Err(FormatError::invalid(path, "output", found, "a directory"))
         }
         Err(_) => Ok(()),
         Ok(()) => sync_directory(path.parent().unwrap_or(path)),
