@@ -1,4 +1,7 @@
-//! A training that collapses: noticed, stopped, or continued from its best model.
+//! A training that collapses: noticed, stopped, or continued from its best model. And one whose
+//! states fade.
+
+use std::sync::atomic::AtomicBool;
 
 use ignn::prelude::*;
 
@@ -133,4 +136,29 @@ fn dropout_on_few_nodes_is_no_collapse() {
         let jumps = fit.history.iter().filter(|record| record.loss > 0.35 + lowest / 2.0).count();
         assert_eq!(fit.ended, Ended::Epochs, "seed {seed}, {jumps} epochs with a large step loss");
     }
+}
+
+#[test]
+fn states_that_all_fade_are_noted_once() {
+    let notes = |size: f32| {
+        let graph = GraphBuilder::new(6)
+            .edges([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
+            .features(1, (0..6).map(|node| size * [1.0, -1.0][node / 3]).collect())
+            .classes(["a", "b"], (0..6).map(|node| Some(node / 3)))
+            .split([0, 3], [1, 4], [2, 5])
+            .build()
+            .unwrap();
+        let sets = ["model.state=4", "model.normalise_state=true", "train.epochs=3"];
+        let config = Config::resolve(None, None, &sets.map(String::from)).unwrap();
+        let (mut trainer, mut notes) = (Trainer::new(&graph, config).unwrap(), Notes::default());
+        trainer.run(&mut notes, &AtomicBool::new(false), |_| Ok(())).unwrap();
+        notes.0
+    };
+    assert_eq!(notes(1.0), [String::new(); 0]);
+    let expected = "epoch 0: the states of all training items are almost zero (shorter than 1e-12), so \
+                    that only the readout learns: ";
+    let found = notes(1e-20);
+    let [note] = &found[..] else { panic!("{found:?}") };
+    assert!(note.starts_with(expected), "{note}");
+    assert!(note.contains("model.normalise_features=true"), "{note}");
 }

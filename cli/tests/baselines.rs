@@ -206,6 +206,11 @@ fn inconsistent_shapes_are_refused() {
         "--set model.kind=gcn --set model.state=8,8,8",
         "model.state: one width for all layers (found 3, expected 1)",
     );
+    refused(
+        "--set model.kind=gin --set model.depth=2 --set model.state=8,8,8",
+        "model.state: one width for all layers or one per layer (found 3, expected 1 or 2 for \
+         model.depth=2)",
+    );
     let with_readout: Vec<&str> =
         KINDS.iter().filter(|kind| kind.output == Output::Readout).map(Kind::name).collect();
     let (last, others) = with_readout.split_last().unwrap();

@@ -30,7 +30,11 @@ pub enum ModelError {
     /// Neither one width nor one per layer of a baseline.
     #[error(
         "model.state: one width for all layers{} (found {found}, expected {})",
-        if *expected == 1 { "" } else { " or one per layer below the logits" },
+        match *expected {
+            1 => "",
+            _ if expected == depth => " or one per layer",
+            _ => " or one per layer below the logits",
+        },
         if *expected == 1 { "1".to_string() } else { format!("1 or {expected} for model.depth={depth}") }
     )]
     Widths {

@@ -50,6 +50,13 @@ impl Network {
 }
 
 impl Pass {
+    /// Whether the readout has seen nothing but rows that pass no gradient on; see
+    /// [`normalise::FADED`].
+    pub fn has_faded(&self) -> bool {
+        let is_faded = |&length: &f32| f64::from(length) < normalise::FADED;
+        self.normalised.is_some() && !self.lengths.is_empty() && self.lengths.iter().all(is_faded)
+    }
+
     pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
         assert!(items.is_sorted_by(|a, b| a < b), "items in increasing order");
         assert_eq!(items.len(), ids.len(), "one id per item");

@@ -2,7 +2,7 @@
 //! compute with it, [`Model::restored`] makes it a [`Network`].
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignn_format::labels::LabelKind;
 use ignn_format::{FormatError, names};
@@ -30,9 +30,14 @@ pub enum SavedError {
     /// Its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The graph.
-    #[error(transparent)]
-    Model(#[from] ModelError),
+    /// A configuration that describes no model for the data.
+    #[error("{}: {source}", path.display())]
+    Model {
+        /// The model's file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ModelError,
+    },
 }
 
 /// A trained model: its values and their meaning.
@@ -51,7 +56,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Saves the model as a safetensors file, which appears only when it is complete.
+    /// Saves the model as a safetensors file. A file that has its name is replaced, once the new one
+    /// is complete.
     ///
     /// ```
     /// use ignn::prelude::*;
@@ -125,9 +131,10 @@ impl Model {
     pub fn restored(&self, facts: &Facts, origin: &Path) -> Result<Network, SavedError> {
         self.check_relations(facts, origin)?;
         // Before memory is taken for what the configuration asks for.
-        let shape = NetworkShape::new(&self.config.model, facts, 0)?;
+        let unfit = |source: ModelError| SavedError::Model { path: origin.into(), source };
+        let shape = NetworkShape::new(&self.config.model, facts, 0).map_err(unfit)?;
         self.check_shapes(&shape.slots, origin)?;
-        let mut model = Network::new(&self.config.model, facts, 0, false)?;
+        let mut model = Network::new(&self.config.model, facts, 0, false).map_err(unfit)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
     }

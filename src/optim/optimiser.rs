@@ -13,7 +13,8 @@
 //! A step is one pass over value, gradient and moments, limited by memory bandwidth. It allocates
 //! nothing.
 //! Subnormal moments are set to zero: far from any label gradients fade out, and arithmetic on
-//! subnormal numbers is many times slower.
+//! subnormal numbers is many times slower. Entries of gradients count as at most 1e18, so that
+//! squares and moments stay finite.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -39,6 +40,10 @@ use crate::settings::{Section, SettingError, words};
 
 /// Squares of smaller gradients would be subnormal. They are negligible next to any usable epsilon.
 const TINY: f32 = 1e-17;
+
+/// The square of a larger gradient would be infinite, and so would the moments that a checkpoint
+/// has.
+const HUGE: f32 = 1e18;
 
 words! {
     /// Optimisers.
@@ -242,7 +247,7 @@ struct Pull {
 impl Pull {
     #[inline(always)]
     fn gradient(self, gradient: f32, value: f32) -> f32 {
-        normal(gradient + self.l2 * value)
+        normal((gradient + self.l2 * value).clamp(-HUGE, HUGE))
     }
 }
 

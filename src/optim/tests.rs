@@ -210,3 +210,20 @@ fn fading_gradients_leave_no_subnormal_moments() {
     optimiser.step(&mut parameters, 0.01);
     assert!(parameters[0].value.row(1)[0].is_nan(), "NaN is not hidden");
 }
+
+#[test]
+fn moments_stay_finite_whatever_the_gradient() {
+    for (method, momentum) in [(Method::Adam, 0.0), (Method::Sgd, 0.9)] {
+        let config = OptimConfig { method, momentum, ..OptimConfig::default() };
+        let mut parameters = [Parameter::new("W", Matrix::zeros(1, 2), true)];
+        let mut optimiser = Optimiser::new(&config, &parameters).unwrap();
+        parameters[0].gradient = Matrix::from_fn(1, 2, |_, k| [f32::MAX, -1e30][k]);
+        for _ in 0..20 {
+            optimiser.step(&mut parameters, 0.01);
+        }
+        let all = optimiser.state().into_iter().map(|(_, moment)| moment);
+        for matrix in all.chain([parameters[0].value.view()]) {
+            assert!(matrix.row(0).iter().all(|x| x.is_finite()), "{method:?}: {:?}", matrix.row(0));
+        }
+    }
+}

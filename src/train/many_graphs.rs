@@ -61,6 +61,8 @@ pub(super) struct Step {
     pub adjoint: Vec<SolveInfo>,
     pub nodes: usize,
     pub nonzeros: usize,
+    /// Whether no state that the step saw passes a gradient on.
+    pub has_faded: bool,
 }
 
 impl ManyGraphs {
@@ -124,8 +126,9 @@ impl ManyGraphs {
                 }
             };
             let (nodes, nonzeros) = (on.operators().nodes(), on.operators().nonzeros());
-            let ids = pass.ids().to_vec();
-            Ok(Step { loss, logits: pass.logits, ids, forward, adjoint, nodes, nonzeros })
+            let (ids, has_faded) = (pass.ids().to_vec(), pass.has_faded());
+            let logits = pass.logits;
+            Ok(Step { loss, logits, ids, forward, adjoint, nodes, nonzeros, has_faded })
         })
     }
 

@@ -15,7 +15,7 @@
 //! | `regression` | a readout that is fitted in closed form |
 //! | [`lookup`] | scores of a lookup by equal features, without a model |
 //! | `record`, `solves`, `failures` | records of epochs and of their solves |
-//! | `collapse` | detects training that has lost what it had learned |
+//! | `collapse`, `faded` | detect training that has lost what it had learned, or cannot learn |
 
 mod best;
 pub mod checkpoint;
@@ -24,6 +24,7 @@ mod concurrency;
 pub mod crossval;
 mod error;
 mod evaluator;
+mod faded;
 mod failures;
 pub mod folds;
 mod hidden;

@@ -22,6 +22,8 @@ pub(super) struct OneGraph {
     hidden: Option<Pass>,
     /// The parts that are evaluated, by name, without empty ones.
     evaluated: Vec<(&'static str, Pass)>,
+    /// Whether no state that the last step saw passes a gradient on.
+    pub has_faded: bool,
 }
 
 impl OneGraph {
@@ -30,7 +32,8 @@ impl OneGraph {
         let pass = |nodes: &[u32]| on.pass(model, nodes.to_vec(), nodes.to_vec());
         let filled = task.parts().named().into_iter().filter(|(_, nodes)| !nodes.is_empty());
         let evaluated = filled.map(|(name, nodes)| (name, pass(nodes))).collect();
-        Ok(Self { train: pass(&task.parts().train), hidden: None, evaluated, on })
+        let train = pass(&task.parts().train);
+        Ok(Self { train, hidden: None, evaluated, on, has_faded: false })
     }
 
     /// Solves all layers, from zero if warm starts are off.
@@ -98,6 +101,7 @@ impl OneGraph {
         let mut hidden = self.hidden.take();
         let pass = hidden.as_mut().unwrap_or(&mut self.train);
         self.on.read_out(model, pass, Some(epoch));
+        self.has_faded = pass.has_faded();
         let loss = evaluator.differentiate(pass);
         let Some(backward) = backward else {
             self.on.backward_head(model, pass);

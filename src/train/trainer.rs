@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::best::{self, Best, EpochScore};
 use super::collapse::CollapseWatch;
 use super::evaluator::Evaluator;
+use super::faded::FadedWatch;
 use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
@@ -104,6 +105,7 @@ pub struct Trainer {
     /// Number of solves that did not converge.
     pub(super) failures: u64,
     pub(super) collapse: CollapseWatch,
+    faded: FadedWatch,
     evaluator: Evaluator,
     monitor: Metric,
     stop: Arc<AtomicBool>,
@@ -192,6 +194,7 @@ impl Trainer {
             epoch: 0,
             failures: 0,
             collapse: CollapseWatch::default(),
+            faded: FadedWatch::default(),
             monitor,
             stop: Arc::default(),
         })
@@ -318,6 +321,7 @@ impl Trainer {
             let record = self.advance()?;
             observer.epoch(&record)?;
             failures::report(&record, &self.config, observer)?;
+            self.faded.report(observer)?;
             if record.has_collapsed {
                 let best = self.best.as_ref().map(|best| best.score.epoch);
                 self.collapse.report(&record, &self.config, best, observer)?;
@@ -549,6 +553,7 @@ impl Trainer {
         seconds.adjoint += spent;
         seconds.gradients += clock.elapsed().as_secs_f64() - spent;
         solves.step_back(adjoint, one.on.operators().nodes(), one.on.operators().nonzeros());
+        self.faded.note(epoch, one.has_faded);
         let (gradient_norm, learning_rate) = self.update(seconds)?;
         Ok(Steps { loss, gradient_norm, learning_rate, train: None })
     }
@@ -562,6 +567,7 @@ impl Trainer {
     ) -> Result<Steps, TrainError> {
         let (epoch, place) = (self.epoch, self.place());
         let (mut steps, mut all, mut weight) = (Steps::default(), Collected::default(), 0.0);
+        let mut has_faded = true;
         for batch in batches {
             let clock = Instant::now();
             let Self { model, graphs: GraphSet::Many(many), evaluator, config, .. } = self else {
@@ -580,11 +586,13 @@ impl Trainer {
             if step.ids.is_empty() {
                 continue;
             }
+            has_faded &= step.has_faded;
             all.add(step.logits.view(), &step.ids);
             steps.loss += step.loss * step.ids.len() as f64;
             weight += step.ids.len() as f64;
             (steps.gradient_norm, steps.learning_rate) = self.update(seconds)?;
         }
+        self.faded.note(epoch, has_faded && weight > 0.0);
         let (logits, ids) = all.finish(self.model.outputs());
         steps.train = Some(self.evaluator.evaluate(logits.view(), &ids));
         steps.loss /= weight;

@@ -166,3 +166,15 @@ fn mismatches_give_one_error() {
     assert!(run.stderr.contains(&format!("note: no scores: {kind}\n")), "{}", run.stderr);
     assert!(!run.stdout.contains("split"), "{}", run.stdout);
 }
+
+#[test]
+fn a_model_that_no_dataset_fits_is_named() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut wrong = model(LabelKind::Single);
+    wrong.config.model.activation = vec![Activation::Tanh; 3];
+    wrong.save(sandbox.path("m.safetensors")).unwrap();
+    sandbox.ignn(&words("eval d --model m.safetensors -q")).fails_with(
+        "m.safetensors: model.activation: one for all layers or one per layer (found 3 for 1 layers)",
+    );
+}
