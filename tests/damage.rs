@@ -356,11 +356,15 @@ fn run_refusal(change: impl FnOnce(&Path)) -> String {
     error.replace(&path.display().to_string(), "DIR")
 }
 
-/// Changes the header and the data of a file of tensors.
-fn edit_tensors(path: &Path, edit: impl FnOnce(&mut serde_json::Value, &mut [u8])) {
+/// Changes the header and the data of a file of tensors. It becomes one of version 1, without a
+/// checksum, so that readers get to see the change.
+pub fn edit_tensors(path: &Path, edit: impl FnOnce(&mut serde_json::Value, &mut [u8])) {
     let mut bytes = fs::read(path).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    let mut header = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let mut header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let texts = header["__metadata__"].as_object_mut().unwrap();
+    texts.remove("xxh3");
+    texts.insert("ignn_format_version".into(), "1".into());
     edit(&mut header, &mut bytes[8 + length..]);
     let text = header.to_string();
     let start = (text.len() as u64).to_le_bytes();
@@ -401,15 +405,46 @@ fn a_run_continues_from_its_own_records_or_not_at_all() {
         run_refusal(|path| fs::remove_file(path.join("metrics.jsonl")).unwrap()),
         format!("DIR/metrics.jsonl: records (found none, {expected}, {hint}")
     );
-    // A better score in an epoch, as somebody might like to have it.
-    let error = records(&|lines| {
-        let mut record: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
-        (record["validation"]["accuracy"], record["validation"]["loss"]) = (1.into(), 0.5.into());
-        lines[1] = format!("{record}\n");
-    });
-    let start = "DIR/metrics.jsonl: best epoch (found epoch 1 with validation accuracy 1 and loss \
-                 0.5, expected epoch ";
-    assert!(error.starts_with(start) && error.ends_with(hint), "{error}");
+    // Values that somebody might like to have, and others that no training gives.
+    let edits: [(&str, &str, serde_json::Value); 4] = [
+        ("validation", "accuracy", 1.into()),
+        ("test", "accuracy", 7.5.into()),
+        ("train", "loss", (-1.0).into()),
+        ("test", "loss", serde_json::Value::Null),
+    ];
+    for (part, name, value) in edits {
+        let error = records(&|lines| {
+            let mut record: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+            assert_ne!(record[part][name], value);
+            record[part][name] = value.clone();
+            lines[1] = format!("{record}\n");
+        });
+        let start = "DIR/metrics.jsonl: checksum of the records up to epoch 1 (found ";
+        assert!(error.starts_with(start) && error.ends_with(hint), "{error}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_checkpoint_is_noticed() {
+    let state = "checkpoint/state.safetensors";
+    let file = SAMPLES.path("run").join(state);
+    let length = fs::metadata(&file).unwrap().len() as usize;
+    let header = u64::from_le_bytes(fs::read(&file).unwrap()[..8].try_into().unwrap()) as usize;
+    // In a number, and in a text that nothing else checks.
+    let steps = {
+        let text = fs::read(&file).unwrap()[8..8 + header].to_vec();
+        8 + String::from_utf8(text).unwrap().find("\"steps\":\"").unwrap() + "\"steps\":\"".len()
+    };
+    for at in [length - 1, 8 + header, steps] {
+        let error = run_refusal(|path| {
+            let mut bytes = fs::read(path.join(state)).unwrap();
+            bytes[at] ^= 1;
+            fs::write(path.join(state), bytes).unwrap();
+        });
+        assert!(error.starts_with(&format!("DIR/{state}: checksum (found ")), "{error}");
+        let end = ": the file is damaged or was edited: restore it, or train again)";
+        assert!(error.ends_with(end), "{error}");
+    }
 }
 
 #[test]
@@ -631,6 +666,36 @@ fn a_cross_validation_is_resumed_as_it_was_begun_or_not_at_all() {
     });
     assert!(error.starts_with("DIR/fold-2/fold.json: checksum (found "), "{error}");
     assert!(error.ends_with(again), "{error}");
+    // A graph in another fold.
+    let error = crossval_refusal(|path| {
+        let file = path.join("folds.csv");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(file, text.replacen(",0\n", ",1\n", 1)).unwrap();
+    });
+    let start = "DIR/folds.csv: not the folds that the cross-validation was begun with: checksum (";
+    assert!(error.starts_with(start), "{error}");
+    assert!(error.ends_with(&format!(", as in setup.json: {restart}")), "{error}");
+    // A finished fold whose model is missing, or that of another fold.
+    let again =
+        "restore the file, or remove fold.json beside it, and --resume trains the fold again)";
+    let model = "fold-1/model.safetensors";
+    assert_eq!(
+        crossval_refusal(|path| fs::remove_file(path.join(model)).unwrap()),
+        format!("DIR/{model}: checksum (found none, expected the file of a finished fold: {again}")
+    );
+    let error = crossval_refusal(|path| {
+        fs::copy(path.join("fold-0/model.safetensors"), path.join(model)).unwrap();
+    });
+    assert!(error.starts_with(&format!("DIR/{model}: checksum (found ")), "{error}");
+    assert!(error.ends_with(again), "{error}");
+    // A fold elsewhere is not written to.
+    let (_directory, path) = copied("crossval");
+    fs::remove_file(path.join("fold-0/fold.json")).unwrap();
+    fs::rename(path.join("fold-0"), path.with_file_name("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", path.join("fold-0")).unwrap();
+    let resumed = Crossval::resume(&path).unwrap().train(&Silent, &AtomicBool::new(false));
+    let error = resumed.unwrap_err().to_string();
+    assert!(error.ends_with("fold-0: output (found a link, expected a directory)"), "{error}");
     // How the file is laid out does not matter.
     let (_directory, path) = copied("crossval");
     replace_in(&path.join("setup.json"), "\"folds\":3", "\"folds\" : 3");

@@ -1,9 +1,11 @@
 //! Runs through the library alone: stopped by a flag and resumed to the same bytes, seeds at a time,
 //! a cross-validation that is resumed. No program is started.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use ignn::config::Config;
 use ignn::graph::Graph;
@@ -15,6 +17,7 @@ use ignn::train::crossval::FoldRecord;
 use ignn::train::{Ended, EpochRecord, Observer};
 use ignn_format::FormatError;
 use ignn_format::manifest::Normalisation;
+use ignn_format::storage::{self, Operation};
 use ignn_ingest::Context;
 use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::command::tu::IngestTu;
@@ -74,10 +77,7 @@ fn assert_same(one: &RunDir, other: &RunDir) {
 
 fn timeless(run: &RunDir) -> Vec<EpochRecord> {
     let timeless = |mut record: EpochRecord| {
-        record.seconds = Default::default();
-        (record.nodes_per_second, record.edges_per_second) = (0.0, 0.0);
-        let solves = [&mut record.forward, &mut record.adjoint];
-        solves.into_iter().flatten().for_each(|solve| solve.seconds = 0.0);
+        record = record.without_times();
         // NaN is never equal to itself.
         let numbers = [&mut record.loss, &mut record.gradient_norm];
         numbers.into_iter().filter(|number| number.is_nan()).for_each(|number| *number = -1.0);
@@ -259,4 +259,115 @@ fn seeds_train_at_a_time_to_the_same_bytes_as_one_after_another() {
     assert_eq!(at_once(needed).unwrap(), 1);
     assert!(at_once(2 * needed).unwrap() <= 2);
     assert!(at_once(needed - 1).is_err());
+}
+
+/// All files below a directory, with their content.
+fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(tree(&path)),
+            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+/// Fails in the first epoch.
+struct Failing;
+
+impl Observer for Failing {
+    fn epoch(&mut self, _record: &EpochRecord) -> ignn_format::Result<()> {
+        Err(FormatError::Exists { path: "test".into() })
+    }
+}
+
+#[test]
+fn an_old_run_stays_until_the_new_one_has_a_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, never) = (communities(dir.path()), AtomicBool::new(false));
+    let [path, other] = ["run", "other"].map(|name| dir.path().join(name));
+    train(&Run::new(dataset.clone(), config(2), &path));
+    let old = tree(dir.path());
+    for epochs in [0, 2] {
+        let run = Run::new(dataset.clone(), config(epochs), &path).replacing();
+        assert!(run.train(&mut Failing, &never).is_err());
+        assert!(tree(dir.path()) == old, "{epochs} epochs");
+        for at_once in [1, 2] {
+            assert!(run.train_seeds(&[0, 1], at_once, |_| Failing, |_| (), &never).is_err());
+            assert!(tree(dir.path()) == old, "seeds, {epochs} epochs");
+            // The result itself cannot be written.
+            let full = storage::watch(dir.path(), |operation| match operation {
+                Operation::Create { path } if path.to_string_lossy().contains("checkpoint") => {
+                    Err(std::io::ErrorKind::StorageFull.into())
+                }
+                _ => Ok(()),
+            });
+            assert!(run.train_seeds(&[0, 1], at_once, |_| (), |_| (), &never).is_err());
+            drop(full);
+            assert!(tree(dir.path()) == old, "seeds on a full disk, {epochs} epochs");
+        }
+    }
+    // One that replaces another is like one that does not.
+    train(&Run::new(dataset.clone(), config(0), &path).replacing());
+    train(&Run::new(dataset.clone(), config(0), &other));
+    let [one, two] = [&path, &other].map(RunDir::new);
+    assert_same(&one, &two);
+    for run in [&path, &other] {
+        train(&Run::resume(run).unwrap().epochs(3).unwrap());
+    }
+    assert_same(&one, &two);
+    let run = Run::new(dataset, config(1), &path).replacing();
+    run.train_seeds(&[0, 1], 2, |_| (), |_| (), &never).unwrap();
+    assert_eq!(one.runs().len(), 2);
+}
+
+/// Touches a mapped file of the dataset in the first epoch.
+struct Touching(PathBuf);
+
+impl FoldObserver for Touching {
+    fn epoch(&self, _fold: usize, _record: &EpochRecord) {
+        let file = fs::File::options().write(true).open(&self.0).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+
+    fn note(&self, _fold: usize, _text: &str) {}
+
+    fn finished(&self, _record: &FoldRecord) {}
+}
+
+#[test]
+fn an_old_cross_validation_stays_until_the_new_one_has_a_fold() {
+    let dir = tempfile::tempdir().unwrap();
+    let graphs = rings_and_stars(dir.path(), 12);
+    let path = dir.path().join("crossval");
+    let sets = ["model.state=4".to_string(), "train.epochs=1".into()];
+    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
+    let crossval = |folds: usize| {
+        let setup = CrossvalSetup { folds, readout: FoldReadout::Model, csv_safe: false };
+        Crossval::new(graphs.clone(), config.clone(), setup).in_directory(&path, true)
+    };
+    let none = Touching(dir.path().join("unused"));
+    fs::write(&none.0, "").unwrap();
+    crossval(4).train(&none, &AtomicBool::new(false)).unwrap();
+    let old = tree(dir.path());
+    // Stopped before its first fold, nothing is replaced.
+    let (summary, records) = crossval(3).train(&none, &AtomicBool::new(true)).unwrap();
+    assert_eq!((summary.folds_asked_for, records.len()), (3, 0));
+    assert!(tree(dir.path()) == old);
+    // Neither where it fails.
+    let names: Vec<PathBuf> = old.keys().cloned().collect();
+    let mapped = names.into_iter().find(|path| path.ends_with("in.neighbours.u32")).unwrap();
+    let error = crossval(3).train(&Touching(mapped), &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("the file was changed while it was in use"), "{error}");
+    assert!(tree(dir.path()) == old);
+    let graphs = Graph::open(graphs.path()).unwrap();
+    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model, csv_safe: false };
+    let new = Crossval::new(graphs, config.clone(), setup).in_directory(&path, true);
+    new.train(&none, &AtomicBool::new(false)).unwrap();
+    let directory = CrossvalDir::new(&path);
+    assert_eq!(directory.finished().unwrap().len(), 3);
+    assert!(!directory.fold(3).exists() && directory.summary_file().exists());
+    assert!(Crossval::resume(&path).unwrap().open_folds().is_empty());
 }

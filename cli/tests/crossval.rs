@@ -138,6 +138,14 @@ fn the_same_bits_on_any_number_of_threads_and_when_resumed() {
     }
     let after = sandbox.ignn(&words("crossval --resume one --json -q")).exits(0).json();
     assert_eq!(without_times(after), before);
+    // The dataset may have moved.
+    std::fs::rename(sandbox.path("d"), sandbox.path("e")).unwrap();
+    std::fs::remove_file(sandbox.path("one/fold-2/fold.json")).unwrap();
+    sandbox.ignn(&words("crossval --resume one -q")).exits(2);
+    let after = sandbox.ignn(&words("crossval --resume one e --json -q")).exits(0).json();
+    assert_eq!(without_times(after), before);
+    sandbox.ignn(&words("crossval --resume one -q")).exits(0);
+    std::fs::rename(sandbox.path("e"), sandbox.path("d")).unwrap();
     run("one", "--force");
     let exists = "one: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&words("crossval d --out one -q")).fails_with(exists);

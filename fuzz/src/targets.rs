@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::rc::Rc;
 
 use ignn::config::Config;
 use ignn::format::DatasetDir;
@@ -495,11 +495,18 @@ pub fn model(bytes: &[u8]) {
     again.save(&second).expect("and written again");
     assert_eq!(fs::read(first).expect("there"), fs::read(second).expect("there"));
     // It need not fit the graph, but may not bring the program down.
-    let _ = again.predict(&TRAINED.0);
+    let _ = again.predict(&TRAINED.with(Rc::clone).0);
 }
 
 /// A graph and a configuration to train it with.
-pub static TRAINED: LazyLock<(Graph, Config)> = LazyLock::new(|| {
+type Trained = Rc<(Graph, Config)>;
+
+thread_local! {
+    /// Not a static, which is never dropped: the graph has a temporary directory.
+    pub static TRAINED: Trained = trained();
+}
+
+fn trained() -> Trained {
     let graph = GraphBuilder::new(6)
         .edges([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)])
         .classes(["left", "right"], (0..6).map(|node| Some(node / 3)))
@@ -508,8 +515,8 @@ pub static TRAINED: LazyLock<(Graph, Config)> = LazyLock::new(|| {
         .expect("a small graph");
     let mut config = Config::default();
     (config.model.state, config.train.epochs) = (vec![2], 2);
-    (graph, config)
-});
+    Rc::new((graph, config))
+}
 
 /// Checkpoints: a training that continues from one can be saved and continued again.
 pub fn checkpoint(bytes: &[u8]) {
@@ -517,7 +524,8 @@ pub fn checkpoint(bytes: &[u8]) {
         return;
     }
     let place = Place::new(&[("state.safetensors", bytes)]);
-    let fresh = || Trainer::new(&TRAINED.0, TRAINED.1.clone()).expect("a small training");
+    let trained = TRAINED.with(Rc::clone);
+    let fresh = || Trainer::new(&trained.0, trained.1.clone()).expect("a small training");
     let (path, saved) = (place.path("state.safetensors"), place.path("again.safetensors"));
     let mut trainer = fresh();
     if place.parsed(trainer.restore(&path)).is_none() {

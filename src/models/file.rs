@@ -27,6 +27,11 @@
 //!
 //! Texts: see [`text`]. The same content gives the same bytes.
 //!
+//! The text [`text::CHECKSUM`] is the XXH3-64 of all bytes of the file, in which its own sixteen
+//! digits count as zeros. It is verified when the file is opened. Files of version 1 and files of
+//! other programs have none and are read without; a program that changes a file leaves out the text
+//! and the version.
+//!
 //! Tensors are written and read row by row, without a copy of the whole. A write is atomic: the
 //! file appears complete or not at all.
 
@@ -35,9 +40,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use ignn_format::checksum::HashingWriter;
 use ignn_format::storage::{ANY_FILE, Draft, OutputFile};
 use ignn_format::{FormatError, Result, regular};
 use safetensors::Dtype;
@@ -47,7 +53,16 @@ use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::elementwise;
 
 /// Version of names and meanings in files that this program writes.
-pub const VERSION: &str = "1";
+pub const VERSION: &str = "2";
+
+/// The version before checksums.
+const WITHOUT_CHECKSUM: &str = "1";
+
+/// In place of the checksum while it is computed.
+const NO_DIGITS: &str = "0000000000000000";
+
+/// What to do with a file that is not as it was written.
+const DAMAGED: &str = "the file is damaged or was edited: restore it, or train again";
 
 /// Longest header that is read, as the format's own library limits it.
 const MAX_HEADER: u64 = 100_000_000;
@@ -70,6 +85,8 @@ pub mod name {
 pub mod text {
     /// Always present: [`super::VERSION`].
     pub const FORMAT_VERSION: &str = "ignn_format_version";
+    /// The checksum of the file: see [the module](super).
+    pub const CHECKSUM: &str = "xxh3";
     /// The resolved configuration, TOML.
     pub const CONFIG: &str = "config";
     /// Names of the outputs, a JSON list.
@@ -116,9 +133,10 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
     draft.commit(file)
 }
 
-fn write_all(file: &mut OutputFile, tensors: &[Tensor<'_>], texts: &Texts) -> std::io::Result<()> {
+fn write_all(file: &mut OutputFile, tensors: &[Tensor<'_>], texts: &Texts) -> io::Result<()> {
     let header = header(tensors, texts);
-    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let digits = digits_at(&header).expect("the header has a checksum");
+    let mut out = BufWriter::with_capacity(1 << 18, HashingWriter::new(file));
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;
     for tensor in tensors {
@@ -127,13 +145,25 @@ fn write_all(file: &mut OutputFile, tensors: &[Tensor<'_>], texts: &Texts) -> st
             out.write_all(bytemuck::cast_slice(tensor.rows.row(row)))?;
         }
     }
-    out.flush()
+    let (file, written) = out.into_inner()?.into_parts();
+    file.seek(SeekFrom::Start(8 + digits as u64))?;
+    file.write_all(written.xxh3.as_bytes())
+}
+
+/// Where the digits of the checksum are in a header, as this program writes it.
+fn digits_at(header: &[u8]) -> Option<usize> {
+    // Quotes in other texts are escaped, so that this can be nothing else.
+    let before = format!("\"{}\":\"", text::CHECKSUM).into_bytes();
+    let start = header.windows(before.len()).position(|found| found == before)? + before.len();
+    let digits = header.get(start..start + NO_DIGITS.len())?;
+    (digits.is_ascii() && header.get(start + NO_DIGITS.len()) == Some(&b'"')).then_some(start)
 }
 
 /// Written here and not by the `safetensors` crate, whose order of texts changes from run to run.
 fn header(tensors: &[Tensor<'_>], texts: &Texts) -> Vec<u8> {
     let mut texts = texts.clone();
     texts.insert(text::FORMAT_VERSION.into(), VERSION.into());
+    texts.insert(text::CHECKSUM.into(), NO_DIGITS.into());
     let mut header =
         serde_json::Map::from_iter([("__metadata__".to_string(), serde_json::json!(texts))]);
     let mut end = 0;
@@ -161,7 +191,8 @@ pub struct ModelFile {
 }
 
 impl ModelFile {
-    /// Reads the header and checks that it fits the file's length.
+    /// Reads the header, checks that it fits the file's length, and compares the whole file with
+    /// its checksum if it has one.
     pub fn open(path: &Path) -> Result<Self> {
         let (mut file, length) = regular::open(path)?;
         let damaged =
@@ -194,18 +225,32 @@ impl ModelFile {
         }
         let texts: Texts =
             header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let found = texts.get(text::CHECKSUM);
         // Files of other programs have no version; only the names matter then.
-        match texts.get(text::FORMAT_VERSION) {
-            Some(found) if found != VERSION => {
-                let what = "version of the model file";
+        match texts.get(text::FORMAT_VERSION).map(String::as_str) {
+            None | Some(WITHOUT_CHECKSUM) => {}
+            Some(VERSION) if found.is_some() => {}
+            Some(VERSION) => {
+                let what = format!("text {}", text::CHECKSUM);
+                return Err(FormatError::invalid(path, what, "none", format!("one: {DAMAGED}")));
+            }
+            Some(found) => {
+                let (what, found) = ("version of the model file", format!("{found:?}"));
+                let expected = format!("\"{WITHOUT_CHECKSUM}\" or \"{VERSION}\"");
+                return Err(FormatError::invalid(path, what, found, expected));
+            }
+        }
+        if let Some(found) = found {
+            let expected = checksum_of(&file, bytes).map_err(FormatError::io("read", path))?;
+            if expected.as_ref() != Some(found) {
+                let expected = expected.map_or_else(String::new, |digits| format!("{digits}: "));
                 return Err(FormatError::invalid(
                     path,
-                    what,
-                    format!("{found:?}"),
-                    format!("{VERSION:?}"),
+                    "checksum",
+                    found,
+                    format!("{expected}{DAMAGED}"),
                 ));
             }
-            _ => {}
         }
         Ok(Self { path: path.into(), file, data: 8 + header_length, header, texts })
     }
@@ -282,7 +327,19 @@ impl ModelFile {
     }
 }
 
-fn read_rows(file: &File, start: u64, matrix: &mut Matrix) -> std::io::Result<()> {
+/// The checksum that a file with this header should have; `None` if the header is not laid out as
+/// this program does it. The file is read from the end of its header.
+fn checksum_of(file: &File, mut header: Vec<u8>) -> io::Result<Option<String>> {
+    let Some(start) = digits_at(&header) else { return Ok(None) };
+    header[start..start + NO_DIGITS.len()].copy_from_slice(NO_DIGITS.as_bytes());
+    let mut hash = HashingWriter::new(io::sink());
+    hash.write_all(&(header.len() as u64).to_le_bytes())?;
+    hash.write_all(&header)?;
+    io::copy(&mut BufReader::with_capacity(1 << 18, file), &mut hash)?;
+    Ok(Some(hash.into_parts().1.xxh3))
+}
+
+fn read_rows(file: &File, start: u64, matrix: &mut Matrix) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 18, file);
     input.seek(SeekFrom::Start(start))?;
     for row in 0..matrix.rows() {

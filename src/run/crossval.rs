@@ -20,13 +20,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::crossval_setup::{BegunWith, CrossvalSetup, SETUP};
-use super::directory::Claim;
-use super::fold_file::{self, FOLD};
+use super::directory::{Claim, SharedDirectory};
+use super::fold_file::{self, FOLD, FoldFiles};
+use super::metrics_file::Lines;
 use super::{MetricsWriter, RunDir, RunError, csv, files, machine, path_text};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::kernels::Isa;
 use crate::metrics::Metric;
+use crate::models::Model;
 use crate::parallel;
 use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
 use crate::train::folds::Folds;
@@ -267,9 +269,17 @@ impl Crossval {
     /// Continues with the folds that are not finished in a directory. Refuses another dataset and
     /// other settings than it was begun with, and records of folds that are not its own.
     pub fn resume(directory: impl Into<PathBuf>) -> Result<Self, RunError> {
+        let directory = directory.into();
+        CrossvalDir::new(&directory).setup()?;
+        let dataset = RunDir::new(&directory).dataset()?;
+        Self::resume_on(directory, &dataset)
+    }
+
+    /// The same, on a dataset that has moved.
+    pub fn resume_on(directory: impl Into<PathBuf>, dataset: &Path) -> Result<Self, RunError> {
         let directory = CrossvalDir::new(directory);
         let (begun, as_run) = (directory.begun_with()?, RunDir::new(directory.path()));
-        let (graph, config) = (Graph::open(as_run.dataset()?)?, as_run.config()?);
+        let (graph, config) = (Graph::open(dataset)?, as_run.config()?);
         begun.check(&graph, &config, &as_run.config_file())?;
         let finished = directory.finished()?;
         let crossval = Self::new(graph, config, begun.setup);
@@ -277,7 +287,8 @@ impl Crossval {
     }
 
     /// Keeps models, records and figures in a directory. [`Crossval::train`] refuses one that is
-    /// not empty, or with `replace` replaces it if it holds nothing but a cross-validation.
+    /// not empty, or with `replace` replaces it if it holds nothing but a cross-validation. The old
+    /// one stays until the first fold of the new one is finished, whatever happens.
     pub fn in_directory(mut self, path: impl Into<PathBuf>, replace: bool) -> Self {
         (self.directory, self.replaces) = (Some(CrossvalDir::new(path)), replace);
         self
@@ -328,7 +339,9 @@ impl Crossval {
         let folds_csv = folds_csv(&ids, &folds, csv::Texts::safe_if(self.setup.csv_safe));
         let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
         if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
-            directory.begun_with()?.check_folds(&begun, &directory.path.join(SETUP))?;
+            let begun_with = directory.begun_with()?;
+            begun_with.check_folds(&begun, &directory.path.join(SETUP))?;
+            begun_with.check_folds_file(&directory.path.join(FOLDS))?;
             for record in &self.finished {
                 let file = directory.fold_file(record.fold);
                 fold_file::check_graphs(&file, record, folds.parts(record.fold).lengths())?;
@@ -345,24 +358,35 @@ impl Crossval {
             // Settings that no model can have are refused before an old directory is replaced.
             Trainer::with_task(Arc::new(task), self.config.clone())?;
         }
-        let begin = |claim: Claim| {
-            claim.begin(|draft| {
-                RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
-                CrossvalDir::new(draft).write_setup(&begun, &folds_csv)
-            })
+        let write_setup = |draft: &Path| -> Result<(), RunError> {
+            RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
+            Ok(CrossvalDir::new(draft).write_setup(&begun, &folds_csv)?)
         };
-        let _lock = claim.map(begin).transpose()?;
-        let id = begun.id();
+        let kept = self.directory.as_ref().zip(claim).map(|(directory, claim)| Kept {
+            directory,
+            room: SharedDirectory::new(&directory.path, claim),
+            write_setup: &write_setup,
+            id: begun.id(),
+        });
+        if let Some(kept) = kept.as_ref().filter(|_| !self.replaces) {
+            kept.room.make(&write_setup)?;
+        }
+        if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
+            // The dataset may have moved.
+            let as_run = RunDir::new(&directory.path);
+            as_run.write_setup(&self.config, path, storage::write_file)?;
+        }
         let trained = parallel::for_each_job(&open, at_once, |&fold| {
-            self.train_fold(fold, &folds, &id, observer, stop)
+            self.train_fold(fold, &folds, kept.as_ref(), observer, stop)
         })?;
         let mut records = self.finished.clone();
         records.extend(trained.into_iter().flatten());
         records.sort_by_key(|record| record.fold);
         let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
-        if let Some(directory) = &self.directory {
+        // One that was stopped before its first result does not replace another.
+        if let Some(kept) = kept.filter(|kept| kept.room.is_made()) {
             let text = format!("{:#}\n", summary.to_json());
-            storage::write_file(&directory.summary_file(), text.as_bytes())?;
+            storage::write_file(&kept.directory.summary_file(), text.as_bytes())?;
         }
         Ok((summary, records))
     }
@@ -371,39 +395,35 @@ impl Crossval {
         &self,
         fold: usize,
         folds: &Folds,
-        id: &str,
+        kept: Option<&Kept<'_>>,
         observer: &dyn FoldObserver,
         stop: &AtomicBool,
     ) -> Result<Option<FoldRecord>, RunError> {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let directory = self.directory.as_ref();
-        let files = directory.map(|directory| RunDir::new(directory.fold(fold)));
-        let metrics = match &files {
-            Some(files) => {
+        let records = match kept {
+            Some(kept) if kept.room.is_made() => {
+                let files = RunDir::new(kept.directory.fold(fold));
                 storage::create_directory(files.path())?;
-                Some(MetricsWriter::create(&files.metrics_file())?)
+                Records::File(MetricsWriter::create(&files.metrics_file())?)
             }
-            None => None,
+            Some(_) => Records::Waiting(Vec::new()),
+            None => Records::Dropped,
         };
-        let records = metrics.as_ref().map(MetricsWriter::sync_handle).transpose()?;
         let training = FoldTraining {
             dataset: &self.graph,
             config: &self.config,
             svm: self.setup.readout.search(),
             memory: self.memory,
         };
-        let mut epochs = FoldEpochs { metrics, observer, fold };
+        let mut epochs = FoldEpochs { records, observer, fold };
         let outcome = training.train(fold, folds.parts(fold), &mut epochs, stop)?;
         let FoldOutcome::Finished(record, model) = outcome else { return Ok(None) };
         // Embeddings were computed after the training.
         self.graph.check_unchanged()?;
-        if let Some((directory, files)) = directory.zip(files) {
-            model.save(files.model_file())?;
-            records.map_or(Ok(()), |records| records.sync())?;
-            // Written last, because a fold with this file is finished.
-            fold_file::write(&directory.fold_file(fold), id, &record)?;
+        if let Some(kept) = kept {
+            kept.add(fold, &mut epochs.records, &model, &record)?;
         }
         observer.finished(&record);
         Ok(Some(*record))
@@ -434,9 +454,69 @@ impl Crossval {
     }
 }
 
+/// Where finished folds are kept.
+struct Kept<'a> {
+    directory: &'a CrossvalDir,
+    room: SharedDirectory,
+    write_setup: &'a (dyn Fn(&Path) -> Result<(), RunError> + Sync),
+    /// The id of the set-up.
+    id: String,
+}
+
+impl Kept<'_> {
+    /// Writes the files of a finished fold. With the first one, a directory appears that replaces
+    /// another.
+    fn add(
+        &self,
+        fold: usize,
+        records: &mut Records,
+        model: &Model,
+        record: &FoldRecord,
+    ) -> Result<(), RunError> {
+        let mut write = |directory: &CrossvalDir| -> Result<(), RunError> {
+            let files = RunDir::new(directory.fold(fold));
+            let lines = records.write(&files)?;
+            model.save(files.model_file())?;
+            // Written last, because a fold with this file is finished.
+            let own = FoldFiles::of(files.path(), lines)?;
+            Ok(fold_file::write(&directory.fold_file(fold), &self.id, own, record)?)
+        };
+        let is_first = self.room.make(|draft| {
+            (self.write_setup)(draft)?;
+            write(&CrossvalDir::new(draft))
+        })?;
+        if is_first { Ok(()) } else { write(self.directory) }
+    }
+}
+
+/// The records of a fold.
+enum Records {
+    /// They go to their file.
+    File(MetricsWriter),
+    /// They wait until the fold has a directory.
+    Waiting(Vec<EpochRecord>),
+    /// Nothing is kept.
+    Dropped,
+}
+
+impl Records {
+    /// Makes the records of a finished fold durable in its directory.
+    fn write(&mut self, files: &RunDir) -> Result<Lines, FormatError> {
+        if let Self::Waiting(records) = self {
+            storage::create_directory(files.path())?;
+            let mut metrics = MetricsWriter::create(&files.metrics_file())?;
+            records.iter().try_for_each(|record| metrics.epoch(record))?;
+            *self = Self::File(metrics);
+        }
+        let Self::File(metrics) = self else { return Ok(Lines::default()) };
+        metrics.sync_handle()?.sync()?;
+        Ok(metrics.lines())
+    }
+}
+
 /// Writes the records of a fold and passes them on.
 struct FoldEpochs<'a> {
-    metrics: Option<MetricsWriter>,
+    records: Records,
     observer: &'a dyn FoldObserver,
     fold: usize,
 }
@@ -444,11 +524,40 @@ struct FoldEpochs<'a> {
 impl Observer for FoldEpochs<'_> {
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
         self.observer.epoch(self.fold, record);
-        self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.epoch(record))
+        match &mut self.records {
+            Records::File(metrics) => metrics.epoch(record)?,
+            Records::Waiting(records) => records.push(record.clone()),
+            Records::Dropped => {}
+        }
+        Ok(())
     }
 
     fn note(&mut self, text: &str) -> ignn_format::Result<()> {
         self.observer.note(self.fold, text);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn names_of_files_do_not_make_a_cross_validation() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine");
+        fs::create_dir_all(path.join("fold-0")).unwrap();
+        for name in ["config.toml", "dataset.txt", FOLDS, SUMMARY, "fold-0/metrics.jsonl"] {
+            fs::write(path.join(name), "mine").unwrap();
+        }
+        for setup in ["", "mine", "{}", "{\"folds\":2}"] {
+            fs::write(path.join(SETUP), setup).unwrap();
+            let error = (CROSSVAL.check)(&path).unwrap_err();
+            assert!(matches!(error, FormatError::NotReplaceable { .. }), "{setup}: {error}");
+        }
+        fs::write(path.join(SETUP), "{\"folds\":3,\"readout\":\"model\"}").unwrap();
+        (CROSSVAL.check)(&path).unwrap();
     }
 }

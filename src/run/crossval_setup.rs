@@ -128,4 +128,18 @@ impl BegunWith {
             format!("{}, as the graphs are assigned now: {START_AGAIN}", same.assignment);
         Err(FormatError::invalid(file, what, &self.assignment, expected))
     }
+
+    /// Refuses another `folds.csv`; `file` is its path.
+    pub fn check_folds_file(&self, file: &Path) -> Result<(), FormatError> {
+        let found = match file.is_file() {
+            true => checksum::of_file(file, 0)?.xxh3,
+            false => "none".into(),
+        };
+        if found == self.assignment {
+            return Ok(());
+        }
+        let what = "not the folds that the cross-validation was begun with: checksum";
+        let expected = format!("{}, as in {SETUP}: {START_AGAIN}", self.assignment);
+        Err(FormatError::invalid(file, what, found, expected))
+    }
 }

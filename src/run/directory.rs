@@ -12,8 +12,10 @@
 //!
 //! Runs that differ in their seed only are directories `seed-0`, `seed-1`, ... of one directory.
 
-use std::fs;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 use ignn_format::FormatError;
 use ignn_format::storage::{self, DirectoryLock, Kind, Staging};
@@ -26,7 +28,7 @@ use crate::train::{EpochRecord, checkpoint};
 
 const CONFIG: &str = "config.toml";
 const DATASET: &str = "dataset.txt";
-const METRICS: &str = "metrics.jsonl";
+pub(super) const METRICS: &str = "metrics.jsonl";
 const SUMMARY: &str = "run.json";
 const TENSORBOARD: &str = "tensorboard";
 const CHECKPOINT: &str = "checkpoint";
@@ -87,6 +89,65 @@ impl Claim {
                 Ok(lock)
             }
         }
+    }
+}
+
+/// A directory that several jobs share, the runs with different seeds or the folds of a
+/// cross-validation: the first that has something to put into it makes it.
+#[derive(Debug)]
+pub(super) struct SharedDirectory {
+    path: PathBuf,
+    state: Mutex<Shared>,
+}
+
+#[derive(Debug)]
+enum Shared {
+    Claimed(Claim),
+    Made(#[expect(dead_code, reason = "held, not read")] DirectoryLock),
+    Failed(String),
+}
+
+impl SharedDirectory {
+    /// A directory that is reserved for this process.
+    pub fn new(path: &Path, claim: Claim) -> Self {
+        Self { path: path.into(), state: Mutex::new(Shared::Claimed(claim)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Shared> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it has been made.
+    pub fn is_made(&self) -> bool {
+        matches!(*self.state(), Shared::Made(_))
+    }
+
+    /// Makes the directory, visible in one step with what `fill` puts into it, and in place of an
+    /// older one. Does nothing and returns false if a job has already made it.
+    pub fn make<E: From<FormatError> + Display>(
+        &self,
+        fill: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut state = self.state();
+        let claim = match &*state {
+            Shared::Made(_) => return Ok(false),
+            // Nothing may be written to an older directory that stays.
+            Shared::Failed(text) => {
+                let earlier = io::Error::other(text.clone());
+                return Err(FormatError::io("create", &self.path)(earlier).into());
+            }
+            Shared::Claimed(_) => std::mem::replace(&mut *state, Shared::Failed(String::new())),
+        };
+        let Shared::Claimed(claim) = claim else { return Ok(false) };
+        let made = claim.begin(fill);
+        *state = match made {
+            Ok(lock) => Shared::Made(lock),
+            Err(error) => {
+                *state = Shared::Failed(error.to_string());
+                return Err(error);
+            }
+        };
+        Ok(true)
     }
 }
 

@@ -85,7 +85,7 @@ pub enum RunError {
         /// `metrics.jsonl`.
         path: PathBuf,
         /// What differs.
-        what: &'static str,
+        what: String,
         /// What the records have.
         found: String,
         /// What the checkpoint has.

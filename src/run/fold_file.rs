@@ -1,12 +1,16 @@
 //! `fold.json`: the record of a finished fold, which a resumed cross-validation takes over. It is
-//! refused if it belongs to another cross-validation, was changed, or holds what no fold can have.
+//! refused if it belongs to another cross-validation, was changed, or holds what no fold can have;
+//! and if model or metrics of the fold are missing or not those that it was written after.
 
 use std::path::Path;
 
 use ignn_format::{FormatError, checksum, storage};
 use serde::{Deserialize, Serialize};
 
+use super::directory::METRICS;
 use super::files;
+use super::metrics_file::{Lines, Recorded};
+use crate::predict::MODEL;
 use crate::train::crossval::{FoldRecord, Point};
 
 /// Name of the file.
@@ -20,13 +24,66 @@ const AGAIN: &str = "remove the file, and --resume trains the fold again";
 struct FoldFile {
     /// [`BegunWith::id`](super::crossval_setup::BegunWith::id) of the cross-validation.
     setup: String,
+    /// The other files of the fold.
+    #[serde(flatten)]
+    files: FoldFiles,
     #[serde(flatten)]
     record: FoldRecord,
 }
 
+/// Checksums of the other files of a fold; records of older versions have none.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(super) struct FoldFiles {
+    /// That of all bytes of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// That of the records, without their times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
+}
+
+impl FoldFiles {
+    /// The files in the directory of a fold.
+    pub fn of(fold: &Path, metrics: Lines) -> Result<Self, FormatError> {
+        let model = checksum::of_file(&fold.join(MODEL), 0)?.xxh3;
+        Ok(Self { model: Some(model), metrics: Some(metrics.checksum()) })
+    }
+
+    /// Refuses other files than these.
+    fn check(&self, fold: &Path) -> Result<(), FormatError> {
+        let metrics = |path: &Path| Ok(Recorded::read(path)?.lines.checksum());
+        let model = |path: &Path| Ok(checksum::of_file(path, 0)?.xxh3);
+        type Read<'a> = &'a dyn Fn(&Path) -> Result<String, FormatError>;
+        let files: [(&str, &Option<String>, Read); 2] =
+            [(MODEL, &self.model, &model), (METRICS, &self.metrics, &metrics)];
+        for (name, expected, read) in files {
+            let path = fold.join(name);
+            let (found, expected) = match (path.is_file(), expected) {
+                (false, _) => ("none".into(), "the file of a finished fold"),
+                (true, None) => continue,
+                (true, Some(expected)) => match read(&path)? {
+                    found if found == *expected => continue,
+                    found => (found, expected.as_str()),
+                },
+            };
+            let expected = format!(
+                "{expected}: restore the file, or remove {FOLD} beside it, and --resume trains the \
+                 fold again"
+            );
+            return Err(FormatError::invalid(&path, "checksum", found, expected));
+        }
+        Ok(())
+    }
+}
+
 /// Writes the record of a fold whose other files are complete. With it, the fold is finished.
-pub(super) fn write(path: &Path, setup: &str, record: &FoldRecord) -> Result<(), FormatError> {
-    let file = FoldFile { setup: setup.into(), record: record.clone() };
+pub(super) fn write(
+    path: &Path,
+    setup: &str,
+    files: FoldFiles,
+    record: &FoldRecord,
+) -> Result<(), FormatError> {
+    let file = FoldFile { setup: setup.into(), files, record: record.clone() };
     storage::write_file(path, checksum::sealed(&file).as_bytes())
 }
 
@@ -36,9 +93,10 @@ pub(super) fn read(path: &Path, setup: &str, fold: usize) -> Result<FoldRecord, 
     let invalid = |what: &str, found: String, expected: String| {
         FormatError::invalid(path, what, found, format!("{expected}: {AGAIN}"))
     };
-    let FoldFile { setup: found, record } = serde_json::from_str(&text).map_err(|error| {
-        invalid("content", error.to_string(), "what `ignn crossval` writes".into())
-    })?;
+    let FoldFile { setup: found, files, record } =
+        serde_json::from_str(&text).map_err(|error| {
+            invalid("content", error.to_string(), "what `ignn crossval` writes".into())
+        })?;
     if found != setup {
         let expected = format!("{setup}, that of this cross-validation");
         return Err(invalid("set-up of the fold", found, expected));
@@ -51,10 +109,11 @@ pub(super) fn read(path: &Path, setup: &str, fold: usize) -> Result<FoldRecord, 
     if record.fold != fold {
         return Err(invalid("fold", record.fold.to_string(), fold.to_string()));
     }
-    match wrong_figure(&record) {
-        None => Ok(record),
-        Some((what, found, expected)) => Err(invalid(what, found, expected.into())),
+    if let Some((what, found, expected)) = wrong_figure(&record) {
+        return Err(invalid(what, found, expected.into()));
     }
+    files.check(path.parent().unwrap_or(path))?;
+    Ok(record)
 }
 
 /// Refuses a fold of other graphs: `expected` are their numbers for training, validation and test.
@@ -100,7 +159,9 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::run::MetricsWriter;
     use crate::train::svm_readout::SvmRecord;
+    use crate::train::{Observer, testing};
 
     fn record() -> FoldRecord {
         let point = |epoch| Point { epoch, validation: 0.5, test: 0.25 };
@@ -135,7 +196,12 @@ mod tests {
             assert_eq!(place, path.display().to_string());
             rest.strip_suffix(&format!(": {AGAIN})")).unwrap().to_string()
         };
-        write(&path, "12ab", &record()).unwrap();
+        let [model, metrics] = [MODEL, METRICS].map(|name| dir.path().join(name));
+        fs::write(&model, "a model").unwrap();
+        fs::write(&metrics, "").unwrap();
+        let files = FoldFiles::of(dir.path(), Lines::default()).unwrap();
+        let write = |record: &FoldRecord| write(&path, "12ab", files.clone(), record).unwrap();
+        write(&record());
         assert_eq!(read(&path, "12ab", 2).unwrap(), record());
         assert_eq!(
             refused("34cd", 2),
@@ -152,7 +218,7 @@ mod tests {
         let mut refused_forged = |change: fn(&mut FoldRecord)| {
             forged = record();
             change(&mut forged);
-            write(&path, "12ab", &forged).unwrap();
+            write(&forged);
             refused("12ab", 2)
         };
         assert_eq!(
@@ -178,5 +244,34 @@ mod tests {
         let error = check_graphs(&path, &record(), [5, 3, 2]).unwrap_err().to_string();
         let expected = format!("fold.json: graphs (found 6/2/2, expected 5/3/2: {AGAIN})");
         assert!(error.ends_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn a_fold_without_its_own_files_is_not_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FOLD);
+        let [model, metrics] = [MODEL, METRICS].map(|name| dir.path().join(name));
+        fs::write(&model, "a model").unwrap();
+        fs::write(&metrics, "").unwrap();
+        let files = FoldFiles::of(dir.path(), Lines::default()).unwrap();
+        write(&path, "12ab", files, &record()).unwrap();
+        let refused = || read(&path, "12ab", 2).unwrap_err().to_string();
+        let hint = ": restore the file, or remove fold.json beside it, and --resume trains the fold \
+                    again)";
+        fs::write(&model, "another").unwrap();
+        let error = refused();
+        let start = format!("{}: checksum (found ", model.display());
+        assert!(error.starts_with(&start) && error.ends_with(hint), "{error}");
+        fs::remove_file(&model).unwrap();
+        let expected = "checksum (found none, expected the file of a finished fold";
+        assert_eq!(refused(), format!("{}: {expected}{hint}", model.display()));
+        fs::write(&model, "a model").unwrap();
+        read(&path, "12ab", 2).unwrap();
+        let mut lines = MetricsWriter::create(&metrics).unwrap();
+        lines.epoch(&testing::record(0)).unwrap();
+        assert!(refused().starts_with(&format!("{}: checksum (found ", metrics.display())));
+        // As older versions wrote it.
+        write(&path, "12ab", FoldFiles::default(), &record()).unwrap();
+        assert_eq!(read(&path, "12ab", 2).unwrap(), record());
     }
 }

@@ -70,11 +70,6 @@ impl History {
         self.last = Some(record);
     }
 
-    /// The epoch that is best on the validation part.
-    pub fn best(&self) -> Option<EpochScore> {
-        self.chosen.as_ref().map(|chosen| chosen.score)
-    }
-
     /// Whether the solve of the epoch whose model is kept converged: the chosen one, or the last
     /// one where there is no validation part.
     pub fn has_converged(&self) -> bool {

@@ -4,13 +4,14 @@
 //! A line is written in one piece as soon as its epoch is over, so that other programs can follow a
 //! run. When a run is resumed, the lines of epochs after the checkpoint are removed, and so is an
 //! incomplete last line. The lines up to the checkpoint were synced before it was written; a power
-//! failure can damage any line after them.
+//! failure can damage any line after them. The checkpoint has the checksum of these records
+//! ([`Lines`]).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use ignn_format::storage::{OutputFile, SyncHandle};
-use ignn_format::{FormatError, Result, regular};
+use ignn_format::{FormatError, Result, checksum, regular};
 use serde::Deserialize;
 
 use crate::train::{EpochRecord, Observer};
@@ -18,13 +19,40 @@ use crate::train::{EpochRecord, Observer};
 /// Largest file that is read back: some millions of epochs.
 const MOST_BYTES: u64 = 4 << 30;
 
+/// The first lines of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    /// Where they end.
+    pub end: u64,
+    checksum: u64,
+}
+
+impl Lines {
+    /// These lines and one more. Each record is hashed together with the checksum before it, so that
+    /// a file can be continued, and without its times, so that a resumed run has the same checksum.
+    fn with(self, line: &[u8], record: &EpochRecord) -> Self {
+        let mut bytes = self.checksum.to_le_bytes().to_vec();
+        write_record(&mut bytes, &record.without_times());
+        Self { end: self.end + line.len() as u64, checksum: checksum::of_bytes(&bytes) }
+    }
+
+    /// The checksum of all of them.
+    pub fn checksum(self) -> String {
+        checksum::hex(self.checksum)
+    }
+}
+
+fn write_record(out: &mut Vec<u8>, record: &EpochRecord) {
+    serde_json::to_writer(out, record).expect("a record is plain data");
+}
+
 /// The records of a file, or its first ones.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// One per line.
     pub records: Vec<EpochRecord>,
-    /// Where their lines end.
-    pub end: u64,
+    /// Their lines.
+    pub lines: Lines,
     /// Whether they are followed by a line that was never finished.
     pub is_torn: bool,
 }
@@ -57,22 +85,37 @@ impl Recorded {
             let (found, expected) = (format!("{length} bytes"), format!("at most {MOST_BYTES}"));
             return Err(FormatError::invalid(path, "file too large", found, expected));
         }
-        let mut lines = BufReader::new(file.take(MOST_BYTES));
+        let mut input = BufReader::new(file.take(MOST_BYTES));
         let (mut recorded, mut line) = (Self::default(), Vec::new());
         loop {
             line.clear();
-            lines.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
+            input.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
             recorded.is_torn = line.last().is_some_and(|&end| end != b'\n');
             let before = recorded.records.last().map(|record| record.epoch);
             if line.is_empty() || recorded.is_torn || !is_wanted(before, &line) {
                 return Ok(recorded);
             }
-            let record = serde_json::from_slice(&line).map_err(|error| {
-                let what = format!("line {}", recorded.records.len() + 1);
-                FormatError::invalid(path, what, error.to_string(), "the record of an epoch")
+            let number = recorded.records.len() + 1;
+            let record: EpochRecord = serde_json::from_slice(&line).map_err(|error| {
+                // Its line is always the first one.
+                let text = error.to_string();
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let found = match text.strip_suffix(&place) {
+                    Some(found) => format!("{found} at column {}", error.column()),
+                    None => text,
+                };
+                let what = format!("line {number}");
+                FormatError::invalid(path, what, found, "the record of an epoch")
             })?;
+            if let Some(expected) = before.map(|before| before.saturating_add(1))
+                && record.epoch != expected
+            {
+                let expected = format!("{expected}: one line per epoch, in order");
+                let what = format!("line {number}: epoch");
+                return Err(FormatError::invalid(path, what, record.epoch, expected));
+            }
+            recorded.lines = recorded.lines.with(&line, &record);
             recorded.records.push(record);
-            recorded.end += line.len() as u64;
         }
     }
 }
@@ -82,25 +125,26 @@ impl Recorded {
 pub struct MetricsWriter {
     file: OutputFile,
     line: Vec<u8>,
-    end: u64,
+    written: Lines,
 }
 
 impl MetricsWriter {
     /// Starts a file, in place of an older one.
     pub fn create(path: &Path) -> Result<Self> {
-        Ok(Self { file: OutputFile::create_again(path)?, line: Vec::new(), end: 0 })
+        let file = OutputFile::create_again(path)?;
+        Ok(Self { file, line: Vec::new(), written: Lines::default() })
     }
 
-    /// Continues a file after the records that end there; starts one if there is none.
-    pub(super) fn resume(path: &Path, end: u64) -> Result<Self> {
+    /// Continues a file after its first lines; starts one if there is none.
+    pub(super) fn resume(path: &Path, written: Lines) -> Result<Self> {
         let mut file = OutputFile::resume(path)?;
-        file.cut(end)?;
-        Ok(Self { file, line: Vec::new(), end })
+        file.cut(written.end)?;
+        Ok(Self { file, line: Vec::new(), written })
     }
 
-    /// Where the records end.
-    pub(super) fn end(&self) -> u64 {
-        self.end
+    /// All lines of the file.
+    pub(super) fn lines(&self) -> Lines {
+        self.written
     }
 
     /// A handle for making the records durable before a checkpoint is written.
@@ -112,11 +156,11 @@ impl MetricsWriter {
 impl Observer for MetricsWriter {
     fn epoch(&mut self, record: &EpochRecord) -> Result<()> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, record).expect("a record is plain data");
+        write_record(&mut self.line, record);
         self.line.push(b'\n');
         let written = self.file.write_all(&self.line);
         written.map_err(FormatError::io("write", self.file.path()))?;
-        self.end += self.line.len() as u64;
+        self.written = self.written.with(&self.line, record);
         Ok(())
     }
 }
@@ -130,12 +174,15 @@ mod tests {
 
     fn epochs(path: &Path) -> Vec<u64> {
         let recorded = Recorded::read(path).unwrap();
-        assert_eq!((recorded.end, recorded.is_torn), (fs::metadata(path).unwrap().len(), false));
+        assert_eq!(
+            (recorded.lines.end, recorded.is_torn),
+            (fs::metadata(path).unwrap().len(), false)
+        );
         recorded.records.into_iter().map(|record| record.epoch).collect()
     }
 
     fn resume(path: &Path, last: u64) -> Result<MetricsWriter> {
-        MetricsWriter::resume(path, Recorded::read_until(path, last)?.end)
+        MetricsWriter::resume(path, Recorded::read_until(path, last)?.lines)
     }
 
     #[test]
@@ -155,7 +202,7 @@ mod tests {
     fn a_resumed_run_cuts_what_comes_after_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
-        let mut lines = MetricsWriter::resume(&path, 0).unwrap();
+        let mut lines = MetricsWriter::resume(&path, Lines::default()).unwrap();
         for epoch in 1..6 {
             lines.epoch(&record(epoch)).unwrap();
         }
@@ -163,7 +210,10 @@ mod tests {
         fs::write(&path, [&whole[..], b"{\"epoch\":6,\"lo"].concat()).unwrap();
         let recorded = Recorded::read(&path).unwrap();
         assert_eq!((recorded.records.len(), recorded.is_torn), (5, true));
-        resume(&path, 5).unwrap().epoch(&record(6)).unwrap();
+        let mut resumed = resume(&path, 5).unwrap();
+        assert_eq!(resumed.lines(), lines.lines());
+        resumed.epoch(&record(6)).unwrap();
+        assert_eq!(resumed.lines(), Recorded::read(&path).unwrap().lines);
         assert_eq!(epochs(&path), [1, 2, 3, 4, 5, 6]);
         resume(&path, 3).unwrap().epoch(&record(4)).unwrap();
         assert_eq!(epochs(&path), [1, 2, 3, 4]);
@@ -195,8 +245,27 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap() + "my notes\n";
         fs::write(&path, &text).unwrap();
         let error = resume(&path, 3).unwrap_err().to_string();
-        assert!(error.contains("metrics.jsonl: line 2 (found expected value at line"), "{error}");
-        assert!(error.ends_with(", expected the record of an epoch)"), "{error}");
+        let expected = "metrics.jsonl: line 2 (found expected value at column 1, expected the record \
+                        of an epoch)";
+        assert!(error.ends_with(expected), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+
+    #[test]
+    fn epochs_come_once_and_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        for (epochs, line, found, expected) in
+            [([0, 1, 1], 3, 1, 2), ([1, 0, 2], 2, 0, 2), ([0, 1, 3], 3, 3, 2)]
+        {
+            let mut lines = MetricsWriter::create(&path).unwrap();
+            epochs.iter().for_each(|&epoch| lines.epoch(&record(epoch)).unwrap());
+            let error = Recorded::read(&path).unwrap_err().to_string();
+            let expected = format!(
+                "metrics.jsonl: line {line}: epoch (found {found}, expected {expected}: one line per \
+                 epoch, in order)"
+            );
+            assert!(error.ends_with(&expected), "{error}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use ignn_format::storage::{DirectoryLock, SyncHandle};
 
 use super::RunDir;
-use super::metrics_file::MetricsWriter;
+use super::metrics_file::{Lines, MetricsWriter};
 use super::tensorboard::TensorBoard;
 use crate::train::{EpochRecord, Observer, TrainError, Trainer};
 
@@ -31,8 +31,8 @@ pub(super) struct Place<'a, B> {
 pub(super) struct Kept {
     /// Epoch of the last one.
     pub last: u64,
-    /// Where it ends.
-    pub end: u64,
+    /// Their lines.
+    pub lines: Lines,
 }
 
 struct Files {
@@ -59,7 +59,7 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
     pub fn open(&mut self, kept: Option<Kept>) -> Result<(), TrainError> {
         let file = self.directory.metrics_file();
         let metrics = match &kept {
-            Some(kept) => MetricsWriter::resume(&file, kept.end)?,
+            Some(kept) => MetricsWriter::resume(&file, kept.lines)?,
             None => MetricsWriter::create(&file)?,
         };
         // Waiting records are already in `metrics.jsonl`, but not yet in the event file.
@@ -78,20 +78,28 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
 
     /// Writes a checkpoint; makes the directory with it, if that is still to come.
     pub fn save(&mut self, trainer: &Trainer) -> Result<(), TrainError> {
-        if self.is_open() {
+        if let Some(Files { metrics, records, .. }) = &self.files {
             // Records are synced first, so that no record up to a checkpoint can be lost.
-            self.sync()?;
-            return trainer.save(&self.directory.checkpoint_file());
+            records.sync()?;
+            let checksum = metrics.lines().checksum();
+            return trainer.save_after(&checksum, &self.directory.checkpoint_file());
         }
         let waiting = std::mem::take(&mut self.waiting);
-        let mut end = 0;
+        let mut lines = Lines::default();
         self.begin(&mut |draft| {
             let mut metrics = MetricsWriter::create(&draft.metrics_file())?;
-            waiting.iter().try_for_each(|record| metrics.epoch(record))?;
-            end = metrics.end();
-            trainer.save(&draft.checkpoint_file())
+            let mut before = Lines::default();
+            for record in &waiting {
+                metrics.epoch(record)?;
+                lines = metrics.lines();
+                // The epoch of the checkpoint is evaluated again.
+                if record.epoch < trainer.epoch() {
+                    before = lines;
+                }
+            }
+            trainer.save_after(&before.checksum(), &draft.checkpoint_file())
         })?;
-        let kept = waiting.last().map(|record| Kept { last: record.epoch, end });
+        let kept = waiting.last().map(|record| Kept { last: record.epoch, lines });
         self.waiting = waiting;
         self.open(kept)
     }

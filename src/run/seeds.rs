@@ -2,35 +2,16 @@
 //! keeps all threads busy, they train one after another. The run directories are the same either
 //! way, up to measured times.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use ignn_format::FormatError;
-use ignn_format::storage::DirectoryLock;
+use ignn_format::storage::{self, DirectoryLock};
 
-use super::directory::Claim;
+use super::directory::SharedDirectory;
 use super::place::Fill;
-use super::{FinishedRun, Run, RunError};
+use super::{FinishedRun, Run, RunDir, RunError};
 use crate::parallel;
-use crate::train::{Observer, Task, trainings_at_once};
-
-/// The directory of all seeds.
-enum SeedsDirectory {
-    Claimed(Claim),
-    Made(#[expect(dead_code, reason = "held, not read")] DirectoryLock),
-    Failed,
-}
-
-impl SeedsDirectory {
-    /// Makes the directory, once.
-    fn make(&mut self) -> Result<(), FormatError> {
-        *self = match std::mem::replace(self, Self::Failed) {
-            Self::Claimed(claim) => Self::Made(claim.begin(|_| Ok(()))?),
-            other => other,
-        };
-        Ok(())
-    }
-}
+use crate::train::{Observer, Task, TrainError, trainings_at_once};
 
 impl Run {
     /// How many of `count` runs train at a time: at most one per thread, as many as the memory
@@ -52,9 +33,9 @@ impl Run {
         finished: impl Fn(&FinishedRun) + Sync,
         stop: &AtomicBool,
     ) -> Result<Vec<FinishedRun>, RunError> {
-        // The directory of all seeds: made by the first run that can start, held until the last
-        // ends.
-        let room = Mutex::new(SeedsDirectory::Claimed(self.claim()?));
+        // The directory of all seeds, held until the last ends. It appears with that of the first
+        // run: if it replaces another, then with the first result.
+        let room = SharedDirectory::new(self.directory.path(), self.claim()?);
         let task = Arc::new(Task::open(self.graph.clone(), &self.config)?);
         // Computed once on all threads, before the runs share it.
         task.operators()?;
@@ -64,8 +45,15 @@ impl Run {
             }
             let run = self.with_seed(seed);
             let begin = |fill: &mut Fill| {
-                room.lock().unwrap_or_else(PoisonError::into_inner).make()?;
-                run.begin(run.claim()?, fill)
+                let mut lock = None;
+                room.make(|draft| -> Result<(), TrainError> {
+                    let draft = RunDir::new(draft).seed(seed);
+                    storage::create_directory(draft.path())?;
+                    run.fill(&draft, fill)?;
+                    lock = Some(DirectoryLock::acquire(draft.path())?);
+                    Ok(())
+                })?;
+                lock.map_or_else(|| run.begin(run.claim()?, fill), Ok)
             };
             let result = run.train_on(&task, begin, &mut observe(&run), stop)?;
             finished(&result);

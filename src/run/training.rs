@@ -18,8 +18,9 @@ use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
+use crate::models::file::ModelFile;
 use crate::parallel;
-use crate::train::{Ended, EpochScore, Observer, Task, TrainError, Trainer, memory};
+use crate::train::{Ended, Observer, Task, TrainError, Trainer, checkpoint, memory};
 
 /// A run: what to train, and the directory that keeps it.
 ///
@@ -158,13 +159,7 @@ impl Run {
     ) -> Result<FinishedRun, RunError> {
         let started = Instant::now();
         let estimated_bytes = memory::check(task, &self.config, self.memory)?;
-        let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
-        if let Some(init) = &self.init {
-            Model::load(init)?.copy_into(trainer.network_mut(), init)?;
-            // Another graph may have another bound.
-            let projected = trainer.network_mut().project();
-            projected.map_err(|source| RunError::InitWeights { path: init.clone(), source })?;
-        }
+        let mut trainer = self.trainer(task)?;
         let mut place = Place::new(&self.directory, begin);
         if !self.replaces {
             place.begin(&mut |_| Ok(()))?;
@@ -181,7 +176,12 @@ impl Run {
             vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
         let ended = self.train_with_checkpoints(&mut trainer, &place, &mut all, stop)?;
         drop(all);
-        place.borrow().sync()?;
+        let mut place = place.into_inner();
+        if !place.is_open() {
+            // Only evaluated, in place of another run: its checkpoint is from before that, too.
+            place.save(&self.trainer(task)?)?;
+        }
+        place.sync()?;
         trainer.best_model().save(self.directory.model_file())?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
@@ -205,11 +205,25 @@ impl Run {
     /// Makes the directory of a new run, with its setup and what `fill` adds, or opens that of a
     /// resumed one.
     pub(super) fn begin(&self, claim: Claim, fill: &mut Fill) -> Result<DirectoryLock, TrainError> {
-        claim.begin(|path| {
-            let draft = RunDir::new(path);
-            draft.write_setup(&self.config, self.graph.path(), storage::write_new)?;
-            fill(&draft)
-        })
+        claim.begin(|path| self.fill(&RunDir::new(path), fill))
+    }
+
+    /// Puts the setup and what `fill` adds into a directory that is still a draft.
+    pub(super) fn fill(&self, draft: &RunDir, fill: &mut Fill) -> Result<(), TrainError> {
+        draft.write_setup(&self.config, self.graph.path(), storage::write_new)?;
+        fill(draft)
+    }
+
+    /// The training before its first epoch.
+    fn trainer(&self, task: &Arc<Task>) -> Result<Trainer, RunError> {
+        let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
+        if let Some(init) = &self.init {
+            Model::load(init)?.copy_into(trainer.network_mut(), init)?;
+            // Another graph may have another bound.
+            let projected = trainer.network_mut().project();
+            projected.map_err(|source| RunError::InitWeights { path: init.clone(), source })?;
+        }
+        Ok(trainer)
     }
 
     /// Takes over the checkpoint and the records before it. Nothing is written before all of it is
@@ -219,7 +233,8 @@ impl Run {
         if !checkpoint.exists() {
             return Err(RunError::NoCheckpoint { path: path.into() });
         }
-        trainer.restore(&checkpoint)?;
+        let checkpoint = ModelFile::open(&checkpoint)?;
+        trainer.restore_from(&checkpoint)?;
         let (epochs, epoch) = (self.config.train.epochs, trainer.epoch());
         if epochs < epoch {
             return Err(RunError::TooFewEpochs { path: path.into(), epochs, epoch });
@@ -227,8 +242,8 @@ impl Run {
         // The last epoch whose record stays: the epoch of the checkpoint is evaluated again.
         let (history, kept) = match epoch.checked_sub(1) {
             Some(last) => {
-                let (history, end) = self.recorded(trainer, last)?;
-                (history, Some(Kept { last, end }))
+                let Recorded { records, lines, .. } = self.recorded(&checkpoint, last)?;
+                (History::new(trainer.monitor(), records), Some(Kept { last, lines }))
             }
             None => (History::new(trainer.monitor(), Vec::new()), None),
         };
@@ -236,21 +251,22 @@ impl Run {
         Ok((history, kept))
     }
 
-    /// The records up to and including an epoch, and where they end in their file. They must be
-    /// those that the checkpoint was written after.
-    fn recorded(&self, trainer: &Trainer, last: u64) -> Result<(History, u64), RunError> {
+    /// The records up to and including an epoch. They must be those that the checkpoint was written
+    /// after, up to measured times.
+    fn recorded(&self, checkpoint: &ModelFile, last: u64) -> Result<Recorded, RunError> {
         let path = self.directory.metrics_file();
-        let other = |what, found, expected| RunError::OtherRecords {
+        let other = |what: String, found: String, expected: String| RunError::OtherRecords {
             path: path.clone(),
             what,
             found,
             expected,
-            checkpoint: self.directory.checkpoint_file(),
+            checkpoint: checkpoint.path().into(),
         };
-        let Recorded { records, end, .. } = match path.exists() {
+        let recorded = match path.exists() {
             true => Recorded::read_until(&path, last)?,
             false => Recorded::default(),
         };
+        let records = &recorded.records;
         if !records.iter().map(|record| record.epoch).eq(0..=last) {
             let found = match (records.first(), records.last()) {
                 (Some(first), Some(last)) => {
@@ -258,26 +274,17 @@ impl Run {
                 }
                 _ => "none".into(),
             };
-            return Err(other("records", found, format!("one for each epoch from 0 to {last}")));
+            let expected = format!("one for each epoch from 0 to {last}");
+            return Err(other("records".into(), found, expected));
         }
-        let history = History::new(trainer.monitor(), records);
-        let (found, expected) = (history.best(), trainer.best().map(|best| best.score));
-        let is_same = |(one, other): (EpochScore, EpochScore)| {
-            // NaN is never equal to itself.
-            (one.epoch, one.value) == (other.epoch, other.value)
-                && (one.loss == other.loss || !one.loss.is_finite() && !other.loss.is_finite())
-        };
-        if found.is_some() != expected.is_some() || !found.zip(expected).is_none_or(is_same) {
-            let monitor = trainer.monitor().name();
-            let words = |score: Option<EpochScore>| match score {
-                Some(EpochScore { epoch, value, loss }) => {
-                    format!("epoch {epoch} with validation {monitor} {value} and loss {loss}")
-                }
-                None => "none".into(),
-            };
-            return Err(other("best epoch", words(found), words(expected)));
+        // Older checkpoints have no checksum.
+        match checkpoint::records(checkpoint) {
+            Some(expected) if recorded.lines.checksum() != expected => {
+                let what = format!("checksum of the records up to epoch {last}");
+                Err(other(what, recorded.lines.checksum(), expected.into()))
+            }
+            _ => Ok(recorded),
         }
-        Ok((history, end))
     }
 
     fn train_with_checkpoints<B>(
@@ -294,7 +301,7 @@ impl Run {
         let save = |trainer: &Trainer| place.borrow_mut().save(trainer);
         // The last epoch only evaluates. Its checkpoint is from before that, so that a run that is
         // given more epochs continues as if it had had them from the start.
-        if trainer.is_at_last() {
+        if trainer.is_at_last() && place.borrow().is_open() {
             save(trainer)?;
         }
         let ended = trainer.run(observer, stop, |trainer| {

@@ -11,8 +11,10 @@
 //! | `forward0.u`, `forward0.v`, `adjoint0.u`, ... | the vectors of the certificates |
 //!
 //! Metadata: configuration, checksum of the dataset, epoch, steps, failures; epoch, value and loss
-//! of the best epoch (as bits of the f64). Random numbers need no state: they are functions of
-//! seed, epoch and position.
+//! of the best epoch (as bits of the f64); in a run, a checksum of the records before it. Random
+//! numbers need no state: they are functions of seed, epoch and position.
+//!
+//! As in every [file of tensors](crate::models::file), a checksum over all bytes is verified.
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,7 @@ const FAILURES: &str = "failures";
 const BEST_EPOCH: &str = "best_epoch";
 const BEST_VALUE: &str = "best_value_bits";
 const BEST_LOSS: &str = "best_loss_bits";
+const RECORDS: &str = "records_xxh3";
 
 /// The largest counter of a checkpoint that is accepted.
 const LARGEST_COUNT: u64 = 1 << 48;
@@ -47,6 +50,15 @@ impl Trainer {
     /// Writes a checkpoint in place of the last one, unless the graph was changed since it was
     /// mapped.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
+        self.save_with(path, Texts::new())
+    }
+
+    /// The same with the checksum of the records before it, for [`records`].
+    pub(crate) fn save_after(&self, records: &str, path: &Path) -> Result<(), TrainError> {
+        self.save_with(path, Texts::from([(RECORDS.into(), records.into())]))
+    }
+
+    fn save_with(&self, path: &Path, mut texts: Texts) -> Result<(), TrainError> {
         self.task.graph().check_unchanged()?;
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
@@ -56,16 +68,14 @@ impl Trainer {
         for (name, matrix) in self.optimiser.state() {
             tensors.push(Tensor::matrix(name, matrix));
         }
-        let mut texts: Texts = [
+        let own = [
             (text::CONFIG, self.config.to_toml()),
             (text::DATASET, self.task.graph().manifest().checksum()),
             (EPOCH, self.epoch.to_string()),
             (STEPS, self.optimiser.steps().to_string()),
             (FAILURES, self.failures.to_string()),
-        ]
-        .into_iter()
-        .map(|(name, text)| (name.to_string(), text))
-        .collect();
+        ];
+        texts.extend(own.map(|(name, text)| (name.to_string(), text)));
         if let Some(best) = &self.best {
             for ((slot, _), value) in values.iter().zip(&best.values) {
                 tensors.push(Tensor::matrix(format!("best.{}", slot.name), value.view()));
@@ -98,7 +108,12 @@ impl Trainer {
 
     /// Continues from a checkpoint of the same configuration and dataset.
     pub fn restore(&mut self, path: &Path) -> Result<(), TrainError> {
-        let file = ModelFile::open(path)?;
+        self.restore_from(&ModelFile::open(path)?)
+    }
+
+    /// The same from an open file.
+    pub(crate) fn restore_from(&mut self, file: &ModelFile) -> Result<(), TrainError> {
+        let path = file.path();
         let unfit = |what: String| TrainError::Checkpoint { path: path.into(), what };
         let expected = self.task.graph().manifest().checksum();
         let found = file.text(text::DATASET)?;
@@ -156,7 +171,7 @@ impl Trainer {
             let mut kept = [None, None];
             for (side, names) in kept.iter_mut().zip(vector_names(at)) {
                 if file.shape(&names[0]).is_some() {
-                    let [u, v] = names.each_ref().map(|name| vector(&file, name));
+                    let [u, v] = names.each_ref().map(|name| vector(file, name));
                     let (vectors, lengths) = ([u?, v?], [layer.state.rows(), layer.state.cols()]);
                     for ((name, vector), expected) in names.iter().zip(&vectors).zip(lengths) {
                         if let Some(found) =
@@ -235,6 +250,11 @@ fn vector_names(layer: usize) -> [[String; 2]; 2] {
 /// The configuration of a checkpoint.
 pub fn config(path: &Path) -> Result<String, TrainError> {
     Ok(ModelFile::open(path)?.text(text::CONFIG)?.to_string())
+}
+
+/// The checksum of the records that a checkpoint was written after, if it has one.
+pub(crate) fn records(file: &ModelFile) -> Option<&str> {
+    file.texts().get(RECORDS).map(String::as_str)
 }
 
 /// A vector as a matrix of one row; a missing one has no columns.

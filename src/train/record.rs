@@ -143,6 +143,26 @@ impl EpochRecord {
         self.forward.is_none_or(|solve| solve.is_done())
     }
 
+    /// The record without measured times, which differ from run to run; all else depends on the
+    /// dataset and the settings alone.
+    pub fn without_times(&self) -> Self {
+        let timeless = |solve: SolveInfo| SolveInfo { seconds: 0.0, ..solve };
+        let layer = |layer: &LayerRecord| LayerRecord {
+            solves: layer.solves,
+            forward: timeless(layer.forward),
+            adjoint: layer.adjoint.map(timeless),
+        };
+        Self {
+            forward: self.forward.map(timeless),
+            adjoint: self.adjoint.map(timeless),
+            layers: self.layers.iter().map(layer).collect(),
+            seconds: PhaseSeconds::default(),
+            nodes_per_second: 0.0,
+            edges_per_second: 0.0,
+            ..self.clone()
+        }
+    }
+
     /// The parts that were evaluated, with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &PartRecord)> {
         let parts =

@@ -62,11 +62,11 @@ pub struct Command {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Continue an interrupted cross-validation: train the folds that are not finished
+    /// Continue an interrupted cross-validation: train the folds that are not finished; DATASET is
+    /// needed only if it has moved
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = [
-        "dataset", "folds", "preset", "config", "sets", "epochs", "readout", "out", "csv_safe",
-        "force",
+        "folds", "preset", "config", "sets", "epochs", "readout", "out", "csv_safe", "force",
     ])]
     resume: Option<PathBuf>,
 
@@ -74,7 +74,7 @@ pub struct Command {
     #[arg(long, requires = "out")]
     csv_safe: bool,
 
-    /// Replace an existing directory of a cross-validation
+    /// Replace an existing directory of a cross-validation, once the first fold is finished
     #[arg(long)]
     force: bool,
 
@@ -115,7 +115,9 @@ impl Command {
         if session.json {
             session.print_json(&summary.to_json())?;
         } else {
-            let out = self.resume.as_deref().or(self.out.as_deref());
+            // Stopped before its first fold, it has not replaced another.
+            let is_kept = !self.force || !records.is_empty();
+            let out = self.resume.as_deref().or(self.out.as_deref()).filter(|_| is_kept);
             let report = CrossvalReport { summary: &summary, records: &records, out };
             session.print(&report.as_text())?;
         }
@@ -129,7 +131,10 @@ impl Command {
     fn crossval(&self, session: &Session) -> Result<Crossval> {
         if let Some(directory) = &self.resume {
             session.refuse_seed()?;
-            let crossval = Crossval::resume(directory)?;
+            let crossval = match &self.dataset {
+                Some(dataset) => Crossval::resume_on(directory, dataset)?,
+                None => Crossval::resume(directory)?,
+            };
             self.verification.of(crossval.graph())?;
             return Ok(crossval);
         }

@@ -74,7 +74,7 @@ pub struct Command {
     #[arg(long, value_name = "SEEDS", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
-    /// Replace an existing run
+    /// Replace an existing run, once the first epoch is finished
     #[arg(long)]
     force: bool,
 

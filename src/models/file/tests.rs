@@ -125,7 +125,48 @@ fn damaged_files_are_refused_before_anything_is_allocated() {
         );
     }
     let found = open(&with_header(r#"{"__metadata__":{"ignn_format_version":"9"}}"#, 0));
-    assert_eq!(found, "m: version of the model file (found \"9\", expected \"1\")");
+    assert_eq!(found, "m: version of the model file (found \"9\", expected \"1\" or \"2\")");
+}
+
+/// Also in the header: its length, names, shapes, texts and padding.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    sample(&path);
+    let whole = fs::read(&path).unwrap();
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &bytes).unwrap();
+        assert!(ModelFile::open(&path).is_err(), "bit {bit}");
+    }
+    let mut bytes = whole.clone();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let found = message(ModelFile::open(&path), &path);
+    assert!(found.starts_with("m: checksum (found "), "{found}");
+    let end = ": the file is damaged or was edited: restore it, or train again)";
+    assert!(found.ends_with(end), "{found}");
+}
+
+#[test]
+fn files_without_a_checksum_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    for texts in ["{}", r#"{"ignn_format_version":"1"}"#] {
+        let header = format!(r#"{{"__metadata__":{texts}}}"#);
+        fs::write(&path, with_header(&header, 0)).unwrap();
+        ModelFile::open(&path).unwrap();
+    }
+    fs::write(&path, with_header(r#"{"__metadata__":{"ignn_format_version":"2"}}"#, 0)).unwrap();
+    let expected = "m: text xxh3 (found none, expected one: the file is damaged or was edited: \
+                    restore it, or train again)";
+    assert_eq!(message(ModelFile::open(&path), &path), expected);
+    // As another program may lay it out.
+    let texts = r#"{"__metadata__":{"xxh3": "0123456789abcdef"}}"#;
+    fs::write(&path, with_header(texts, 0)).unwrap();
+    assert!(ModelFile::open(&path).is_err());
 }
 
 #[test]
