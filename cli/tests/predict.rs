@@ -86,7 +86,7 @@ fn model(labels: LabelKind) -> Model {
         value("head.bias", matrix(&BIAS)),
     ];
     let classes = ["red", "blue"].map(String::from).to_vec();
-    Model { config, classes, labels, dataset: String::new(), values }
+    Model { config, classes, labels, dataset: String::new(), nodes: None, values }
 }
 
 fn checksum(path: &Path) -> String {

@@ -93,6 +93,8 @@ pub mod text {
     pub const CLASSES: &str = "classes";
     /// Checksum of the dataset that the model was trained on.
     pub const DATASET: &str = "dataset_checksum";
+    /// Checksum of the node ids in their order, if the model has learned features.
+    pub const NODES: &str = "node_ids_checksum";
 }
 
 /// Texts by name.

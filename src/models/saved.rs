@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use ignn_format::labels::LabelKind;
 use ignn_format::{FormatError, names};
 
-use super::file::{self, ModelFile, Tensor, Texts, text};
+use super::file::{self, ModelFile, Tensor, Texts, name, text};
 use super::network::Network;
 use super::shape::NetworkShape;
 use super::{Facts, ModelError};
 use crate::config::{Config, ConfigError};
 use crate::dense::Matrix;
+use crate::graph::Graph;
 use crate::nn::Slot;
 
 /// Text: `single` or `multi`, whether classes exclude each other.
@@ -51,6 +52,9 @@ pub struct Model {
     pub labels: LabelKind,
     /// Checksum of the dataset it was trained on.
     pub dataset: String,
+    /// Checksum of the ids of the nodes that its learned features belong to, in their order. None
+    /// without learned features, and in files of older versions.
+    pub nodes: Option<String>,
     /// Parameters by name.
     pub values: Vec<(Slot, Matrix)>,
 }
@@ -89,7 +93,9 @@ impl Model {
             (text::DATASET, self.dataset.clone()),
             (LABELS, kind.to_string()),
         ];
-        let texts: Texts = texts.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
+        let nodes = self.nodes.iter().map(|nodes| (text::NODES, nodes.clone()));
+        let texts = texts.into_iter().chain(nodes);
+        let texts: Texts = texts.map(|(name, text)| (name.to_string(), text)).collect();
         file::write(path, &tensors(self.values.iter().map(|(slot, value)| (slot, value))), &texts)
     }
 
@@ -111,6 +117,7 @@ impl Model {
             other => return Err(invalid(LABELS, other, "single or multi").into()),
         };
         let dataset = file.texts().get(text::DATASET).cloned().unwrap_or_default();
+        let nodes = file.texts().get(text::NODES).cloned();
         let mut values = Vec::new();
         for name in file.names() {
             let (shape, is_bias) = match *file.shape(&name).unwrap_or(&[]) {
@@ -124,7 +131,7 @@ impl Model {
             };
             values.push((Slot { name, shape, is_bias }, value));
         }
-        Ok(Self { config, classes, labels, dataset, values })
+        Ok(Self { config, classes, labels, dataset, nodes, values })
     }
 
     /// The network with these values, for data with these properties; without memory for training.
@@ -137,6 +144,27 @@ impl Model {
         let mut model = Network::new(&self.config.model, facts, 0, false).map_err(unfit)?;
         self.copy_into(&mut model, origin)?;
         Ok(model)
+    }
+
+    /// Whether a table with one row per node was learned.
+    pub fn has_learned_features(&self) -> bool {
+        self.values.iter().any(|(slot, _)| slot.name == name::E)
+    }
+
+    /// Refuses a graph with other nodes than those that the learned features belong to, or with the
+    /// same in another order. A file of an older version does not say which they are: there, the
+    /// number of nodes alone is compared, with all other shapes.
+    pub fn check_nodes(&self, graph: &Graph, origin: &Path) -> Result<(), FormatError> {
+        let Some(expected) = &self.nodes else { return Ok(()) };
+        let is_own = self.dataset == graph.manifest().checksum();
+        if !self.has_learned_features() || is_own || *expected == graph.ids()?.checksum() {
+            return Ok(());
+        }
+        let what = "the model has learned a row of features for each node of its own graph";
+        let found = format!("other node ids, or another order, in {}", graph.path().display());
+        let expected = "the nodes it was trained on: train on this dataset, or train with \
+                        model.features=given for a model that goes from graph to graph";
+        Err(FormatError::invalid(origin, what, found, expected))
     }
 
     /// A model with parameters per relation needs relations of the same names; a model with a

@@ -295,6 +295,7 @@ fn features(
                 expected,
             });
         }
+        model.check_nodes(graph, origin)?;
         return Ok(Features::Learned);
     }
     let omega = |slot: &Slot| slot.name == name::OMEGA || slot.name.starts_with("layer0.Omega.");

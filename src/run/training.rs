@@ -218,7 +218,9 @@ impl Run {
     fn trainer(&self, task: &Arc<Task>) -> Result<Trainer, RunError> {
         let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
         if let Some(init) = &self.init {
-            Model::load(init)?.copy_into(trainer.network_mut(), init)?;
+            let model = Model::load(init)?;
+            model.copy_into(trainer.network_mut(), init)?;
+            model.check_nodes(&self.graph, init)?;
             // Another graph may have another bound.
             let projected = trainer.network_mut().project();
             projected.map_err(|source| RunError::InitWeights { path: init.clone(), source })?;

@@ -106,6 +106,8 @@ pub struct Trainer {
     pub(super) failures: u64,
     pub(super) collapse: CollapseWatch,
     faded: FadedWatch,
+    /// Checksum of the node ids, where features are learned.
+    nodes: Option<String>,
     evaluator: Evaluator,
     monitor: Metric,
     stop: Arc<AtomicBool>,
@@ -183,7 +185,10 @@ impl Trainer {
         set_learning_rate_factors(&mut model, &config);
         let first = first_learned(&model, &config);
         let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
+        let nodes = model.parameters.iter().any(|parameter| parameter.name == name::E);
+        let nodes = nodes.then(|| task.graph().ids().map(|ids| ids.checksum())).transpose()?;
         Ok(Self {
+            nodes,
             evaluator: Evaluator::new(&task, &config),
             config,
             task,
@@ -665,6 +670,7 @@ impl Trainer {
             classes: self.task.labels().classes().to_vec(),
             labels,
             dataset: self.task.graph().manifest().checksum(),
+            nodes: self.nodes.clone(),
             values: at_hand.into_iter().enumerate().map(value).collect(),
         }
     }

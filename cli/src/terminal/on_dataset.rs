@@ -143,11 +143,10 @@ impl Opened {
             relations: self.dataset.manifest().relations.len(),
         };
         if report.is_trained_here == Some(false) {
-            let learned = self.model.values.iter().any(|(slot, _)| slot.name == "layer0.E");
-            let more = match learned {
+            let more = match self.model.has_learned_features() && self.model.nodes.is_none() {
                 true => {
-                    ": its learned features belong to node numbers, so the nodes and their order \
-                     must be the same"
+                    ": its learned features belong to node numbers, and its file does not say to \
+                     which nodes, so make sure that the nodes and their order are the same"
                 }
                 false => "",
             };

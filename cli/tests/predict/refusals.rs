@@ -2,6 +2,7 @@
 
 use ignn::config::FeatureSource;
 use ignn::dense::Matrix;
+use ignn::graph::Graph;
 use ignn::kernels::Activation;
 use ignn::models::Model;
 use ignn_format::labels::LabelKind;
@@ -76,8 +77,13 @@ fn learned_features_work_only_on_their_own_nodes() {
     learned.dataset = "another".into();
     learned.save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
-    let note = "its learned features belong to node numbers";
+    let note = "its learned features belong to node numbers, and its file does not say to which";
     assert!(run.stderr.contains(note), "{}", run.stderr);
+    // The file says which nodes: another graph on the same nodes is fine, other nodes are not.
+    learned.nodes = Some(Graph::open(sandbox.path("d")).unwrap().ids().unwrap().checksum());
+    learned.save(sandbox.path("m.safetensors")).unwrap();
+    let run = sandbox.ignn(&words("predict d --model m.safetensors --out same.csv")).exits(0);
+    assert!(!run.stderr.contains(note), "{}", run.stderr);
     learned.values[1] = value("layer0.E", Matrix::zeros(7, 2));
     learned.save(sandbox.path("m.safetensors")).unwrap();
     sandbox.ignn(&words("predict d --model m.safetensors --out q.csv -q")).fails_with(
@@ -85,6 +91,28 @@ fn learned_features_work_only_on_their_own_nodes() {
          (found 6 nodes in d, expected 7): train on this dataset, or train with \
          model.features=given for a model that goes from graph to graph",
     );
+}
+
+#[test]
+fn learned_features_do_not_fit_as_many_other_nodes() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    ingest(&sandbox, "other", SINGLE, true);
+    let set = "--set model.features=learned --epochs 1 -q";
+    sandbox.ignn(&words(&format!("train d --out run {set}"))).exits(0);
+    for command in [
+        "predict other --model run --out p.csv -q".to_string(),
+        "eval other --model run -q".to_string(),
+        format!("train other --init run --out second {set}"),
+    ] {
+        sandbox.ignn(&words(&command)).fails_with(
+            "run/model.safetensors: the model has learned a row of features for each node of its \
+             own graph (found other node ids, or another order, in other, expected the nodes it \
+             was trained on: train on this dataset, or train with model.features=given for a model \
+             that goes from graph to graph)",
+        );
+    }
+    assert!(!sandbox.path("p.csv").exists() && !sandbox.path("second").exists());
 }
 
 #[test]
