@@ -7,12 +7,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use ignn::config::Config;
+use ignn::config::{Config, ModelKind};
 use ignn::dense::Matrix;
+use ignn::graph::GraphBuilder;
 use ignn::models::kinds::{FeatureRule, KINDS, Kind};
 use ignn::models::{Facts, Mode, Network, NetworkShape, OnGraph};
 use ignn::nn::{Backward, Features, Loss, LossKind, Operators, Targets};
 use ignn::solver::SolveParams;
+use ignn::train::Trainer;
 
 use crate::architecture::project;
 use crate::engine::Rows;
@@ -288,4 +290,78 @@ fn gcnii_is_named_in_its_own_file_the_table_and_the_settings_only() {
     }
     let expected = ["src/config/model.rs", "src/models/kinds/gcnii.rs", "src/models/kinds/mod.rs"];
     assert_eq!(named, expected.map(String::from).into());
+}
+
+/// Another value for every setting that some kind ignores.
+const OTHER_VALUES: [&str; 33] = [
+    "model.state=5",
+    "model.activation=sigmoid",
+    "model.input=own",
+    "model.bias=true",
+    "model.kappa=0.5",
+    "model.init=identity",
+    "model.init_features=labels",
+    "model.features=learned",
+    "model.normalise_features=true",
+    "model.feature_dropout=0.3",
+    "model.normalise_state=true",
+    "model.readout=mlp",
+    "model.hidden=7",
+    "model.head_bias=false",
+    "model.depth=3",
+    "model.heads=3",
+    "model.hops=1",
+    "model.sse_damping=0.3",
+    "model.gcnii_alpha=0.3",
+    "model.gcnii_lambda=0.9",
+    "model.gin_learn_epsilon=true",
+    "model.drop_edge=0.4",
+    "train.hide=0.4",
+    "solver.tolerance=0.1",
+    "solver.max_sweeps=2",
+    "solver.measure=row",
+    "solver.method=plain",
+    "solver.depth=2",
+    "solver.adjoint_tolerance=0.1",
+    "solver.follow=0.5",
+    "solver.gradient=phantom",
+    "solver.phantom_steps=2",
+    "solver.warm_start=false",
+];
+
+#[test]
+fn what_a_kind_is_said_to_ignore_has_no_effect() {
+    let graph = GraphBuilder::new(8)
+        .edges((0..8).map(|node| (node, (node + 1) % 8)).chain([(0, 4)]))
+        .features(3, (0..24).map(|at| (at % 5) as f32 - 1.5).collect())
+        .classes(["a", "b"], (0..8).map(|node| Some(node / 4)))
+        .split([0, 1, 4, 5], [2, 6], [3, 7])
+        .build()
+        .unwrap();
+    let mut ignored = BTreeSet::new();
+    for kind in KINDS {
+        let trained = |sets: &[&str]| {
+            let mut config = config(kind, sets);
+            config.train.epochs = 2;
+            let model = Trainer::new(&graph, config).unwrap().fit().unwrap().model;
+            let rows = |value: &Matrix| -> Vec<f32> {
+                (0..value.rows()).flat_map(|row| value.row(row)).copied().collect()
+            };
+            let values = model.values.iter().map(|(slot, value)| (slot.name.clone(), rows(value)));
+            values.collect::<Vec<_>>()
+        };
+        let plain = trained(&[]);
+        for set in OTHER_VALUES {
+            let (key, _) = set.split_once('=').unwrap();
+            if kind.ignores(key, false) {
+                ignored.insert(key);
+                assert!(trained(&[set]) == plain, "{} and {set}", kind.name());
+            }
+        }
+    }
+    let tried: BTreeSet<&str> =
+        OTHER_VALUES.iter().map(|set| set.split_once('=').unwrap().0).collect();
+    assert_eq!(ignored, tried);
+    let ignn = Kind::of(ModelKind::Ignn);
+    assert!(ignn.ignores("model.depth", false) && !ignn.ignores("solver.method", false));
 }

@@ -51,6 +51,51 @@ fn json_is_one_object() {
 }
 
 #[test]
+fn what_was_assumed_is_said() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.csv", "Buyer,when,seller,weight\n1,x,2,0.5\n2,y,3,0.5\n");
+    let line = "ingest edges a.csv --source buyer --target seller --out d --directed";
+    let line: Vec<&str> = line.split_whitespace().collect();
+    let line = [&line[..], &["--normalise", "row"]].concat();
+    sandbox
+        .ignn(&[&line[..], &["-q"]].concat())
+        .exits(0)
+        .says(
+            "read as      a.csv: commas between columns, a header, integer ids, source \"Buyer\", \
+             target \"seller\", weight \"weight\", ignored: \"when\"\n",
+        )
+        .says("             directed; normalised: D^-1 A\n");
+    let made = sandbox.ignn(&[&line[..], &["--force", "--json", "-q"]].concat()).exits(0).json();
+    assert_eq!(made["read_as"].as_array().unwrap().len(), 2, "{made:#}");
+    sandbox.file("e.txt", "1 2\n2 3\n").file("f.txt", "3 4\n");
+    sandbox
+        .ignn(&["ingest", "edges", "e.txt", "f.txt", "--out", "e", "-q"])
+        .exits(0)
+        .says(
+            "e.txt and 1 more: blanks between columns, no header, integer ids, source column 0, \
+             target column 1, no weight\n",
+        )
+        .says(
+            "undirected: every edge counts in both directions; normalised: D^-1/2 (A + I) D^-1/2\n",
+        );
+}
+
+#[test]
+fn columns_that_could_be_misread_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.file("a.csv", "source,target,weight,weight\n1,2,3,4\n");
+    sandbox.ignn(&["ingest", "edges", "a.csv", "--out", "d", "-q"]).fails_with(
+        "a.csv: two columns named \"weight\" (expected a name of its own for each; pass \
+         --no-header if the first line is an edge)",
+    );
+    sandbox.file("b.csv", "# edges\nsource;target\n1;2\n");
+    sandbox.ignn(&["ingest", "edges", "b.csv", "--out", "d", "-q"]).fails_with(
+        "b.csv:2: expected columns separated by commas, tabs or blanks, found semicolons: \
+         \"source;target\"",
+    );
+}
+
+#[test]
 fn an_existing_target_is_kept_without_force() {
     let sandbox = dataset(&[]);
     let before = sandbox.read("d/manifest.json");

@@ -206,9 +206,10 @@ fn ids_with_leading_zeros_are_text() {
     let sandbox = Sandbox::new();
     sandbox.file("e.txt", "7 8\n").file("l.csv", "node,label\n007,a\n");
     let line = ["ingest", "edges", "e.txt", "--labels", "l.csv", "--out", "d", "-q"];
-    sandbox
-        .ignn(&line)
-        .fails_with("l.csv:2: expected the id of a node of the graph, found \"007\" (unknown)");
+    sandbox.ignn(&line).fails_with(
+        "l.csv:2: expected the id of a node of the graph, found \"007\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
+    );
 }
 
 #[test]

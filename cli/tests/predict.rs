@@ -219,7 +219,7 @@ fn the_nodes_of_a_part_with_their_best_classes() {
     ingest(&sandbox, "d", SINGLE, true);
     model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox
-        .ignn(&words("predict d --model m.safetensors --out p.csv --split testing --top 5 -q"));
+        .ignn(&words("predict d --model m.safetensors --out p.csv --part testing --top 5 -q"));
     run.exits(0).says("trained on   unknown").says("p.csv: 3 rows").says("test      3         2");
     let text = sandbox.read("p.csv");
     let header = "id,predicted,probability,class_1,probability_1,class_2,probability_2";
@@ -231,15 +231,51 @@ fn the_nodes_of_a_part_with_their_best_classes() {
     }
     assert_eq!(cells(&text).iter().map(|row| row[0]).collect::<Vec<_>>(), ["40", "50", "60"]);
     let again = words(
-        "predict d --model m.safetensors --out q.csv --split default:test --top 5 -q --threads 1",
+        "predict d --model m.safetensors --out q.csv --split default --part test --top 5 -q \
+         --threads 1",
     );
     sandbox.ignn(&again).exits(0);
     assert_eq!(sandbox.read("q.csv"), text);
-    let wrong = words("predict d --model m.safetensors --out r.csv --split tset -q");
+    let wrong = words("predict d --model m.safetensors --out r.csv --part tset -q");
     let message = "d: split \"default\" has no part \"tset\" (it has: train, valid, test)";
     sandbox.ignn(&wrong).fails_with(message);
-    let wrong = words("predict d --model m.safetensors --out r.csv --split other:test -q");
-    sandbox.ignn(&wrong).fails_with("d: the dataset has no split \"other\" (it has: default)");
+    let wrong = words("predict d --model m.safetensors --out r.csv --split other --part test -q");
+    let message = "d: the dataset has no split \"other\" (it has: default)";
+    sandbox.ignn(&wrong).fails_with(message);
+    let wrong = words("predict d --model m.safetensors --out r.csv --split other -q");
+    sandbox.ignn(&wrong).fails_with(message);
+}
+
+#[test]
+fn a_split_is_a_split_and_a_part_a_part() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, true);
+    model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
+    let predict = |options: &str| {
+        let line = format!("predict d --model m.safetensors --out p.csv --force --json {options}");
+        let report = sandbox.ignn(&words(&line)).exits(0).json();
+        (sandbox.read("p.csv").lines().count() - 1, report["notes"].clone())
+    };
+    assert_eq!(predict("--split default"), (6, serde_json::json!([])));
+    // As earlier versions took it, where nothing else can be meant.
+    let note = "--split test is a part: write --part test";
+    assert_eq!(predict("--split test"), (3, serde_json::json!([note])));
+    let note = "--split default:valid is a part: write --part valid --split default";
+    assert_eq!(predict("--split default:valid -q"), (1, serde_json::json!([note])));
+    sandbox.file("splits.csv", "node,test,b\n10,train,test\n20,test,train\n30,test,test\n");
+    let line = "ingest edges edges.txt --features x.csv --labels labels.csv --splits splits.csv";
+    sandbox.ignn(&words(&format!("{line} --out d --force -q"))).exits(0);
+    let mut model = model(LabelKind::Single);
+    model.config.train.split = "b".into();
+    model.save(sandbox.path("m.safetensors")).unwrap();
+    let both = words("predict d --model m.safetensors --out q.csv --split test -q");
+    sandbox.ignn(&both).fails_with(
+        "--split test: a split and a part have this name: pass --part test for the part, or \
+         --split test with --part PART",
+    );
+    assert_eq!(predict("--part test").0, 2);
+    assert_eq!(predict("--split test --part test").0, 2);
+    assert_eq!(predict("--split test --part train").0, 1);
 }
 
 #[test]

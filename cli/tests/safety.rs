@@ -70,9 +70,23 @@ fn force_replaces_no_file_of_the_users() {
     sandbox.ignn(&words("train s --out run --epochs 1 --set model.state=8 -q")).exits(0);
     sandbox.file("notes.txt", "precious").file("mine.html", "<h1>precious</h1>");
     sandbox.file("data.csv", "source,target,colour\n1,2,red\n").file("data.parquet", "precious");
+    // The first columns of tables that the program writes, and others.
+    sandbox.file("mine.csv", "node,colour,height\n1,red,2\n");
+    sandbox.file("x.csv", "node,x0,x1,height\n1,0,0,2\n").file("e.csv", "id,x0,age\n1,0,9\n");
+    sandbox.file("p.tsv", "id\tpredicted\tprobability\tremark\n1\ta\t1\tprecious\n");
     let made = "--force replaces only what ignn made: choose another name";
     let before = files_below(&sandbox.path(""));
     for (line, message) in [
+        (
+            "export s --splits mine.csv",
+            format!("mine.csv: not a table with the columns node, default: {made}"),
+        ),
+        ("export s --features x.csv", format!("x.csv: not a table of features: {made}")),
+        (
+            "predict s --model run --embeddings e.csv",
+            format!("e.csv: not a table of embeddings: {made}"),
+        ),
+        ("predict s --model run --out p.tsv", format!("p.tsv: not a table of predictions: {made}")),
         (
             "report run --out notes.txt",
             "notes.txt: file extension (found \"txt\", expected .html)".to_string(),
@@ -102,6 +116,7 @@ fn force_replaces_no_file_of_the_users() {
     for line in [
         "report run --out r.HTML",
         "predict s --model run --out p.csv --embeddings e.parquet",
+        "predict s --model run --top 2 --out top.csv --embeddings states.csv",
         "export s --edges e.tsv --features f.parquet --labels l.csv --splits s.csv --ids i.parquet",
     ] {
         sandbox.ignn(&words(&format!("{line} -q"))).exits(0);

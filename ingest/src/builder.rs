@@ -46,6 +46,8 @@ pub struct DatasetSummary {
     pub counts: EdgeCounts,
     /// The same for each relation, in the order of the manifest.
     pub by_relation: Vec<EdgeCounts>,
+    /// How the edge files were read, for people; empty where the format leaves no choice.
+    pub read_as: Vec<String>,
 }
 
 /// Reserves the target of a dataset, as the first step of a job, so that a target that cannot be
@@ -63,6 +65,7 @@ pub struct DatasetBuilder<'a> {
     manifest: Manifest,
     has_ids: bool,
     counts: Vec<EdgeCounts>,
+    read_as: Vec<String>,
 }
 
 impl<'a> DatasetBuilder<'a> {
@@ -92,7 +95,8 @@ impl<'a> DatasetBuilder<'a> {
             files: BTreeMap::new(),
         };
         let budget = Budget::new(context.memory / CHUNK_SHARE.1 * CHUNK_SHARE.0);
-        Ok(Self { context, staging, budget, manifest, has_ids: false, counts: Vec::new() })
+        let (has_ids, counts, read_as) = (false, Vec::new(), Vec::new());
+        Ok(Self { context, staging, budget, manifest, has_ids, counts, read_as })
     }
 
     /// The dataset directory while it is unfinished.
@@ -169,6 +173,11 @@ impl<'a> DatasetBuilder<'a> {
             describe,
         };
         relation.build(edges, keep)
+    }
+
+    /// Adds to [`DatasetSummary::read_as`].
+    pub fn add_read_as(&mut self, lines: Vec<String>) {
+        self.read_as.extend(lines);
     }
 
     /// Adds a built relation to the manifest.
@@ -378,7 +387,8 @@ impl<'a> DatasetBuilder<'a> {
             counts.dropped_loops += relation.dropped_loops;
             counts.spilled += relation.spilled;
         }
-        Ok(DatasetSummary { manifest: self.manifest, counts, by_relation: self.counts })
+        let Self { manifest, counts: by_relation, read_as, .. } = self;
+        Ok(DatasetSummary { manifest, counts, by_relation, read_as })
     }
 
     fn add_files(&mut self, files: Vec<(PathBuf, FileEntry)>) {

@@ -12,7 +12,7 @@ use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
 use crate::source::communities;
-use crate::source::table::{ColumnKind, Table};
+use crate::source::table::{ColumnKind, Table, unknown};
 
 /// Which communities of a community file become labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub fn from_communities(
         let Some(&class) = classes.get(&community.index) else { return Ok(()) };
         for member in community.members() {
             let node = nodes.find_text(member)?.ok_or_else(|| {
-                let found = format!("{} (unknown)", quoted(member.as_bytes()));
+                let found = unknown(&quoted(member.as_bytes()));
                 IngestError::line(path, community.line, "ids of nodes of the graph", found)
             })?;
             pairs.push(node, class)?;
@@ -364,11 +364,13 @@ mod tests {
             ("node,label\n", "labels.csv: no rows after the header"),
             (
                 "node,label\n7,a\n",
-                "labels.csv:2: expected the id of a node of the graph, found \"7\" (unknown)",
+                "labels.csv:2: expected the id of a node of the graph, found \"7\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             ),
             (
                 "node,label\n-1,a\n",
-                "labels.csv:2: expected the id of a node of the graph, found \"-1\" (unknown)",
+                "labels.csv:2: expected the id of a node of the graph, found \"-1\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             ),
             ("node,label\n,a\n", "labels.csv:2: expected a node id, found an empty cell"),
             ("node,label\n0,a\n1\n", "labels.csv:3: expected 2 columns, found 1: \"1\""),
@@ -393,16 +395,19 @@ mod tests {
             (
                 "venue,paper\nx,0\n",
                 "labels.csv:2: expected the id of a node of the graph in column \"venue\" (ids are in \
-                 the first column, or in one named \"node\", \"id\" or \"node_id\"), found \"x\" (unknown)",
+                 the first column, or in one named \"node\", \"id\" or \"node_id\"), found \"x\" (unknown: \
+                 if it is a node without edges, list all nodes with --nodes-file)",
             ),
             ("node,label\n0,\n", "labels.csv: no labels: column \"label\" is empty"),
             (
                 "0,\"a\n",
-                "labels.csv:1: expected a closing quote on the same line, found \"0,\\\"a\"",
+                "labels.csv:1: expected a closing quote on the same line (a cell cannot \
+             continue on the next line), found \"0,\\\"a\"",
             ),
             (
                 "0,\"a\"b\n",
-                "labels.csv:1: expected the end of the cell after the closing quote, found \
+                "labels.csv:1: expected a separator after the closing quote (a quote inside \
+             a quoted cell is written twice), found \
                  \"0,\\\"a\\\"b\"",
             ),
             ("0,a\0\n", "labels.csv: byte 0 at offset 3: a binary file (expected text)"),
@@ -413,7 +418,8 @@ mod tests {
         let unknown = cmty("0 1\n1 9\n", CommunityChoice::All).unwrap_err();
         assert_eq!(
             unknown,
-            "labels.csv:2: expected ids of nodes of the graph, found \"9\" (unknown)"
+            "labels.csv:2: expected ids of nodes of the graph, found \"9\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)"
         );
         let none = cmty("0 1\n1 2\n", CommunityChoice::LargerThan(2)).unwrap_err();
         assert_eq!(none, "labels.csv: no community has more than 2 members (the largest has 2)");

@@ -17,6 +17,8 @@ use ignn_format::random::Sequence;
 
 /// Name of a split without a name.
 const DEFAULT: &str = "default";
+/// Number of parts that a note shows.
+const SHOWN_PARTS: usize = 5;
 /// Maximum number of parts of a split.
 const MAX_PARTS: usize = NO_PART as usize;
 
@@ -25,14 +27,25 @@ const MAX_PARTS: usize = NO_PART as usize;
 /// most once.
 ///
 /// Masks make one split named "default" instead: columns such as `train_mask`, `val_mask` and
-/// `test_mask`, one per part, with true or false (or 1 or 0) for each node.
+/// `test_mask`, one per part, with true or false (or 1 or 0) for each node. Columns beside them are
+/// ignored, with a note.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
     let allowed = context.memory / 4;
     let mut table = Table::open(path, nodes.kind(), false, allowed)?;
     table.require_id()?;
-    let columns = table.value_columns();
+    let mut columns = table.value_columns();
     let masks = masks(&table, &columns)?;
+    if let Some(masks) = &masks {
+        let of_masks = |column: &usize| masks.iter().any(|mask| mask.column == *column);
+        let others: Vec<String> =
+            columns.iter().filter(|at| !of_masks(at)).map(|&at| table.column_name(at)).collect();
+        if !others.is_empty() {
+            let (path, others) = (path.display(), others.join(", "));
+            context.observer.note(&format!("{path}: ignored beside the masks: {others}"));
+        }
+        columns.retain(of_masks);
+    }
     let names = match masks {
         Some(_) => vec![DEFAULT.into()],
         None => split_names(&table, &columns)?,
@@ -77,7 +90,10 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         if split.parts.is_empty() {
             return Err(IngestError::file(path, format!("split {:?} has no nodes", split.name)));
         }
-        let is_truth = |part: &String| truth(part).is_some() && part.parse::<u8>().is_err();
+        // Numbers may be those of folds, but not in a column with the name of a part.
+        let may_be_folds = Role::of(&split.name) == Role::Other;
+        let is_truth =
+            |part: &String| truth(part).is_some() && !(may_be_folds && part.parse::<u8>().is_ok());
         if split.parts.iter().all(is_truth) {
             let parts: Vec<_> = split.parts.iter().map(|part| quoted(part.as_bytes())).collect();
             let what = format!(
@@ -89,6 +105,19 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
             return Err(IngestError::file(path, what));
         }
     }
+    for split in &splits {
+        if !split.parts.iter().any(|part| Role::of(part) == Role::Train) {
+            let shown: Vec<_> = split.parts.iter().take(SHOWN_PARTS).map(String::as_str).collect();
+            let more = if split.parts.len() > SHOWN_PARTS { ", ..." } else { "" };
+            context.observer.note(&format!(
+                "{}: split {:?} has no part named train (its parts: {}{more}): is this a table of \
+                 splits? If it is, train with --set train.train_part=PART",
+                path.display(),
+                split.name,
+                quoted(shown.join(", ").as_bytes())
+            ));
+        }
+    }
     Ok(splits.into_iter().map(Gathered::finish).collect())
 }
 
@@ -98,39 +127,49 @@ struct Mask {
     part: String,
 }
 
-/// The masks of a table: all columns besides the ids are named `PART_mask`, or several of them with
-/// the names of parts. `None` if the columns are splits.
-fn masks(table: &Table, columns: &[usize]) -> Result<Option<Vec<Mask>>> {
+/// The part that the name of a column such as `train_mask` is the mask of.
+fn mask_part(name: &str) -> Option<&str> {
     const ENDING: &str = "_mask";
-    let Some(names) = table.names() else { return Ok(None) };
-    let part = |column: usize| {
-        let name = &names[column];
-        let start = name.len().checked_sub(ENDING.len()).filter(|&at| name.is_char_boundary(at));
-        match start.map(|at| name.split_at(at)) {
-            Some((part, ending)) if ending.eq_ignore_ascii_case(ENDING) && !part.is_empty() => {
-                Some(part)
-            }
-            _ => None,
-        }
-    };
-    if let Some(id) = table.id_column()
-        && part(id).is_some()
-    {
+    let at = name.len().checked_sub(ENDING.len()).filter(|&at| name.is_char_boundary(at))?;
+    let (part, ending) = name.split_at(at);
+    (ending.eq_ignore_ascii_case(ENDING) && !part.is_empty()).then_some(part)
+}
+
+/// The masks of a table: columns named `PART_mask`; or all columns besides the ids, if there are
+/// several and they have the names of parts. `None` if the columns are splits.
+fn masks(table: &Table, columns: &[usize]) -> Result<Option<Vec<Mask>>> {
+    let no_ids = |names: &[String]| {
         let what = format!(
             "no column of node ids (found: {}): add one named \"node\" beside the masks",
             quoted(names.join(", ").as_bytes())
         );
-        return Err(IngestError::file(table.path(), what));
+        IngestError::file(table.path(), what)
+    };
+    let Some(names) = table.names() else {
+        // Where ids are text, a first line without "node" counts as data.
+        let first = table.first_row();
+        let masks = first.iter().filter(|name| mask_part(name).is_some()).count();
+        return if masks > 1 && masks + 1 >= first.len() { Err(no_ids(first)) } else { Ok(None) };
+    };
+    if let Some(id) = table.id_column()
+        && mask_part(&names[id]).is_some()
+    {
+        return Err(no_ids(names));
     }
-    let are_masks = columns.iter().all(|&column| part(column).is_some());
-    let are_parts =
-        columns.len() > 1 && columns.iter().all(|&at| Role::of(&names[at]) != Role::Other);
-    if columns.is_empty() || !(are_masks || are_parts) {
+    let mut of_masks: Vec<usize> =
+        columns.iter().copied().filter(|&at| mask_part(&names[at]).is_some()).collect();
+    if of_masks.is_empty()
+        && columns.len() > 1
+        && columns.iter().all(|&at| Role::of(&names[at]) != Role::Other)
+    {
+        of_masks = columns.to_vec();
+    }
+    if of_masks.is_empty() {
         return Ok(None);
     }
     let mut masks: Vec<Mask> = Vec::new();
-    for &column in columns {
-        let part = part(column).unwrap_or(&names[column]).to_string();
+    for column in of_masks {
+        let part = mask_part(&names[column]).unwrap_or(&names[column]).to_string();
         if masks.iter().any(|mask| mask.part == part) {
             return Err(IngestError::file(table.path(), format!("two masks of part {part:?}")));
         }
@@ -466,16 +505,23 @@ mod tests {
     use super::*;
     use crate::context::Recorder;
     use crate::nodes::Consecutive;
+    use ignn_format::ids::IdKind;
     use proptest::prelude::*;
 
     fn table(bytes: &[u8]) -> Result<Vec<Split>, String> {
+        table_of(&Consecutive(4), bytes).map(|(splits, _)| splits)
+    }
+
+    /// The splits, and the notes about them.
+    fn table_of(nodes: &dyn NodeLookup, bytes: &[u8]) -> Result<(Vec<Split>, Vec<String>), String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("splits.csv");
         std::fs::write(&path, bytes).unwrap();
         let observer = Recorder::default();
         let context = Context { threads: 1, memory: 1 << 20, seed: 0, observer: &observer };
-        from_table(&context, &Consecutive(4), &path)
-            .map_err(|error| error.to_string().replace(&format!("{}/", dir.path().display()), ""))
+        let short = |text: &str| text.replace(&format!("{}/", dir.path().display()), "");
+        let splits = from_table(&context, nodes, &path).map_err(|error| short(&error.to_string()));
+        splits.map(|splits| (splits, observer.notes().iter().map(|note| short(note)).collect()))
     }
 
     fn drawn(specs: &[&str], labels: Option<&Labels>, nodes: u64) -> Result<Vec<Split>, String> {
@@ -521,8 +567,61 @@ mod tests {
     }
 
     #[test]
+    fn columns_beside_masks_are_ignored_with_a_note() {
+        let text = "node,train_mask,label,test_mask\n0,1,red,0\n1,0,blue,1\n";
+        let (splits, notes) = table_of(&Consecutive(4), text.as_bytes()).unwrap();
+        assert_eq!(splits, table(b"node,split\n0,train\n1,test\n").unwrap());
+        assert_eq!(notes, ["splits.csv: ignored beside the masks: column \"label\""]);
+    }
+
+    #[test]
+    fn labels_instead_of_splits_get_a_note() {
+        let (_, notes) = table_of(&Consecutive(4), b"node,label\n0,red\n1,blue\n").unwrap();
+        assert_eq!(
+            notes,
+            [
+                "splits.csv: split \"default\" has no part named train (its parts: \"red, blue\"): is \
+              this a table of splits? If it is, train with --set train.train_part=PART"
+            ]
+        );
+        let (_, notes) = table_of(&Consecutive(4), b"node,split\n0,training\n").unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+
+    #[test]
+    fn masks_without_ids_are_not_taken_for_a_missing_header() {
+        struct Names;
+        impl NodeLookup for Names {
+            fn nodes(&self) -> u64 {
+                2
+            }
+
+            fn kind(&self) -> IdKind {
+                IdKind::String
+            }
+
+            fn find_integer(&self, _: u64) -> Result<Option<u32>> {
+                Ok(None)
+            }
+
+            fn find_string(&self, id: &str) -> Result<Option<u32>> {
+                Ok(["a", "b"].iter().position(|name| *name == id).map(|at| at as u32))
+            }
+        }
+        for names in ["train_mask,val_mask,test_mask", "person,train_mask,test_mask"] {
+            let error = table_of(&Names, format!("{names}\na,1,0\n").as_bytes()).unwrap_err();
+            let found = names.replace(',', ", ");
+            let expected = format!(
+                "splits.csv: no column of node ids (found: \"{found}\"): add one named \"node\" \
+                 beside the masks"
+            );
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
     fn malformed_tables_have_exact_messages() {
-        let cases: [(&str, &str); 14] = [
+        let cases: [(&str, &str); 17] = [
             (
                 "node,train_mask,val_mask\n0,True,False\n1,True,True\n",
                 "splits.csv:3: expected each node in one part at most, found \"train\" and \"val\"",
@@ -536,7 +635,17 @@ mod tests {
                 "splits.csv: no column of node ids (found: \"train_mask, val_mask, test_mask\"): add \
                  one named \"node\" beside the masks",
             ),
-            ("node,a_mask,A_mask,a_mask\n0,1,0,0\n", "splits.csv: two masks of part \"a\""),
+            (
+                "node,a_mask,b,a_mask\n0,1,0,0\n",
+                "splits.csv: two columns named \"a_mask\" (expected a name of its own for each)",
+            ),
+            ("node,a_mask,a_MASK\n0,1,0\n", "splits.csv: two masks of part \"a\""),
+            (
+                "node,train,test,colour\n0,1,0,red\n1,0,1,blue\n",
+                "splits.csv: split \"train\" has only the parts \"1\" and \"0\" (expected names \
+                 of parts, such as train, val and test, or one column per part, named train_mask, \
+                 val_mask and test_mask)",
+            ),
             ("node,train_mask,val_mask\n0,0,0\n", "splits.csv: split \"default\" has no nodes"),
             (
                 "node,is_train\n0,True\n1,False\n",
@@ -550,7 +659,8 @@ mod tests {
             ),
             (
                 "node,split\n9,train\n",
-                "splits.csv:2: expected the id of a node of the graph, found \"9\" (unknown)",
+                "splits.csv:2: expected the id of a node of the graph, found \"9\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             ),
             ("0\n", "splits.csv: expected at least two columns, node and split; found 1"),
             (
@@ -558,7 +668,15 @@ mod tests {
                 "splits.csv: 3 columns and no header (expected a first line like \
                  node,split1,split2)",
             ),
-            ("node,a,a\n0,x,y\n", "splits.csv: two splits named \"a\""),
+            (
+                "node,a,a\n0,x,y\n",
+                "splits.csv: two columns named \"a\" (expected a name of its own for each)",
+            ),
+            (
+                "node;split\n0;train\n",
+                "splits.csv:1: expected columns separated by commas, tabs or blanks, found \
+                 semicolons: \"node;split\"",
+            ),
             (
                 "node,a,b c\n0,x,y\n",
                 "splits.csv: split named \"b c\" (expected at most 64 letters, digits, '-', '_' \

@@ -46,13 +46,16 @@ pub enum Source<'a> {
     Preset(&'a str),
 }
 
-/// The value of every key, by section.
-pub struct Layers(Value);
+/// The value of every key, by section, and the keys that were given.
+pub struct Layers {
+    values: Value,
+    given: Vec<String>,
+}
 
 impl Layers {
     /// The lowest layer.
     pub fn defaults() -> Self {
-        Self(Config::default().values())
+        Self { values: Config::default().values(), given: Vec::new() }
     }
 
     /// Puts TOML text on top.
@@ -110,10 +113,15 @@ impl Layers {
         self.put(section, field, value, found, place)
     }
 
+    /// The keys that were given a value, as `section.key`, in their order.
+    pub fn given(self) -> Vec<String> {
+        self.given
+    }
+
     /// The configuration that the layers make.
     pub fn finish(self) -> Config {
         let mut config: Config =
-            serde_json::from_value(self.0).expect("every value was checked against its field");
+            serde_json::from_value(self.values).expect("every value was checked against its field");
         config.model.set_slope();
         config
     }
@@ -138,9 +146,13 @@ impl Layers {
         let is_key = |name: &str| name == format!("{section}.{}", field.key);
         match value {
             Some(value) if field.accepts(&value) => {
+                let name = format!("{section}.{}", field.key);
+                if !self.given.contains(&name) {
+                    self.given.push(name);
+                }
                 // Numbers may be written as integers, and are kept as numbers.
                 let number = |value: Value| value.as_f64().map_or(value, Value::from);
-                self.0[section][field.key] = match value {
+                self.values[section][field.key] = match value {
                     Value::Array(values) if is_number => values.into_iter().map(number).collect(),
                     value if is_number => number(value),
                     value => value,

@@ -133,6 +133,24 @@ impl Config {
         Ok(layers.finish())
     }
 
+    /// The settings that a file and `section.key=value` give, as `section.key`, each once.
+    ///
+    /// ```
+    /// use ignn::config::Config;
+    ///
+    /// let keys = Config::keys_given(None, &["model.state=32".into(), "model.bias=true".into()])?;
+    /// assert_eq!(keys, ["model.state", "model.bias"]);
+    /// # Ok::<(), ignn::config::ConfigError>(())
+    /// ```
+    pub fn keys_given(file: Option<&Path>, sets: &[String]) -> Result<Vec<String>, ConfigError> {
+        let mut layers = Layers::defaults();
+        if let Some(path) = file {
+            layers.add_text(Source::File(path), &regular::read_text(path, MAX_BYTES)?)?;
+        }
+        sets.iter().try_for_each(|setting| layers.add_setting(setting))?;
+        Ok(layers.given())
+    }
+
     /// Reads TOML over the defaults; `origin` is the file that messages name.
     ///
     /// ```

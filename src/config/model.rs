@@ -94,7 +94,8 @@ words! {
     /// Models.
     pub enum ModelKind {
         /// Implicit graph neural network: one equilibrium layer per width in `state`. Uses `state`,
-        /// `activation`, `input`, `bias`, `kappa`, `init` and `[solver]`. Ends in a readout.
+        /// `activation`, `input`, `bias`, `kappa`, `init`, `feature_dropout` and `[solver]`. Ends in a
+        /// readout.
         Ignn = "ignn",
         /// Graph convolutions (Kipf, Welling 2017): `depth` layers A^T x Omega^T + bias. Uses
         /// `depth`, `state`, `activation` and `drop_edge`.

@@ -97,7 +97,7 @@ pub enum PredictError {
     /// A part of a dataset with several splits, none of which is the model's.
     #[error(
         "{}: part {part:?} of which split (found {found}, expected {expected:?}, that of the \
-         model): name it as SPLIT:PART",
+         model): name it with --split",
         dataset.display()
     )]
     WhichSplit {

@@ -89,13 +89,13 @@ impl Parts {
         })
     }
 
-    /// Only the part `asked` for, given as `part` or `split:part`. The split is chosen as in
-    /// [`Parts::of`].
-    pub fn only(choice: Choice<'_>, asked: &str, usual: &str) -> Result<Self, PredictError> {
-        let (split, part) = match asked.split_once(':') {
-            Some((split, part)) => (Some(split), part),
-            None => (None, asked),
-        };
+    /// Only one part of a split, which is chosen as in [`Parts::of`].
+    pub fn only(
+        choice: Choice<'_>,
+        split: Option<&str>,
+        part: &str,
+        usual: &str,
+    ) -> Result<Self, PredictError> {
         let place = choice.graph.path();
         let mut parts = Self::of(choice, split, usual)?;
         let Some(split) = &parts.split else {
@@ -103,9 +103,7 @@ impl Parts {
             if splits.is_empty() {
                 let (what, hint) = match choice.item {
                     Item::Node => ("splits", ": ingest with --splits or --split"),
-                    Item::Graph => {
-                        ("splits over graphs", ": leave --split out to predict them all")
-                    }
+                    Item::Graph => ("splits over graphs", ": leave --part out to predict them all"),
                 };
                 let (what, hint) = (what.into(), hint.into());
                 return Err(FormatError::Missing { path: place.into(), what, hint }.into());

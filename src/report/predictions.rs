@@ -19,8 +19,9 @@ const MOST_COLUMNS: usize = 32;
 /// Tables of predictions, which `--force` may replace.
 pub static PREDICTIONS: Kind = Kind {
     check: |path| {
-        check_made(path, "a table of predictions", |columns| {
-            matches!(after_ids(columns), ["predicted", "probability" | "probabilities", ..])
+        check_made(path, "a table of predictions", |columns| match after_ids(columns) {
+            ["predicted", "probability" | "probabilities", rest @ ..] => are_classes(rest),
+            _ => false,
         })
     },
 };
@@ -28,11 +29,24 @@ pub static PREDICTIONS: Kind = Kind {
 /// Tables of embeddings, which `--force` may replace.
 pub static EMBEDDINGS: Kind = Kind {
     check: |path| {
-        check_made(path, "a table of embeddings", |columns| {
-            matches!(after_ids(columns), ["x0", ..])
-        })
+        check_made(path, "a table of embeddings", |columns| are_numbered(after_ids(columns)))
     },
 };
+
+/// Whether columns are `x0`, `x1`, ..., one or more.
+pub fn are_numbered(columns: &[&str]) -> bool {
+    let is_next = |(at, column): (usize, &&str)| *column == format!("x{at}");
+    !columns.is_empty() && columns.iter().enumerate().all(is_next)
+}
+
+/// Whether columns are those of classes: `p_CLASS`, ...; or `class_1`, `probability_1`, ...
+fn are_classes(columns: &[&str]) -> bool {
+    let of_top = |(at, column): (usize, &&str)| {
+        let what = if at % 2 == 0 { "class" } else { "probability" };
+        *column == format!("{what}_{}", at / 2 + 1)
+    };
+    columns.iter().all(|column| column.starts_with("p_")) || columns.iter().enumerate().all(of_top)
+}
 
 /// The columns after those of [`IdColumns`]; none where these are missing.
 fn after_ids<'a>(columns: &'a [&'a str]) -> &'a [&'a str] {

@@ -26,8 +26,8 @@ use crate::run::csv::{self, Texts};
 const BATCH_CELLS: usize = 1 << 18;
 /// Metadata of a Parquet file that shows that the program wrote it; the value is the version.
 const MARK: &str = "ignn";
-/// Bytes of a text table in which its first columns are looked for.
-const HEADER_BYTES: u64 = 1 << 16;
+/// Longest header of a text table that is read: that of several million features.
+const HEADER_BYTES: u64 = 64 << 20;
 
 /// Formats of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,26 @@ impl TableTarget {
         Self { texts, ..self }
     }
 
+    /// The same target, unless a text table is there with other columns than these. For tables
+    /// whose columns have names of the user's, so that their kind alone does not show who made
+    /// them.
+    pub fn only_over(self, columns: &[&str]) -> Result<Self> {
+        let (path, texts) = (self.draft.target(), self.texts);
+        let separator = match self.form {
+            TableForm::Parquet => return Ok(self),
+            TableForm::Tsv => '\t',
+            TableForm::Csv => ',',
+        };
+        let is_empty = path.metadata().map_or(true, |found| found.len() == 0);
+        let name = |column: &&str| texts.marked(column).into_owned();
+        let expected: Vec<String> = columns.iter().map(name).collect();
+        if is_empty || first_columns(path, separator).is_some_and(|found| found == expected) {
+            return Ok(self);
+        }
+        let what = format!("a table with the columns {}", expected.join(", "));
+        Err(storage::not_replaceable(path, what))
+    }
+
     /// Its file.
     pub fn path(&self) -> &Path {
         self.draft.target()
@@ -177,13 +197,31 @@ fn marked_columns(path: &Path) -> Option<Vec<String>> {
     is_marked.then(|| columns.collect())
 }
 
-/// The columns in the first line of a text table, as far as [`HEADER_BYTES`] hold them. Names in
-/// quotes may be cut: no kind has them among those that it asks for.
+/// The columns in the first line of a text table; `None` if it is longer than [`HEADER_BYTES`] or
+/// does not end.
 fn first_columns(path: &Path, separator: char) -> Option<Vec<String>> {
     let mut bytes = Vec::new();
     regular::open(path).ok()?.0.take(HEADER_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    Some(text.lines().next()?.split(separator).map(String::from).collect())
+    let (mut columns, mut name, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // Two quotes within quotes are one.
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                name.push('"');
+                letters.next();
+            }
+            '"' => is_quoted = !is_quoted,
+            '\n' if !is_quoted => {
+                columns.push(name.strip_suffix('\r').unwrap_or(&name).into());
+                return Some(columns);
+            }
+            letter if letter == separator && !is_quoted => columns.push(std::mem::take(&mut name)),
+            letter => name.push(letter),
+        }
+    }
+    None
 }
 
 impl TableWriter {

@@ -33,10 +33,18 @@ impl Texts {
     /// assert_eq!(Texts::Safe.cell("-1", ','), "-1", "a number");
     /// ```
     pub fn cell(self, text: &str, separator: char) -> Cow<'_, str> {
-        if self == Self::Safe && is_formula(text) {
-            return quote(&format!("'{text}"), separator).into_owned().into();
+        match self.marked(text) {
+            Cow::Borrowed(text) => quote(text, separator),
+            Cow::Owned(text) => quote(&text, separator).into_owned().into(),
         }
-        quote(text, separator)
+    }
+
+    /// The text as a program finds it in the cell.
+    pub fn marked(self, text: &str) -> Cow<'_, str> {
+        match self == Self::Safe && is_formula(text) {
+            true => format!("'{text}").into(),
+            false => text.into(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::options::verification::Verification;
 use crate::terminal::crossval_report::{self, CrossvalReport};
 use crate::terminal::job_progress::JobProgress;
 use crate::terminal::messages;
+use crate::terminal::notes::Notes;
 use crate::{Outcome, Session};
 
 /// Number of folds by default.
@@ -106,14 +107,17 @@ impl From<Readout> for FoldReadout {
 impl Command {
     /// Trains the folds and prints the figures.
     pub fn run(self, session: &Session) -> Result<Outcome> {
-        let crossval = self.crossval(session)?.memory(session.memory);
+        let notes = Notes::new(session.quiet);
+        let crossval = self.crossval(session, &notes)?.memory(session.memory);
         let (folds, epochs) = (crossval.open_folds().len(), crossval.config().train.epochs);
-        let progress = FoldProgress(JobProgress::new(session.quiet, "fold", folds, epochs));
+        let progress = FoldProgress(JobProgress::new(session.quiet, "fold", folds, epochs, &notes));
         let result = crossval.train(&progress, messages::ask_to_stop());
         progress.0.clear();
         let (summary, records) = result?;
         if session.json {
-            session.print_json(&summary.to_json())?;
+            let mut value = summary.to_json();
+            value["notes"] = notes.all().into();
+            session.print_json(&value)?;
         } else {
             // Stopped before its first fold, it has not replaced another.
             let is_kept = !self.force || !records.is_empty();
@@ -128,7 +132,7 @@ impl Command {
         Ok(if has_converged { Outcome::Done } else { Outcome::Missed })
     }
 
-    fn crossval(&self, session: &Session) -> Result<Crossval> {
+    fn crossval(&self, session: &Session, notes: &Notes) -> Result<Crossval> {
         if let Some(directory) = &self.resume {
             session.refuse_seed()?;
             let crossval = match &self.dataset {
@@ -143,7 +147,9 @@ impl Command {
         let folds = usize::from(self.folds.unwrap_or(FOLDS));
         let (readout, csv_safe) = (self.readout.into(), self.csv_safe);
         let setup = CrossvalSetup { folds, readout, csv_safe };
-        let crossval = Crossval::new(self.verification.open(dataset)?, config, setup);
+        let graph = self.verification.open(dataset)?;
+        self.settings.note_unused(session, &graph, notes)?;
+        let crossval = Crossval::new(graph, config, setup);
         Ok(match &self.out {
             Some(out) => crossval.in_directory(out, self.force),
             None => crossval,
@@ -152,9 +158,9 @@ impl Command {
 }
 
 /// Shows the folds' progress.
-struct FoldProgress(JobProgress);
+struct FoldProgress<'a>(JobProgress<'a>);
 
-impl FoldObserver for FoldProgress {
+impl FoldObserver for FoldProgress<'_> {
     fn epoch(&self, _fold: usize, _record: &EpochRecord) {
         self.0.epoch();
     }

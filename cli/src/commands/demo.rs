@@ -25,6 +25,7 @@ use super::check::Verified;
 use super::inspect::Inspection;
 use super::train::train_one;
 use crate::sample::{self, DEMO_LENGTH, DEMO_NODES};
+use crate::terminal::notes::Notes;
 use crate::terminal::{figures, shell, summary};
 use crate::{Outcome, Session};
 
@@ -199,7 +200,7 @@ fn train(
     let config = Config::resolve(Some("chains"), None, &sets)?;
     let dataset = Graph::open(dataset)?;
     let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing();
-    let finished = train_one(&run, session)?;
+    let finished = train_one(&run, session, &Notes::new(session.quiet))?;
     let accuracy = accuracy_by_distance(&dataset, &finished.directory.model_file())?;
     Ok(Trained { what, run: out, figures: finished.figures, accuracy })
 }

@@ -64,6 +64,7 @@ impl Command {
         if session.json {
             let mut value = serde_json::to_value(&report)?;
             value["evaluation"] = score_tables::as_json(&evaluation)?;
+            value["notes"] = console.notes().into();
             session.print_json(&value)?;
         } else {
             let part = &evaluation.parts[shown];

@@ -1,11 +1,13 @@
 //! `ignn export`: writes the tables of a dataset to files, with the original ids. It does not undo
 //! node order or merged duplicates.
 
+use std::iter;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::{self, Graph};
+use ignn::report::predictions::are_numbered;
 use ignn::report::quantity;
 use ignn::report::table::{Cell, ColumnKind, TableTarget, TableWriter, check_made};
 use ignn::run::csv::Texts;
@@ -21,6 +23,8 @@ use ignn_format::storage::Kind;
 use crate::options::verification::Verification;
 use crate::{Outcome, Session};
 
+/// The first columns of a table of graphs.
+const GRAPH_COLUMNS: [&str; 4] = ["graph", "first_node", "nodes", "label"];
 /// Dense feature rows read at once, in bytes.
 const FEATURE_BYTES: usize = 16 << 20;
 
@@ -37,14 +41,17 @@ static EDGES: Kind = Kind {
 };
 static FEATURES: Kind = Kind {
     check: |path| {
-        check_made(path, "a table of features", |columns| {
-            matches!(columns, ["node", "column", "value"] | ["node", "x0", ..])
+        check_made(path, "a table of features", |columns| match columns {
+            ["node", "column", "value"] => true,
+            ["node", dense @ ..] => are_numbered(dense),
+            _ => false,
         })
     },
 };
 static LABELS: Kind = Kind {
     check: |path| check_made(path, "a table of labels", |columns| columns == ["node", "label"]),
 };
+// Splits have names of the user's: `TableTarget::only_over` compares them.
 static SPLITS: Kind = Kind {
     check: |path| {
         check_made(path, "a table of splits", |columns| matches!(columns, ["node", _, ..]))
@@ -54,9 +61,7 @@ static IDS: Kind =
     Kind { check: |path| check_made(path, "a table of ids", |columns| columns == ["id", "node"]) };
 static GRAPHS: Kind = Kind {
     check: |path| {
-        check_made(path, "a table of graphs", |columns| {
-            columns.starts_with(&["graph", "first_node", "nodes", "label"])
-        })
+        check_made(path, "a table of graphs", |columns| columns.starts_with(&GRAPH_COLUMNS))
     },
 };
 
@@ -155,12 +160,20 @@ impl Command {
             let Some(file) = file else { return Ok(None) };
             Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
         };
+        let over = |target: Option<TableTarget>, columns: Vec<&str>| {
+            target.map(|target| target.only_over(&columns)).transpose()
+        };
         let edges = claim(&self.edges, &EDGES)?;
         let features = claim(&self.features, &FEATURES)?;
         let labels = claim(&self.labels, &LABELS)?;
         let splits = claim(&self.splits, &SPLITS)?;
+        let names = dataset.manifest().splits.iter().map(|split| split.name.as_str());
+        let splits = over(splits, iter::once("node").chain(names).collect())?;
         let ids = claim(&self.ids, &IDS)?;
         let graphs = claim(&self.graphs, &GRAPHS)?;
+        let names = dataset.manifest().graphs.iter().flat_map(|graphs| &graphs.splits);
+        let names = names.map(|split| split.name.as_str());
+        let graphs = over(graphs, GRAPH_COLUMNS.into_iter().chain(names).collect())?;
         self.require_parts(&dataset)?;
         let export = Export { ids: dataset.directory().ids()?, dataset: &dataset };
         let mut written: Vec<(PathBuf, u64)> = Vec::new();
@@ -394,9 +407,9 @@ impl Export<'_> {
     fn graphs(&self, target: TableTarget) -> Result<u64> {
         let Some(graphs) = self.dataset.directory().graphs()? else { return Ok(0) };
         let (text, integer) = (ColumnKind::Text, ColumnKind::Integer);
-        let columns =
-            [("graph", text), ("first_node", integer), ("nodes", integer), ("label", text)];
-        let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).to_vec();
+        let kinds = [text, integer, integer, text];
+        let columns = GRAPH_COLUMNS.into_iter().zip(kinds);
+        let mut columns: Vec<_> = columns.map(|(name, kind)| (name.to_string(), kind)).collect();
         columns.extend(graphs.splits.iter().map(|split| (split.name.clone(), text)));
         let mut table = TableWriter::create(target, &columns)?;
         for (graph, nodes) in graphs.first_node.windows(2).enumerate() {

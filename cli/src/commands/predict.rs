@@ -47,7 +47,7 @@ In text files, lists are JSON: [\"a\",\"b\"].
 
 Examples:
   ignn predict cora.ignn --model runs/cora --out predictions.parquet
-  ignn predict cora.ignn --model runs/cora --out test.csv --split test --top 3
+  ignn predict cora.ignn --model runs/cora --out test.csv --part test --top 3
   ignn predict other.ignn --model runs/cora/model.safetensors --out p.parquet --certified
   ignn predict cora.ignn --model runs/cora --embeddings states.parquet
 
@@ -64,8 +64,12 @@ pub struct Command {
     #[arg(long, value_name = "FILE")]
     embeddings: Option<PathBuf>,
 
-    /// Predict only one part of the split that the model was trained on, or SPLIT:PART of another
+    /// Predict only one part of the split, such as test
     #[arg(long, value_name = "PART")]
+    part: Option<String>,
+
+    /// Split of the dataset [default: the one the model was trained on]
+    #[arg(long, value_name = "NAME")]
     split: Option<String>,
 
     /// Write the K most probable classes instead of one column per class
@@ -108,7 +112,9 @@ impl Command {
         console.finish();
         let report = result?;
         if session.json {
-            session.print_json(&report.as_json()?)?;
+            let mut value = report.as_json()?;
+            value["notes"] = json!(console.notes());
+            session.print_json(&value)?;
         } else {
             session.print(&report.as_text())?;
         }
@@ -129,11 +135,7 @@ impl Command {
         };
         let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
         let opened = self.model.open()?;
-        let usual = &opened.model.config.train.split;
-        let parts = match &self.split {
-            Some(asked) => Parts::only(opened.choice(), asked, usual)?,
-            None => Parts::of(opened.choice(), None, usual)?,
-        };
+        let (parts, is_one) = self.parts(&opened, console)?;
         let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
         let (predictor, mut report) = opened.predictor(&operators, console)?;
@@ -146,9 +148,9 @@ impl Command {
             });
         }
         let prediction = opened.solve(predictor, &mut report, console)?;
-        let items: Vec<u32> = match self.split {
-            Some(_) => parts.parts[0].items.clone(),
-            None => (0..prediction.states().rows() as u32).collect(),
+        let items: Vec<u32> = match is_one {
+            true => parts.parts[0].items.clone(),
+            false => (0..prediction.states().rows() as u32).collect(),
         };
         console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
         let written = self.write(targets, &opened, &prediction, &items, console)?;
@@ -160,6 +162,39 @@ impl Command {
         };
         let evaluation = truth.map(score).transpose()?;
         Ok(Report { model: report, written, evaluation, is_refused: false })
+    }
+
+    /// The parts to score, and whether the first of them is all that is predicted.
+    fn parts(&self, opened: &Opened, console: &Console) -> Result<(Parts, bool)> {
+        let (choice, usual) = (opened.choice(), opened.model.config.train.split.as_str());
+        let Some(split) = &self.split else {
+            return Ok(match &self.part {
+                Some(part) => (Parts::only(choice, None, part, usual)?, true),
+                None => (Parts::of(choice, None, usual)?, false),
+            });
+        };
+        if let Some(part) = &self.part {
+            return Ok((Parts::only(choice, Some(split), part, usual)?, true));
+        }
+        // Earlier versions took PART or SPLIT:PART here.
+        let (of, part) = match split.split_once(':') {
+            Some((of, part)) => (Some(of), part),
+            None => (None, split.as_str()),
+        };
+        let before = Parts::only(choice, of, part, usual);
+        match (Parts::of(choice, Some(split), usual), before) {
+            (Ok(_), Ok(_)) => bail!(
+                "--split {split}: a split and a part have this name: pass --part {split} for the \
+                 part, or --split {split} with --part PART"
+            ),
+            (Ok(parts), Err(_)) => Ok((parts, false)),
+            (Err(_), Ok(parts)) => {
+                let of = of.map(|of| format!(" --split {of}")).unwrap_or_default();
+                console.note(&format!("--split {split} is a part: write --part {part}{of}"));
+                Ok((parts, true))
+            }
+            (Err(error), Err(_)) => Err(error.into()),
+        }
     }
 
     fn write(

@@ -12,6 +12,7 @@ use ignn::train::{Ended, EpochRecord, Observer};
 use crate::options::settings::TrainingSettings;
 use crate::options::verification::Verification;
 use crate::terminal::job_progress::JobProgress;
+use crate::terminal::notes::Notes;
 use crate::terminal::training::Console;
 use crate::terminal::{figures, messages, printer};
 use crate::{Outcome, Session};
@@ -140,12 +141,16 @@ impl Command {
             printer::exact(&format!("{:#}\n", json_schema()))?;
             return Ok(Outcome::Done);
         }
-        let runs = match (&self.resume, &self.seeds) {
-            (Some(directory), _) => vec![train_one(&self.resumed(directory, session)?, session)?],
-            (None, None) => vec![train_one(&self.new_run(session)?, session)?],
-            (None, Some(Seeds(seeds))) => train_seeds(&self.new_run(session)?, seeds, session)?,
+        let notes = Notes::new(session.quiet);
+        let run = match &self.resume {
+            Some(directory) => self.resumed(directory, session)?,
+            None => self.new_run(session, &notes)?,
         };
-        print(session, &runs)
+        let runs = match &self.seeds {
+            Some(Seeds(seeds)) => train_seeds(&run, seeds, session, &notes)?,
+            None => vec![train_one(&run, session, &notes)?],
+        };
+        print(session, &runs, &notes)
     }
 
     fn resumed(&self, directory: &PathBuf, session: &Session) -> Result<Run> {
@@ -162,13 +167,14 @@ impl Command {
         })
     }
 
-    fn new_run(&self, session: &Session) -> Result<Run> {
+    fn new_run(&self, session: &Session, notes: &Notes) -> Result<Run> {
         let (Some(dataset), Some(out)) = (&self.dataset, &self.out) else {
             bail!("DATASET and --out RUN are needed");
         };
         let config = self.settings.resolve(session)?;
-        let mut run =
-            Run::new(self.verification.open(dataset)?, config, out).memory(session.memory);
+        let graph = self.verification.open(dataset)?;
+        self.settings.note_unused(session, &graph, notes)?;
+        let mut run = Run::new(graph, config, out).memory(session.memory);
         if self.force {
             run = run.replacing();
         }
@@ -180,18 +186,24 @@ impl Command {
 }
 
 /// Trains one run with its progress on the terminal.
-pub fn train_one(run: &Run, session: &Session) -> Result<FinishedRun> {
-    let mut console = Console::new(session.quiet, run.config());
+pub fn train_one(run: &Run, session: &Session, notes: &Notes) -> Result<FinishedRun> {
+    let mut console = Console::new(session.quiet, run.config(), notes);
     Ok(run.train(&mut console, messages::ask_to_stop())?)
 }
 
-fn train_seeds(run: &Run, seeds: &[u64], session: &Session) -> Result<Vec<FinishedRun>> {
+fn train_seeds(
+    run: &Run,
+    seeds: &[u64],
+    session: &Session,
+    notes: &Notes,
+) -> Result<Vec<FinishedRun>> {
     let (at_once, stop) = (run.runs_at_once(seeds.len())?, messages::ask_to_stop());
     if at_once == 1 {
-        let observe = |run: &Run| Console::new(session.quiet, run.config());
+        let observe = |run: &Run| Console::new(session.quiet, run.config(), notes);
         return Ok(run.train_seeds(seeds, at_once, observe, |_| (), stop)?);
     }
-    let progress = JobProgress::new(session.quiet, "seed", seeds.len(), run.config().train.epochs);
+    let epochs = run.config().train.epochs;
+    let progress = JobProgress::new(session.quiet, "seed", seeds.len(), epochs, notes);
     let observe = |run: &Run| SeedObserver { progress: &progress, seed: run.config().train.seed };
     let finished = |run: &FinishedRun| {
         progress.finished(run.figures.seed, run.figures.epochs, &figures::in_short(&run.figures));
@@ -203,7 +215,7 @@ fn train_seeds(run: &Run, seeds: &[u64], session: &Session) -> Result<Vec<Finish
 
 /// Passes the epochs of one of several runs on to the progress of all.
 struct SeedObserver<'a> {
-    progress: &'a JobProgress,
+    progress: &'a JobProgress<'a>,
     seed: u64,
 }
 
@@ -219,9 +231,11 @@ impl Observer for SeedObserver<'_> {
     }
 }
 
-fn print(session: &Session, runs: &[FinishedRun]) -> Result<Outcome> {
+fn print(session: &Session, runs: &[FinishedRun], notes: &Notes) -> Result<Outcome> {
     if session.json {
-        session.print_json(&figures::as_json(runs))?;
+        let mut value = figures::as_json(runs);
+        value["notes"] = notes.all().into();
+        session.print_json(&value)?;
     } else {
         session.print(&figures::as_text(runs))?;
     }

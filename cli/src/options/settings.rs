@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ignn::config::{Config, presets};
+use ignn::graph::Graph;
+use ignn::models::Kind;
 
 use crate::Session;
+use crate::terminal::notes::Notes;
 
 /// Settings from a preset, a file and the command line.
 #[derive(Debug, Args)]
@@ -55,6 +58,24 @@ impl TrainingSettings {
     /// The configuration. Later sources win: preset, file, --set, --epochs, --seed.
     pub fn resolve(&self, session: &Session) -> Result<Config> {
         self.settings.resolve_with(session, self.epochs)
+    }
+
+    /// Prints a note about settings of --config and --set that have no effect on the model.
+    pub fn note_unused(&self, session: &Session, graph: &Graph, notes: &Notes) -> Result<()> {
+        let Settings { config: file, sets, .. } = &self.settings;
+        let config = self.resolve(session)?;
+        let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
+        let kind = Kind::of(config.model.kind);
+        let mut unused = Config::keys_given(file.as_deref(), sets)?;
+        unused.retain(|key| kind.ignores(key, is_pooled));
+        if !unused.is_empty() {
+            notes.print(&format!(
+                "model.kind={} does not use {}: without effect",
+                kind.name(),
+                unused.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// The value of --epochs.

@@ -5,6 +5,7 @@ pub mod crossval_report;
 pub mod figures;
 pub mod job_progress;
 pub mod messages;
+pub mod notes;
 pub mod on_dataset;
 pub mod printer;
 pub mod progress;

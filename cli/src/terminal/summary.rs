@@ -11,6 +11,7 @@ use ignn::run::path_text;
 use ignn_format::Manifest;
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
+use ignn_format::manifest::{Normalisation, RelationEntry};
 use ignn_format::splits::SplitEntry;
 use ignn_ingest::builder::DatasetSummary;
 use ignn_ingest::context::Phase;
@@ -92,6 +93,9 @@ pub fn bytes_on_disk(manifest: &Manifest) -> u64 {
 pub fn as_text(job: &Job, out: &Path) -> String {
     let DatasetSummary { manifest, counts, .. } = &job.made;
     let mut sheet = Sheet::pairs();
+    for (at, line) in read_as(&job.made).into_iter().enumerate() {
+        sheet.row([if at == 0 { "read as" } else { "" }.into(), line]);
+    }
     sheet.row(["nodes".into(), quantity::count(manifest.nodes)]);
     sheet.row(["edges read".into(), quantity::count(counts.read)]);
     for (name, count) in
@@ -151,6 +155,36 @@ pub fn as_text(job: &Job, out: &Path) -> String {
     format!("made {}\n{}next: ignn inspect {next}\n", out.display(), sheet.render())
 }
 
+/// What was assumed about the input: how files were read, and what their edges mean.
+fn read_as(made: &DatasetSummary) -> Vec<String> {
+    if !made.manifest.made_by.command.starts_with("ingest") {
+        return Vec::new();
+    }
+    let relations = &made.manifest.relations;
+    let words = |relation: &RelationEntry| {
+        let direction = match relation.symmetric {
+            true => "undirected: every edge counts in both directions",
+            false => "directed",
+        };
+        let normalisation = match relation.normalisation {
+            Normalisation::None => "not normalised",
+            Normalisation::Renorm => "normalised: D^-1/2 (A + I) D^-1/2",
+            Normalisation::Row => "normalised: D^-1 A",
+        };
+        format!("{direction}; {normalisation}")
+    };
+    let mut lines = made.read_as.clone();
+    match relations.first().map(words) {
+        Some(first) if relations.iter().all(|relation| words(relation) == first) => {
+            lines.push(first);
+        }
+        _ => lines.extend(
+            relations.iter().map(|relation| format!("{}: {}", relation.name, words(relation))),
+        ),
+    }
+    lines
+}
+
 /// `default: train 140, val 500, test 1,000`.
 pub fn split_words(split: &SplitEntry) -> String {
     let parts =
@@ -170,6 +204,7 @@ pub fn as_json(job: &Job, out: &Path) -> serde_json::Value {
         "self_loops_dropped": counts.dropped_loops,
         "spilled_bytes": counts.spilled,
         "relations": manifest.relations,
+        "read_as": read_as(&job.made),
         "graphs": manifest.graphs.as_ref().map(|graphs| graphs.count),
         "features": manifest.features,
         "labels": manifest.labels,

@@ -11,13 +11,15 @@ use ignn::report::runs::score_name;
 use ignn::train::{EpochRecord, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::notes::Notes;
 use super::printer;
 
 /// Shortest time between two lines, where standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 
 /// An observer that prints to standard error.
-pub struct Console {
+pub struct Console<'a> {
+    notes: &'a Notes,
     bar: Option<ProgressBar>,
     is_quiet: bool,
     monitor: Metric,
@@ -25,9 +27,9 @@ pub struct Console {
     last_line: Option<Instant>,
 }
 
-impl Console {
+impl<'a> Console<'a> {
     /// For a run with this configuration.
-    pub fn new(is_quiet: bool, config: &Config) -> Self {
+    pub fn new(is_quiet: bool, config: &Config, notes: &'a Notes) -> Self {
         let bar = (!is_quiet && io::stderr().is_terminal()).then(|| {
             let style =
                 ProgressStyle::with_template("{bar:30} {pos}/{len} epochs, {per_sec}, {eta} left")
@@ -35,7 +37,7 @@ impl Console {
             ProgressBar::new(config.train.epochs).with_style(style)
         });
         let epochs = config.train.epochs;
-        Self { bar, is_quiet, monitor: Metric::Loss, epochs, last_line: None }
+        Self { notes, bar, is_quiet, monitor: Metric::Loss, epochs, last_line: None }
     }
 
     fn print(&self, line: &str) {
@@ -43,7 +45,7 @@ impl Console {
     }
 }
 
-impl Observer for Console {
+impl Observer for Console<'_> {
     fn start(&mut self, monitor: Metric) -> ignn_format::Result<()> {
         self.monitor = monitor;
         Ok(())
@@ -66,6 +68,7 @@ impl Observer for Console {
     }
 
     fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        self.notes.add(text);
         if !self.is_quiet {
             self.print(&format!("note: {text}"));
         }

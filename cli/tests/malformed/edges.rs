@@ -52,13 +52,15 @@ fn edge_lists() {
         edges(
             "a quote that is not closed",
             "e.csv",
-            "e.csv:2: expected a closing quote on the same line, found \"\\\"cleo,bob\"",
+            "e.csv:2: expected a closing quote on the same line (a cell cannot \
+             continue on the next line), found \"\\\"cleo,bob\"",
         )
         .file("e.csv", "ann,bob\n\"cleo,bob\n"),
         edges(
             "text after a closing quote",
             "e.csv",
-            "e.csv:2: expected the end of the cell after the closing quote, found \
+            "e.csv:2: expected a separator after the closing quote (a quote inside \
+             a quoted cell is written twice), found \
              \"\\\"cl\\\"eo,bob\"",
         )
         .file("e.csv", "ann,bob\n\"cl\"eo,bob\n"),

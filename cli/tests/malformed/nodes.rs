@@ -138,7 +138,8 @@ fn features() {
         ),
         csv(
             "an unknown node",
-            "x.csv:5: expected the id of a node of the graph, found \"7\" (unknown)",
+            "x.csv:5: expected the id of a node of the graph, found \"7\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             "node,a,b\n0,1,2\n1,1,2\n2,1,2\n7,1,2\n",
         ),
         csv(
@@ -278,12 +279,14 @@ fn labels_and_communities() {
     check_all(&[
         labels(
             "a label for an unknown node",
-            "y.csv:3: expected the id of a node of the graph, found \"3\" (unknown)",
+            "y.csv:3: expected the id of a node of the graph, found \"3\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             "node,label\n0,red\n3,blue\n",
         ),
         labels(
             "a label for a negative node",
-            "y.csv:3: expected the id of a node of the graph, found \"-1\" (unknown)",
+            "y.csv:3: expected the id of a node of the graph, found \"-1\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             "node,label\n0,red\n-1,blue\n",
         ),
         labels(
@@ -307,7 +310,8 @@ fn labels_and_communities() {
             "a header that is not recognised",
             "--labels y.csv",
             "y.csv:1: expected the id of a node of the graph (or a header with a column named \
-             \"node\", \"id\" or \"node_id\"), found \"person\" (unknown)",
+             \"node\", \"id\" or \"node_id\"), found \"person\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
         )
         .file("y.csv", "person,team\nann,red\n"),
         path(
@@ -324,7 +328,8 @@ fn labels_and_communities() {
         ),
         communities(
             "an unknown member",
-            "c.txt:2: expected ids of nodes of the graph, found \"9\" (unknown)",
+            "c.txt:2: expected ids of nodes of the graph, found \"9\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             "0 1\n1 9\n",
         ),
         communities(
@@ -370,7 +375,8 @@ fn splits() {
         ),
         splits(
             "an unknown node",
-            "s.csv:3: expected the id of a node of the graph, found \"5\" (unknown)",
+            "s.csv:3: expected the id of a node of the graph, found \"5\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
             "node,split\n0,train\n5,test\n",
         ),
         splits("no part", "s.csv:2: expected 2 columns, found 1: \"0\"", "node,split\n0\n"),
@@ -381,7 +387,7 @@ fn splits() {
         ),
         splits(
             "two splits of one name",
-            "s.csv: two splits named \"a\"",
+            "s.csv: two columns named \"a\" (expected a name of its own for each)",
             "node,a,a\n0,train,test\n",
         ),
         splits("a split without nodes", "s.csv: split \"b\" has no nodes", "node,a,b\n0,train,\n"),

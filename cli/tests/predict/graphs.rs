@@ -91,8 +91,8 @@ fn one_graph_has_no_class() {
         "run/fold-0/model.safetensors: the model classifies graphs (found one graph in \
          c, expected a dataset of many graphs): {kinds}"
     ));
-    sandbox.ignn(&words("predict d --model run/fold-0 --out p.csv --split test -q")).fails_with(
-        "d: the dataset has no splits over graphs: leave --split out to predict them all",
+    sandbox.ignn(&words("predict d --model run/fold-0 --out p.csv --part test -q")).fails_with(
+        "d: the dataset has no splits over graphs: leave --part out to predict them all",
     );
 }
 
@@ -105,7 +105,7 @@ fn nodes_of_graphs_that_training_did_not_see() {
     sandbox.ignn(&words(&format!("train d {small} --out run -q"))).exits(0);
     let figures: Value = serde_json::from_str(&sandbox.read("run/run.json")).unwrap();
     let judged = &figures["figures"]["chosen_on_validation"]["test"];
-    let run = "predict d --model run --out all.csv --split test --top 2 --json -q";
+    let run = "predict d --model run --out all.csv --part test --top 2 --json -q";
     let report = sandbox.ignn(&words(run)).exits(0).json();
     let text = sandbox.read("all.csv");
     let header = "graph,id,predicted,probabilities,class_1,probability_1,class_2,probability_2\n";

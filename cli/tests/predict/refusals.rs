@@ -27,6 +27,15 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv"));
     let run = run.exits(0).says("trained on   another dataset").says("error        not certified");
     assert!(run.stderr.contains("note: the model was trained on another dataset\n"));
+    let quiet = words("predict d --model m.safetensors --out q.csv --json -q");
+    let eval = words("eval d --model m.safetensors --json -q");
+    for line in [quiet, eval] {
+        let notes = sandbox.ignn(&line).exits(0).json()["notes"].clone();
+        let notes: Vec<String> = serde_json::from_value(notes).unwrap();
+        let shown: Vec<_> = notes.iter().map(|note| format!("note: {note}\n")).collect();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(shown.iter().all(|note| run.stderr.contains(note)), "{notes:?}");
+    }
     let note = "note: not certified on this graph (spectral radius of |W| times the spectral bound of the \
          graph is 1.5";
     assert!(run.stderr.contains(note), "{}", run.stderr);
@@ -151,7 +160,7 @@ fn mismatches_give_one_error() {
         .fails_with("bare: the dataset has no features: ingest with --features FILE");
     let labels = "bare: the dataset has no labels: ingest with --labels or --communities";
     sandbox.ignn(&words("eval bare --model m.safetensors -q")).fails_with(labels);
-    let part = words("predict bare --model m.safetensors --out p.csv --split test -q");
+    let part = words("predict bare --model m.safetensors --out p.csv --part test -q");
     sandbox
         .ignn(&part)
         .fails_with("bare: the dataset has no splits: ingest with --splits or --split");

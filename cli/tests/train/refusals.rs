@@ -208,3 +208,20 @@ fn the_json_schema_is_printed_as_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/config.schema.json");
     assert_eq!(run.stdout, std::fs::read_to_string(path).unwrap());
 }
+
+#[test]
+fn settings_that_the_kind_does_not_use_get_one_note() {
+    let sandbox = triangle();
+    sandbox.file("my.toml", "[model]\nkind = \"gcn\"\nkappa = 0.5\nstate = 4\n");
+    let line = "train one --config my.toml --set solver.method=plain --epochs 1 --json --out";
+    let run = sandbox.ignn(&words(&format!("{line} run"))).exits(0);
+    let note = "model.kind=gcn does not use model.kappa, solver.method: without effect";
+    assert_eq!(run.json()["notes"], serde_json::json!([note]));
+    assert_eq!(run.stderr.matches("note: ").count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    let quiet = sandbox.ignn(&words(&format!("{line} seeds --seeds 0,1 -q"))).exits(0);
+    assert_eq!(
+        (quiet.json()["notes"].clone(), quiet.stderr.as_str()),
+        (run.json()["notes"].clone(), "")
+    );
+}

@@ -72,6 +72,7 @@ impl IngestEdges {
         let scratch = builder.scratch();
         let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count)?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
+        builder.add_read_as(files.read_as());
         let list = self.node_list(context)?;
         let about = |error: IngestError| error.about(files.first_path());
         let min_nodes = self.min_nodes(&files).map_err(about)?;

@@ -326,7 +326,8 @@ fn malformed_files_have_exact_messages() {
         (
             "x.csv",
             b"node,x\n3,1\n".to_vec(),
-            "x.csv:2: expected the id of a node of the graph, found \"3\" (unknown)",
+            "x.csv:2: expected the id of a node of the graph, found \"3\" (unknown: if it is a \
+             node without edges, list all nodes with --nodes-file)",
         ),
         (
             "x.csv",

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::edge_input::{EdgeInput, IdChoice};
+use crate::source::text;
 
 /// The separator of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Layout {
     pub integer: bool,
     /// Guesses that may be wrong, for notes to the user.
     pub guesses: Vec<String>,
+    /// How the columns are read, for people.
+    pub words: String,
 }
 
 /// An error in a line, with its offset in the block.
@@ -238,7 +241,7 @@ fn quoted_cell(text: &[u8], separator: u8) -> (Cell<'_>, Option<&[u8]>) {
     let (mut at, mut form) = (0, CellForm::Quoted);
     loop {
         let Some(quote) = text[at..].iter().position(|&byte| byte == b'"') else {
-            let form = CellForm::Wrong("a closing quote on the same line");
+            let form = CellForm::Wrong(text::CLOSING_QUOTE);
             return (Cell { text, form }, None);
         };
         at += quote + 1;
@@ -249,7 +252,7 @@ fn quoted_cell(text: &[u8], separator: u8) -> (Cell<'_>, Option<&[u8]>) {
     }
     let (between, after) = cut(&text[at..], separator);
     if !between.trim_ascii().is_empty() {
-        form = CellForm::Wrong("the end of the cell after the closing quote");
+        form = CellForm::Wrong(text::AFTER_QUOTE);
     }
     (Cell { text: &text[..at - 1], form }, after)
 }
@@ -323,6 +326,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
+/// Number of ignored columns that [`words`] names.
+const SHOWN_COLUMNS: usize = 5;
 /// Lines from which a layout is detected.
 pub const SAMPLE_LINES: usize = 1000;
 
@@ -352,6 +357,12 @@ impl Layout {
             () => Separator::Blank,
         };
         let cells = |line| columns(line, separator).map(|cell| cell.text).collect::<Vec<_>>();
+        if separator == Separator::Blank
+            && columns(first, separator).next().is_some_and(|cell| cell.text.contains(&b';'))
+        {
+            let (line, found) = (before + numbers[0], format!("semicolons: {}", quoted(first)));
+            return Err(IngestError::line(path, line, text::SEPARATORS, found));
+        }
         let names: Vec<String> = columns(first, separator).map(column_name).collect();
         let named = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
         let asked = [&input.source, &input.target, &input.weight];
@@ -386,6 +397,15 @@ impl Layout {
                 None => Ok(if header { named(known) } else { None }.or(default)),
             }
         };
+        let again = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+        if let Some(at) = again.filter(|&at| header && !names[at].is_empty()) {
+            let name = quoted(names[at].as_bytes());
+            let what = format!(
+                "two columns named {name} (expected a name of its own for each; pass --no-header if \
+                 the first line is an edge)"
+            );
+            return Err(IngestError::file(path, what));
+        }
         let source = find(&input.source, SOURCE_NAMES, Some(0), "source")?.expect("has a default");
         let target = find(&input.target, TARGET_NAMES, Some(1), "target")?.expect("has a default");
         let third = !header && names.len() == 3 && source.max(target) == 1;
@@ -455,7 +475,19 @@ impl Layout {
                 "{shown}: the third column is taken as the weight: pass --unweighted if it is not"
             ));
         }
-        Ok(Self { separator, header, source, target, weight, integer, guesses })
+        let form = match separator {
+            Separator::Blank => "blanks between columns",
+            Separator::Tab => "tabs between columns",
+            Separator::Comma => "commas between columns",
+        };
+        let form = format!("{form}, {} header", if header { "a" } else { "no" });
+        let texts: Vec<String> = columns(first, separator).map(column_text).collect();
+        let shown = |at: usize| match header {
+            true => quoted(texts[at].as_bytes()),
+            false => format!("column {at}"),
+        };
+        let words = words(&form, (0..texts.len()).map(shown), [source, target], weight, integer);
+        Ok(Self { separator, header, source, target, weight, integer, guesses, words })
     }
 
     /// Start of the data in the first block: after the header, if there is one.
@@ -484,11 +516,43 @@ impl Layout {
 
 /// The name of a column in lower case.
 fn column_name(cell: Cell) -> String {
+    column_text(cell).to_ascii_lowercase()
+}
+
+/// The name of a column.
+fn column_text(cell: Cell) -> String {
     let text = match cell.form {
         CellForm::Doubled => with_single_quotes(cell.text).into(),
         _ => Cow::Borrowed(cell.text),
     };
-    String::from_utf8_lossy(&text).to_ascii_lowercase()
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// How the columns of edges are read, for people: `form`, which of the `columns` are the ends and
+/// the weight, which are ignored, and what ids are.
+pub fn words(
+    form: &str,
+    columns: impl Iterator<Item = String>,
+    ends: [usize; 2],
+    weight: Option<usize>,
+    integer: bool,
+) -> String {
+    let columns: Vec<String> = columns.collect();
+    let name = |at: usize| columns.get(at).cloned().unwrap_or_else(|| format!("column {at}"));
+    let weight_words = weight.map_or("no weight".into(), |at| format!("weight {}", name(at)));
+    let is_used = |at: usize| ends.contains(&at) || Some(at) == weight;
+    let ignored: Vec<String> = (0..columns.len()).filter(|&at| !is_used(at)).map(name).collect();
+    let ignored = match &ignored[..] {
+        [] => String::new(),
+        few if few.len() <= SHOWN_COLUMNS => format!(", ignored: {}", few.join(", ")),
+        many => {
+            let (few, more) = many.split_at(SHOWN_COLUMNS);
+            format!(", ignored: {} and {} more", few.join(", "), more.len())
+        }
+    };
+    let ids = if integer { "integer ids" } else { "text ids" };
+    let [source, target] = ends.map(name);
+    format!("{form}, {ids}, source {source}, target {target}, {weight_words}{ignored}")
 }
 
 /// Whether the first line has names and not an edge: none of its cells is a number, although all

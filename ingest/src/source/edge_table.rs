@@ -14,7 +14,7 @@ use ignn_format::{FormatError, guarded};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 
-use crate::error::{IngestError, Result};
+use crate::error::{IngestError, Result, quoted};
 use crate::source::edge_input::EdgeInput;
 use crate::source::edge_list::{self, BadLine, Pushed, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES};
 use crate::source::{parquet_file, text};
@@ -111,6 +111,13 @@ impl EdgeTable {
     /// Whether there is a weight column.
     pub fn weighted(&self) -> bool {
         self.weight.is_some()
+    }
+
+    /// How the columns are read, for people.
+    pub fn words(&self) -> String {
+        let fields = self.metadata.schema().fields();
+        let names = fields.iter().map(|field| quoted(field.name().as_bytes()));
+        edge_list::words("Parquet", names, self.columns, self.weight, self.integer)
     }
 
     /// The file in slices.

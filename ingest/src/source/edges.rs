@@ -208,6 +208,36 @@ impl EdgeFiles {
         Ok(all)
     }
 
+    /// How the files are read, for people: one line per file, or per row of files that are read in
+    /// the same way.
+    pub fn read_as(&self) -> Vec<String> {
+        let mut lines: Vec<(&Path, usize, String)> = Vec::new();
+        for EdgeFile { path, format, .. } in &self.files {
+            let words = match format {
+                Format::List { layout, .. } => layout.words.clone(),
+                Format::MatrixMarket { header, .. } => {
+                    let pairs = match header.symmetry {
+                        Symmetry::General => "general",
+                        Symmetry::Symmetric => "symmetric",
+                    };
+                    let weight = if self.weighted { "values are weights" } else { "no weights" };
+                    format!("Matrix Market, {pairs}, {weight}")
+                }
+                Format::Adjacency { .. } => "adjacency list, integer ids, no weights".into(),
+                Format::Parquet(table) => table.words(),
+            };
+            match lines.last_mut() {
+                Some((_, more, last)) if *last == words => *more += 1,
+                _ => lines.push((path, 0, words)),
+            }
+        }
+        let line = |(path, more, words): (&Path, usize, String)| match more {
+            0 => format!("{}: {words}", path.display()),
+            more => format!("{} and {more} more: {words}", path.display()),
+        };
+        lines.into_iter().map(line).collect()
+    }
+
     /// The pieces of all files, in order.
     pub fn items(&self) -> impl Iterator<Item = Result<Item>> + Send + '_ {
         self.files.iter().enumerate().flat_map(|(file, EdgeFile { path, format, .. })| {

@@ -19,6 +19,15 @@ pub const MAX_LINE_BYTES: usize = 256 << 20;
 /// Some programs write it at the start of UTF-8 text; it is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// What is expected where a quoted cell does not end.
+pub const CLOSING_QUOTE: &str =
+    "a closing quote on the same line (a cell cannot continue on the next line)";
+/// What is expected where something follows a quoted cell.
+pub const AFTER_QUOTE: &str =
+    "a separator after the closing quote (a quote inside a quoted cell is written twice)";
+/// What is expected where semicolons seem to separate.
+pub const SEPARATORS: &str = "columns separated by commas, tabs or blanks";
+
 /// How a text is compressed; detected by the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {

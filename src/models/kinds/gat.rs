@@ -46,7 +46,11 @@ use crate::solver::SolveInfo;
 /// Rows per piece of work that visits no edges.
 const ROWS: usize = 64;
 
-pub(super) const KIND: Kind = Kind::new(ModelKind::Gat, layers);
+pub(super) const KIND: Kind = Kind::new(
+    ModelKind::Gat,
+    &["model.depth", "model.heads", "model.state", "model.activation"],
+    layers,
+);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

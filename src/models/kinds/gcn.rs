@@ -9,7 +9,11 @@ use crate::config::ModelKind;
 use crate::models::ModelError;
 use crate::nn::{Convolution, DropEdge};
 
-pub(super) const KIND: Kind = Kind::new(ModelKind::Gcn, layers);
+pub(super) const KIND: Kind = Kind::new(
+    ModelKind::Gcn,
+    &["model.depth", "model.state", "model.activation", "model.drop_edge"],
+    layers,
+);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

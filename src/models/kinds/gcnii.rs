@@ -30,8 +30,20 @@ use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{Dropout, Operators, Slot, linear, propagate};
 use crate::solver::SolveInfo;
 
-pub(super) const KIND: Kind =
-    Kind { output: Output::Readout, ..Kind::new(ModelKind::Gcnii, layers) };
+pub(super) const KIND: Kind = Kind {
+    output: Output::Readout,
+    ..Kind::new(
+        ModelKind::Gcnii,
+        &[
+            "model.depth",
+            "model.state",
+            "model.activation",
+            "model.gcnii_alpha",
+            "model.gcnii_lambda",
+        ],
+        layers,
+    )
+};
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     let config = request.config;

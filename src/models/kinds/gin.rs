@@ -37,7 +37,14 @@ use crate::solver::SolveInfo;
 /// Numbers per part of a sum whose parts are added in order.
 const PART: usize = 1 << 14;
 
-pub(super) const KIND: Kind = Kind { output: Output::Readout, ..Kind::new(ModelKind::Gin, layers) };
+pub(super) const KIND: Kind = Kind {
+    output: Output::Readout,
+    ..Kind::new(
+        ModelKind::Gin,
+        &["model.depth", "model.state", "model.activation", "model.gin_learn_epsilon"],
+        layers,
+    )
+};
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

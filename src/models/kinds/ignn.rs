@@ -14,7 +14,20 @@ use crate::nn::InputMap;
 pub(super) const KIND: Kind = Kind {
     output: Output::Readout,
     carries_learned_features: true,
-    ..Kind::new(ModelKind::Ignn, layers)
+    ..Kind::new(
+        ModelKind::Ignn,
+        &[
+            "model.state",
+            "model.activation",
+            "model.input",
+            "model.bias",
+            "model.kappa",
+            "model.init",
+            "model.feature_dropout",
+            "solver",
+        ],
+        layers,
+    )
 };
 
 pub(super) fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {

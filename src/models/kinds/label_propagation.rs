@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     features: FeatureRule::Labels,
     learns: false,
     fixed: Some(fixed),
-    ..Kind::new(ModelKind::LabelPropagation, ignn::layers)
+    ..Kind::new(ModelKind::LabelPropagation, &["model.kappa", "solver"], ignn::layers)
 };
 
 /// An equilibrium with W = kappa / rho I and no readout.

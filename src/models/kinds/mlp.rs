@@ -8,7 +8,8 @@ use crate::config::ModelKind;
 use crate::models::ModelError;
 use crate::nn::Convolution;
 
-pub(super) const KIND: Kind = Kind::new(ModelKind::Mlp, layers);
+pub(super) const KIND: Kind =
+    Kind::new(ModelKind::Mlp, &["model.depth", "model.state", "model.activation"], layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(request.config.depth, |layer| {

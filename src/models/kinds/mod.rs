@@ -61,6 +61,9 @@ pub struct Kind {
     /// Whether `train.hide` and `model.init_features` apply: they need an equilibrium that carries
     /// the learned features of a node to other nodes.
     pub carries_learned_features: bool,
+    /// The settings that it uses and some other kinds do not: `section.key`, or a whole section.
+    /// `model.kind` documents them.
+    pub uses: &'static [&'static str],
     /// Settings that the kind fixes, whatever the configuration says.
     pub fixed: Option<fn(&ModelConfig, &Facts) -> ModelConfig>,
     /// Its layers, from the features up.
@@ -144,6 +147,7 @@ impl Kind {
     /// the logits.
     const fn new(
         kind: ModelKind,
+        uses: &'static [&'static str],
         layers: fn(&Request<'_>) -> Result<Vec<LayerPlan>, ModelError>,
     ) -> Self {
         Self {
@@ -152,6 +156,7 @@ impl Kind {
             output: Output::Logits,
             learns: true,
             carries_learned_features: false,
+            uses,
             fixed: None,
             layers,
         }
@@ -168,6 +173,30 @@ impl Kind {
     /// The word of `model.kind`.
     pub fn name(&self) -> &'static str {
         self.kind.word()
+    }
+
+    /// Whether a setting, `section.key`, has no effect on this kind; `pools`: whether graphs are
+    /// classified.
+    pub fn ignores(&self, setting: &str, pools: bool) -> bool {
+        let uses = |kind: &Self| {
+            let is_it = |used: &&str| match used.contains('.') {
+                true => *used == setting,
+                false => setting.split('.').next() == Some(used),
+            };
+            kind.uses.iter().any(is_it)
+        };
+        match setting {
+            "model.readout" | "model.hidden" | "model.head_bias" | "model.normalise_state" => {
+                self.ends_in_logits(pools)
+            }
+            "model.features" | "model.normalise_features" => {
+                !matches!(self.features, FeatureRule::Configured)
+            }
+            "train.hide" | "model.init_features" => !self.carries_learned_features,
+            // A single layer of logits has no width, but where graphs are classified it has one.
+            "model.state" if pools => false,
+            _ => KINDS.iter().any(uses) && !uses(self),
+        }
     }
 
     /// The settings with those that the kind fixes.
@@ -261,6 +290,29 @@ mod tests {
     fn every_word_of_the_setting_has_a_row() {
         let kinds: Vec<ModelKind> = KINDS.iter().map(|row| row.kind).collect();
         assert_eq!(kinds, ModelKind::ALL);
+    }
+
+    #[test]
+    fn the_text_of_a_kind_lists_the_settings_that_it_uses() {
+        let settings::Kind::Choice(words) = <ModelKind as settings::Setting>::KIND else {
+            panic!("kinds are words")
+        };
+        for (kind, word) in KINDS.iter().zip(words) {
+            let text = settings::paragraphs(word.doc).join(" ");
+            let (_, list) = text.split_once("Uses ").unwrap_or_else(|| panic!("{text}"));
+            let (list, _) = list.split_once('.').unwrap_or((list, ""));
+            let mut section = "model";
+            let mut listed = Vec::new();
+            for name in list.split('`').skip(1).step_by(2) {
+                match (name.strip_prefix('['), list.contains("of `[solver]`")) {
+                    // What follows is of this section.
+                    (Some(_), true) => section = "solver",
+                    (Some(name), false) => listed.push(name.trim_end_matches(']').to_string()),
+                    (None, _) => listed.push(format!("{section}.{name}")),
+                }
+            }
+            assert_eq!(listed, kind.uses, "{}", word.word);
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::kernels::Activation;
 use crate::models::ModelError;
 use crate::nn::{Convolution, DropEdge};
 
-pub(super) const KIND: Kind = Kind::new(ModelKind::Sgc, layers);
+pub(super) const KIND: Kind =
+    Kind::new(ModelKind::Sgc, &["model.depth", "model.drop_edge"], layers);
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     request.stack(1, |layer| {

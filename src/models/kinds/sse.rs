@@ -42,7 +42,22 @@ use crate::solver::{Choice, SolveInfo, Used};
 /// A state with a larger entry counts as diverged.
 const MOST: f32 = 1e12;
 
-pub(super) const KIND: Kind = Kind { output: Output::Readout, ..Kind::new(ModelKind::Sse, layers) };
+pub(super) const KIND: Kind = Kind {
+    output: Output::Readout,
+    ..Kind::new(
+        ModelKind::Sse,
+        &[
+            "model.depth",
+            "model.state",
+            "model.activation",
+            "model.sse_damping",
+            "solver.tolerance",
+            "solver.max_sweeps",
+            "solver.warm_start",
+        ],
+        layers,
+    )
+};
 
 fn layers(request: &Request<'_>) -> Result<Vec<LayerPlan>, ModelError> {
     let config = request.config;

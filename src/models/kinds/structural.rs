@@ -22,6 +22,7 @@ const CLASSES: usize = 16;
 
 pub(super) const KIND: Kind = Kind {
     kind: ModelKind::Structural,
+    uses: &["model.depth", "model.hops", "model.state", "model.activation"],
     features: FeatureRule::Computed(ComputedFeatures {
         columns: |config, sides| columns(sides, config.hops),
         compute: |config, operators| features(operators, config.hops),

@@ -101,10 +101,10 @@ fn check_below(
 
 /// The error for a file or directory that is not of a kind. Of a directory it names the first thing
 /// in it, which tells a user what was nearly replaced.
-pub fn not_replaceable(path: &Path, what: &'static str) -> FormatError {
+pub fn not_replaceable(path: &Path, what: impl Into<String>) -> FormatError {
     let first = entries(path).ok().and_then(|entries| entries.into_iter().next());
     let holds = first.map_or(String::new(), |(name, ..)| format!(" (it holds {name})"));
-    FormatError::NotReplaceable { path: path.into(), what, holds }
+    FormatError::NotReplaceable { path: path.into(), what: what.into(), holds }
 }
 
 /// Names in order, and whether each is a directory or a plain file; a link is neither.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Cell;
 use crate::error::{IngestError, Result, quoted};
-use crate::source::text::Lines;
+use crate::source::text::{self, Lines};
 
 /// Bytes of text per batch.
 const BATCH_BYTES: usize = 1 << 20;
@@ -98,8 +98,7 @@ impl DelimitedBatch {
                 }
             };
             loop {
-                let (part, after) =
-                    quoted.split_once('"').ok_or("a closing quote on the same line")?;
+                let (part, after) = quoted.split_once('"').ok_or(text::CLOSING_QUOTE)?;
                 self.text.push_str(part);
                 match after.strip_prefix('"') {
                     Some(more) => {
@@ -116,7 +115,7 @@ impl DelimitedBatch {
             match quoted.strip_prefix(separator) {
                 Some(after) => rest = after,
                 None if quoted.is_empty() => return Ok(()),
-                None => return Err("the end of the cell after the closing quote"),
+                None => return Err(text::AFTER_QUOTE),
             }
         }
     }
@@ -184,11 +183,17 @@ impl Delimited {
                     () => Separator::Whitespace,
                 };
             }
+            let start = batch.text.len();
             let before = batch.ends.len();
             batch.push_line(text, self.separator).map_err(wrong)?;
             let cells = batch.ends.len() - before;
             if first {
                 batch.width = cells;
+                let id = batch.ends.first().map_or("", |&end| &batch.text[start..end]);
+                if self.separator != Separator::Tab && id.contains(';') {
+                    let found = format!("semicolons: {}", quoted(line));
+                    return Err(IngestError::line(&self.path, number, text::SEPARATORS, found));
+                }
             }
             if cells != batch.width {
                 let expected = format!("{} columns", batch.width);

@@ -8,6 +8,7 @@ mod columnar;
 mod delimited;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,8 @@ pub struct Table {
     id: Option<usize>,
     /// The line of the first row, where it may be a header that was not recognised.
     first: Option<u64>,
+    /// The cells of that row.
+    first_row: Vec<String>,
     rows: Rows,
 }
 
@@ -178,6 +181,7 @@ impl Table {
             let rows = Columnar::open(path, memory)?;
             let names = rows.names();
             let (width, id) = (names.len(), find_id(&names));
+            check_unique(path, &names)?;
             return Ok(Self {
                 path: path.into(),
                 ids,
@@ -187,6 +191,7 @@ impl Table {
                 width,
                 id,
                 first: None,
+                first_row: Vec::new(),
                 rows: Rows::Columnar(rows),
             });
         }
@@ -198,15 +203,16 @@ impl Table {
             || ids == IdKind::Integer && !is_integer(&first[0])
             || numbers && !first[1..].iter().all(is_number);
         let width = first.len();
-        let (names, id, first) = if is_header {
+        let (names, id, first, first_row) = if is_header {
             rows.drop_first_row();
+            check_unique(path, &first)?;
             let id = find_id(&first).unwrap_or(0);
-            (Some(first), Some(id), None)
+            (Some(first), Some(id), None, Vec::new())
         } else {
-            (None, Some(0), Some(rows.first_line()))
+            (None, Some(0), Some(rows.first_line()), first)
         };
-        let rows = Rows::Delimited(rows);
-        Ok(Self { path: path.into(), ids, numbers, memory, names, width, id, first, rows })
+        let (path, rows) = (path.into(), Rows::Delimited(rows));
+        Ok(Self { path, ids, numbers, memory, names, width, id, first, first_row, rows })
     }
 
     /// The file.
@@ -217,6 +223,11 @@ impl Table {
     /// Names of all columns, if there is a header.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// The first row of a text without a header; empty otherwise.
+    pub fn first_row(&self) -> &[String] {
+        &self.first_row
     }
 
     /// The column of ids. Text always has one; in Parquet it is found by name.
@@ -302,7 +313,7 @@ impl Table {
             (other, _) => nodes.find_string(&other.to_string())?,
         };
         found.ok_or_else(|| {
-            let (number, found) = (batch.number(row), format!("{} (unknown)", cell.shown()));
+            let (number, found) = (batch.number(row), unknown(&cell.shown()));
             self.error(number, &self.expected_node(number), found)
         })
     }
@@ -394,6 +405,24 @@ pub fn parquet_rows(path: &Path) -> Result<(bool, u64)> {
         return Err(IngestError::file(path, what));
     }
     Ok((find_id(&names).is_some(), rows))
+}
+
+/// How messages show an id that is not that of a node.
+pub fn unknown(id: &str) -> String {
+    format!("{id} (unknown: if it is a node without edges, list all nodes with --nodes-file)")
+}
+
+/// Refuses two columns of one name: one of them would be left out or taken for the other.
+fn check_unique(path: &Path, names: &[String]) -> Result<()> {
+    let mut seen = HashSet::new();
+    match names.iter().find(|name| !name.is_empty() && !seen.insert(name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let name = quoted(name.as_bytes());
+            let what = format!("two columns named {name} (expected a name of its own for each)");
+            Err(IngestError::file(path, what))
+        }
+    }
 }
 
 fn find_id(names: &[String]) -> Option<usize> {
