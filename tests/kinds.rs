@@ -293,7 +293,14 @@ fn gcnii_is_named_in_its_own_file_the_table_and_the_settings_only() {
 }
 
 /// Another value for every setting that some kind ignores.
-const OTHER_VALUES: [&str; 33] = [
+const OTHER_VALUES: [&str; 40] = [
+    "model.layer_dropout=0.2",
+    "model.skip=true",
+    "model.between=tanh",
+    "model.batch_norm=true",
+    "model.dropout=0.2",
+    "model.init_input=0.5",
+    "optim.learning_rate=0.5",
     "model.state=5",
     "model.activation=sigmoid",
     "model.input=own",

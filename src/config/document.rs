@@ -79,6 +79,11 @@ pub fn listing(config: &Config) -> String {
             let _ = writeln!(text, "{} = {}", field.key, literal(&values[section.name][field.key]));
         }
     }
+    text.push_str("\n# Presets, for --preset NAME:\n");
+    for preset in PRESETS {
+        let line = format!("{}: {}", preset.name, preset.doc);
+        text.push_str(&wrapped(&line, "#   ", "#     "));
+    }
     text
 }
 

@@ -94,8 +94,8 @@ words! {
     /// Models.
     pub enum ModelKind {
         /// Implicit graph neural network: one equilibrium layer per width in `state`. Uses `state`,
-        /// `activation`, `input`, `bias`, `kappa`, `init`, `feature_dropout` and `[solver]`. Ends in a
-        /// readout.
+        /// `activation`, `input`, `bias`, `kappa`, `init`, `feature_dropout`, `layer_dropout` and
+        /// `[solver]`. Ends in a readout.
         Ignn = "ignn",
         /// Graph convolutions (Kipf, Welling 2017): `depth` layers A^T x Omega^T + bias. Uses
         /// `depth`, `state`, `activation` and `drop_edge`.
@@ -183,6 +183,14 @@ impl ModelConfig {
     pub(super) fn set_slope(&mut self) {
         for activation in self.activation.iter_mut().chain([&mut self.between]) {
             *activation = activation.with_slope(self.slope);
+        }
+    }
+
+    /// The bound that training keeps, of the layer with the largest one: the sum over relations.
+    pub fn largest_kappa(&self, relations: usize) -> f64 {
+        match relations {
+            0 | 1 => self.kappa.iter().copied().fold(0.0, f64::max),
+            _ => self.kappa.iter().sum(),
         }
     }
 

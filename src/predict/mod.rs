@@ -43,6 +43,7 @@ mod predictor;
 mod probability;
 mod truth;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignn_format::FormatError;
@@ -123,8 +124,23 @@ pub fn model_file(run_or_file: &Path) -> Result<PathBuf, FormatError> {
     if file.is_file() {
         return Ok(file);
     }
-    let found =
-        if run_or_file.join("manifest.json").is_file() { "a dataset" } else { "another directory" };
-    let expected = format!("a run with a {MODEL}, as `ignn train` writes it");
+    // The runs of `ignn train --seeds`, and the folds of `ignn crossval`.
+    let inner = fs::read_dir(run_or_file).into_iter().flatten().flatten();
+    let mut inner: Vec<String> =
+        inner.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    inner.retain(|name| {
+        (name.starts_with("seed-") || name.starts_with("fold-"))
+            && run_or_file.join(name).join(MODEL).is_file()
+    });
+    inner.sort_by_key(|name| (name.len(), name.clone()));
+    let (found, hint) = match inner.first() {
+        Some(first) => {
+            let first = run_or_file.join(first);
+            ("a directory of several runs", format!(": choose one, such as {}", first.display()))
+        }
+        None if run_or_file.join("manifest.json").is_file() => ("a dataset", String::new()),
+        None => ("another directory", String::new()),
+    };
+    let expected = format!("a run with a {MODEL}, as `ignn train` writes it{hint}");
     Err(FormatError::invalid(run_or_file, "not the directory of a run", found, expected))
 }

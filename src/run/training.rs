@@ -174,6 +174,9 @@ impl Run {
         let place = RefCell::new(place);
         let mut all: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
+        if let Some(note) = trainer.held_out_note() {
+            all.note(&note).map_err(TrainError::from)?;
+        }
         let ended = self.train_with_checkpoints(&mut trainer, &place, &mut all, stop)?;
         drop(all);
         let mut place = place.into_inner();

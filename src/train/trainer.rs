@@ -108,6 +108,8 @@ pub struct Trainer {
     faded: FadedWatch,
     /// Checksum of the node ids, where features are learned.
     nodes: Option<String>,
+    /// Largest bound of a graph that is only evaluated, relative to that of the training graphs.
+    held_out: f64,
     evaluator: Evaluator,
     monitor: Metric,
     stop: Arc<AtomicBool>,
@@ -154,6 +156,7 @@ impl Trainer {
         if config.train.on_collapse == OnCollapse::Restore && task.parts().validation.is_empty() {
             return Err(TrainError::NothingToRestore { path: task.graph().path().into() });
         }
+        let mut held_out: f64 = 0.0;
         let (mut model, graph_set) = match task.graphs() {
             None => {
                 let facts = task.facts(operators.radii().to_vec());
@@ -175,7 +178,13 @@ impl Trainer {
                 let largest = |radii: &Vec<f64>| {
                     parts.train.iter().map(|&graph| radii[graph as usize]).fold(0.0, f64::max)
                 };
-                let facts = task.facts(radii.iter().map(largest).collect());
+                let largest: Vec<f64> = radii.iter().map(largest).collect();
+                for (radii, largest) in radii.iter().zip(&largest) {
+                    let others = parts.validation.iter().chain(&parts.test);
+                    let others = others.map(|&graph| radii[graph as usize]).fold(0.0, f64::max);
+                    held_out = held_out.max(others / largest.max(f64::MIN_POSITIVE));
+                }
+                let facts = task.facts(largest);
                 let mut model = Network::new(&config.model, &facts, config.train.seed, true)?;
                 label_start::apply(&task, &config, &mut model)?;
                 let many = ManyGraphs::new(&task, &model, operators, radii)?;
@@ -189,6 +198,7 @@ impl Trainer {
         let nodes = nodes.then(|| task.graph().ids().map(|ids| ids.checksum())).transpose()?;
         Ok(Self {
             nodes,
+            held_out,
             evaluator: Evaluator::new(&task, &config),
             config,
             task,
@@ -271,6 +281,28 @@ impl Trainer {
     /// The current network, for changing its values.
     pub fn network_mut(&mut self) -> &mut Network {
         &mut self.model
+    }
+
+    /// What to know where graphs that are only evaluated have larger bounds than the training
+    /// graphs, which alone bound the weights: there, the equation may contract less than `kappa`
+    /// says.
+    pub fn held_out_note(&self) -> Option<String> {
+        if self.held_out <= 1.001 || self.model.posedness(self.model.radii()).is_empty() {
+            return None;
+        }
+        let relations = self.task.graph().manifest().relations.len();
+        let kappa = self.config.model.largest_kappa(relations);
+        let bound = kappa * self.held_out;
+        let then = match bound < 1.0 {
+            true => "solutions are still unique, but solves take more sweeps there",
+            false => "where it reaches 1, solutions are not certified to be unique",
+        };
+        Some(format!(
+            "the spectral bound of a validation or test graph is {:.4} times the largest of the \
+             training graphs, which bound the weights: the contraction bound is up to {bound:.4} \
+             there, above kappa = {kappa}: {then}",
+            self.held_out
+        ))
     }
 
     /// The best model so far; `None` where there is no validation part.

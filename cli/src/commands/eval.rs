@@ -82,6 +82,7 @@ impl Command {
         let shown = self.shown(&opened, &parts)?;
         let operators = opened.operators(console)?;
         let (predictor, mut report) = opened.predictor(&operators, console)?;
+        opened.note_mixed(&parts, &report, console);
         let prediction = opened.solve(predictor, &mut report, console)?;
         console.phase("score", None, Unit::Items("nodes"));
         Ok((report, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))

@@ -402,6 +402,10 @@ impl LabelReport {
         let name = |class: &str| readable::line(class, SHOWN_NAME);
         let size = |size: &ClassSize| format!("{} ({})", name(&size.class), count(size.nodes));
         let extremes = match (&self.largest, &self.smallest) {
+            (Some(one), Some(_)) if self.classes == 1 => format!(", {}", size(one)),
+            (Some(largest), Some(smallest)) if largest.nodes == smallest.nodes => {
+                format!(", {} in each class", count(largest.nodes))
+            }
             (Some(largest), Some(smallest)) => {
                 format!(", largest {}, smallest {}", size(largest), size(smallest))
             }
@@ -464,6 +468,11 @@ mod tests {
         let single =
             LabelReport::of(&Labels::Single { classes: classes.clone(), of: vec![0, -1, 2, 2, 0] });
         assert_eq!(single.words(), "3 classes, 4 labelled nodes, largest a (2), smallest b (0)");
+        let one = Labels::Single { classes: vec!["cat".into()], of: vec![0, 0, -1] };
+        assert_eq!(LabelReport::of(&one).words(), "1 class, 2 labelled nodes, cat (2)");
+        let equal = Labels::Single { classes: classes[..2].to_vec(), of: vec![0, 1, 1, 0] };
+        let words = LabelReport::of(&equal).words();
+        assert_eq!(words, "2 classes, 4 labelled nodes, 2 in each class");
         let multi = Labels::sets(classes, vec![0, 2, 2, 3], vec![0, 1, 1]);
         let words = LabelReport::of(&multi).words();
         assert_eq!(

@@ -147,6 +147,7 @@ impl Command {
                 is_refused: true,
             });
         }
+        opened.note_mixed(&parts, &report, console);
         let prediction = opened.solve(predictor, &mut report, console)?;
         let items: Vec<u32> = match is_one {
             true => parts.parts[0].items.clone(),

@@ -15,7 +15,7 @@ use crate::terminal::notes::Notes;
 /// Settings from a preset, a file and the command line.
 #[derive(Debug, Args)]
 pub struct Settings {
-    #[arg(long, help = preset_help(), value_name = "NAME")]
+    #[arg(long, help = preset_help(), long_help = preset_long_help(), value_name = "NAME")]
     preset: Option<String>,
 
     /// TOML file of settings
@@ -82,6 +82,16 @@ impl TrainingSettings {
     pub fn epochs(&self) -> Option<u64> {
         self.epochs
     }
+}
+
+/// Says what each preset is for.
+fn preset_long_help() -> String {
+    let lines = presets::PRESETS.iter().map(|preset| format!("- {}: {}", preset.name, preset.doc));
+    let lines: Vec<String> = lines.collect();
+    format!(
+        "Built-in settings to start from; `ignn train --list --preset NAME` shows them\n\n{}",
+        lines.join("\n")
+    )
 }
 
 /// Names all presets.

@@ -52,7 +52,7 @@ impl<'a> JobProgress<'a> {
     pub fn note(&self, job: u64, text: &str) {
         let text = match self.noted.fetch_add(1, Ordering::Relaxed) {
             before if before < MOST_NOTES => format!("{} {job}: {text}", self.unit),
-            MOST_NOTES => "more solves did not converge: see the figures".into(),
+            MOST_NOTES => "there are more such notes: see the figures".into(),
             _ => return,
         };
         self.notes.add(&text);

@@ -8,7 +8,7 @@ use clap::Args;
 use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::nn::Operators;
-use ignn::predict::{self, Choice, Item, Predictor, SolvedModel, Truth};
+use ignn::predict::{self, Choice, Item, Parts, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
@@ -140,6 +140,7 @@ impl Opened {
             tolerance: self.params.tolerance,
             solve: None,
             not_verified: self.dataset.not_verified(),
+            kappa: self.model.config.model.largest_kappa(self.dataset.manifest().relations.len()),
             relations: self.dataset.manifest().relations.len(),
         };
         if report.is_trained_here == Some(false) {
@@ -159,7 +160,30 @@ impl Opened {
                 report.bound_words()
             ));
         }
+        if let Some(bound) = report.above_kappa() {
+            let kappa = report.kappa;
+            console.note(&format!(
+                "the contraction bound on this graph is {bound:.4}, above kappa = {kappa}: kappa holds \
+                 on the graphs that the model was trained on; the solution is unique all the same, \
+                 but solves take more sweeps"
+            ));
+        }
         Ok((predictor, report))
+    }
+
+    /// Prints a note if all items are scored as one part although the model was trained on some of
+    /// them, as after a cross-validation.
+    pub fn note_mixed(&self, parts: &Parts, report: &ModelReport, console: &Console) {
+        if parts.split.is_none() && report.is_trained_here == Some(true) && self.has_labels() {
+            let items = match self.item {
+                Item::Graph => "graphs",
+                Item::Node => "nodes",
+            };
+            console.note(&format!(
+                "scores are over all {items}, also those that the model was trained on: they say \
+                 little about other {items}"
+            ));
+        }
     }
 
     /// Solves. Prints a note if the solve did not converge.
@@ -234,6 +258,8 @@ pub struct ModelReport {
     solve: Option<SolveInfo>,
     /// Files of the dataset that were used without a comparison with their checksums.
     pub not_verified: Vec<String>,
+    /// The bound that training kept on its own graphs.
+    kappa: f64,
     #[serde(skip)]
     relations: usize,
 }
@@ -305,7 +331,7 @@ impl ModelReport {
                      entry",
                     bound.largest, bound.relative
                 ),
-                None => "not certified".into(),
+                None => format!("not certified: {}", self.why_no_error(solve)),
             };
             sheet.row(["error".into(), error]);
             if let Some(estimate) = solve.estimated_error {
@@ -345,6 +371,28 @@ impl ModelReport {
             );
         }
         format!("{layer}{what} times the spectral bound of the graph is {value:.4}, {against} 1")
+    }
+
+    /// The contraction bound on this graph, if it is certified but above that of training.
+    fn above_kappa(&self) -> Option<f64> {
+        let (_, Posedness { by_norm, by_eigenvalue, condition, .. }) = self.weakest()?;
+        let bound = by_norm.min(by_eigenvalue);
+        let is_certified = matches!(condition, Condition::Norm | Condition::Eigenvalue);
+        (is_certified && bound > 1.001 * self.kappa).then_some(bound)
+    }
+
+    /// Why no error is certified.
+    fn why_no_error(&self, solve: &SolveInfo) -> &'static str {
+        match solve {
+            _ if self.posedness.is_empty() || solve.stopped == Stopped::Truncated => {
+                "nothing bounds the weights of this model"
+            }
+            SolveInfo { contraction: None, .. } => {
+                "no norm was found in which every sweep contracts"
+            }
+            SolveInfo { sweeps: 0, .. } => "no sweep was made",
+            _ => "the bound is not finite",
+        }
     }
 
     fn residual_words(&self, solve: &SolveInfo) -> String {

@@ -97,6 +97,25 @@ fn one_graph_has_no_class() {
 }
 
 #[test]
+fn held_out_graphs_with_a_larger_bound_get_a_note() {
+    let sandbox = Sandbox::new();
+    sandbox.ignn(&words("generate ppi --scale 0.075 --normalise none --out raw -q")).exits(0);
+    sandbox.ignn(&words("generate ppi --scale 0.075 --out d -q")).exits(0);
+    let notes = |dataset: &str| {
+        let line =
+            format!("train {dataset} --set model.state=4 --epochs 0 --out run --force -q --json");
+        let notes = sandbox.ignn(&words(&line)).exits(0).json()["notes"].clone();
+        serde_json::from_value::<Vec<String>>(notes).unwrap()
+    };
+    let found = notes("raw");
+    let [note] = &found[..] else { panic!("{found:?}") };
+    assert!(note.starts_with("the spectral bound of a validation or test graph is 1.0"), "{note}");
+    assert!(note.contains(" there, above kappa = 0.95: solutions are still unique"), "{note}");
+    // All renormalised graphs have the same bound.
+    assert_eq!(notes("d"), Vec::<String>::new());
+}
+
+#[test]
 fn nodes_of_graphs_that_training_did_not_see() {
     let sandbox = Sandbox::new();
     sandbox.ignn(&words("generate ppi --scale 0.075 --out d -q")).exits(0);

@@ -25,7 +25,10 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
     assert!(run.stdout.ends_with(refused), "{}", run.stdout);
     assert!(!sandbox.path("p.csv").exists());
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv"));
-    let run = run.exits(0).says("trained on   another dataset").says("error        not certified");
+    let run = run
+        .exits(0)
+        .says("trained on   another dataset")
+        .says("error        not certified: no norm was found in which every sweep contracts");
     assert!(run.stderr.contains("note: the model was trained on another dataset\n"));
     let quiet = words("predict d --model m.safetensors --out q.csv --json -q");
     let eval = words("eval d --model m.safetensors --json -q");
@@ -40,6 +43,37 @@ fn an_uncertified_model_gives_a_note_or_is_refused() {
          graph is 1.5";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     assert!(sandbox.path("p.csv").exists());
+}
+
+#[test]
+fn a_bound_above_kappa_and_scores_on_training_nodes_are_said() {
+    let sandbox = Sandbox::new();
+    ingest(&sandbox, "d", SINGLE, false);
+    let mut loose = model(LabelKind::Single);
+    loose.config.model.kappa = vec![0.5];
+    loose.config.train.split = "none".into();
+    loose.dataset = super::checksum(&sandbox.path("d"));
+    loose.save(sandbox.path("m.safetensors")).unwrap();
+    let run = sandbox.ignn(&words("eval d --model m.safetensors --json")).exits(0).json();
+    let notes: Vec<String> = serde_json::from_value(run["notes"].clone()).unwrap();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.starts_with("the contraction bound on this graph is 0.6768"), "{note}");
+    assert!(note.contains(", above kappa = 0.5: kappa holds on the graphs that"), "{note}");
+    // Without a split, the nodes that it was trained on are scored with the others.
+    let line = "ingest edges edges.txt --features x.csv --labels labels.csv --out bare -q";
+    sandbox.ignn(&words(line)).exits(0);
+    (loose.config.model.kappa, loose.dataset) =
+        (vec![0.95], super::checksum(&sandbox.path("bare")));
+    loose.save(sandbox.path("m.safetensors")).unwrap();
+    let note = "note: scores are over all nodes, also those that the model was trained on: they say \
+                little about other nodes\n";
+    for line in
+        ["eval bare --model m.safetensors", "predict bare --model m.safetensors --out p.csv"]
+    {
+        let run = sandbox.ignn(&words(line)).exits(0);
+        assert_eq!(run.stderr.matches("note: ").count(), 1, "{}", run.stderr);
+        assert!(run.stderr.contains(note), "{}", run.stderr);
+    }
 }
 
 #[test]
@@ -179,6 +213,12 @@ fn mismatches_give_one_error() {
             format!("{model}: not the directory of a run (found {found}, expected {run})");
         sandbox.ignn(&arguments).fails_with(&message);
     }
+    sandbox.file("runs/seed-10/model.safetensors", "").file("runs/seed-2/model.safetensors", "");
+    sandbox.ignn(&words("predict d --model runs --out p.csv")).fails_with(&format!(
+        "runs: not the directory of a run (found a directory of several runs, expected {run}: choose \
+         one, such as runs/seed-2)"
+    ));
+    std::fs::remove_dir_all(sandbox.path("runs")).unwrap();
     let exists = "mine.csv: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&words("predict d --model m.safetensors --out mine.csv")).fails_with(exists);
     let twice = "p.csv: named twice: each table needs its own file";

@@ -1,7 +1,7 @@
 //! Configurations and datasets that cannot be trained: one message each, exit code 2, no files
 //! left behind.
 
-use ignn::config::Config;
+use ignn::config::{Config, presets};
 
 use super::{communities, words};
 use crate::sandbox::Sandbox;
@@ -52,7 +52,7 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
         "one --set model.stat=3",
         "--set model.stat=3: key \"model.stat\" is not known (did you mean model.state?)",
     );
-    let presets: Vec<_> = ignn::config::presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let presets: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
     let known = presets.join(", ");
     refused(
         "one --preset chain",
@@ -224,4 +224,16 @@ fn settings_that_the_kind_does_not_use_get_one_note() {
         (quiet.json()["notes"].clone(), quiet.stderr.as_str()),
         (run.json()["notes"].clone(), "")
     );
+}
+
+#[test]
+fn presets_are_explained() {
+    let sandbox = Sandbox::new();
+    let doc = presets::find("cora").unwrap().doc;
+    let flat = |text: &str| text.replace("# ", "").split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in ["train --help", "train --list"] {
+        let run = sandbox.ignn(&words(line)).exits(0);
+        let expected = flat(&format!("cora: {doc}"));
+        assert!(flat(&run.stdout).contains(&expected), "{line}: {}", run.stdout);
+    }
 }

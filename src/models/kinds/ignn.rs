@@ -24,6 +24,7 @@ pub(super) const KIND: Kind = Kind {
             "model.kappa",
             "model.init",
             "model.feature_dropout",
+            "model.layer_dropout",
             "solver",
         ],
         layers,

@@ -192,6 +192,9 @@ impl Kind {
             "model.features" | "model.normalise_features" => {
                 !matches!(self.features, FeatureRule::Configured)
             }
+            "model.skip" | "model.between" | "model.batch_norm" | "model.dropout"
+            | "model.init_input" => !self.learns,
+            setting if setting.starts_with("optim.") => !self.learns,
             "train.hide" | "model.init_features" => !self.carries_learned_features,
             // A single layer of logits has no width, but where graphs are classified it has one.
             "model.state" if pools => false,

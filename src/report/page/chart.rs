@@ -283,11 +283,16 @@ impl Frame {
         let mut svg = Html::new();
         for ((class, name, x, y), place) in names.into_iter().zip(places) {
             let to = self.right + 9.0;
-            // A thin line joins a name to the end of its line if the two are apart.
-            if (place - y).abs() > 3.0 || self.right - x > 3.0 {
-                let path = format!("M{:.1},{y:.1}L{:.1},{place:.1}", x + 2.0, to - 2.0);
+            // In the margin only: inside the chart it would look like data.
+            if (place - y).abs() > 3.0 {
+                let path = format!("M{:.1},{y:.1}L{:.1},{place:.1}", self.right + 1.0, to - 2.0);
                 let leader = element("path").set("class", format_args!("leader {class}"));
                 svg.add(leader.set("d", path));
+            }
+            // A line that ends early ends in a dot at the height of its name.
+            if self.right - x > 3.0 {
+                let dot = element("circle").set("class", format_args!("mark end {class}"));
+                svg.add(dot.at("cx", x).at("cy", y).set("r", 2.5));
             }
             let text = element("text").set("class", format_args!("name {class}"));
             svg.add(text.at("x", to).at("y", place + 4.5).text(shortened(&name)));
@@ -361,6 +366,25 @@ mod tests {
             svg.contains("data-reference=\"kappa\"") && svg.contains("loss, nats against epoch.")
         );
         assert!(svg.contains("a&lt;b: from 1.000 at 0 to 0.250 at 3; kappa: 0.900"), "{svg}");
+    }
+
+    #[test]
+    fn nothing_but_data_is_drawn_in_the_chart() {
+        // The second line ends early, and the names are too close to stand at the ends.
+        let series = vec![
+            line("long", &[(0.0, 1.0), (9.0, 0.5)]),
+            line("short", &[(0.0, 1.0), (3.0, 0.51)]),
+        ];
+        let svg = Html::document(chart(series).element().unwrap());
+        let right = svg.split("x2=\"").nth(1).unwrap().split('"').next().unwrap();
+        let right: f64 = right.parse().unwrap();
+        let leaders: Vec<&str> = svg.split("class=\"leader").skip(1).collect();
+        assert!(!leaders.is_empty(), "{svg}");
+        for leader in leaders {
+            let start = leader.split(" d=\"M").nth(1).unwrap().split(',').next().unwrap();
+            assert!(start.parse::<f64>().unwrap() > right, "{leader}");
+        }
+        assert_eq!(svg.matches("class=\"mark end").count(), 1, "{svg}");
     }
 
     #[test]

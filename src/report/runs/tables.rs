@@ -45,12 +45,12 @@ fn figure(value: Option<f64>, decimals: usize) -> Cell {
 pub fn results(groups: &[Group]) -> Section {
     let mut section = Section::new("results", "Results");
     section.text(
-        "\"Validation\" is the test score of the epoch that is best on the validation part: the \
+        "\"Test\" is the test score of the best epoch, which is chosen by the validation part: the \
          fair figure. \"Best test\" is that of the epoch that is best on the test part, as papers \
-         often report it: for comparison only. Epoch e is the model after e steps, epoch 0 \
-         the initial model.",
+         often report it: for comparison only. \"Validation\" is the score of the validation part in \
+         the best epoch. Epoch e is the model after e steps, epoch 0 the initial model.",
     );
-    let mut table = Table::new(&["run", "score", "validation", "best test", "seeds"]);
+    let mut table = Table::new(&["run", "score", "test", "best test", "seeds"]);
     for group in groups {
         let runs = group.runs.len();
         for metric in group.first().metrics() {

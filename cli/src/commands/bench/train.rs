@@ -284,6 +284,14 @@ impl Measured {
         middle(self.epochs.iter().map(|(seconds, _)| *seconds).collect())
     }
 
+    /// Median time of an epoch outside of all phases.
+    fn rest(&self) -> f64 {
+        middle(
+            self.epochs.iter().map(|(seconds, record)| seconds - record.seconds.total()).collect(),
+        )
+        .max(0.0)
+    }
+
     fn is_finite(&self) -> bool {
         self.losses.iter().all(|loss| loss.is_finite())
     }
@@ -327,6 +335,7 @@ impl Measured {
         for phase in &self.phases {
             row(phase.name, phase.seconds, phase.edges, phase.bytes);
         }
+        row("rest", self.rest(), None, None);
         let (edges, bytes) = self.totals();
         row("epoch", seconds, edges, bytes);
         let mut facts = Sheet::pairs();
@@ -387,6 +396,7 @@ impl Measured {
             "edges_per_second": edges.map(|edges| edges / seconds),
             "bytes_per_epoch": bytes,
             "phases": phases.collect::<Vec<_>>(),
+            "rest_seconds": self.rest(),
             "losses": self.losses,
             "warm_up": self.losses.len() - self.epochs.len(),
             "timed": self.epochs.len(),
