@@ -354,8 +354,8 @@ impl Crossval {
         let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
-        if claim.is_some() {
-            // Settings that no model can have are refused before an old directory is replaced.
+        if claim.is_some() && !self.resumes {
+            // Settings that no model can have are refused before a directory appears.
             Trainer::with_task(Arc::new(task), self.config.clone())?;
         }
         let write_setup = |draft: &Path| -> Result<(), RunError> {
