@@ -6,7 +6,6 @@ use divan::counter::ItemsCount;
 use ignn::dense::Matrix;
 use ignn::kernels::sweep::{self, Sweep, SweepScratch};
 use ignn::kernels::{Activation, AdjacencyRef, Derivative, Norm, PackedWeights, Signs};
-use ignn::parallel::RowBlocks;
 
 use crate::inputs::{self, WIDTHS, assert_close};
 
@@ -33,7 +32,7 @@ fn adjoint_rmat(bencher: Bencher<'_, '_>, width: usize) {
     let packed = [PackedWeights::adjoint(w.view())];
     let (nodes, state) = (outgoing[0].rows(), inputs::matrix(5, outgoing[0].rows(), width, 1.0));
     let mut signs = Signs::new(nodes, width);
-    signs.record(&RowBlocks::balanced(nodes, &[], 1), state.view());
+    signs.record(state.view());
     let derivative = Derivative::Signs { signs: &signs, slope: 0.0 };
     run(bencher, &outgoing, &packed, |sweep, g, to, is_verified| {
         sweep.adjoint(derivative, Norm::default(), g.view(), to.view_mut());

@@ -7,6 +7,7 @@ use ignn::kernels::sweep::{Direction, Sweep, SweepScratch, Term, blocks};
 use ignn::kernels::{Activation, AdjacencyRef, PackedWeights};
 use ignn::prelude::*;
 use ignn::solver::{Certificate, Workspace, fixed_point};
+use rayon::prelude::*;
 
 const DAMPING: f32 = 0.85;
 
@@ -35,7 +36,8 @@ fn pagerank(links: AdjacencyRef<'_>) -> ignn::Result<(Vec<f64>, SolveInfo)> {
 fn power_step(links: AdjacencyRef<'_>, rank: &[f64]) -> Vec<f64> {
     let jump = f64::from((1.0 - DAMPING) / links.rows() as f32);
     let sum = |page| links.entries(page).map(|(source, share)| f64::from(share) * rank[source]);
-    (0..links.rows()).map(|page| f64::from(DAMPING) * sum(page).sum::<f64>() + jump).collect()
+    let pages = (0..links.rows()).into_par_iter().with_min_len(1024);
+    pages.map(|page| f64::from(DAMPING) * sum(page).sum::<f64>() + jump).collect()
 }
 
 /// The share of its rank that a page passes on by each of its links.

@@ -23,6 +23,7 @@ pub struct Matrix<E = f32> {
 /// A borrowed matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixRef<'a, E = f32> {
+    /// The rows; if the last one is among them, to the end of its line.
     data: &'a [E],
     rows: usize,
     cols: usize,
@@ -31,6 +32,7 @@ pub struct MatrixRef<'a, E = f32> {
 /// A mutably borrowed matrix, or a block of its rows.
 #[derive(Debug)]
 pub struct MatrixMut<'a, E = f32> {
+    /// The rows; if the last one is among them, to the end of its line.
     data: &'a mut [E],
     rows: usize,
     cols: usize,
@@ -86,8 +88,13 @@ impl<E: Entry> Matrix<E> {
 
     /// The matrix, borrowed.
     pub fn view(&self) -> MatrixRef<'_, E> {
-        let data = &bytemuck::cast_slice(self.memory.all())[..self.rows * stride(self.cols)];
+        let data = &bytemuck::cast_slice(self.memory.all())[..self.entries()];
         MatrixRef { data, rows: self.rows, cols: self.cols }
+    }
+
+    /// Entries of all rows in whole lines.
+    fn entries(&self) -> usize {
+        (self.rows * stride(self.cols)).next_multiple_of(LINE)
     }
 
     /// All of the memory, line by line: rows, their padding, and the rest of the last line.
@@ -102,8 +109,8 @@ impl<E: Entry> Matrix<E> {
 
     /// The matrix, borrowed to write.
     pub fn view_mut(&mut self) -> MatrixMut<'_, E> {
-        let data =
-            &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..self.rows * stride(self.cols)];
+        let entries = self.entries();
+        let data = &mut bytemuck::cast_slice_mut(self.memory.all_mut())[..entries];
         MatrixMut { data, rows: self.rows, cols: self.cols }
     }
 }
@@ -137,10 +144,14 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
 
     /// All entries, padding included; aligned to a line if the stride is at least a line.
     pub fn padded(self) -> &'a [E] {
-        self.data
+        &self.data[..self.rows * self.stride()]
     }
 
-    /// All lines of a matrix of at least 9 columns, whose rows are whole lines.
+    /// All lines. Rows of at least 9 columns are whole lines; below, several rows share a line, and
+    /// the last line ends in zeros.
+    ///
+    /// # Panics
+    /// For a block of rows of a narrow matrix that does not begin and end with a line.
     pub fn lines(self) -> &'a [E::Line] {
         bytemuck::cast_slice(self.data)
     }
@@ -148,11 +159,8 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
     /// Rows `start..end`.
     pub fn block(self, rows: std::ops::Range<usize>) -> Self {
         let stride = self.stride();
-        Self {
-            data: &self.data[rows.start * stride..rows.end * stride],
-            rows: rows.len(),
-            cols: self.cols,
-        }
+        let end = if rows.end == self.rows { self.data.len() } else { rows.end * stride };
+        Self { data: &self.data[rows.start * stride..end], rows: rows.len(), cols: self.cols }
     }
 }
 
@@ -191,10 +199,14 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
 
     /// All entries to write, padding included, which must stay zero.
     pub fn padded_mut(&mut self) -> &mut [E] {
-        self.data
+        let entries = self.rows * self.stride();
+        &mut self.data[..entries]
     }
 
-    /// All lines to write of a matrix of at least 9 columns, whose rows are whole lines.
+    /// All lines to write; padding and the end of the last line must stay zero.
+    ///
+    /// # Panics
+    /// Like [`MatrixRef::lines`].
     pub fn lines_mut(&mut self) -> &mut [E::Line] {
         bytemuck::cast_slice_mut(self.data)
     }
@@ -212,7 +224,8 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
     /// The first `rows` rows, and the rest.
     pub fn split_at(self, rows: usize) -> (Self, Self) {
         let cols = self.cols;
-        let (first, second) = self.data.split_at_mut(rows * stride(cols));
+        let at = if rows == self.rows { self.data.len() } else { rows * stride(cols) };
+        let (first, second) = self.data.split_at_mut(at);
         (
             MatrixMut { data: first, rows, cols },
             MatrixMut { data: second, rows: self.rows - rows, cols },
@@ -248,5 +261,22 @@ mod tests {
             assert!((0..5).all(padding));
         }
         assert_eq!(Matrix::zeros(0, 7).view().padded().len(), 0);
+    }
+
+    #[test]
+    fn narrow_rows_share_lines_and_the_last_line_is_whole() {
+        for (rows, cols, lines) in [(1, 1, 1), (16, 1, 1), (17, 1, 2), (9, 3, 3), (5, 8, 3)] {
+            let mut matrix = Matrix::from_fn(rows, cols, |i, k| (i * cols + k + 1) as f32);
+            assert_eq!(matrix.view().lines().len(), lines);
+            let last = rows * stride(cols) - (lines - 1) * LINE;
+            assert!(matrix.view().lines()[lines - 1].0[last..].iter().all(|&x| x == 0.0));
+            assert_eq!(matrix.view().padded().len(), rows * stride(cols));
+            let at = rows / (LINE / stride(cols)) * (LINE / stride(cols));
+            let (first, second) = (matrix.view().block(0..at), matrix.view().block(at..rows));
+            assert_eq!(first.lines().len() + second.lines().len(), lines);
+            let (mut first, mut second) = matrix.view_mut().split_at(at);
+            assert_eq!(first.lines_mut().len() + second.lines_mut().len(), lines);
+            assert_eq!(Matrix::<half::f16>::blank(rows, cols).view().lines().len(), lines);
+        }
     }
 }

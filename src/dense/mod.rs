@@ -2,9 +2,9 @@
 //! borrowed mutably. They hold numbers; arithmetic on them is in `kernels`.
 //!
 //! A row takes `stride` floats: the columns rounded up to whole lines of 16, or to a power of two
-//! below 16, so that no row of a narrow matrix crosses a cache line. The floats between `cols` and
-//! `stride` are padding and always zero. Methods such as [`Matrix::row`] leave them out; kernels
-//! that write whole lines keep them zero.
+//! below 16, so that several rows of a narrow matrix share a line and none crosses one. The floats
+//! between `cols` and `stride` are padding and always zero, like those after the last row. Methods
+//! such as [`Matrix::row`] leave them out; kernels that write whole lines keep them zero.
 //!
 //! ```
 //! use ignn::dense::Matrix;

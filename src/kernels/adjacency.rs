@@ -341,6 +341,16 @@ impl<'a> AdjacencyRef<'a> {
         self.row_scale.map_or(1.0, |scale| scale[self.stored_row(row)])
     }
 
+    /// The same operator without the factors of its columns.
+    pub(super) fn without_gather_scale(self) -> Self {
+        Self { gather_scale: None, ..self }
+    }
+
+    /// Numbers of the rows as they are stored, if the operator is a selection; columns are the same.
+    pub(super) fn source(&self) -> Option<&'a [u32]> {
+        self.chosen.map(|chosen| chosen.source)
+    }
+
     /// The factors by row, if the same positive ones apply to rows and columns.
     pub fn common_scale(&self) -> Option<impl Fn(usize) -> f32 + Sync + use<'a>> {
         let (scale, other) = (self.row_scale?, self.gather_scale?);

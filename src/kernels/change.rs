@@ -16,12 +16,14 @@ pub struct Norm<'a> {
 }
 
 impl Norm<'_> {
-    /// 1 / v into whole lines; ones if there is no v.
-    pub(super) fn invert_v(&self, lines: &mut [Line]) {
+    /// 1 / v into whole lines, once for each of the rows that share a line; ones if there is no v.
+    pub(super) fn invert_v(&self, stride: usize, lines: &mut [Line]) {
         let floats: &mut [f32] = bytemuck::cast_slice_mut(lines);
-        match self.v {
-            Some(v) => floats.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v),
-            None => floats.fill(1.0),
+        floats.fill(1.0);
+        if let Some(v) = self.v {
+            for row in floats.chunks_exact_mut(stride.max(1)) {
+                row.iter_mut().zip(v).for_each(|(inverse, v)| *inverse = 1.0 / v);
+            }
         }
     }
 }

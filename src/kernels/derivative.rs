@@ -7,20 +7,23 @@
 //! | relu, leaky relu | one bit per entry ([`Signs`]) | 1/8 |
 //! | others | nothing: recomputed from X, which is in memory anyway | 4 |
 
-use super::Activation;
-use crate::dense::{LINE, MatrixRef};
-use crate::parallel::RowBlocks;
+use rayon::prelude::*;
 
-/// Which entries of a state are positive: 16 bits for each line of a row, lowest bit first.
+use super::Activation;
+use crate::dense::{LINE, MatrixRef, stride};
+
+/// Lines whose signs one task records, at least.
+const LINES_PER_TASK: usize = 4096;
+
+/// Which entries of a state are positive: 16 bits for each line of the state, lowest bit first.
 ///
 /// ```
 /// use ignn::dense::Matrix;
 /// use ignn::kernels::{Derivative, Signs};
-/// use ignn::parallel::RowBlocks;
 ///
 /// let x = Matrix::from_fn(1, 3, |_, k| [0.5, 0.0, 2.0][k]);
 /// let mut signs = Signs::new(1, 3);
-/// signs.record(&RowBlocks::balanced(1, &[], 1), x.view());
+/// signs.record(x.view());
 /// // The derivative of relu at x.
 /// let d = Derivative::Signs { signs: &signs, slope: 0.0 };
 /// assert_eq!([d.at(0, 0), d.at(0, 1), d.at(0, 2)], [1.0, 0.0, 1.0]);
@@ -35,7 +38,12 @@ pub struct Signs {
 impl Signs {
     /// Signs of a state without positive entries.
     pub fn new(rows: usize, cols: usize) -> Self {
-        Self { words: vec![0; rows * cols.div_ceil(LINE)], rows, cols }
+        Self { words: vec![0; (rows * stride(cols)).div_ceil(LINE)], rows, cols }
+    }
+
+    /// Bytes of the signs of a state of this shape.
+    pub fn bytes(rows: u64, cols: usize) -> u64 {
+        rows.saturating_mul(stride(cols) as u64).div_ceil(LINE as u64).saturating_mul(2)
     }
 
     /// Number of rows.
@@ -48,44 +56,29 @@ impl Signs {
         self.cols
     }
 
-    /// Number of 16-bit words per row.
-    pub fn words_per_row(&self) -> usize {
-        self.cols.div_ceil(LINE)
-    }
-
-    /// The words of a row.
-    pub fn row(&self, row: usize) -> &[u16] {
-        let words = self.words_per_row();
-        &self.words[row * words..][..words]
+    /// One word for each line of the state.
+    pub fn words(&self) -> &[u16] {
+        &self.words
     }
 
     /// Whether an entry is positive.
     pub fn get(&self, row: usize, col: usize) -> bool {
-        self.row(row)[col / LINE] >> (col % LINE) & 1 == 1
+        let at = row * stride(self.cols) + col;
+        self.words[at / LINE] >> (at % LINE) & 1 == 1
     }
 
     /// Records the signs of a state of the same shape.
-    pub fn record(&mut self, blocks: &RowBlocks, state: MatrixRef<'_>) {
+    pub fn record(&mut self, state: MatrixRef<'_>) {
         assert_eq!(
             (state.rows(), state.cols()),
             (self.rows, self.cols),
             "signs of a state of the same shape"
         );
-        assert_eq!(blocks.rows(), self.rows, "blocks of the same rows");
-        let words = self.words_per_row();
-        blocks.map_reduce(
-            self.words.as_mut_slice(),
-            |part, rows| part.split_at_mut(rows * words),
-            |_, rows, part| {
-                for (row, out) in rows.zip(part.chunks_exact_mut(words.max(1))) {
-                    for (word, line) in out.iter_mut().zip(state.row(row).chunks(LINE)) {
-                        let bit = |(at, &x): (usize, &f32)| u16::from(x > 0.0) << at;
-                        *word = line.iter().enumerate().map(bit).fold(0, |word, bit| word | bit);
-                    }
-                }
-            },
-            |(), ()| (),
-        );
+        let words = self.words.par_iter_mut().with_min_len(LINES_PER_TASK);
+        words.zip(state.lines()).for_each(|(word, line)| {
+            let bit = |(at, &x): (usize, &f32)| u16::from(x > 0.0) << at;
+            *word = line.0.iter().enumerate().map(bit).fold(0, |word, bit| word | bit);
+        });
     }
 }
 
@@ -151,7 +144,7 @@ mod tests {
         for cols in [1, 7, 16, 37] {
             let state = Matrix::from_fn(9, cols, |i, k| ((i * 31 + k * 17) % 5) as f32 - 2.0);
             let mut signs = Signs::new(9, cols);
-            signs.record(&RowBlocks::balanced(9, &[], 5000), state.view());
+            signs.record(state.view());
             let derivative = Derivative::Signs { signs: &signs, slope: 0.0 };
             let other = Derivative::State { activation: Activation::Relu, state: state.view() };
             for i in 0..9 {

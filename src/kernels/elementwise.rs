@@ -114,6 +114,43 @@ pub fn mix(a: f32, b: f32, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     pairs(to, from, |to, from| *to = a * *to + b * from);
 }
 
+/// Each row of `to` = that row of `from` times its factor. `source` has the place of each row's
+/// factor; without it, factors have the order of the rows. For matrices of at most 8 columns.
+pub(super) fn scaled_rows(
+    factors: &[f32],
+    source: Option<&[u32]>,
+    from: MatrixRef<'_>,
+    mut to: MatrixMut<'_>,
+) {
+    assert_eq!((to.rows(), to.cols()), (from.rows(), from.cols()), "matrices of one shape");
+    fn rows<const STRIDE: usize>(
+        factors: &[f32],
+        source: Option<&[u32]>,
+        from: &[f32],
+        to: &mut [f32],
+    ) {
+        let (from, to) = (from.as_chunks::<STRIDE>().0, to.as_chunks_mut::<STRIDE>().0);
+        let chunks = to.par_chunks_mut(CHUNK / STRIDE).zip(from.par_chunks(CHUNK / STRIDE));
+        chunks.enumerate().for_each(|(at, (to, from))| {
+            let (first, rows) = (at * (CHUNK / STRIDE), to.iter_mut().zip(from));
+            let scaled = |x: &[f32; STRIDE], factor: f32| x.map(|x| x * factor);
+            match source {
+                None => rows.zip(&factors[first..]).for_each(|((to, x), f)| *to = scaled(x, *f)),
+                Some(source) => rows
+                    .zip(&source[first..])
+                    .for_each(|((to, x), &row)| *to = scaled(x, factors[row as usize])),
+            }
+        });
+    }
+    let (stride, from, to) = (to.stride(), from.padded(), to.padded_mut());
+    match stride {
+        1 => rows::<1>(factors, source, from, to),
+        2 => rows::<2>(factors, source, from, to),
+        4 => rows::<4>(factors, source, from, to),
+        _ => rows::<8>(factors, source, from, to),
+    }
+}
+
 /// to = 0
 pub fn clear(mut to: MatrixMut<'_>) {
     to.padded_mut().par_chunks_mut(CHUNK).for_each(|chunk| chunk.fill(0.0));

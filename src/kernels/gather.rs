@@ -7,12 +7,19 @@
 use std::ops::Range;
 
 use super::AdjacencyRef;
-use super::simd::Lanes;
+use super::simd::{Isa, Kernel, Lanes};
 use crate::dense::{LINE, Line, MatrixRef};
 
 /// Rows are prefetched this many entries before they are summed, across the ends of rows: a few
 /// microseconds.
 const AHEAD: usize = 24;
+
+/// Rows of this many lines and more are prefetched. Of shorter ones the processor has enough in flight
+/// by itself, as the loads of an entry depend on nothing but its neighbour.
+const PREFETCHED: usize = 3;
+
+/// Terms that are listed together.
+const LISTED: usize = 1024;
 
 /// Lines that a gathered row takes; narrow rows take one.
 pub fn lines_per_row(cols: usize) -> usize {
@@ -25,9 +32,22 @@ struct Entries<'a> {
     neighbours: &'a [u32],
     count: usize,
     shift: u32,
+    /// Number of the first one among all entries.
+    first: usize,
 }
 
-impl Entries<'_> {
+impl<'a> Entries<'a> {
+    /// The entries `range` of a row, followed by those before `end`.
+    #[inline(always)]
+    fn of(adjacency: &AdjacencyRef<'a>, row: usize, range: Range<usize>, end: usize) -> Self {
+        Self {
+            neighbours: &adjacency.neighbours()[range.start..end],
+            count: range.len(),
+            shift: adjacency.shift(row),
+            first: range.start,
+        }
+    }
+
     /// The column of a neighbour; any number for neighbours of other rows.
     #[inline(always)]
     fn column(self, neighbour: u32) -> usize {
@@ -97,44 +117,236 @@ impl Weight for ValuesAndScales<'_> {
 }
 
 /// Gathers rows into `out`, with [`lines_per_row`] lines per row and zero padding.
-#[inline(always)]
-pub fn rows<L: Lanes>(
-    adjacency: &AdjacencyRef<'_>,
+pub fn rows(
+    isa: Isa,
+    adjacency: AdjacencyRef<'_>,
     from: MatrixRef<'_>,
     rows: Range<usize>,
     out: &mut [Line],
 ) {
-    rows_until::<L>(adjacency, from, rows, adjacency.neighbours().len(), out);
+    rows_until(isa, adjacency, from, rows, adjacency.neighbours().len(), out);
 }
 
 /// The same, without prefetching the entries from `end` on, which are not gathered next.
-#[inline(always)]
-pub fn rows_until<L: Lanes>(
-    adjacency: &AdjacencyRef<'_>,
+pub fn rows_until(
+    isa: Isa,
+    adjacency: AdjacencyRef<'_>,
     from: MatrixRef<'_>,
     rows: Range<usize>,
     end: usize,
     out: &mut [Line],
 ) {
-    for (row, out) in rows.zip(out.chunks_exact_mut(lines_per_row(from.cols()))) {
-        let range = adjacency.range(row);
-        let entries = Entries {
-            neighbours: &adjacency.neighbours()[range.start..end.max(range.end)],
-            count: range.len(),
-            shift: adjacency.shift(row),
-        };
-        let scale = adjacency.row_factor(row);
-        match (adjacency.values(), adjacency.gather_scale()) {
-            (None, None) => one_row::<L, _>(entries, One, from, scale, out),
-            (Some(values), None) => {
-                one_row::<L, _>(entries, Values(&values[range]), from, scale, out);
-            }
-            (None, Some(scales)) => one_row::<L, _>(entries, Scales(scales), from, scale, out),
-            (Some(values), Some(scales)) => {
-                one_row::<L, _>(entries, ValuesAndScales(&values[range], scales), from, scale, out);
-            }
+    isa.dispatch(Gather { adjacency, from, what: What::Rows { rows, end, out } });
+}
+
+/// The sum of some entries of a row, without the factor of the row, in the layout of [`rows`].
+pub fn part_of_row(
+    isa: Isa,
+    adjacency: AdjacencyRef<'_>,
+    from: MatrixRef<'_>,
+    row: usize,
+    range: Range<usize>,
+    out: &mut [Line],
+) {
+    isa.dispatch(Gather { adjacency, from, what: What::Part { row, range, out } });
+}
+
+/// Rows of a narrow matrix, one behind the other as in the matrix: `stride` floats per row.
+pub fn packed(
+    isa: Isa,
+    adjacency: AdjacencyRef<'_>,
+    from: MatrixRef<'_>,
+    rows: Range<usize>,
+    out: &mut [f32],
+) {
+    isa.dispatch(Gather { adjacency, from, what: What::Packed { rows, out } });
+}
+
+/// Gathering as a function of its own: it is compiled once for each instruction set, apart from what
+/// is done with the rows.
+struct Gather<'a> {
+    adjacency: AdjacencyRef<'a>,
+    from: MatrixRef<'a>,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Rows { rows: Range<usize>, end: usize, out: &'a mut [Line] },
+    Part { row: usize, range: Range<usize>, out: &'a mut [Line] },
+    Packed { rows: Range<usize>, out: &'a mut [f32] },
+}
+
+impl Kernel for Gather<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(self) {
+        match (self.adjacency.values(), self.adjacency.gather_scale()) {
+            (None, None) => self.gather::<L, _>(One),
+            (Some(values), None) => self.gather::<L, _>(Values(values)),
+            (None, Some(scales)) => self.gather::<L, _>(Scales(scales)),
+            (Some(values), Some(scales)) => self.gather::<L, _>(ValuesAndScales(values, scales)),
         }
     }
+}
+
+impl Gather<'_> {
+    #[inline(always)]
+    fn gather<L: Lanes, W: Weight>(self, weight: W) {
+        let Self { adjacency, from, what } = self;
+        let per_row = lines_per_row(from.cols());
+        match what {
+            What::Rows { rows, end, out } => {
+                for (row, out) in rows.zip(out.chunks_exact_mut(per_row)) {
+                    let range = adjacency.range(row);
+                    let end = end.max(range.end);
+                    let entries = Entries::of(&adjacency, row, range, end);
+                    one_row::<L, W>(entries, weight, from, adjacency.row_factor(row), out);
+                }
+            }
+            What::Part { row, range, out } => {
+                let end = range.end;
+                let entries = Entries::of(&adjacency, row, range, end);
+                one_row::<L, W>(entries, weight, from, 1.0, out);
+            }
+            What::Packed { rows, out } => match from.stride() {
+                1 => listed::<L, W, 1>(&adjacency, weight, from.padded(), rows, out),
+                2 => listed::<L, W, 2>(&adjacency, weight, from.padded(), rows, out),
+                4 => summed::<W, 4>(&adjacency, weight, from.padded(), rows, out),
+                _ => summed::<W, 8>(&adjacency, weight, from.padded(), rows, out),
+            },
+        }
+    }
+}
+
+/// Rows of 4 or 8 floats: each is summed in a register. The loads of an entry depend on nothing but
+/// its neighbour, so that the processor has many of them in flight without prefetching.
+#[inline(always)]
+fn summed<W: Weight, const STRIDE: usize>(
+    adjacency: &AdjacencyRef<'_>,
+    weight: W,
+    source: &[f32],
+    rows: Range<usize>,
+    out: &mut [f32],
+) {
+    let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
+    for (row, out) in rows.zip(out.as_chunks_mut::<STRIDE>().0) {
+        let (range, shift) = (adjacency.range(row), adjacency.shift(row));
+        let mut sums = [0.0; STRIDE];
+        for (entry, &neighbour) in range.clone().zip(&neighbours[range]) {
+            let x = &source[neighbour.wrapping_sub(shift) as usize];
+            let weight = weight.at(entry, neighbour);
+            for (sum, x) in sums.iter_mut().zip(x) {
+                *sum += weight * x;
+            }
+        }
+        let factor = adjacency.row_factor(row);
+        *out = sums.map(|sum| sum * factor);
+    }
+}
+
+/// Rows of 1 or 2 floats. First the terms of many rows are listed, in a loop without the ends of
+/// rows, which no processor predicts; then each row adds its part of the list, a line at a time.
+#[inline(always)]
+fn listed<L: Lanes, W: Weight, const STRIDE: usize>(
+    adjacency: &AdjacencyRef<'_>,
+    weight: W,
+    source: &[f32],
+    rows: Range<usize>,
+    out: &mut [f32],
+) {
+    let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
+    // One line more, because lines are loaded whole.
+    let mut list = [[0.0; STRIDE]; LISTED + LINE];
+    let mut outs = out.as_chunks_mut::<STRIDE>().0.iter_mut();
+    let is_stored = adjacency.source().is_none();
+    let mut row = rows.start;
+    while row < rows.end {
+        let start = adjacency.range(row).start;
+        let (mut end, mut count) = (row, 0);
+        while end < rows.end {
+            let more = adjacency.range(end).len();
+            if count + more > LISTED {
+                break;
+            }
+            (end, count) = (end + 1, count + more);
+        }
+        if end == row {
+            // A row longer than the list.
+            let (range, shift) = (adjacency.range(row), adjacency.shift(row));
+            let mut sum = L::splat(0.0);
+            let mut at = range.start;
+            while at < range.end {
+                let stop = range.end.min(at + LISTED);
+                fill(weight, &neighbours[at..stop], at, shift, source, &mut list);
+                sum = add_list::<L>(sum, list.as_flattened(), (stop - at) * STRIDE);
+                at = stop;
+            }
+            if let Some(out) = outs.next() {
+                *out = total::<L, STRIDE>(sum, adjacency.row_factor(row));
+            }
+            row += 1;
+            continue;
+        }
+        if is_stored {
+            fill(weight, &neighbours[start..start + count], start, 0, source, &mut list);
+        } else {
+            let mut at = 0;
+            for row in row..end {
+                let range = adjacency.range(row);
+                let (first, shift) = (range.start, adjacency.shift(row));
+                fill(weight, &neighbours[range.clone()], first, shift, source, &mut list[at..]);
+                at += range.len();
+            }
+        }
+        let mut at = 0;
+        for (row, out) in (row..end).zip(&mut outs) {
+            let count = adjacency.range(row).len() * STRIDE;
+            let sum = add_list::<L>(L::splat(0.0), &list.as_flattened()[at..], count);
+            *out = total::<L, STRIDE>(sum, adjacency.row_factor(row));
+            at += count;
+        }
+        row = end;
+    }
+}
+
+/// Lists the terms of entries from `first` on.
+#[inline(always)]
+fn fill<W: Weight, const STRIDE: usize>(
+    weight: W,
+    neighbours: &[u32],
+    first: usize,
+    shift: u32,
+    source: &[[f32; STRIDE]],
+    list: &mut [[f32; STRIDE]],
+) {
+    for ((at, &neighbour), out) in neighbours.iter().enumerate().zip(list) {
+        let x = source[neighbour.wrapping_sub(shift) as usize];
+        *out = match W::ALL_ONE {
+            true => x,
+            false => x.map(|x| x * weight.at(first + at, neighbour)),
+        };
+    }
+}
+
+/// Adds the first `count` floats of a list lane by lane.
+#[inline(always)]
+fn add_list<L: Lanes>(mut sum: L, list: &[f32], mut count: usize) -> L {
+    let mut list = list;
+    while let (true, Some((line, rest))) = (count > 0, list.split_first_chunk::<LINE>()) {
+        sum = sum.add(L::load_first(line, count));
+        (list, count) = (rest, count.saturating_sub(LINE));
+    }
+    sum
+}
+
+#[inline(always)]
+fn total<L: Lanes, const STRIDE: usize>(sum: L, factor: f32) -> [f32; STRIDE] {
+    let [even, odd] = sum.sum_pairs();
+    std::array::from_fn(|k| match STRIDE {
+        1 => (even + odd) * factor,
+        _ => [even, odd][k % 2] * factor,
+    })
 }
 
 /// The rows themselves, in the layout of [`rows`].
@@ -157,10 +369,10 @@ fn one_row<L: Lanes, W: Weight>(
     out: &mut [Line],
 ) {
     match from.stride() {
-        1 => narrow::<L, W, 1>(entries, weight, from.padded(), scale, out),
-        2 => narrow::<L, W, 2>(entries, weight, from.padded(), scale, out),
-        4 => narrow::<L, W, 4>(entries, weight, from.padded(), scale, out),
-        8 => narrow::<L, W, 8>(entries, weight, from.padded(), scale, out),
+        1 => narrow::<W, 1>(entries, weight, from.padded(), scale, out),
+        2 => narrow::<W, 2>(entries, weight, from.padded(), scale, out),
+        4 => narrow::<W, 4>(entries, weight, from.padded(), scale, out),
+        8 => narrow::<W, 8>(entries, weight, from.padded(), scale, out),
         _ => {
             let (source, per_row) = (from.lines(), out.len());
             let mut first = 0;
@@ -191,12 +403,11 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [L::splat(0.0); LINES];
+    let prefetches = first == 0 && per_row >= PREFETCHED;
     for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
         let column = entries.column(neighbour);
         let lines = &source[column * per_row + first..][..LINES];
-        if first == 0
-            && let Some(&later) = entries.neighbours.get(entry + AHEAD)
-        {
+        if prefetches && let Some(&later) = entries.neighbours.get(entry + AHEAD) {
             let start = source.as_ptr().wrapping_add(entries.column(later) * per_row);
             for line in 0..per_row {
                 L::prefetch(start.wrapping_add(line));
@@ -208,7 +419,7 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
                 *sum = sum.add(L::load(line));
             }
         } else {
-            let weight = L::splat(weight.at(entry, neighbour));
+            let weight = L::splat(weight.at(entries.first + entry, neighbour));
             for (sum, line) in sums.iter_mut().zip(lines) {
                 *sum = L::load(line).mul_add(weight, *sum);
             }
@@ -222,7 +433,7 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
 
 /// Gathers a row that is shorter than a line.
 #[inline(always)]
-fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
+fn narrow<W: Weight, const STRIDE: usize>(
     entries: Entries<'_>,
     weight: W,
     source: &[f32],
@@ -232,11 +443,7 @@ fn narrow<L: Lanes, W: Weight, const STRIDE: usize>(
     let mut sums = [0.0; STRIDE];
     for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
         let column = entries.column(neighbour);
-        if let Some(&later) = entries.neighbours.get(entry + AHEAD) {
-            L::prefetch(source.as_ptr().wrapping_add(entries.column(later) * STRIDE).cast());
-            weight.prefetch::<L>(later);
-        }
-        let weight = weight.at(entry, neighbour);
+        let weight = weight.at(entries.first + entry, neighbour);
         for (sum, x) in sums.iter_mut().zip(&source[column * STRIDE..][..STRIDE]) {
             *sum += weight * x;
         }

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use super::adjacency::Factors;
-use super::simd::{Isa, Kernel, Lanes};
+use super::simd::Isa;
 use super::transposed::transposed_product;
 use super::{AdjacencyRef, gather};
-use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef};
+use crate::dense::{LINE, Matrix, MatrixMut, MatrixRef};
 use crate::parallel::RowBlocks;
 
 /// Number of parts of the nodes whose column sums are added in order.
@@ -73,18 +73,18 @@ pub fn adjacency_times(
 
 /// The distinct rows of an operator with repeated rows.
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
-    let mut tables =
-        [factors.collect.0, factors.core.0].map(|a| Matrix::zeros(a.rows(), from.cols()));
-    fill_table(factors, from, &mut tables);
-    let [_, table] = tables;
-    table
+    let made = |a: AdjacencyRef<'_>| Matrix::zeros(a.rows(), from.cols());
+    let (mut collected, mut rows) = (made(factors.collect.0), made(factors.core.0));
+    fill_table(factors, from, &mut collected, &mut rows);
+    rows
 }
 
 /// The same into existing memory: the collected columns, then the distinct rows.
 pub(super) fn fill_table(
     factors: &Factors<'_>,
     from: MatrixRef<'_>,
-    [collected, rows]: &mut [Matrix; 2],
+    collected: &mut Matrix,
+    rows: &mut Matrix,
 ) {
     gather(factors.collect.1, factors.collect.0, from, collected.view_mut());
     gather(factors.core.1, factors.core.0, collected.view(), rows.view_mut());
@@ -92,41 +92,14 @@ pub(super) fn fill_table(
 
 fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
     let isa = Isa::chosen();
-    blocks.map_reduce(
-        to,
-        MatrixMut::split_at,
-        |_, rows, to| isa.dispatch(Gather { adjacency, from, rows, to }),
-        |(), ()| (),
-    );
-}
-
-/// A^T X for a block of rows.
-struct Gather<'a> {
-    adjacency: AdjacencyRef<'a>,
-    from: MatrixRef<'a>,
-    rows: Range<usize>,
-    to: MatrixMut<'a>,
-}
-
-impl Kernel for Gather<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) {
-        let (stride, end) = (self.to.stride(), self.adjacency.neighbours().len());
-        for row in self.rows.clone() {
-            let at = row - self.rows.start;
-            if stride < LINE {
-                let mut line = [Line([0.0; LINE])];
-                gather::rows_until::<L>(&self.adjacency, self.from, row..row + 1, end, &mut line);
-                self.to.padded_row_mut(at).copy_from_slice(&line[0].0[..stride]);
-            } else {
-                let per_row = stride / LINE;
-                let out = &mut self.to.lines_mut()[at * per_row..][..per_row];
-                gather::rows_until::<L>(&self.adjacency, self.from, row..row + 1, end, out);
-            }
+    let block = |_, rows, mut to: MatrixMut<'_>| {
+        if to.stride() < LINE {
+            gather::packed(isa, adjacency, from, rows, to.padded_mut());
+        } else {
+            gather::rows(isa, adjacency, from, rows, to.lines_mut());
         }
-    }
+    };
+    blocks.map_reduce(to, MatrixMut::split_at, block, |(), ()| ());
 }
 
 #[cfg(test)]

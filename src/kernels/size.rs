@@ -15,7 +15,7 @@ pub fn largest(matrix: MatrixRef<'_>, norm: Norm<'_>) -> f32 {
     assert!(norm.u.is_none_or(|u| u.len() == matrix.rows()), "one weight per row");
     assert!(norm.v.is_none_or(|v| v.len() == matrix.cols()), "one weight per column");
     let mut inverse_v = vec![Line([1.0; LINE]); matrix.stride().div_ceil(LINE)];
-    norm.invert_v(&mut inverse_v);
+    norm.invert_v(matrix.stride(), &mut inverse_v);
     let isa = Isa::chosen();
     let block = |_, rows: Range<usize>, ()| {
         isa.dispatch(Largest { matrix, u: norm.u, inverse_v: &inverse_v, rows })

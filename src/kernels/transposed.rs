@@ -51,7 +51,7 @@ pub(super) fn transposed_product(
         }
         None => assert_eq!(g.rows(), x.rows(), "as many rows on both sides"),
     }
-    let factors = Factors { adjacency, g, x };
+    let factors = Factors { isa, adjacency, g, x };
     if factors.result_lines() * size_of::<Line>() < WIDE || x.cols() < LINE {
         by_nodes(isa, factors)
     } else {
@@ -61,6 +61,7 @@ pub(super) fn transposed_product(
 
 #[derive(Clone, Copy)]
 struct Factors<'a> {
+    isa: Isa,
     adjacency: Option<AdjacencyRef<'a>>,
     g: MatrixRef<'a>,
     x: MatrixRef<'a>,
@@ -74,16 +75,16 @@ impl Factors<'_> {
 
     /// Some rows of S.
     #[inline(always)]
-    fn gather<L: Lanes>(&self, rows: Range<usize>, out: &mut [Line]) {
-        match &self.adjacency {
-            Some(adjacency) => gather::rows::<L>(adjacency, self.x, rows, out),
+    fn gather(&self, rows: Range<usize>, out: &mut [Line]) {
+        match self.adjacency {
+            Some(adjacency) => gather::rows(self.isa, adjacency, self.x, rows, out),
             None => gather::copy(self.x, rows, out),
         }
     }
 }
 
 fn by_nodes(isa: Isa, factors: Factors<'_>) -> Matrix {
-    let Factors { adjacency, g, x } = factors;
+    let Factors { adjacency, g, x, .. } = factors;
     let offsets: Vec<_> = adjacency.iter().map(AdjacencyRef::offsets).collect();
     let blocks = RowBlocks::parts(g.rows(), &offsets, g.cols() as u64 / 8 + 1, PARTS);
     let sum = |_, rows: Range<usize>, ()| isa.dispatch(Part { factors, rows });
@@ -124,7 +125,7 @@ impl Kernel for Part<'_> {
         let mut start = self.rows.start;
         while start < self.rows.end {
             let rows = start..self.rows.end.min(start + TILE);
-            self.factors.gather::<L>(rows.clone(), &mut gathered);
+            self.factors.gather(rows.clone(), &mut gathered);
             for (row, factors) in rows.clone().zip(factors.chunks_exact_mut(width)) {
                 factors[..g.cols()].copy_from_slice(g.row(row));
             }
@@ -233,7 +234,7 @@ impl Kernel for Pack<'_> {
         for at in 0..SLICE {
             let node = self.rows.start + at;
             match node < self.rows.end {
-                true => self.factors.gather::<L>(node..node + 1, row),
+                true => self.factors.gather(node..node + 1, row),
                 false => row.fill(ZERO),
             }
             right.set_row(at, row);
@@ -335,7 +336,7 @@ mod tests {
                 for (adjacency, x, expected) in
                     [(Some(operator.view()), x.view(), &gathered), (None, u.view(), &plain)]
                 {
-                    let factors = Factors { adjacency, g: g.view(), x };
+                    let factors = Factors { isa, adjacency, g: g.view(), x };
                     naive::assert_close(
                         by_nodes(isa, factors).view(),
                         expected,
@@ -361,14 +362,9 @@ mod tests {
         let (g, x) = (random.matrix(3000, 100), random.matrix(3000, 40));
         let run = |way: fn(Isa, Factors<'_>) -> Matrix, threads| {
             with_threads(threads, || {
-                let factors =
-                    Factors { adjacency: Some(operator.view()), g: g.view(), x: x.view() };
-                way(Isa::chosen(), factors)
-                    .view()
-                    .padded()
-                    .iter()
-                    .map(|x| x.to_bits())
-                    .collect::<Vec<_>>()
+                let (isa, adjacency) = (Isa::chosen(), Some(operator.view()));
+                let factors = Factors { isa, adjacency, g: g.view(), x: x.view() };
+                way(isa, factors).view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             })
         };
         for way in [by_nodes, by_bands] {

@@ -160,7 +160,7 @@ impl Equilibrium {
     /// including the 16-bit matrices of solves ([`SolveParams::mixing_buffers`]).
     pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, mixing_buffers: usize) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
-        let signs = nodes.saturating_mul(width.div_ceil(16) * 2);
+        let signs = Signs::bytes(nodes, width as usize);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
         let workspace = Workspace::bytes(nodes as usize, width as usize, false, mixing_buffers);
         // Plus two vectors of the norm for each direction.
@@ -247,7 +247,7 @@ impl Equilibrium {
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
-            signs.record(&self.forward.blocks, self.state.view());
+            signs.record(self.state.view());
         }
         let derivative = derivative(self.activation, self.signs.as_ref(), &self.state);
         let terms = self.backward.terms();

@@ -9,10 +9,6 @@
 
 use std::ops::Range;
 
-/// Work of a block, in units of [`RowBlocks::balanced`]: a few tenths of a millisecond at common
-/// widths.
-const BLOCK_WORK: u64 = 1 << 14;
-
 /// Consecutive row ranges that cover all rows.
 ///
 /// ```
@@ -33,21 +29,30 @@ pub struct RowBlocks {
 }
 
 impl RowBlocks {
+    /// Work of a block, in units of [`RowBlocks::balanced`]: a few tenths of a millisecond at common
+    /// widths.
+    pub const BLOCK_WORK: u64 = 1 << 14;
+
     /// Blocks of about the same work: one unit per non-zero and `row_work` units per row.
     ///
     /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row
     /// with more work than a block becomes a block of its own.
     pub fn balanced(rows: usize, offsets: &[&[u64]], row_work: u64) -> Self {
-        Self::with_work(rows, offsets, row_work, BLOCK_WORK)
+        Self::balanced_in(rows, offsets, row_work, 1)
+    }
+
+    /// The same; every block begins with a multiple of `step` rows.
+    pub fn balanced_in(rows: usize, offsets: &[&[u64]], row_work: u64, step: usize) -> Self {
+        Self::with_work(rows, offsets, row_work, Self::BLOCK_WORK, step)
     }
 
     /// About `parts` blocks of about the same work.
     pub fn parts(rows: usize, offsets: &[&[u64]], row_work: u64, parts: usize) -> Self {
         let total = work_before(rows, offsets, row_work);
-        Self::with_work(rows, offsets, row_work, total.div_ceil(parts.max(1) as u64).max(1))
+        Self::with_work(rows, offsets, row_work, total.div_ceil(parts.max(1) as u64).max(1), 1)
     }
 
-    fn with_work(rows: usize, offsets: &[&[u64]], row_work: u64, target: u64) -> Self {
+    fn with_work(rows: usize, offsets: &[&[u64]], row_work: u64, target: u64, step: usize) -> Self {
         for offsets in offsets {
             assert_eq!(offsets.len(), rows + 1, "offsets of a relation: one per row and one more");
         }
@@ -65,8 +70,9 @@ impl RowBlocks {
                     high = middle - 1;
                 }
             }
-            bounds.push(low);
-            start = low;
+            // The bounds are multiples of the step; a block has at least one.
+            start = (low - low % step).max(start + step).min(rows);
+            bounds.push(start);
         }
         Self { bounds }
     }
@@ -149,7 +155,7 @@ mod tests {
             let nonzeros = if row == 500 { 100_000 } else { row % 7 };
             offsets.push(offsets[row as usize] + nonzeros);
         }
-        let blocks = RowBlocks::with_work(1000, &[&offsets], 2, 500);
+        let blocks = RowBlocks::with_work(1000, &[&offsets], 2, 500, 1);
         assert_eq!(blocks.rows(), 1000);
         for block in 0..blocks.len() {
             let range = blocks.range(block);
@@ -159,11 +165,18 @@ mod tests {
         assert!((0..blocks.len()).any(|block| blocks.range(block) == (500..501)));
         assert!(RowBlocks::parts(1000, &[&offsets], 2, 8).len() <= 16);
         assert!(RowBlocks::balanced(0, &[&[0]], 1).is_empty());
+        let blocks = RowBlocks::with_work(1000, &[&offsets], 2, 500, 16);
+        assert_eq!(blocks.rows(), 1000);
+        for block in 0..blocks.len() {
+            let range = blocks.range(block);
+            let work = offsets[range.end] - offsets[range.start] + 2 * range.len() as u64;
+            assert!(range.start % 16 == 0 && (work <= 500 || range.len() <= 16), "{range:?}");
+        }
     }
 
     #[test]
     fn float_sums_have_the_same_bits_on_any_number_of_threads() {
-        let blocks = RowBlocks::with_work(10_000, &[], 1, 7);
+        let blocks = RowBlocks::with_work(10_000, &[], 1, 7, 1);
         let sum = |threads| {
             with_threads(threads, || {
                 let parts: Vec<f32> = (0..10_000).map(|i| 1.0 / (i as f32 + 1.0)).collect();

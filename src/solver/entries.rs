@@ -73,9 +73,42 @@ pub(crate) fn row_sum(
     Bracket::around(sum, terms)
 }
 
-/// `|A| x` row by row for non-negative x. Repeated rows are summed once, on construction.
+/// The same over all neighbours, with x that contains the factors of the columns. The sum has four
+/// parts, so that additions do not wait for each other.
+fn stored_sum(a: &AdjacencyRef, row: usize, x: impl Fn(usize) -> f64) -> Bracket {
+    let (range, shift) = (a.range(row), a.shift(row));
+    let neighbours = &a.neighbours()[range.clone()];
+    let x = |neighbour: u32| x(neighbour.wrapping_sub(shift) as usize);
+    let sum = match a.values() {
+        None => sum_of_four(neighbours, |neighbour, _| x(neighbour)),
+        Some(values) => {
+            let values = &values[range];
+            sum_of_four(neighbours, |neighbour, at| f64::from(values[at]).abs() * x(neighbour))
+        }
+    };
+    // Each product is rounded at most twice, the sum once per term, and the scale once.
+    Bracket::around(sum * row_scale(a, row), neighbours.len() as u64)
+}
+
+fn sum_of_four(neighbours: &[u32], term: impl Fn(u32, usize) -> f64) -> f64 {
+    let (fours, rest) = neighbours.as_chunks::<4>();
+    let mut sums = [0.0f64; 4];
+    for (four, at) in fours.iter().zip((0..).step_by(4)) {
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum += term(four[k], at + k);
+        }
+    }
+    let first = neighbours.len() - rest.len();
+    let rest: f64 = rest.iter().zip(first..).map(|(&neighbour, at)| term(neighbour, at)).sum();
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+/// `|A| x` row by row for non-negative x. On construction, repeated rows are summed once, and entries
+/// of x are multiplied by the factors of their columns.
 pub(crate) struct Sums<'a> {
     a: &'a AdjacencyRef<'a>,
+    /// x times the factors of the columns, if there are any.
+    scaled: Option<Vec<f64>>,
     /// The distinct row that each row equals, the sums of the distinct rows without the scales, and
     /// the number of roundings of these.
     shared: Option<(AdjacencyRef<'a>, Vec<f64>, u64)>,
@@ -93,13 +126,21 @@ impl<'a> Sums<'a> {
             // The sums, and a product by a value or a scale each time.
             (factors.expand, kinds, a.longest_sum() + 4)
         });
-        Self { a, shared }
+        let scaled = a.gather_scale().filter(|_| shared.is_none()).map(|scale| {
+            let columns = (0..a.columns()).into_par_iter().with_min_len(ROWS_PER_TASK);
+            let at = |column: usize| x(column) * f64::from(scale[a.stored_row(column)]).abs();
+            columns.map(at).collect()
+        });
+        Self { a, scaled, shared }
     }
 
     /// The sum of a row; `x` is what it was made with.
     pub fn row(&self, row: usize, x: impl Fn(usize) -> f64) -> Bracket {
         match &self.shared {
-            None => row_sum(self.a, row, x, |_| true),
+            None => match &self.scaled {
+                None => stored_sum(self.a, row, x),
+                Some(scaled) => stored_sum(self.a, row, |column| scaled[column]),
+            },
             Some((kind, sums, roundings)) => {
                 let sum = sums[kind.column(row, row)] * row_scale(self.a, row);
                 Bracket::around(sum, *roundings)

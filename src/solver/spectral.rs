@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::components::{Components, NO_CYCLE};
-use super::entries::{self, Bracket, ROWS_PER_TASK, divide, row_sum};
+use super::entries::{self, Bracket, ROWS_PER_TASK, Sums, divide, row_sum};
 use crate::kernels::AdjacencyRef;
 
 /// Default of [`SpectralParams::tolerance`].
@@ -174,8 +174,9 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
     let mut sums = vec![0.0f64; active.len()];
     let unknown = Local { best: Bracket { low: 0.0, high: f64::INFINITY }, last: NONE };
     let mut locals = vec![unknown; components.count];
+    let crosses = crosses(a, of, &active);
     for sweeps in 1.. {
-        let segments = sweep(a, of, &active, &u, &mut sums[..active.len()]);
+        let segments = sweep(a, of, crosses, &active, &u, &mut sums[..active.len()]);
         locals.iter_mut().for_each(|local| local.last = NONE);
         for (component, ratios) in segments {
             let last = &mut locals[component as usize].last;
@@ -209,21 +210,34 @@ fn iterate(a: &AdjacencyRef, components: &Components, params: &SpectralParams) -
     unreachable!("the loop returns")
 }
 
+/// Whether an entry leads from one component into another: never in undirected graphs.
+fn crosses(a: &AdjacencyRef, of: &[u32], active: &[u32]) -> bool {
+    active.par_iter().with_min_len(ROWS_PER_TASK).any(|&node| {
+        let (node, component) = (node as usize, of[node as usize]);
+        a.range(node).any(|at| of[a.column(node, at)] != component)
+    })
+}
+
 /// `sums[k] = sum_j a_ij u_j` inside the component of row `i = active[k]`. Returns the ratios per
 /// task and component.
 fn sweep(
     a: &AdjacencyRef,
     of: &[u32],
+    crosses: bool,
     active: &[u32],
     u: &[f64],
     sums: &mut [f64],
 ) -> Vec<(u32, Bracket)> {
+    let all = (!crosses).then(|| Sums::of(a, |j| u[j]));
     let task = |(active, sums): (&[u32], &mut [f64])| {
         let mut segments: Vec<(u32, Bracket)> = Vec::new();
         for (&node, sum) in active.iter().zip(sums) {
             let (node, component) = (node as usize, of[node as usize]);
             debug_assert_ne!(component, NO_CYCLE);
-            let found = row_sum(a, node, |j| u[j], |j| of[j] == component);
+            let found = match &all {
+                Some(all) => all.row(node, |j| u[j]),
+                None => row_sum(a, node, |j| u[j], |j| of[j] == component),
+            };
             *sum = found.high;
             let ratio = divide(found, u[node]);
             match segments.last_mut() {

@@ -1,7 +1,7 @@
 //! 16 lanes as an array, in loops that compilers vectorise. There is no fused multiply-add, which
 //! is a slow call on processors without it. The reference for the other instruction sets.
 
-use super::Lanes;
+use super::{Lanes, Order};
 use half::f16;
 
 use crate::dense::{HalfLine, Line};
@@ -37,6 +37,31 @@ impl Lanes for Scalar {
     #[inline(always)]
     fn stream(self, line: &mut Line) {
         self.store(line);
+    }
+
+    #[inline(always)]
+    fn load_first(floats: &[f32; 16], count: usize) -> Self {
+        let mut lanes = *floats;
+        for (lane, x) in lanes.iter_mut().enumerate() {
+            *x = if lane < count { *x } else { 0.0 };
+        }
+        Self(lanes)
+    }
+
+    #[inline(always)]
+    fn permute(self, order: &Order) -> Self {
+        Self(order.0.map(|lane| self.0[lane as usize % 16]))
+    }
+
+    #[inline(always)]
+    fn sum_pairs(self) -> [f32; 2] {
+        let mut sums = self.0;
+        for half in [8, 4, 2] {
+            for lane in 0..half {
+                sums[lane] += sums[lane + half];
+            }
+        }
+        [sums[0], sums[1]]
     }
 
     #[inline(always)]

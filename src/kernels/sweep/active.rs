@@ -22,6 +22,16 @@ pub struct Threshold {
     pub least: f32,
 }
 
+impl Threshold {
+    /// Whether a row of this size that changed by `delta` counts as moved.
+    #[inline(always)]
+    pub(super) fn is_above(&self, delta: f32, size: f32) -> bool {
+        let is_faded = size < self.least;
+        let stays = delta <= self.absolute + self.relative * size;
+        !(is_faded || stays)
+    }
+}
+
 /// The rows that moved, from sweep to sweep.
 #[derive(Debug)]
 pub struct Activity {
@@ -115,9 +125,6 @@ impl Watch<'_> {
             delta = delta.max_bits(new.sub(L::load(old)).abs());
             size = size.max_bits(new.abs());
         }
-        let (delta, size, threshold) = (delta.largest(), size.largest(), self.threshold);
-        let is_faded = size < threshold.least;
-        let stays = delta <= threshold.absolute + threshold.relative * size;
-        !(is_faded || stays)
+        self.threshold.is_above(delta.largest(), size.largest())
     }
 }

@@ -1,15 +1,18 @@
 //! The last step of a row after its product: add the input, activate or multiply, and record the
 //! change.
 
-use super::super::simd::{self, Lanes};
+use std::ops::Range;
+
+use super::super::simd::{self, Lanes, Order};
 use super::super::{Activation, Change, Derivative, Norm};
 use crate::dense::{LINE, Line, MatrixRef};
 
-/// Turns a row of the product into a row of the result, in place.
+/// Turns lines of the product into lines of the result, in place.
 pub(super) trait Finish: Sync {
-    fn row<L: Lanes>(&self, row: usize, product: &mut [Line]);
+    /// The lines from number `first` on, of whole rows or of rows that share lines.
+    fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]);
 
-    /// The matrix that `row` reads, if any.
+    /// The matrix that `lines` reads, if any.
     fn input(&self) -> Option<MatrixRef<'_>>;
 }
 
@@ -25,7 +28,7 @@ pub(super) struct Differentiate<'a> {
     pub derivative: Derivative<'a>,
 }
 
-/// sum + bias
+/// sum + bias, of rows in whole lines.
 pub(super) struct AddBias<'a> {
     pub bias: Option<&'a [f32]>,
 }
@@ -43,9 +46,8 @@ macro_rules! for_lines {
 
 impl Finish for Activate<'_> {
     #[inline(always)]
-    fn row<L: Lanes>(&self, row: usize, product: &mut [Line]) {
-        let mut narrow = [Line([0.0; LINE])];
-        let input = line_row(self.input, row, &mut narrow);
+    fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]) {
+        let input = &self.input.lines()[first..][..product.len()];
         let zero = L::splat(0.0);
         match self.activation {
             Activation::Identity => for_lines!(L, product, input, |sum, b| sum.add(b)),
@@ -75,26 +77,25 @@ impl Finish for Activate<'_> {
 
 impl Finish for Differentiate<'_> {
     #[inline(always)]
-    fn row<L: Lanes>(&self, row: usize, product: &mut [Line]) {
-        let mut narrow = [Line([0.0; LINE])];
-        let input = line_row(self.input, row, &mut narrow);
+    fn lines<L: Lanes>(&self, first: usize, product: &mut [Line]) {
+        let input = &self.input.lines()[first..][..product.len()];
         for_lines!(L, product, input, |sum, r| sum.add(r));
         let (one, zero) = (L::splat(1.0), L::splat(0.0));
         match self.derivative {
             Derivative::One => {}
             Derivative::Signs { signs, slope } => {
                 let slope = L::splat(slope);
-                for (line, &bits) in product.iter_mut().zip(signs.row(row)) {
+                for (line, &bits) in product.iter_mut().zip(&signs.words()[first..]) {
                     let z = L::load(line);
                     L::by_bits(bits, z, z.mul(slope)).store(line);
                 }
             }
             Derivative::Matrix(matrix) => {
-                let matrix = line_row(matrix, row, &mut narrow);
+                let matrix = &matrix.lines()[first..][..product.len()];
                 for_lines!(L, product, matrix, |z, d| z.mul(d));
             }
             Derivative::State { activation, state } => {
-                let state = line_row(state, row, &mut narrow);
+                let state = &state.lines()[first..][..product.len()];
                 match activation {
                     Activation::Identity => {}
                     Activation::Relu => {
@@ -126,10 +127,12 @@ impl Finish for Differentiate<'_> {
 
 impl Finish for AddBias<'_> {
     #[inline(always)]
-    fn row<L: Lanes>(&self, _row: usize, product: &mut [Line]) {
+    fn lines<L: Lanes>(&self, _first: usize, product: &mut [Line]) {
         if let Some(bias) = self.bias {
-            let product: &mut [f32] = bytemuck::cast_slice_mut(product);
-            product.iter_mut().zip(bias).for_each(|(sum, bias)| *sum += bias);
+            for row in product.chunks_exact_mut(bias.len().div_ceil(LINE)) {
+                let row: &mut [f32] = bytemuck::cast_slice_mut(row);
+                row.iter_mut().zip(bias).for_each(|(sum, bias)| *sum += bias);
+            }
         }
     }
 
@@ -139,30 +142,22 @@ impl Finish for AddBias<'_> {
     }
 }
 
-/// The lines of a row; of a narrow matrix one line in `narrow`, the row followed by zeros.
+/// Makes the padding of finished rows zero again: not every activation maps zero to zero.
 #[inline(always)]
-pub(super) fn line_row<'a>(
-    matrix: MatrixRef<'a>,
-    row: usize,
-    narrow: &'a mut [Line],
-) -> &'a [Line] {
-    let floats = matrix.padded_row(row);
-    if floats.len() >= LINE {
-        return bytemuck::cast_slice(floats);
+pub(super) fn clear_padding<L: Lanes>(rows: &mut [Line], cols: usize) {
+    if !cols.is_multiple_of(LINE) {
+        for row in rows.chunks_exact_mut(cols.div_ceil(LINE)) {
+            if let Some(last) = row.last_mut() {
+                clear_lanes::<L>(last, (1 << (cols % LINE)) - 1);
+            }
+        }
     }
-    narrow[0] = Line([0.0; LINE]);
-    narrow[0].0[..floats.len()].copy_from_slice(floats);
-    &narrow[..1]
 }
 
-/// Makes the padding of a finished row zero again: not every activation maps zero to zero.
+/// Makes all lanes zero but those whose bits are set.
 #[inline(always)]
-pub(super) fn clear_padding<L: Lanes>(row: &mut [Line], cols: usize) {
-    if !cols.is_multiple_of(LINE)
-        && let Some(last) = row.last_mut()
-    {
-        L::by_bits((1 << (cols % LINE)) - 1, L::load(last), L::splat(0.0)).store(last);
-    }
+pub(super) fn clear_lanes<L: Lanes>(line: &mut Line, kept: u16) {
+    L::by_bits(kept, L::load(line), L::splat(0.0)).store(line);
 }
 
 /// The maxima of a change, lane by lane.
@@ -172,18 +167,49 @@ pub(super) struct Maxima<L> {
     largest: L,
     state: L,
     row: f32,
+    /// The same of rows that share lines.
+    rows: L,
+}
+
+/// What is largest in each of the rows that share a line, in every lane of the row.
+#[derive(Clone, Copy)]
+pub(super) struct RowSizes<L> {
+    stride: usize,
+    /// max |new - old|
+    pub delta: L,
+    /// max |new|
+    pub new: L,
+    /// max |old|
+    pub old: L,
+}
+
+impl<L: Lanes> RowSizes<L> {
+    #[inline(always)]
+    pub fn of(stride: usize, old: &Line, new: &Line) -> Self {
+        let (old, new) = (L::load(old), L::load(new));
+        let (mut delta, mut new_size, mut old_size) = (new.sub(old).abs(), new.abs(), old.abs());
+        let mut apart = 1;
+        while apart < stride {
+            let order = Order(std::array::from_fn(|lane| (lane ^ apart) as u32));
+            delta = delta.max_bits(delta.permute(&order));
+            new_size = new_size.max_bits(new_size.permute(&order));
+            old_size = old_size.max_bits(old_size.permute(&order));
+            apart *= 2;
+        }
+        Self { stride, delta, new: new_size, old: old_size }
+    }
 }
 
 impl<L: Lanes> Maxima<L> {
     #[inline(always)]
     pub fn new() -> Self {
         let zero = L::splat(0.0);
-        Self { weighted: zero, largest: zero, state: zero, row: 0.0 }
+        Self { weighted: zero, largest: zero, state: zero, row: 0.0, rows: zero }
     }
 
-    /// Records a row that was `old` and is `new`.
+    /// Records lines that were `old` and are `new`.
     #[inline(always)]
-    fn note(&mut self, old: &[Line], new: &[Line]) {
+    pub fn note(&mut self, old: &[Line], new: &[Line]) {
         let (mut largest, mut state) = (self.largest, self.state);
         for (old, new) in old.iter().zip(new) {
             let new = L::load(new);
@@ -195,8 +221,7 @@ impl<L: Lanes> Maxima<L> {
 
     /// The same in a weighted norm.
     #[inline(always)]
-    fn note_weighted(&mut self, old: &[Line], new: &[Line], inverse_u: f32, inverse_v: &[Line]) {
-        let inverse_u = L::splat(inverse_u);
+    fn note_weighted(&mut self, old: &[Line], new: &[Line], inverse_u: L, inverse_v: &[Line]) {
         let (mut largest, mut state, mut weighted) = (self.largest, self.state, self.weighted);
         for ((old, new), inverse_v) in old.iter().zip(new).zip(inverse_v) {
             let new = L::load(new);
@@ -223,22 +248,64 @@ impl<L: Lanes> Maxima<L> {
         }
     }
 
-    /// Records a row in every way that the norm asks for; `inverse_v` is 1 / v.
+    /// Records whole rows in every way that the norm asks for; `inverse_v` is 1 / v.
     #[inline(always)]
-    pub fn note_in(
+    pub fn note_rows(
         &mut self,
         norm: &Norm<'_>,
-        row: usize,
+        rows: Range<usize>,
         old: &[Line],
         new: &[Line],
         inverse_v: &[Line],
     ) {
-        match norm.u.map(|u| 1.0 / u[row]) {
-            None if norm.v.is_none() => self.note(old, new),
-            inverse_u => self.note_weighted(old, new, inverse_u.unwrap_or(1.0), inverse_v),
+        let per_row = inverse_v.len();
+        if norm.u.is_none() && norm.v.is_none() {
+            self.note(old, new);
+        } else {
+            let lines = old.chunks_exact(per_row).zip(new.chunks_exact(per_row));
+            for (row, (old, new)) in rows.zip(lines) {
+                let inverse_u = L::splat(norm.u.map_or(1.0, |u| 1.0 / u[row]));
+                self.note_weighted(old, new, inverse_u, inverse_v);
+            }
         }
         if let Some(above) = norm.rows {
-            self.note_row(old, new, above);
+            for (old, new) in old.chunks_exact(per_row).zip(new.chunks_exact(per_row)) {
+                self.note_row(old, new, above);
+            }
+        }
+    }
+
+    /// The same for a line that several rows share, from `first` on; `inverse_v` has 1 / v once for
+    /// each of them.
+    #[inline(always)]
+    pub fn note_shared(
+        &mut self,
+        norm: &Norm<'_>,
+        first: usize,
+        sizes: &RowSizes<L>,
+        (old, new): (&Line, &Line),
+        inverse_v: &Line,
+    ) {
+        let (old, new) = (std::slice::from_ref(old), std::slice::from_ref(new));
+        if norm.u.is_none() && norm.v.is_none() {
+            self.note(old, new);
+        } else {
+            let mut weights = Line([1.0; LINE]);
+            if let Some(u) = norm.u {
+                for (weights, u) in weights.0.chunks_exact_mut(sizes.stride).zip(&u[first..]) {
+                    weights.fill(*u);
+                }
+            }
+            let inverse_u = L::splat(1.0).div(L::load(&weights));
+            self.note_weighted(old, new, inverse_u, std::slice::from_ref(inverse_v));
+        }
+        if let Some(above) = norm.rows {
+            let zero = L::splat(0.0);
+            let size = sizes.new.max_bits(sizes.old);
+            let ratio = sizes.delta.div(size);
+            let ratio = size.sub(L::splat(above)).if_positive(ratio, zero);
+            // Ratios of numbers that are not finite do not count.
+            self.rows = self.rows.max_bits(ratio.if_positive(ratio, zero));
         }
     }
 
@@ -247,6 +314,7 @@ impl<L: Lanes> Maxima<L> {
         let (moved, state) = (self.largest.largest(), self.state.largest());
         let weighted = if is_weighted { self.weighted.largest() } else { moved };
         let finite = moved.is_finite() && state.is_finite();
-        Change { weighted, largest: moved, state, row: self.row, finite, rows: 0, moved: 0 }
+        let row = self.row.max(self.rows.largest());
+        Change { weighted, largest: moved, state, row, finite, rows: 0, moved: 0 }
     }
 }

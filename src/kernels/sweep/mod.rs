@@ -11,8 +11,10 @@
 
 mod active;
 mod finish;
+mod hubs;
 mod moves;
 mod ordered;
+mod packed;
 mod pass;
 #[cfg(test)]
 mod tests;
@@ -21,12 +23,16 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::simd::Isa;
-use super::{Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, gather, gradient};
-use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use super::{
+    Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, elementwise, gather,
+    gradient,
+};
+use crate::dense::{LINE, Matrix, MatrixMut, MatrixRef, stride};
 use crate::parallel::{self, RowBlocks};
 pub use active::{Activity, Threshold};
 use active::{Flags, Watch};
 use finish::{Activate, AddBias, Differentiate, Finish};
+use hubs::Hubs;
 pub use moves::Moves;
 use ordered::Ordered;
 pub use ordered::{InOrder, Settled};
@@ -58,9 +64,17 @@ pub struct SweepScratch {
     /// One per thread. A lock is taken once per block, and contended only in a pool with more
     /// threads than there were at construction.
     tiles: Vec<Mutex<Tile>>,
-    /// For each term with repeated rows, its collected columns and its distinct rows. Allocated by
-    /// the first sweep.
-    tables: Mutex<Vec<[Matrix; 2]>>,
+    /// Allocated by the first sweep.
+    tables: Mutex<Tables>,
+}
+
+/// What is computed before the rows of a sweep.
+#[derive(Debug, Default)]
+struct Tables {
+    /// For each term, what it gathers from instead of the state: nothing else; the collected columns
+    /// and the distinct rows if rows repeat; the rows of a narrow state times their factors.
+    of_terms: Vec<Vec<Matrix>>,
+    hubs: Hubs,
 }
 
 impl SweepScratch {
@@ -105,7 +119,9 @@ pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
     // Multiplying a row of width m takes about as long as gathering m / 8 neighbours.
     let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
-    RowBlocks::balanced(rows, &offsets, row_work)
+    // Rows that share a line belong to one block.
+    let stride = terms.first().map_or(LINE, |term| stride(term.weights.outer()));
+    RowBlocks::balanced_in(rows, &offsets, row_work, (LINE / stride.max(1)).max(1))
 }
 
 /// Which of the two equations a sweep evaluates.
@@ -293,8 +309,18 @@ impl Sweep<'_> {
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "one weight per row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "one weight per column");
         let is_large = size_of_val(from.padded()) > LARGE;
-        let pass =
-            Pass { terms: &[], plain: None, from, finish, norm: Some(norm), is_large, watch: None };
+        let (isa, no_hubs) = (self.scratch.isa, Hubs::default());
+        let pass = Pass {
+            terms: &[],
+            plain: None,
+            from,
+            finish,
+            norm: Some(norm),
+            is_large,
+            watch: None,
+            isa,
+            hubs: &no_hubs,
+        };
         let activity = match tracking {
             Tracking::Activity(activity) => activity,
             Tracking::Moves(moves) => {
@@ -342,7 +368,9 @@ pub fn product(
     assert!(plain.is_none() || from.rows() == to.rows(), "rows in, rows out");
     let is_large = to.rows() * to.stride() * size_of::<f32>() > LARGE;
     let finish = AddBias { bias };
-    let pass = Pass { terms: &[], plain, from, finish, norm: None, is_large, watch: None };
+    let (isa, hubs) = (scratch.isa, &Hubs::default());
+    let pass =
+        Pass { terms: &[], plain, from, finish, norm: None, is_large, watch: None, isa, hubs };
     compute_pass(pass, terms, blocks, scratch, (to, None, None));
 }
 
@@ -363,19 +391,15 @@ fn compute_pass<F: Finish>(
         (part.0.rows(), part.0.cols()),
     );
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
-    fill(terms, pass.from, &mut tables);
-    let mut of_terms = tables.iter();
-    let gathered = terms.iter().map(|term| {
-        let table =
-            term.adjacency.factors().and_then(|factors| Some((factors.expand, of_terms.next()?)));
-        let (adjacency, from) = match table {
-            Some((expand, [_, rows])) => (expand, rows.view()),
-            None => (term.adjacency, pass.from),
-        };
+    let Tables { of_terms, hubs } = &mut *tables;
+    of_terms.resize_with(terms.len(), Vec::new);
+    let gathered = terms.iter().zip(of_terms).map(|(term, tables)| {
+        let (adjacency, from) = fill(term.adjacency, pass.from, tables);
         Gathered { adjacency, weights: term.weights, from }
     });
     let gathered: Vec<_> = gathered.collect();
-    let pass = &Pass { terms: &gathered, ..pass };
+    hubs.fill(&gathered, blocks, pass.watch, scratch.isa);
+    let pass = &Pass { terms: &gathered, hubs, ..pass };
     let change = blocks.map_reduce(
         part,
         split,
@@ -398,22 +422,40 @@ fn split<'a>((to, flags, moves): Part<'a>, rows: usize) -> (Part<'a>, Part<'a>) 
     ((first, left, above), (second, right, below))
 }
 
-/// Gathers the distinct rows of every term with repeated rows.
-fn fill(terms: &[Term<'_>], from: MatrixRef<'_>, tables: &mut Vec<[Matrix; 2]>) {
-    for (at, factors) in terms.iter().filter_map(|term| term.adjacency.factors()).enumerate() {
+/// What a term gathers, and from where. Repeated rows are gathered once, into a table. The rows of a
+/// narrow state are multiplied by their factors once, instead of for every entry.
+fn fill<'a>(
+    adjacency: AdjacencyRef<'a>,
+    from: MatrixRef<'a>,
+    tables: &'a mut Vec<Matrix>,
+) -> (AdjacencyRef<'a>, MatrixRef<'a>) {
+    if let Some(factors) = adjacency.factors() {
         let shapes = [factors.collect.0, factors.core.0].map(|a| (a.rows(), from.cols()));
-        let made = || shapes.map(|(rows, cols)| Matrix::zeros(rows, cols));
-        match tables.get_mut(at) {
-            None => tables.push(made()),
-            // Made for another direction or width.
-            Some(tables)
-                if tables.each_ref().map(|table| (table.rows(), table.cols())) != shapes =>
-            {
-                *tables = made();
-            }
-            Some(_) => {}
-        }
-        gradient::fill_table(&factors, from, &mut tables[at]);
+        make(tables, &shapes);
+        let [collected, rows] = &mut tables[..] else { unreachable!("two shapes") };
+        gradient::fill_table(&factors, from, collected, rows);
+        (factors.expand, rows.view())
+    } else if let Some(scale) = adjacency.gather_scale()
+        && from.cols() <= packed::WIDEST
+    {
+        make(tables, &[(from.rows(), from.cols())]);
+        elementwise::scaled_rows(scale, adjacency.source(), from, tables[0].view_mut());
+        (adjacency.without_gather_scale(), tables[0].view())
+    } else {
+        (adjacency, from)
+    }
+}
+
+/// Number of copies of the state that sweeps keep, at most: one per relation of a narrow state, with
+/// the factors of its rows.
+pub fn scaled_copies(width: usize, relations: usize) -> u64 {
+    if width <= packed::WIDEST { relations as u64 } else { 0 }
+}
+
+/// Matrices of these shapes; those of another direction or width are replaced.
+fn make(tables: &mut Vec<Matrix>, shapes: &[(usize, usize)]) {
+    if !tables.iter().map(|table| (table.rows(), table.cols())).eq(shapes.iter().copied()) {
+        *tables = shapes.iter().map(|&(rows, cols)| Matrix::zeros(rows, cols)).collect();
     }
 }
 

@@ -9,9 +9,9 @@ use super::super::PackedWeights;
 use super::super::gather;
 use super::super::simd::{Kernel, Lanes};
 use super::Term;
-use super::finish::{Finish, clear_padding, line_row};
+use super::finish::{Finish, clear_padding};
 use super::pass::Tile;
-use crate::dense::{LINE, Line, MatrixMut};
+use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// The outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
                         multiply::<L>(old, term.weights, value, new);
                     }
                 }
-                self.finish.row::<L>(row, new);
+                finish_row::<L>(self.finish, row, stride, new);
                 clear_padding::<L>(new, cols);
                 settled.updates += 1;
                 let (mut moved, mut size) = (L::splat(0.0), L::splat(0.0));
@@ -121,6 +121,32 @@ impl<F: Finish> Kernel for Ordered<'_, F> {
         }
         settled
     }
+}
+
+/// Finishes a row that takes whole lines. Those of a narrow matrix share a line: there the row is at
+/// its place of a line of its own.
+#[inline(always)]
+fn finish_row<L: Lanes>(finish: &impl Finish, row: usize, stride: usize, new: &mut [Line]) {
+    if stride >= LINE {
+        return finish.lines::<L>(row * new.len(), new);
+    }
+    let (first, at) = (row * stride / LINE, row * stride % LINE);
+    let mut line = [Line([0.0; LINE])];
+    line[0].0[at..at + stride].copy_from_slice(&new[0].0[..stride]);
+    finish.lines::<L>(first, &mut line);
+    new[0].0[..stride].copy_from_slice(&line[0].0[at..at + stride]);
+}
+
+/// The lines of a row; of a narrow matrix one line in `narrow`, the row followed by zeros.
+#[inline(always)]
+fn line_row<'a>(matrix: MatrixRef<'a>, row: usize, narrow: &'a mut [Line]) -> &'a [Line] {
+    let floats = matrix.padded_row(row);
+    if floats.len() >= LINE {
+        return bytemuck::cast_slice(floats);
+    }
+    narrow[0] = Line([0.0; LINE]);
+    narrow[0].0[..floats.len()].copy_from_slice(floats);
+    &narrow[..1]
 }
 
 /// sums += factor * (row times the weights)

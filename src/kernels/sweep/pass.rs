@@ -11,8 +11,10 @@ use super::super::product::{product, store};
 use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
 use super::active::{Flags, Watch};
-use super::finish::{Finish, Maxima, clear_padding, line_row};
+use super::finish::{Finish, Maxima, clear_padding};
+use super::hubs::Hubs;
 use super::moves::Moves;
+use super::packed::{WIDEST, consecutive};
 use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
 
 /// Rows of the largest tile.
@@ -23,6 +25,11 @@ const TILE_LINES: usize = 256;
 const SMALLEST_TILE: usize = 24;
 /// Lines prefetched for a tile: they must not evict the weights from the second-level cache.
 const FETCHED_LINES: usize = 4096;
+/// Rows of fewer lines than this are not prefetched while the tile before is multiplied: the product
+/// is short, and keeping the list takes longer than it saves.
+const LEAST_FETCHED: usize = 3;
+/// Lines that are finished together, if a row has no more.
+const FINISHED_LINES: usize = 8;
 
 /// Rows of a tile whose gathered rows take this many lines each.
 pub(super) fn tile_rows(lines: usize) -> usize {
@@ -31,6 +38,7 @@ pub(super) fn tile_rows(lines: usize) -> usize {
 }
 
 /// One term of a pass: what is gathered, from where, and what it is multiplied by.
+#[derive(Clone, Copy)]
 pub(super) struct Gathered<'a> {
     pub adjacency: AdjacencyRef<'a>,
     pub weights: &'a PackedWeights,
@@ -50,6 +58,10 @@ pub(super) struct Pass<'a, F> {
     pub norm: Option<Norm<'a>>,
     /// Whether the result is too large for the caches: it is stored past them.
     pub is_large: bool,
+    /// The instruction set of the pass.
+    pub isa: Isa,
+    /// Rows that were gathered before.
+    pub hubs: &'a Hubs,
     /// Which rows are computed; `None` for all.
     pub watch: Option<Watch<'a>>,
 }
@@ -72,12 +84,19 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
     #[inline(always)]
     fn compute<L: Lanes, const ROWS: usize, const PANELS: usize>(mut self) -> Change {
         let pass = self.pass;
+        if let Some(norm) = pass.norm
+            && self.to.cols() <= WIDEST
+        {
+            return self.packed::<L>(norm);
+        }
         let per_row = gather::lines_per_row(pass.from.cols());
         let segments = pass.terms.len() + usize::from(pass.plain.is_some());
         let tile = tile_rows(per_row * segments);
         let panels = self.to.cols().div_ceil(LINE);
         self.scratch.check(tile * per_row * segments, tile * panels, panels);
-        pass.norm.unwrap_or_default().invert_v(&mut self.scratch.inverse_v);
+        pass.norm
+            .unwrap_or_default()
+            .invert_v(panels * LINE, &mut self.scratch.inverse_v[..panels]);
         let mut maxima = Maxima::<L>::new();
         let (mut start, mut computed, mut moved) = (self.rows.start, 0, 0);
         self.take_rows::<L>(&mut start, tile);
@@ -85,10 +104,12 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
             let Tile { rows, coming, .. } = &mut *self.scratch;
             std::mem::swap(rows, coming);
             let count = rows.len();
-            self.gather::<L>(tile);
+            self.gather(tile);
             let next = start;
             self.take_rows::<L>(&mut start, tile);
-            if self.scratch.coming.is_empty() && self.flags.is_none() {
+            if per_row < LEAST_FETCHED {
+                self.scratch.addresses.clear();
+            } else if self.scratch.coming.is_empty() && self.flags.is_none() {
                 // The next block usually goes to the same thread.
                 let total = pass.terms.first().map_or(self.rows.end, |term| term.adjacency.rows());
                 self.scratch.coming.extend(next as u32..total.min(next + tile) as u32);
@@ -108,12 +129,13 @@ impl<F: Finish> Kernel for Block<'_, '_, F> {
                 self.multiply::<L, ROWS, 1>(count, panel, tile, &mut fetch);
                 panel += 1;
             }
-            for at in 0..count {
-                moved += u64::from(self.finish_row::<L>(
-                    self.scratch.rows[at] as usize,
-                    at,
-                    &mut maxima,
-                ));
+            let together = (FINISHED_LINES / panels.max(1)).max(1);
+            let mut at = 0;
+            while at < count {
+                let end = count.min(at + together);
+                let run = consecutive(&self.scratch.rows[at..end]);
+                moved += self.finish_rows::<L>(at..at + run, &mut maxima);
+                at += run;
             }
             computed += count as u64;
         }
@@ -153,23 +175,30 @@ impl<F: Finish> Block<'_, '_, F> {
 
     /// Gathers the rows of a tile, run by run.
     #[inline(always)]
-    fn gather<L: Lanes>(&mut self, tile: usize) {
+    fn gather(&mut self, tile: usize) {
         let pass = self.pass;
+        let isa = pass.isa;
         let per_row = gather::lines_per_row(pass.from.cols());
         let Tile { gathered, rows, .. } = &mut *self.scratch;
         let mut first = 0;
         while first < rows.len() {
-            let run =
-                rows[first..].windows(2).take_while(|pair| pair[1] == pair[0] + 1).count() + 1;
+            let run = consecutive(&rows[first..]);
             let range = rows[first] as usize..rows[first] as usize + run;
-            for (term, out) in pass.terms.iter().zip(gathered.chunks_exact_mut(tile * per_row)) {
+            let terms = pass.terms.iter().enumerate();
+            for ((at, term), out) in terms.zip(gathered.chunks_exact_mut(tile * per_row)) {
                 let end = match pass.watch.is_some_and(|watch| watch.before.is_some()) {
                     true => term.adjacency.range(range.end - 1).end,
                     false => usize::MAX,
                 };
                 let end = end.min(term.adjacency.neighbours().len());
-                let out = &mut out[first * per_row..];
-                gather::rows_until::<L>(&term.adjacency, term.from, range.clone(), end, out);
+                let (mut start, mut out) = (range.start, &mut out[first * per_row..]);
+                while let Some((row, sum)) = pass.hubs.first_in(at, &(start..range.end)) {
+                    let (before, rest) = out.split_at_mut((row - start) * per_row);
+                    gather::rows_until(isa, term.adjacency, term.from, start..row, end, before);
+                    rest[..per_row].copy_from_slice(sum);
+                    (start, out) = (row + 1, &mut rest[per_row..]);
+                }
+                gather::rows_until(isa, term.adjacency, term.from, start..range.end, end, out);
             }
             if pass.plain.is_some() {
                 let out = &mut gathered[(pass.terms.len() * tile + first) * per_row..];
@@ -207,45 +236,51 @@ impl<F: Finish> Block<'_, '_, F> {
         }
     }
 
-    /// Finishes and stores the row at `at` of the tile. Returns whether it counts as moved.
+    /// Finishes and stores consecutive rows, some of the tile. Returns how many count as moved.
     #[inline(always)]
-    fn finish_row<L: Lanes>(&mut self, row: usize, at: usize, maxima: &mut Maxima<L>) -> bool {
+    fn finish_rows<L: Lanes>(&mut self, tile: Range<usize>, maxima: &mut Maxima<L>) -> u64 {
         let pass = self.pass;
         let cols = self.to.cols();
         let panels = cols.div_ceil(LINE);
-        let Tile { products, inverse_v, .. } = &mut *self.scratch;
-        let new = &mut products[at * panels..][..panels];
-        pass.finish.row::<L>(row, new);
+        let Tile { products, inverse_v, rows, .. } = &mut *self.scratch;
+        let first = rows[tile.start] as usize;
+        let (rows, at) = (first..first + tile.len(), first - self.rows.start);
+        let new = &mut products[tile.start * panels..tile.end * panels];
+        pass.finish.lines::<L>(first * panels, new);
         clear_padding::<L>(new, cols);
-        let mut has_moved = false;
+        if self.to.stride() < LINE {
+            // The result of a product; sweeps of narrow states are packed.
+            for (at, new) in (at..).zip(new.iter()) {
+                let to = self.to.padded_row_mut(at);
+                to.copy_from_slice(&new.0[..to.len()]);
+            }
+            return 0;
+        }
+        let mut moved = 0;
         if let Some(norm) = pass.norm {
-            let mut narrow = [Line([0.0; LINE])];
-            let old = line_row(pass.from, row, &mut narrow);
-            maxima.note_in(&norm, row, old, new, inverse_v);
+            let old = &pass.from.lines()[first * panels..][..new.len()];
+            maxima.note_rows(&norm, rows, old, new, &inverse_v[..panels]);
             if let (Some(watch), Some(flags)) = (pass.watch, &mut self.flags) {
-                has_moved = watch.has_moved::<L>(old, new);
-                (flags.moved[row - self.rows.start], flags.differs[row - self.rows.start]) =
-                    (has_moved.into(), 1);
+                let lines = old.chunks_exact(panels).zip(new.chunks_exact(panels));
+                for (at, (old, new)) in (at..).zip(lines) {
+                    let has_moved = watch.has_moved::<L>(old, new);
+                    (flags.moved[at], flags.differs[at]) = (has_moved.into(), 1);
+                    moved += u64::from(has_moved);
+                }
             }
             if let Some(moves) = &mut self.moves {
-                moves.note::<L>(row - self.rows.start, old, new, pass.is_large);
+                moves.note::<L>(at * panels, old, new, pass.is_large);
             }
         }
-        put::<L>(new, &mut self.to, row - self.rows.start, pass.is_large);
-        has_moved
+        put::<L>(new, &mut self.to.lines_mut()[at * panels..], pass.is_large);
+        moved
     }
 }
 
-/// Stores a row.
+/// Stores lines.
 #[inline(always)]
-fn put<L: Lanes>(new: &[Line], to: &mut MatrixMut<'_>, row: usize, is_large: bool) {
-    if to.stride() < LINE {
-        let to = to.padded_row_mut(row);
-        to.copy_from_slice(&new[0].0[..to.len()]);
-        return;
-    }
-    let out = &mut to.lines_mut()[row * new.len()..][..new.len()];
-    for (new, out) in new.iter().zip(out) {
+pub(super) fn put<L: Lanes>(new: &[Line], to: &mut [Line], is_large: bool) {
+    for (new, out) in new.iter().zip(to) {
         let lanes = L::load(new);
         if is_large { lanes.stream(out) } else { lanes.store(out) }
     }
@@ -260,11 +295,15 @@ pub(super) struct Tile {
     pub products: Vec<Line>,
     /// 1 / v of the norm.
     pub inverse_v: Vec<Line>,
+    /// The weights of a narrow state, spread over lines; see `packed`.
+    pub spread: Vec<Line>,
     /// Addresses of the rows that the next tile reads.
     addresses: Vec<usize>,
     /// The rows of the tile, and of the next one.
     rows: Vec<u32>,
-    coming: Vec<u32>,
+    pub coming: Vec<u32>,
+    /// Lanes of active rows, for each line of a tile of a narrow state; empty where all are.
+    pub active: Vec<u16>,
 }
 
 impl Tile {
@@ -276,14 +315,17 @@ impl Tile {
             gathered: vec![zero; rows * lines],
             products: vec![zero; rows * panels],
             inverse_v: vec![zero; panels],
+            spread: vec![zero; lines * WIDEST],
             addresses: Vec::with_capacity(FETCHED_LINES + 2 * LARGEST_TILE),
             rows: Vec::with_capacity(LARGEST_TILE),
             coming: Vec::with_capacity(LARGEST_TILE),
+            active: Vec::with_capacity(LARGEST_TILE),
         }
     }
 
     pub fn bytes(&self) -> usize {
-        let lines = self.gathered.len() + self.products.len() + self.inverse_v.len();
+        let lines = [&self.gathered, &self.products, &self.inverse_v, &self.spread].map(Vec::len);
+        let lines: usize = lines.iter().sum();
         lines * size_of::<Line>() + self.addresses.capacity() * size_of::<usize>()
     }
 

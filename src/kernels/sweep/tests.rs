@@ -111,7 +111,7 @@ proptest! {
     fn every_width_and_set_is_the_naive_loop(
         seed in any::<u64>(),
         nodes in 1usize..90,
-        width in 1usize..70,
+        width in prop_oneof![1usize..9, 1usize..70],
         relations in 1usize..4,
         phi in 0usize..6,
     ) {
@@ -135,7 +135,7 @@ proptest! {
     fn rows_are_measured_by_themselves_above_the_floor(
         seed in any::<u64>(),
         nodes in 1usize..90,
-        width in 1usize..70,
+        width in prop_oneof![1usize..9, 1usize..70],
         floor in 0usize..4,
         weighted: bool,
     ) {
@@ -166,14 +166,14 @@ proptest! {
     fn the_adjoint_is_the_naive_loop(
         seed in any::<u64>(),
         nodes in 1usize..90,
-        width in 1usize..70,
+        width in prop_oneof![1usize..9, 1usize..70],
         relations in 1usize..4,
         phi in 0usize..6,
     ) {
         let case = Case::random(seed, nodes, width, relations);
         let state = Random(seed ^ 3).matrix(nodes, width);
         let mut signs = Signs::new(nodes, width);
-        signs.record(&RowBlocks::balanced(nodes, &[], 1000), state.view());
+        signs.record(state.view());
         let activation = ACTIVATIONS[phi];
         let recomputed = Derivative::State { activation, state: state.view() };
         let slope = activation.slope_below();
@@ -278,9 +278,77 @@ fn products_of_other_shapes_with_a_plain_part_and_a_bias() {
     }
 }
 
+/// A graph whose hubs have more entries than a block has work, in the middle and at the end.
+fn with_hubs(random: &mut Random, nodes: usize, parts: usize) -> Operator {
+    let mut hubbed = Operator::random(random, nodes, nodes, parts);
+    let (mut offsets, mut neighbours) = (vec![0], Vec::new());
+    for row in 0..nodes {
+        let degree = match row {
+            _ if row + 1 == nodes => 3 * RowBlocks::BLOCK_WORK as usize + 17,
+            _ if row == nodes / 2 => RowBlocks::BLOCK_WORK as usize + 1,
+            _ => random.below(5),
+        };
+        neighbours.extend((0..degree).map(|_| random.below(nodes) as u32));
+        offsets.push(neighbours.len() as u64);
+    }
+    hubbed.values = hubbed.values.map(|_| neighbours.iter().map(|_| random.float()).collect());
+    (hubbed.offsets, hubbed.neighbours) = (offsets, neighbours);
+    hubbed
+}
+
+#[test]
+fn hubs_are_the_naive_loop_with_the_same_bits_on_any_number_of_threads() {
+    for (width, parts) in [(1, 0), (2, 7), (3, 1), (5, 6), (8, 2), (16, 7), (37, 3)] {
+        let random = &mut Random(width as u64);
+        let mut case = Case::random(9, 700, width, 2);
+        case.operators[1] = with_hubs(random, 700, parts);
+        // Sums of many terms stay near 1.
+        case.from.view_mut().padded_mut().iter_mut().for_each(|x| *x *= 1e-2);
+        let expected = naive::forward(
+            &case.naive_terms(),
+            case.input.view(),
+            Activation::Identity,
+            case.from.view(),
+        );
+        for isa in Isa::available() {
+            let run = |threads| {
+                with_threads(threads, || {
+                    let (to, _) = case.forward(isa, Activation::Identity, Norm::default());
+                    naive::assert_close(to.view(), &expected, &format!("{} {width}", isa.name()));
+                    to.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+                })
+            };
+            let one = run(1);
+            assert!([2, 4, 16].iter().all(|&threads| run(threads) == one), "{width}");
+        }
+    }
+}
+
+#[test]
+fn no_thread_of_64_waits_for_a_hub() {
+    // Degrees of a power law, as an R-MAT graph of 32 million edges has them: the first hub has 1 %
+    // of all entries.
+    let nodes = 1 << 21;
+    let degree = |row: u64| 330_000 / (row + 1) + 12 + row % 8;
+    let offsets: Vec<u64> = std::iter::once(0)
+        .chain((0..nodes).scan(0, |sum, row| {
+            *sum += degree(row);
+            Some(*sum)
+        }))
+        .collect();
+    for step in [1, 16] {
+        let blocks = RowBlocks::balanced_in(nodes as usize, &[&offsets], 2, step);
+        let heaviest = hubs::largest_share(&offsets, &blocks);
+        let share = (offsets[nodes as usize] + 2 * nodes) / 64;
+        assert!(heaviest * 20 <= share, "a thread of 64 has {share}, a block {heaviest}");
+        let hub = offsets[1];
+        assert!(hub * 20 > share, "undivided it would wait");
+    }
+}
+
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
-    for width in [7, 128] {
+    for width in [1, 2, 4, 7, 128] {
         let case = Case::random(5, 4000, width, 2);
         for isa in Isa::available() {
             let run = |threads| {

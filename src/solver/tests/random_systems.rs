@@ -8,7 +8,6 @@ use super::super::testing::cases;
 use super::super::testing::reference::value;
 use super::*;
 use crate::kernels::Signs;
-use crate::parallel::RowBlocks;
 
 const KAPPAS: [f64; 7] = [0.1, 0.3, 0.6, 0.9, 0.98, 0.99, 0.999];
 const METHODS: [Method; 5] =
@@ -211,7 +210,7 @@ impl Case {
             let direction = match (x, equation.activation.slope_below()) {
                 (None, _) => Direction::Forward(equation.activation),
                 (Some(x), Some(slope)) => {
-                    signs.record(&RowBlocks::balanced(n, &[], 1), x.view());
+                    signs.record(x.view());
                     Direction::Adjoint(Derivative::Signs { signs: &signs, slope })
                 }
                 (Some(x), None) => Direction::Adjoint(Derivative::State {

@@ -211,6 +211,8 @@ pub struct Need {
     pub bytes: f64,
     /// Bytes of all gathered rows; a row counts as often as it is gathered.
     pub gathered: f64,
+    /// Lines of all gathered rows.
+    pub lines: f64,
 }
 
 impl Need {
@@ -230,6 +232,8 @@ impl Need {
             operations: product + 2.0 * entries as f64 * width_f,
             bytes: 3.0 * nodes_f * row + (graph + derivative_bytes) as f64,
             gathered: entries as f64 * row,
+            lines: (entries * (stride(width) * size_of::<f32>()).div_ceil(size_of::<Line>()))
+                as f64,
         }
     }
 
@@ -247,6 +251,11 @@ impl Need {
     /// from a cache. This is not a bound: reuse makes sweeps faster.
     pub fn scattered(&self, rates: &Rates) -> f64 {
         self.gathered / rates.random_rows
+    }
+
+    /// The same in lines of 64 bytes: a row shorter than a line takes a whole one.
+    pub fn scattered_lines(&self, rates: &Rates) -> f64 {
+        self.lines * size_of::<Line>() as f64 / rates.random_lines
     }
 
     /// The shortest possible time of a sweep in seconds: the larger of the two times.
@@ -281,7 +290,9 @@ mod tests {
         let need = Need::new(1000, &[(5000, 28_000), (100, 9000)], 20, 40);
         assert_eq!(need.operations, (2 * 1000 * 400 * 2 + 2 * 5100 * 20) as f64);
         assert_eq!(need.bytes, (3 * 1000 * 128 + 37_000 + 40) as f64);
-        assert_eq!(need.gathered, (5100 * 128) as f64);
+        assert_eq!((need.gathered, need.lines), ((5100 * 128) as f64, (5100 * 2) as f64));
+        let narrow = Need::new(1000, &[(5000, 28_000)], 3, 0);
+        assert_eq!((narrow.gathered, narrow.lines), ((5000 * 16) as f64, 5000.0));
         let mut rates = Rates { product: 1e6, copy: 1e3, random_rows: 1e2, ..Rates::default() };
         assert_eq!((need.floor(&rates), need.binds(&rates)), (need.bytes / 1e3, "traffic"));
         rates.read = 1e9;

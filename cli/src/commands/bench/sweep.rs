@@ -58,6 +58,10 @@ const TOLERANCE: f64 = 1e-4;
 /// gathering would take if every row were read from a random place in memory and never from a
 /// cache.
 ///
+/// `--state` takes several widths, separated by commas. The output is then one table with a row per
+/// width: times, nanoseconds per non-zero, and two roofs, the time to stream every array once and
+/// the time to read every gathered row from a random place in lines of 64 bytes.
+///
 /// Before timing, several thousand rows, including those of the highest degree, are computed again
 /// by plain loops in f64; if they differ, the exit code is 1. The command takes at most about a
 /// minute on any graph: repeats, and runs on fewer threads, end when the time is used up.
@@ -66,20 +70,22 @@ const TOLERANCE: f64 = 1e-4;
 Examples:
   ignn bench sweep graph.ignn
   ignn bench sweep graph.ignn --state 64 --activation tanh --json
+  ignn bench sweep graph.ignn --state 1,4,16,64,128
   IGNN_SIMD=avx2 ignn bench sweep graph.ignn --threads 4 --seconds 10")]
 pub struct Sweep {
     /// The dataset
     #[arg(value_name = "DIR")]
     dataset: PathBuf,
 
-    /// Width of the state
+    /// Width of the state, or several widths for a table
     #[arg(
         long,
         value_name = "M",
-        default_value_t = STATE,
+        default_values_t = [STATE],
+        value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(1..=2048)
     )]
-    state: u16,
+    state: Vec<u16>,
 
     /// The activation
     #[arg(long, value_enum, default_value_t = Phi::Relu)]
@@ -174,16 +180,22 @@ impl Sweep {
         let console = Console::new(session.quiet);
         let result = self.measure(session, &console);
         console.finish();
-        let result = result?;
-        if session.json {
-            session.print_json(&result.as_json())?;
-        } else {
-            session.print(&result.as_text())?;
+        let results = result?;
+        match (&results[..], session.json) {
+            ([one], true) => session.print_json(&one.as_json())?,
+            ([one], false) => session.print(&one.as_text())?,
+            (all, true) => {
+                let widths: Vec<_> = all.iter().map(Measured::as_json).collect();
+                session.print_json(&json!({ "widths": widths }))?;
+            }
+            (all, false) => session.print(&table(all))?,
         }
-        Ok(if result.is_verified() { Outcome::Done } else { Outcome::Missed })
+        let is_verified = results.iter().all(Measured::is_verified);
+        Ok(if is_verified { Outcome::Done } else { Outcome::Missed })
     }
 
-    fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
+    /// One result per width.
+    fn measure(&self, session: &Session, console: &Console) -> Result<Vec<Measured>> {
         let place = || self.dataset.display().to_string();
         console.phase("open the graph", None, Unit::Edges);
         let dataset = self.verification.open(&self.dataset)?;
@@ -198,8 +210,21 @@ impl Sweep {
             forward.push(a);
             backward.push(b);
         }
-        let (incoming, outgoing) = (views(&forward), views(&backward));
-        let (nodes, width) = (incoming[0].rows(), usize::from(self.state));
+        let sides = [views(&forward), views(&backward)];
+        let seconds = self.seconds / self.state.len() as f64;
+        let widths = self.state.iter().map(|&width| usize::from(width));
+        widths.map(|width| self.measure_width(session, console, &sides, width, seconds)).collect()
+    }
+
+    fn measure_width(
+        &self,
+        session: &Session,
+        console: &Console,
+        [incoming, outgoing]: &[Vec<AdjacencyRef<'_>>; 2],
+        width: usize,
+        seconds: f64,
+    ) -> Result<Measured> {
+        let nodes = incoming[0].rows();
         let needed = 4 * (nodes as u64).saturating_mul((stride(width) * size_of::<f32>()) as u64);
         if needed > machine::memory() {
             let (needed, has) = (quantity::bytes(needed), quantity::bytes(machine::memory()));
@@ -212,13 +237,13 @@ impl Sweep {
         console.phase("fill the states", None, Unit::Items("rows"));
         let mut random = session.seed;
         let w =
-            relations.iter().map(|_| random_matrix(&mut random, width, width, 1.0 / width as f32));
+            incoming.iter().map(|_| random_matrix(&mut random, width, width, 1.0 / width as f32));
         let w: Vec<Matrix> = w.collect();
         let activation = Activation::from(self.activation);
         let recomputes = activation.slope_below().is_none() && activation != Activation::Identity;
         let mut bench = Bench {
-            incoming: &incoming,
-            outgoing: &outgoing,
+            incoming,
+            outgoing,
             w: &w,
             input: random_matrix(&mut random, nodes, width, 1.0),
             from: random_matrix(&mut random, nodes, width, 1.0),
@@ -226,7 +251,7 @@ impl Sweep {
             signs: Signs::new(nodes, width),
             equilibrium: recomputes.then(|| random_matrix(&mut random, nodes, width, 1.0)),
         };
-        bench.signs.record(&RowBlocks::balanced(nodes, &[], 64), bench.from.view());
+        bench.signs.record(bench.from.view());
         let mut to = Matrix::zeros(nodes, width);
 
         console.phase("verify", None, Unit::Items("rows"));
@@ -234,21 +259,21 @@ impl Sweep {
         console.advance(verified.rows as u64);
 
         let needs = [
-            Need::new(nodes, &sizes(&incoming), width, 0),
-            Need::new(nodes, &sizes(&outgoing), width, bench.derivative_bytes()),
+            Need::new(nodes, &sizes(incoming), width, 0),
+            Need::new(nodes, &sizes(outgoing), width, bench.derivative_bytes()),
         ];
         let started = Instant::now();
         let mut roof = Roof::new(session.threads);
         let mut scaling = vec![(
             session.threads,
-            self.all_threads(&bench, &mut to, &mut roof, needs, &verified, console),
+            self.all_threads(&bench, &mut to, &mut roof, (needs, &verified), seconds, console),
         )];
         // Fewer threads, while there is time: a round on t threads takes about 1 / t as long as
         // one on a single thread.
         let one = verified.seconds.iter().sum::<f64>() * session.threads as f64;
         let fewer = (1..session.threads).filter(|count| count.is_power_of_two()).rev();
         for threads in fewer {
-            let left = self.seconds - started.elapsed().as_secs_f64();
+            let left = seconds - started.elapsed().as_secs_f64();
             if one / threads as f64 > left {
                 console.note(&format!(
                     "no time left for fewer than {} threads: raise --seconds",
@@ -280,14 +305,14 @@ impl Sweep {
         bench: &Bench<'_>,
         to: &mut Matrix,
         roof: &mut Roof,
-        needs: [Need; 2],
-        verified: &Verified,
+        (needs, verified): ([Need; 2], &Verified),
+        seconds: f64,
         console: &Console,
     ) -> [Times; 2] {
         let threads = roof.threads();
         console.phase(&format!("{} and roof", thread_words(threads)), None, Unit::Items("sweeps"));
         with_threads(threads, || {
-            let seconds = SHARE * self.seconds;
+            let seconds = SHARE * seconds;
             let times = if verified.seconds.iter().sum::<f64>() > seconds {
                 // There is no time for another round: the times of the verified sweeps count.
                 (0..SLOW_ROUNDS).for_each(|_| roof.measure(&bench.from, &bench.input, to));
@@ -330,9 +355,7 @@ impl Bench<'_> {
     fn derivative_bytes(&self) -> usize {
         match self.derivative() {
             Derivative::One => 0,
-            Derivative::Signs { signs, .. } => {
-                signs.rows() * signs.words_per_row() * size_of::<u16>()
-            }
+            Derivative::Signs { signs, .. } => size_of_val(signs.words()),
             Derivative::State { state, .. } | Derivative::Matrix(state) => {
                 size_of_val(state.padded())
             }
@@ -536,19 +559,53 @@ struct Measured {
 
 const NAMES: [&str; 2] = ["forward", "adjoint"];
 
+/// One row per width.
+fn table(all: &[Measured]) -> String {
+    let milliseconds = |seconds: f64| format!("{:.2} ms", seconds * 1e3);
+    let headings =
+        ["width", "forward", "adjoint", "ns/non-zero", "streamed", "random lines", "verified"];
+    let mut rows = Sheet::columns(&headings);
+    for one in all {
+        let [(_, forward, need), (_, adjoint, _)] = one.both();
+        rows.row([
+            one.width.to_string(),
+            milliseconds(forward.best),
+            milliseconds(adjoint.best),
+            format!("{:.2}", forward.best * 1e9 / one.nonzeros.max(1) as f64),
+            milliseconds(need.traffic(&one.rates)),
+            milliseconds(need.scattered_lines(&one.rates)),
+            if one.is_verified() { "yes" } else { "WRONG" }.to_string(),
+        ]);
+    }
+    let facts = all.first().map_or_else(Sheet::pairs, Measured::graph);
+    [rows, facts].map(|sheet| sheet.render()).join("\n")
+}
+
 impl Measured {
     fn is_verified(&self) -> bool {
         self.verified.error <= TOLERANCE
     }
 
     /// Both sweeps on all threads: name, times, what they need.
-    fn sweeps(&self) -> impl Iterator<Item = (&'static str, Times, Need)> {
+    fn both(&self) -> [(&'static str, Times, Need); 2] {
         let times = self.scaling[self.scaling.len() - 1].1;
-        NAMES
-            .into_iter()
-            .zip(times)
-            .zip(self.needs)
-            .map(|((name, times), need)| (name, times, need))
+        [0, 1].map(|at| (NAMES[at], times[at], self.needs[at]))
+    }
+
+    fn sweeps(&self) -> impl Iterator<Item = (&'static str, Times, Need)> {
+        self.both().into_iter()
+    }
+
+    /// The graph and the machine, for a table over widths.
+    fn graph(&self) -> Sheet {
+        let mut facts = Sheet::pairs();
+        let (nodes, nonzeros) =
+            (quantity::count(self.nodes as u64), quantity::count(self.nonzeros as u64));
+        facts.row(["graph".to_string(), format!("{nodes} nodes, {nonzeros} non-zeros")]);
+        facts.row(["activation".to_string(), format!("{:?}", self.activation)]);
+        facts.row(["threads".to_string(), self.scaling[self.scaling.len() - 1].0.to_string()]);
+        facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
+        facts
     }
 
     /// The roof is a bound: nothing was faster.
@@ -674,6 +731,7 @@ impl Measured {
                 "arithmetic_seconds": need.arithmetic(&self.rates),
                 "traffic_seconds": need.traffic(&self.rates),
                 "scattered_seconds": need.scattered(&self.rates),
+                "random_line_seconds": need.scattered_lines(&self.rates),
                 "bound_by": need.binds(&self.rates),
                 "roofline_fraction": need.floor(&self.rates) / times.best,
             });
