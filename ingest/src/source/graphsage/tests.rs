@@ -104,7 +104,9 @@ fn parts_are_joined_in_order() {
         (&graphs.splits[0].of[..], &set.splits[0].of[..]),
         (&[0, 0, 1, 2][..], &[0, 0, 0, 1, 2, 2][..])
     );
-    let Some(Labels::Multi { classes, offsets, of, .. }) = set.labels else { panic!() };
+    let Some(Labels::Multi { classes, offsets, of, labelled }) = set.labels else { panic!() };
+    // A row of zeros is a label: the node has no class.
+    assert_eq!(labelled, [true; 6]);
     assert_eq!(
         (classes.len(), offsets, of),
         (3, vec![0, 2, 2, 3, 6, 6, 6], vec![0, 2, 1, 0, 1, 2])
@@ -118,8 +120,8 @@ fn one_graph_is_ordered_by_rows() {
     let set = set.collection;
     assert_eq!(set.ids, Some(Ids::String { offsets: vec![0, 1, 2, 3], text: "abc".into() }));
     assert_eq!((set.edges, &set.splits[0].of[..]), (vec![[1, 2]], &[NO_PART, 2, 1][..]));
-    let Some(Labels::Multi { offsets, of, .. }) = set.labels else { panic!() };
-    assert_eq!((offsets, of), (vec![0, 1, 3, 3], vec![1, 0, 1]));
+    let Some(Labels::Multi { offsets, of, labelled, .. }) = set.labels else { panic!() };
+    assert_eq!((offsets, of, labelled), (vec![0, 1, 3, 3], vec![1, 0, 1], vec![true; 3]));
     let single = one(&[("p-class_map.json", br#"{"a": 7, "b": 3, "c": 7}"#.to_vec())]);
     let labels = read(single.path()).unwrap().collection.labels;
     assert_eq!(
