@@ -170,7 +170,10 @@ mod tests {
         for block in 0..blocks.len() {
             let range = blocks.range(block);
             let work = offsets[range.end] - offsets[range.start] + 2 * range.len() as u64;
-            assert!(range.start % 16 == 0 && (work <= 500 || range.len() <= 16), "{range:?}");
+            assert!(
+                range.start.is_multiple_of(16) && (work <= 500 || range.len() <= 16),
+                "{range:?}"
+            );
         }
     }
 

@@ -369,7 +369,7 @@ impl Crossval {
             id: begun.id(),
         });
         if let Some(kept) = kept.as_ref().filter(|_| !self.replaces) {
-            kept.room.make(&write_setup)?;
+            kept.room.make(write_setup)?;
         }
         if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
             // The dataset may have moved.

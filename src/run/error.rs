@@ -85,7 +85,7 @@ pub enum RunError {
         /// `metrics.jsonl`.
         path: PathBuf,
         /// What differs.
-        what: String,
+        what: Box<str>,
         /// What the records have.
         found: String,
         /// What the checkpoint has.

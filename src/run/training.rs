@@ -262,7 +262,7 @@ impl Run {
         let path = self.directory.metrics_file();
         let other = |what: String, found: String, expected: String| RunError::OtherRecords {
             path: path.clone(),
-            what,
+            what: what.into(),
             found,
             expected,
             checkpoint: checkpoint.path().into(),

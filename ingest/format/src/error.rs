@@ -116,7 +116,7 @@ pub enum FormatError {
         /// The file or directory.
         path: PathBuf,
         /// "a run directory".
-        what: String,
+        what: Box<str>,
         /// The first name in it, in parentheses after a space, or empty.
         holds: String,
     },

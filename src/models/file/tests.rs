@@ -141,7 +141,7 @@ fn every_flipped_bit_is_noticed() {
         fs::write(&path, &bytes).unwrap();
         assert!(ModelFile::open(&path).is_err(), "bit {bit}");
     }
-    let mut bytes = whole.clone();
+    let mut bytes = whole;
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, &bytes).unwrap();
     let found = message(ModelFile::open(&path), &path);

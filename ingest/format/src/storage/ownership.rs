@@ -101,7 +101,7 @@ fn check_below(
 
 /// The error for a file or directory that is not of a kind. Of a directory it names the first thing
 /// in it, which tells a user what was nearly replaced.
-pub fn not_replaceable(path: &Path, what: impl Into<String>) -> FormatError {
+pub fn not_replaceable(path: &Path, what: impl Into<Box<str>>) -> FormatError {
     let first = entries(path).ok().and_then(|entries| entries.into_iter().next());
     let holds = first.map_or(String::new(), |(name, ..)| format!(" (it holds {name})"));
     FormatError::NotReplaceable { path: path.into(), what: what.into(), holds }
