@@ -331,3 +331,143 @@ impl<F: Fn(u32, u32, usize) -> f32 + Copy + Sync> Kernel for BySource<'_, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dense::Matrix;
+    use crate::kernels::naive::{Operator, Random};
+
+    const NODES: usize = 30;
+    const HEADS: usize = 3;
+    const F: usize = 5;
+
+    /// Drops some edges and scales the others, by stored numbers.
+    fn mask(from: u32, to: u32, head: usize) -> f32 {
+        if (from + 2 * to + head as u32).is_multiple_of(5) { 0.0 } else { 1.25 }
+    }
+
+    /// A graph by its incoming and by its outgoing edges; node 0 has no incoming one.
+    fn graph(random: &mut Random) -> [Operator; 2] {
+        let mut edges: Vec<(u32, u32)> = (0..4 * NODES)
+            .map(|_| (random.below(NODES) as u32, 1 + random.below(NODES - 1) as u32))
+            .collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let side = |mut edges: Vec<(u32, u32)>| {
+            edges.sort_unstable();
+            let offset = |row| edges.partition_point(|edge| edge.0 < row) as u64;
+            Operator {
+                columns: NODES,
+                offsets: (0..=NODES as u32).map(offset).collect(),
+                neighbours: edges.iter().map(|edge| edge.1).collect(),
+                values: None,
+                gather_scale: None,
+                row_scale: None,
+            }
+        };
+        let reversed = edges.iter().map(|&(from, to)| (to, from)).collect();
+        [side(reversed), side(edges)]
+    }
+
+    fn wide(matrix: &Matrix) -> Vec<Vec<f64>> {
+        let row = |i| matrix.row(i).iter().map(|&x| f64::from(x)).collect();
+        (0..matrix.rows()).map(row).collect()
+    }
+
+    /// Y by definition, in f64; `cols` says whether heads are averaged.
+    fn naive(
+        incoming: &Operator,
+        h: &[Vec<f64>],
+        s: &[Vec<f64>],
+        d: &[Vec<f64>],
+        cols: usize,
+    ) -> Vec<Vec<f64>> {
+        let a = incoming.view();
+        let row = |i: usize| {
+            let mut y = vec![0.0; cols];
+            for head in 0..HEADS {
+                let e = |j: usize| {
+                    let z = s[j][head] + d[i][head];
+                    if z > 0.0 { z } else { f64::from(SLOPE) * z }
+                };
+                let sources: Vec<usize> = a.entries(i).map(|entry| entry.0).collect();
+                let sum: f64 = sources.iter().map(|&j| e(j).exp()).sum();
+                for &j in &sources {
+                    let weight = e(j).exp() / sum * f64::from(mask(j as u32, i as u32, head));
+                    for k in 0..F {
+                        match cols == F {
+                            true => y[k] += weight * h[j][head * F + k] / HEADS as f64,
+                            false => y[head * F + k] += weight * h[j][head * F + k],
+                        }
+                    }
+                }
+            }
+            y
+        };
+        (0..NODES).map(row).collect()
+    }
+
+    #[test]
+    fn both_passes_are_the_definition_and_its_differences() {
+        for cols in [HEADS * F, F] {
+            let random = &mut Random(cols as u64);
+            let [incoming, outgoing] = graph(random);
+            let h = random.matrix(NODES, HEADS * F);
+            let (s, d) = (random.matrix(NODES, HEADS), random.matrix(NODES, HEADS));
+            let g = random.matrix(NODES, cols);
+            let weights = Weights { source: s.view(), target: d.view(), mask };
+            let blocks = |side: &Operator| RowBlocks::balanced(NODES, &[&side.offsets], 4000);
+            let (mut y, mut softmax) =
+                (Matrix::zeros(NODES, cols), Matrix::zeros(NODES, 2 * HEADS));
+            let (by_rows, view) = (blocks(&incoming), incoming.view());
+            forward(&by_rows, view, weights, h.view(), y.view_mut(), softmax.view_mut());
+            let (h64, s64, d64, g64) = (wide(&h), wide(&s), wide(&d), wide(&g));
+            let expected = naive(&incoming, &h64, &s64, &d64, cols);
+            for (i, expected) in expected.iter().enumerate() {
+                for (found, expected) in y.row(i).iter().zip(expected) {
+                    assert!((f64::from(*found) - expected).abs() < 1e-5, "row {i}");
+                }
+            }
+            assert!(y.row(0).iter().all(|&y| y == 0.0), "a node without incoming edges");
+
+            let share = if cols == F { 1.0 / HEADS as f32 } else { 1.0 };
+            let (softmax, h_view, g_view) = (softmax.view(), h.view(), g.view());
+            let back = Backward { weights, softmax, h: h_view, g: g_view, share };
+            let mut sums = Matrix::zeros(NODES, 2 * HEADS);
+            back.by_target(&by_rows, view, sums.view_mut());
+            let (mut by_h, mut by_s) =
+                (Matrix::zeros(NODES, HEADS * F), Matrix::zeros(NODES, HEADS));
+            let (rows, out) = (blocks(&outgoing), outgoing.view());
+            back.by_source(&rows, out, sums.view(), by_h.view_mut(), by_s.view_mut());
+
+            // The loss is the sum of g Y.
+            let loss = |h: &[Vec<f64>], s: &[Vec<f64>], d: &[Vec<f64>]| -> f64 {
+                let y = naive(&incoming, h, s, d, cols);
+                y.iter().flatten().zip(g64.iter().flatten()).map(|(y, g)| y * g).sum()
+            };
+            let step = 1e-5;
+            let moved = |matrix: &[Vec<f64>], i: usize, k: usize, by: f64| {
+                let mut matrix = matrix.to_vec();
+                matrix[i][k] += by;
+                matrix
+            };
+            for i in (0..NODES).step_by(4) {
+                for k in 0..HEADS {
+                    let by_s_loss = |by| loss(&h64, &moved(&s64, i, k, by), &d64);
+                    let by_d_loss = |by| loss(&h64, &s64, &moved(&d64, i, k, by));
+                    let by_h_loss = |by| loss(&moved(&h64, i, k * F, by), &s64, &d64);
+                    let slope =
+                        |loss: &dyn Fn(f64) -> f64| (loss(step) - loss(-step)) / (2.0 * step);
+                    for (found, expected, what) in [
+                        (by_s.row(i)[k], slope(&by_s_loss), "source"),
+                        (sums.row(i)[HEADS + k], slope(&by_d_loss), "target"),
+                        (by_h.row(i)[k * F], slope(&by_h_loss), "rows"),
+                    ] {
+                        assert!((f64::from(found) - expected).abs() < 1e-4, "{what} {i} {k}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -14,9 +14,11 @@ use crate::dense::{LINE, Line, MatrixRef};
 /// microseconds.
 const AHEAD: usize = 24;
 
-/// Rows of this many lines and more are prefetched. Of shorter ones the processor has enough in flight
-/// by itself, as the loads of an entry depend on nothing but its neighbour.
+/// Rows of this many lines and more are always prefetched, shorter ones if the matrix is larger than
+/// the caches. From a cache the processor has enough short rows in flight by itself, as the loads of
+/// an entry depend on nothing but its neighbour.
 const PREFETCHED: usize = 3;
+const CACHED: usize = 32 << 20;
 
 /// Terms that are listed together.
 const LISTED: usize = 1024;
@@ -212,17 +214,16 @@ impl Gather<'_> {
             What::Packed { rows, out } => match from.stride() {
                 1 => listed::<L, W, 1>(&adjacency, weight, from.padded(), rows, out),
                 2 => listed::<L, W, 2>(&adjacency, weight, from.padded(), rows, out),
-                4 => summed::<W, 4>(&adjacency, weight, from.padded(), rows, out),
-                _ => summed::<W, 8>(&adjacency, weight, from.padded(), rows, out),
+                4 => summed::<L, W, 4>(&adjacency, weight, from.padded(), rows, out),
+                _ => summed::<L, W, 8>(&adjacency, weight, from.padded(), rows, out),
             },
         }
     }
 }
 
-/// Rows of 4 or 8 floats: each is summed in a register. The loads of an entry depend on nothing but
-/// its neighbour, so that the processor has many of them in flight without prefetching.
+/// Rows of 4 or 8 floats: each is summed in a register.
 #[inline(always)]
-fn summed<W: Weight, const STRIDE: usize>(
+fn summed<L: Lanes, W: Weight, const STRIDE: usize>(
     adjacency: &AdjacencyRef<'_>,
     weight: W,
     source: &[f32],
@@ -230,10 +231,15 @@ fn summed<W: Weight, const STRIDE: usize>(
     out: &mut [f32],
 ) {
     let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
+    let prefetches = size_of_val(source) > CACHED;
     for (row, out) in rows.zip(out.as_chunks_mut::<STRIDE>().0) {
         let (range, shift) = (adjacency.range(row), adjacency.shift(row));
         let mut sums = [0.0; STRIDE];
         for (entry, &neighbour) in range.clone().zip(&neighbours[range]) {
+            if prefetches && let Some(&later) = neighbours.get(entry + AHEAD) {
+                let at = later.wrapping_sub(shift) as usize;
+                L::prefetch(source.as_ptr().wrapping_add(at).cast());
+            }
             let x = &source[neighbour.wrapping_sub(shift) as usize];
             let weight = weight.at(entry, neighbour);
             for (sum, x) in sums.iter_mut().zip(x) {
@@ -403,7 +409,7 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [L::splat(0.0); LINES];
-    let prefetches = first == 0 && per_row >= PREFETCHED;
+    let prefetches = first == 0 && (per_row >= PREFETCHED || size_of_val(source) > CACHED);
     for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
         let column = entries.column(neighbour);
         let lines = &source[column * per_row + first..][..LINES];

@@ -151,8 +151,8 @@ impl LayerShape {
     pub fn bytes(&self, nodes: u64, mixing_buffers: usize) -> u64 {
         let width = self.width;
         let body = match &self.body {
-            BodyShape::Equilibrium { .. } => {
-                Equilibrium::bytes(nodes, width as u64, true, mixing_buffers)
+            BodyShape::Equilibrium { kappas, .. } => {
+                Equilibrium::bytes(nodes, width as u64, kappas.len(), true, mixing_buffers)
             }
             BodyShape::Explicit(map) => Explicit::bytes(&**map, nodes, width as u64),
         };

@@ -158,10 +158,17 @@ impl Equilibrium {
 
     /// Bytes that a layer takes, with or without adjoint, while its solves are certified,
     /// including the 16-bit matrices of solves ([`SolveParams::mixing_buffers`]).
-    pub fn bytes(nodes: u64, width: u64, has_adjoint: bool, mixing_buffers: usize) -> u64 {
+    pub fn bytes(
+        nodes: u64,
+        width: u64,
+        relations: usize,
+        has_adjoint: bool,
+        mixing_buffers: usize,
+    ) -> u64 {
         let matrix = nodes.saturating_mul(stride(width as usize) as u64 * 4);
         let signs = Signs::bytes(nodes, width as usize);
         let (matrices, signs) = if has_adjoint { (4, signs) } else { (2, 0) };
+        let matrices = matrices + sweep::scaled_copies(width as usize, relations);
         let workspace = Workspace::bytes(nodes as usize, width as usize, false, mixing_buffers);
         // Plus two vectors of the norm for each direction.
         let fixed = matrix

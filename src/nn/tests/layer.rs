@@ -280,8 +280,12 @@ fn bytes_are_what_the_matrices_take() {
     let layer = layer(&operators, 9, Activation::Relu);
     let matrices = [&layer.input, &layer.state, &layer.right, &layer.adjoint];
     let held: usize = matrices.iter().map(|matrix| matrix.view().padded().len() * 4).sum();
-    let estimate = Equilibrium::bytes(40, 9, true, 0) as usize;
+    let estimate = Equilibrium::bytes(40, 9, 1, true, 0) as usize;
     // And the buffer of the solves, signs and vectors.
     assert!(estimate > held + held / 4 && estimate < 2 * held, "{estimate} {held}");
-    assert!(Equilibrium::bytes(40, 9, false, 0) < Equilibrium::bytes(40, 9, true, 0));
+    assert!(Equilibrium::bytes(40, 9, 1, false, 0) < Equilibrium::bytes(40, 9, 1, true, 0));
+    // A narrow state takes its own width, and one copy per relation in its sweeps.
+    let narrow = |relations| Equilibrium::bytes(4000, 1, relations, true, 0);
+    assert_eq!(narrow(3) - narrow(1), 2 * 4000 * 4);
+    assert!(4 * narrow(1) < Equilibrium::bytes(4000, 16, 1, true, 0));
 }
