@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ignn::graph::GraphBuilder;
+use ignn_format::labels::Labels;
 use ignn_format::manifest::{Normalisation, Scale};
 
 use crate::handmade::{Handmade, path_and_loner, weighted_chain};
@@ -47,6 +49,23 @@ fn normalised_rows_differ_both_ways() {
     rows.write(&sandbox.path("d"));
     sandbox.ignn(&["export", "d", "--edges", "e.csv", "--normalised"]).exits(0);
     assert_eq!(sandbox.read("e.csv"), "source,target,value,value_back\na,b,1,0.5\nb,c,0.5,1\n");
+}
+
+#[test]
+fn labels_that_a_table_cannot_hold_are_counted() {
+    let sandbox = Sandbox::new();
+    for (name, labels) in [
+        ("complete", Labels::complete_sets(vec!["x".into()], vec![0, 1, 1, 1], vec![0])),
+        ("partly", Labels::sets(vec!["x".into()], vec![0, 1, 1, 1], vec![0])),
+    ] {
+        GraphBuilder::new(3).edges([(0, 1)]).labels(labels).write(sandbox.path(name)).unwrap();
+        let file = format!("{name}.csv");
+        let run = sandbox.ignn(&["export", name, "--labels", &file]).exits(0);
+        let note = "note: 2 nodes are labelled with no class: without a row in the table, ingest \
+                    reads them as not labelled\n";
+        assert_eq!(run.stderr, if name == "complete" { note } else { "" });
+        assert_eq!(sandbox.read(&file), "node,label\n0,x\n");
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ use ignn_format::random::Sequence;
 const DEFAULT: &str = "default";
 /// Number of parts that a note shows.
 const SHOWN_PARTS: usize = 5;
+/// Names of columns that hold a split, so that masks beside them are one too many.
+const SPLIT_NAMES: [&str; 5] = ["split", "splits", "part", "fold", "set"];
 /// Maximum number of parts of a split.
 const MAX_PARTS: usize = NO_PART as usize;
 
@@ -36,16 +38,26 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
     table.require_id()?;
     let mut columns = table.value_columns();
     let masks = masks(&table, &columns)?;
+    let header = |at: usize| table.names().map_or(String::new(), |names| names[at].clone());
     if let Some(masks) = &masks {
         let of_masks = |column: &usize| masks.iter().any(|mask| mask.column == *column);
         let others: Vec<String> =
             columns.iter().filter(|at| !of_masks(at)).map(|&at| table.column_name(at)).collect();
+        let is_split = |at: &&usize| SPLIT_NAMES.contains(&&*header(**at).to_ascii_lowercase());
+        if let Some(&at) = columns.iter().filter(|at| !of_masks(at)).find(is_split) {
+            let what = format!(
+                "masks beside {} (expected either a split or masks): remove what is not meant",
+                table.column_name(at)
+            );
+            return Err(IngestError::file(path, what));
+        }
         if !others.is_empty() {
             let (path, others) = (path.display(), others.join(", "));
             context.observer.note(&format!("{path}: ignored beside the masks: {others}"));
         }
         columns.retain(of_masks);
     }
+    let headers: Vec<String> = columns.iter().map(|&at| header(at)).collect();
     let names = match masks {
         Some(_) => vec![DEFAULT.into()],
         None => split_names(&table, &columns)?,
@@ -86,12 +98,12 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         }
         context.observer.advance(batch.rows() as u64);
     }
-    for split in &splits {
+    for (split, header) in splits.iter().zip(&headers) {
         if split.parts.is_empty() {
             return Err(IngestError::file(path, format!("split {:?} has no nodes", split.name)));
         }
         // Numbers may be those of folds, but not in a column with the name of a part.
-        let may_be_folds = Role::of(&split.name) == Role::Other;
+        let may_be_folds = masks.is_none() && Role::of(header) == Role::Other;
         let is_truth =
             |part: &String| truth(part).is_some() && !(may_be_folds && part.parse::<u8>().is_ok());
         if split.parts.iter().all(is_truth) {
@@ -170,8 +182,9 @@ fn masks(table: &Table, columns: &[usize]) -> Result<Option<Vec<Mask>>> {
     let mut masks: Vec<Mask> = Vec::new();
     for column in of_masks {
         let part = mask_part(&names[column]).unwrap_or(&names[column]).to_string();
-        if masks.iter().any(|mask| mask.part == part) {
-            return Err(IngestError::file(table.path(), format!("two masks of part {part:?}")));
+        if let Some(other) = masks.iter().find(|mask| mask.part.eq_ignore_ascii_case(&part)) {
+            let what = format!("two masks of part {:?}", other.part);
+            return Err(IngestError::file(table.path(), what));
         }
         masks.push(Mask { column, part });
     }
@@ -621,7 +634,19 @@ mod tests {
 
     #[test]
     fn malformed_tables_have_exact_messages() {
-        let cases: [(&str, &str); 17] = [
+        let cases: [(&str, &str); 20] = [
+            (
+                "node,split,train_mask\n0,train,1\n1,test,0\n",
+                "splits.csv: masks beside column \"split\" (expected either a split or masks): remove \
+                 what is not meant",
+            ),
+            (
+                "node,train\n0,1\n1,0\n",
+                "splits.csv: split \"default\" has only the parts \"1\" and \"0\" (expected names \
+                 of parts, such as train, val and test, or one column per part, named train_mask, \
+                 val_mask and test_mask)",
+            ),
+            ("node,train_mask,Train_mask\n0,1,0\n", "splits.csv: two masks of part \"train\""),
             (
                 "node,train_mask,val_mask\n0,True,False\n1,True,True\n",
                 "splits.csv:3: expected each node in one part at most, found \"train\" and \"val\"",

@@ -28,6 +28,8 @@ const BATCH_CELLS: usize = 1 << 18;
 const MARK: &str = "ignn";
 /// Longest header of a text table that is read: that of several million features.
 const HEADER_BYTES: u64 = 64 << 20;
+/// Most columns of such a header: each takes some 24 bytes of memory.
+const HEADER_COLUMNS: usize = 4 << 20;
 
 /// Formats of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,8 +199,8 @@ fn marked_columns(path: &Path) -> Option<Vec<String>> {
     is_marked.then(|| columns.collect())
 }
 
-/// The columns in the first line of a text table; `None` if it is longer than [`HEADER_BYTES`] or
-/// does not end.
+/// The columns in the first line of a text table; `None` if it is longer than [`HEADER_BYTES`], has
+/// more than [`HEADER_COLUMNS`] or does not end.
 fn first_columns(path: &Path, separator: char) -> Option<Vec<String>> {
     let mut bytes = Vec::new();
     regular::open(path).ok()?.0.take(HEADER_BYTES).read_to_end(&mut bytes).ok()?;
@@ -217,7 +219,12 @@ fn first_columns(path: &Path, separator: char) -> Option<Vec<String>> {
                 columns.push(name.strip_suffix('\r').unwrap_or(&name).into());
                 return Some(columns);
             }
-            letter if letter == separator && !is_quoted => columns.push(std::mem::take(&mut name)),
+            letter if letter == separator && !is_quoted => {
+                if columns.len() == HEADER_COLUMNS {
+                    return None;
+                }
+                columns.push(std::mem::take(&mut name));
+            }
             letter => name.push(letter),
         }
     }
@@ -425,6 +432,16 @@ mod tests {
         writer.row(&[Cell::Integer(u64::MAX), Cell::Float(0.1), Cell::Text("a,\"b\"")])?;
         writer.row(&[Cell::Integer(7), Cell::Float(1e-30), Cell::Null])?;
         writer.finish()
+    }
+
+    #[test]
+    fn a_header_of_endless_columns_is_no_table_of_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        fs::write(&path, ",".repeat(HEADER_COLUMNS) + "\n").unwrap();
+        assert_eq!(first_columns(&path, ',').unwrap().len(), HEADER_COLUMNS + 1);
+        fs::write(&path, ",".repeat(HEADER_COLUMNS + 1) + "\n").unwrap();
+        assert!(first_columns(&path, ',').is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use ignn_format::splits::{NO_PART, Split};
 use ignn_format::storage::Kind;
 
 use crate::options::verification::Verification;
+use crate::terminal::printer;
 use crate::{Outcome, Session};
 
 /// The first columns of a table of graphs.
@@ -103,6 +104,8 @@ pub struct Command {
     features: Option<PathBuf>,
 
     /// Write labels: node, label; one row per label
+    ///
+    /// A node that is known to have no class has no row, as one without a label.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 
@@ -199,6 +202,14 @@ impl Command {
         }
         if let Some(target) = graphs {
             note(target, &|target| export.graphs(target))?;
+        }
+        let without = if self.labels.is_some() { export.labelled_with_none()? } else { 0 };
+        if without > 0 && !session.quiet {
+            let nodes = quantity::plural(without, "node is", "nodes are");
+            printer::message(&format!(
+                "note: {nodes} labelled with no class: without a row in the table, ingest reads them \
+                 as not labelled"
+            ));
         }
         if session.json {
             let files = written.iter().map(
@@ -380,6 +391,15 @@ impl Export<'_> {
         }
         table.finish()?;
         Ok(rows)
+    }
+
+    /// Labelled nodes whose set of classes is empty.
+    fn labelled_with_none(&self) -> Result<u64> {
+        let Labels::Multi { offsets, labelled, .. } = self.dataset.directory().labels()? else {
+            return Ok(0);
+        };
+        let sets = offsets.windows(2).zip(labelled);
+        Ok(sets.filter(|(ends, labelled)| *labelled && ends[0] == ends[1]).count() as u64)
     }
 
     fn splits(&self, target: TableTarget) -> Result<u64> {

@@ -67,7 +67,10 @@ impl TrainingSettings {
         let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
         let kind = Kind::of(config.model.kind);
         let mut unused = Config::keys_given(file.as_deref(), sets)?;
-        unused.retain(|key| kind.ignores(key, is_pooled));
+        let is_stack = config.model.state.len() > 1;
+        unused.retain(|key| {
+            kind.ignores(key, is_pooled) || (key == "model.layer_dropout" && !is_stack)
+        });
         if !unused.is_empty() {
             notes.print(&format!(
                 "model.kind={} does not use {}: without effect",

@@ -144,14 +144,14 @@ impl Opened {
             relations: self.dataset.manifest().relations.len(),
         };
         if report.is_trained_here == Some(false) {
-            let more = match self.model.has_learned_features() && self.model.nodes.is_none() {
-                true => {
-                    ": its learned features belong to node numbers, and its file does not say to \
-                     which nodes, so make sure that the nodes and their order are the same"
-                }
-                false => "",
-            };
-            console.note(&format!("the model was trained on another dataset{more}"));
+            console.note("the model was trained on another dataset");
+        }
+        let has_unnamed_rows = self.model.has_learned_features() && self.model.nodes.is_none();
+        if has_unnamed_rows && report.is_trained_here != Some(true) {
+            console.note(
+                "the learned features of the model belong to node numbers, and its file does not \
+                 say to which nodes: make sure that the nodes and their order are the same",
+            );
         }
         if report.is_certified == Some(false) {
             console.note(&format!(

@@ -120,7 +120,7 @@ fn learned_features_work_only_on_their_own_nodes() {
     learned.dataset = "another".into();
     learned.save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("predict d --model m.safetensors --out p.csv")).exits(0);
-    let note = "its learned features belong to node numbers, and its file does not say to which";
+    let note = "the learned features of the model belong to node numbers, and its file does not";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     // The file says which nodes: another graph on the same nodes is fine, other nodes are not.
     learned.nodes = Some(Graph::open(sandbox.path("d")).unwrap().ids().unwrap().checksum());
