@@ -130,6 +130,12 @@ enum Phi {
     Elu,
 }
 
+impl Phi {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().into())
+    }
+}
+
 impl From<Phi> for Activation {
     fn from(phi: Phi) -> Self {
         match phi {
@@ -602,9 +608,13 @@ impl Measured {
         let (nodes, nonzeros) =
             (quantity::count(self.nodes as u64), quantity::count(self.nonzeros as u64));
         facts.row(["graph".to_string(), format!("{nodes} nodes, {nonzeros} non-zeros")]);
-        facts.row(["activation".to_string(), format!("{:?}", self.activation)]);
+        facts.row(["activation".to_string(), self.activation.name()]);
         facts.row(["threads".to_string(), self.scaling[self.scaling.len() - 1].0.to_string()]);
         facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
+        let streamed = "every byte read or written once, at the measured bandwidth";
+        facts.row(["streamed".to_string(), streamed.to_string()]);
+        let lines = "a line of 64 bytes per neighbour, each from a random place in memory";
+        facts.row(["random lines".to_string(), lines.to_string()]);
         facts
     }
 
@@ -655,11 +665,11 @@ impl Measured {
         let giga = |rate: f64| format!("{:.1}", rate / 1e9);
         let mut facts = Sheet::pairs();
         let shape = format!(
-            "{} nodes, {} non-zeros, width {}, {:?}",
+            "{} nodes, {} non-zeros, width {}, {}",
             quantity::count(self.nodes as u64),
             quantity::count(self.nonzeros as u64),
             self.width,
-            self.activation
+            self.activation.name()
         );
         facts.row(["graph and state".to_string(), shape]);
         facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
@@ -710,7 +720,7 @@ impl Measured {
             "nodes": self.nodes,
             "nonzeros": self.nonzeros,
             "width": self.width,
-            "activation": format!("{:?}", self.activation).to_lowercase(),
+            "activation": self.activation.name(),
             "simd": Isa::chosen().name(),
             "scaling": scaling.collect::<Vec<_>>(),
             "rates": self.rates,
