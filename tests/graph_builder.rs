@@ -133,3 +133,48 @@ fn views_are_the_stored_matrix_in_both_directions() {
         }
     }
 }
+
+/// Programs that make backups link, rename and touch files. Only another content is a change.
+#[test]
+fn a_dataset_may_be_linked_while_it_is_in_use_but_not_written_to() {
+    use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+    let directory = tempfile::tempdir().unwrap();
+    let (pairs, weights) = edges();
+    let path = directory.path().join("graph.ignn");
+    let edges = Edges::directed(pairs).weights(weights);
+    GraphBuilder::new(NODES as usize).relation("edges", edges).write(&path).unwrap();
+    let graph = Graph::open(&path).unwrap();
+    graph.relations().unwrap();
+    let files: Vec<_> = fs::read_dir(path.join("relations/edges")).unwrap().flatten().collect();
+    for file in &files {
+        let (file, link) = (file.path(), directory.path().join("link"));
+        let before = fs::metadata(&file).unwrap();
+        // Repeated, because the clock of the file system may be coarse.
+        let until_it_shows = |change: &dyn Fn()| {
+            let changed = || fs::metadata(&file).unwrap().ctime_nsec();
+            let earlier = changed();
+            while changed() == earlier {
+                change();
+            }
+        };
+        until_it_shows(&|| {
+            fs::hard_link(&file, &link).unwrap();
+            fs::remove_file(&link).unwrap();
+        });
+        graph.check_unchanged().unwrap();
+        let last = before.len() - 1;
+        let byte = *fs::read(&file).unwrap().last().unwrap();
+        let write = |byte: u8| {
+            let opened = fs::File::options().write(true).open(&file).unwrap();
+            opened.write_all_at(&[byte], last).unwrap();
+            opened.set_modified(before.modified().unwrap()).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        };
+        until_it_shows(&|| write(byte ^ 1));
+        let error = graph.check_unchanged().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: the file was changed", file.display())), "{error}");
+        write(byte);
+        graph.check_unchanged().unwrap();
+    }
+    assert!(files.len() > 1);
+}

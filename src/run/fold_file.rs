@@ -51,26 +51,46 @@ impl FoldFiles {
 
     /// Refuses other files than these.
     fn check(&self, fold: &Path) -> Result<(), FormatError> {
-        let metrics = |path: &Path| Ok(Recorded::read(path)?.lines.checksum());
-        let model = |path: &Path| Ok(checksum::of_file(path, 0)?.xxh3);
-        type Read<'a> = &'a dyn Fn(&Path) -> Result<String, FormatError>;
-        let files: [(&str, &Option<String>, Read); 2] =
-            [(MODEL, &self.model, &model), (METRICS, &self.metrics, &metrics)];
-        for (name, expected, read) in files {
+        type Read = fn(&Path) -> Result<String, FormatError>;
+        let model: Read = |path| Ok(checksum::of_file(path, 0)?.xxh3);
+        let metrics: Read = |path| match Recorded::read(path)? {
+            // A finished fold has whole lines only.
+            recorded if recorded.is_torn => {
+                let what = format!("line {}", recorded.records.len() + 1);
+                Err(FormatError::invalid(path, what, "no end of the line", "none or a whole line"))
+            }
+            recorded => Ok(recorded.lines.checksum()),
+        };
+        for (name, expected, read) in
+            [(MODEL, &self.model, model), (METRICS, &self.metrics, metrics)]
+        {
             let path = fold.join(name);
-            let (found, expected) = match (path.is_file(), expected) {
-                (false, _) => ("none".into(), "the file of a finished fold"),
-                (true, None) => continue,
-                (true, Some(expected)) => match read(&path)? {
-                    found if found == *expected => continue,
-                    found => (found, expected.as_str()),
-                },
+            let refused = |path: &Path, what: &str, found: String, expected: &str| {
+                let expected = format!(
+                    "{expected}: restore the file, or remove {FOLD} beside it, and --resume trains \
+                     the fold again"
+                );
+                Err(FormatError::invalid(path, what, found, expected))
             };
-            let expected = format!(
-                "{expected}: restore the file, or remove {FOLD} beside it, and --resume trains the \
-                 fold again"
-            );
-            return Err(FormatError::invalid(&path, "checksum", found, expected));
+            match (path.is_file(), expected) {
+                (false, _) => {
+                    return refused(
+                        &path,
+                        "checksum",
+                        "none".into(),
+                        "the file of a finished fold",
+                    );
+                }
+                (true, None) => {}
+                (true, Some(expected)) => match read(&path) {
+                    Ok(found) if found == *expected => {}
+                    Ok(found) => return refused(&path, "checksum", found, expected),
+                    Err(FormatError::Invalid { path, what, found, expected }) => {
+                        return refused(&path, &what, found, &expected);
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
         }
         Ok(())
     }
@@ -270,6 +290,19 @@ mod tests {
         let mut lines = MetricsWriter::create(&metrics).unwrap();
         lines.epoch(&testing::record(0)).unwrap();
         assert!(refused().starts_with(&format!("{}: checksum (found ", metrics.display())));
+        // Whole lines that are right, and more.
+        let files = FoldFiles::of(dir.path(), lines.lines()).unwrap();
+        write(&path, "12ab", files, &record()).unwrap();
+        read(&path, "12ab", 2).unwrap();
+        let whole = fs::read(&metrics).unwrap();
+        for (more, found) in [
+            (&b"{\"epoch\":1,\"lo"[..], "no end of the line, expected none or a whole line"),
+            (&b"\0\0\n"[..], "expected value at column 1, expected the record of an epoch"),
+        ] {
+            fs::write(&metrics, [&whole, more].concat()).unwrap();
+            let expected = format!("{}: line 2 (found {found}{hint}", metrics.display());
+            assert_eq!(refused(), expected);
+        }
         // As older versions wrote it.
         write(&path, "12ab", FoldFiles::default(), &record()).unwrap();
         assert_eq!(read(&path, "12ab", 2).unwrap(), record());

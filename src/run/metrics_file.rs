@@ -19,6 +19,9 @@ use crate::train::{EpochRecord, Observer};
 /// Largest file that is read back: some millions of epochs.
 const MOST_BYTES: u64 = 4 << 30;
 
+/// Largest line that is read back. Records have some kilobytes.
+const MOST_LINE_BYTES: u64 = 1 << 20;
+
 /// The first lines of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
@@ -89,13 +92,19 @@ impl Recorded {
         let (mut recorded, mut line) = (Self::default(), Vec::new());
         loop {
             line.clear();
-            input.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
+            let mut part = input.by_ref().take(MOST_LINE_BYTES + 1);
+            part.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
+            let number = recorded.records.len() + 1;
             recorded.is_torn = line.last().is_some_and(|&end| end != b'\n');
             let before = recorded.records.last().map(|record| record.epoch);
+            if line.len() as u64 > MOST_LINE_BYTES && is_wanted(before, &line) {
+                let what = format!("line {number}");
+                let found = format!("more than {MOST_LINE_BYTES} bytes");
+                return Err(FormatError::invalid(path, what, found, "the record of an epoch"));
+            }
             if line.is_empty() || recorded.is_torn || !is_wanted(before, &line) {
                 return Ok(recorded);
             }
-            let number = recorded.records.len() + 1;
             let record: EpochRecord = serde_json::from_slice(&line).map_err(|error| {
                 // Its line is always the first one.
                 let text = error.to_string();
@@ -235,6 +244,23 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), damaged);
         resume(&path, 2).unwrap().epoch(&record(3)).unwrap();
         assert_eq!(epochs(&path), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_before_it_takes_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        let mut lines = MetricsWriter::create(&path).unwrap();
+        lines.epoch(&record(0)).unwrap();
+        // A sparse file with gigabytes of zeros after its first line.
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(MOST_BYTES).unwrap();
+        let error = Recorded::read(&path).unwrap_err().to_string();
+        let expected = "metrics.jsonl: line 2 (found more than 1048576 bytes, expected the record of \
+                        an epoch)";
+        assert!(error.ends_with(expected), "{error}");
+        let recorded = Recorded::read_until(&path, 0).unwrap();
+        assert_eq!(recorded.lines, lines.lines(), "what follows is cut away");
     }
 
     #[test]

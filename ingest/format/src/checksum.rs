@@ -101,8 +101,18 @@ pub fn of_file(path: &Path, skip: u64) -> Result<FileEntry> {
 
 /// Like [`of_file`]; `observe` receives the number of bytes of each piece.
 pub fn of_file_observed(path: &Path, skip: u64, observe: &mut dyn FnMut(u64)) -> Result<FileEntry> {
-    const PIECE: usize = 1 << 20;
     let (mut file, _) = regular::open(path)?;
+    of_reader(&mut file, path, skip, observe)
+}
+
+/// The same for an open file; `path` is for messages.
+pub(crate) fn of_reader(
+    file: &mut impl Read,
+    path: &Path,
+    skip: u64,
+    observe: &mut dyn FnMut(u64),
+) -> Result<FileEntry> {
+    const PIECE: usize = 1 << 20;
     let mut hash = Xxh3Default::new();
     let mut buffer = vec![0u8; PIECE];
     let (mut bytes, mut skip) = (0u64, skip as usize);

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use crate::array::ArrayWriter;
 use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
-use crate::mapped::MappedArray;
+use crate::mapped::{MappedArray, Source};
 
 /// The three files of a direction: `in.offsets.u64`, `in.neighbours.u32`, `in.values.f32`.
 pub(crate) fn paths(directory: &Path, direction: &str) -> [PathBuf; 3] {
@@ -187,11 +187,10 @@ impl CsrFile {
         Ok(Self { offsets, neighbours, values })
     }
 
-    /// Refuses files that somebody has written to since they were mapped.
-    pub fn check_unchanged(&self) -> Result<()> {
-        self.offsets.check_unchanged()?;
-        self.neighbours.check_unchanged()?;
-        self.values.as_ref().map_or(Ok(()), MappedArray::check_unchanged)
+    /// The mapped files.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        let values = self.values.as_ref().map(MappedArray::source);
+        [self.offsets.source(), self.neighbours.source()].into_iter().chain(values)
     }
 
     /// The first row that breaks a rule.

@@ -20,7 +20,7 @@ use crate::header::HEADER_BYTES;
 use crate::ids::{self, IDS, Ids};
 use crate::labels::{self, CLASSES, LABELS, Labels};
 use crate::manifest::{self, FORMAT, MANIFEST, Manifest, RelationEntry, Scale};
-use crate::mapped::MappedArray;
+use crate::mapped::{MappedArray, Source};
 use crate::regular;
 use crate::splits::{self, SPLITS, Split};
 use crate::storage::{self, Kind};
@@ -82,9 +82,14 @@ impl Relation {
     /// Refuses files that somebody has written to since they were mapped: whatever was computed
     /// with them may be wrong.
     pub fn check_unchanged(&self) -> Result<()> {
-        self.incoming.check_unchanged()?;
-        self.outgoing.as_ref().map_or(Ok(()), CsrFile::check_unchanged)?;
-        self.scale.as_ref().map_or(Ok(()), MappedArray::check_unchanged)
+        self.sources().try_for_each(Source::check_unchanged)
+    }
+
+    /// The mapped files.
+    fn sources(&self) -> impl Iterator<Item = &Source> {
+        let outgoing = self.outgoing.iter().flat_map(CsrFile::sources);
+        let scale = self.scale.as_ref().map(MappedArray::source);
+        self.incoming.sources().chain(outgoing).chain(scale)
     }
 }
 
@@ -251,7 +256,14 @@ impl DatasetDir {
             }
             Some(scale)
         };
-        Ok(Relation { entry, incoming, outgoing, scale })
+        let relation = Relation { entry, incoming, outgoing, scale };
+        for source in relation.sources() {
+            let name = source.path().strip_prefix(&self.path).ok().and_then(Path::to_str);
+            if let Some(entry) = name.and_then(|name| self.manifest.files.get(name)) {
+                source.expect_checksum(&entry.xxh3);
+            }
+        }
+        Ok(relation)
     }
 
     /// The manifest entry of the features, or an error that says how to add features.

@@ -14,19 +14,21 @@
 //!
 //! If somebody writes to a file while it is in use, results may be wrong. Mapping a file therefore
 //! records its length and times. [`MappedArray::check_unchanged`] compares them; it is called before
-//! a result is written. The time of the last change counts too, because a program can restore the
-//! time of modification (`rsync --times --inplace`), unless another owner, mode or number of links
-//! explains it. Replacing or removing a file is not a change: the mapping keeps the old file.
+//! a result is written. Another length or time of modification is a write. If only the time of the
+//! last change differs, a program may have restored the other (`rsync --times --inplace`), or the
+//! file may just have another mode, name or link. The bytes of a file of a dataset are then compared
+//! with its checksum. Replacing or removing a file is not a change: the mapping keeps the old file.
 
 use std::fs::{self, Metadata};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
+use crate::checksum;
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
 use crate::regular;
@@ -43,19 +45,19 @@ pub struct MappedArray<T> {
 
 /// A file as it was when it was mapped.
 #[derive(Debug)]
-struct Source {
+pub(crate) struct Source {
     path: PathBuf,
-    stamp: Stamp,
+    stamp: Mutex<Stamp>,
+    /// The checksum of its array, if it is known.
+    checksum: OnceLock<String>,
 }
 
 /// Metadata that changes if somebody writes to a file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     modified: (i64, i64),
     changed: (i64, i64),
-    /// What else sets the time of the last change: mode, owner, group and links.
-    attributes: (u32, u32, u32, u64),
     file: (u64, u64),
 }
 
@@ -64,7 +66,8 @@ static SOURCES: Mutex<Vec<Weak<Source>>> = Mutex::new(Vec::new());
 
 impl Source {
     fn new(path: &Path, metadata: &Metadata) -> Arc<Self> {
-        let source = Arc::new(Self { path: path.into(), stamp: Stamp::of(metadata) });
+        let stamp = Mutex::new(Stamp::of(metadata));
+        let source = Arc::new(Self { path: path.into(), stamp, checksum: OnceLock::new() });
         let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
         if sources.len() == sources.capacity() {
             sources.retain(|source| source.strong_count() > 0);
@@ -73,13 +76,59 @@ impl Source {
         source
     }
 
-    fn check_unchanged(&self) -> Result<()> {
-        match fs::metadata(&self.path).map(|metadata| Stamp::of(&metadata)) {
-            Ok(found) if found.file == self.stamp.file && self.stamp.is_written(&found) => {
-                Err(FormatError::Changed { path: self.path.clone() })
-            }
-            _ => Ok(()),
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets the checksum that decides where times do not: that of the bytes after the header.
+    pub fn expect_checksum(&self, xxh3: &str) {
+        self.checksum.get_or_init(|| xxh3.into());
+    }
+
+    /// Refuses the file if somebody has written to it since it was mapped.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let before = *self.stamp();
+        let Ok(found) = fs::metadata(&self.path).map(|metadata| Stamp::of(&metadata)) else {
+            return Ok(());
+        };
+        match found.since(&before) {
+            Since::Other | Since::Same => Ok(()),
+            Since::Written => self.changed(),
+            Since::Touched => self.compare(&before),
         }
+    }
+
+    /// Compares the bytes with the checksum, if it is known.
+    fn compare(&self, before: &Stamp) -> Result<()> {
+        let Some(expected) = self.checksum.get() else { return Ok(()) };
+        let (mut file, _) = match regular::open(&self.path) {
+            Ok(opened) => opened,
+            // It was removed just now.
+            Err(_) if !self.path.exists() => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // Another file may have its name by now.
+        let found = Stamp::of(&file.metadata().map_err(FormatError::io("open", &self.path))?);
+        match found.since(before) {
+            Since::Other => return Ok(()),
+            Since::Written => return self.changed(),
+            Since::Same | Since::Touched => {}
+        }
+        let skip = HEADER_BYTES as u64;
+        if checksum::of_reader(&mut file, &self.path, skip, &mut |_| {})?.xxh3 != *expected {
+            return self.changed();
+        }
+        *self.stamp() = found;
+        Ok(())
+    }
+
+    fn changed(&self) -> Result<()> {
+        Err(FormatError::Changed { path: self.path.clone() })
+    }
+
+    /// Held for single assignments only, because a panic may be explained while it is held.
+    fn stamp(&self) -> MutexGuard<'_, Stamp> {
+        self.stamp.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,16 +138,30 @@ impl Stamp {
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
-            attributes: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink()),
             file: (metadata.dev(), metadata.ino()),
         }
     }
 
-    /// Whether somebody wrote to the file between this stamp and a later one.
-    fn is_written(&self, later: &Self) -> bool {
-        let is_changed = self.changed != later.changed && self.attributes == later.attributes;
-        (self.length, self.modified) != (later.length, later.modified) || is_changed
+    /// What has happened since an earlier stamp.
+    fn since(&self, before: &Self) -> Since {
+        match self {
+            _ if self.file != before.file => Since::Other,
+            _ if (self.length, self.modified) != (before.length, before.modified) => Since::Written,
+            _ if self.changed != before.changed => Since::Touched,
+            _ => Since::Same,
+        }
     }
+}
+
+/// How two stamps of a path differ.
+enum Since {
+    /// They are of different files.
+    Other,
+    /// Somebody wrote to the file.
+    Written,
+    /// Only the time of the last change tells that something happened.
+    Touched,
+    Same,
 }
 
 /// Returns an error if any file that is mapped in this process has changed since. It is for
@@ -150,6 +213,11 @@ impl<T: Element> MappedArray<T> {
     /// Refuses the file if somebody has written to it since it was mapped.
     pub fn check_unchanged(&self) -> Result<()> {
         self.source.check_unchanged()
+    }
+
+    /// The file.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Advises the system how the array will be read; never an error.
@@ -453,32 +521,61 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_time_does_not_hide_a_write() {
+    fn bytes_decide_where_only_the_time_of_the_last_change_differs() {
         use std::io::Write;
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
+        let (path, other) = (dir.path().join("a"), dir.path().join("b"));
         let mut writer = ArrayWriter::<u32>::create(&path, "neighbours").unwrap();
         writer.write(&[1, 2, 3]).unwrap();
-        writer.finish().unwrap();
+        let entry = writer.finish().unwrap();
         let array = MappedArray::<u32>::open(&path, "neighbours").unwrap();
-        // Neither a copy by hard links nor another mode is a change.
-        fs::hard_link(&path, dir.path().join("b")).unwrap();
-        array.check_unchanged().unwrap();
-        fs::remove_file(dir.path().join("b")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        array.check_unchanged().unwrap();
-        drop(array);
-        let array = MappedArray::<u32>::open(&path, "neighbours").unwrap();
-        let (before, bytes) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());
-        // The clock of the file system may be coarse.
-        while fs::metadata(&path).unwrap().ctime_nsec() == before.ctime_nsec() {
+        array.source().expect_checksum(&entry.xxh3);
+        let before = fs::metadata(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let write = |bytes: &[u8]| {
             let mut file = fs::File::options().write(true).open(&path).unwrap();
-            file.write_all(&bytes).unwrap();
+            file.write_all(bytes).unwrap();
             file.set_modified(before.modified().unwrap()).unwrap();
-        }
+        };
+        // Repeated, because the clock of the file system may be coarse.
+        let until_it_shows = |change: &dyn Fn()| {
+            let changed = || Stamp::of(&fs::metadata(&path).unwrap()).changed;
+            let earlier = changed();
+            while changed() == earlier {
+                change();
+            }
+        };
+        let set_mode = |mode| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        until_it_shows(&|| {
+            fs::hard_link(&path, &other).unwrap();
+            fs::remove_file(&other).unwrap();
+        });
+        array.check_unchanged().unwrap();
+        until_it_shows(&|| {
+            fs::rename(&path, &other).unwrap();
+            fs::rename(&other, &path).unwrap();
+        });
+        array.check_unchanged().unwrap();
+        until_it_shows(&|| set_mode(before.permissions().mode()));
+        array.check_unchanged().unwrap();
+        let found = Stamp::of(&fs::metadata(&path).unwrap());
+        assert_eq!(*array.source().stamp(), found, "bytes are compared once");
+        // The same bytes again, and then others, with another mode.
+        until_it_shows(&|| write(&bytes));
+        array.check_unchanged().unwrap();
+        let mut others = bytes.clone();
+        *others.last_mut().unwrap() ^= 1;
+        until_it_shows(&|| {
+            write(&others);
+            set_mode(0o600);
+        });
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before.modified().unwrap());
-        assert!(matches!(array.check_unchanged(), Err(FormatError::Changed { .. })));
+        for _ in 0..2 {
+            assert!(matches!(array.check_unchanged(), Err(FormatError::Changed { .. })));
+        }
     }
 
     /// The signal ends the process, so the test runs itself again as a child process; an
@@ -525,7 +622,7 @@ mod tests {
         }
         assert_eq!(writer.count(), 3_000_000);
         let entry = writer.finish().unwrap();
-        assert_eq!(entry, crate::checksum::of_file(&path, 64).unwrap());
+        assert_eq!(entry, checksum::of_file(&path, 64).unwrap());
         assert_eq!(MappedArray::<u32>::open(&path, "neighbours").unwrap()[..], elements[..]);
         assert!(
             ArrayWriter::<u32>::create(&path, "neighbours").is_err(),
