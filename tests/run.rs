@@ -201,6 +201,43 @@ fn a_cross_validation_that_is_stopped_trains_only_the_other_folds_when_resumed()
 }
 
 #[test]
+fn a_cross_validation_is_read_after_it_was_reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let graphs = rings_and_stars(dir.path(), 12);
+    let path = dir.path().join("crossval");
+    let sets = ["model.state=4".to_string(), "train.epochs=1".into()];
+    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
+    let crossval = |folds: usize| {
+        let setup = CrossvalSetup { folds, readout: FoldReadout::Model, csv_safe: false };
+        Crossval::new(graphs.clone(), config.clone(), setup).in_directory(&path, true)
+    };
+    let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let observer = || StopAfterOne(&stop, AtomicUsize::new(0));
+    ignn::parallel::with_threads(1, || crossval(3).train(&observer(), &stop)).unwrap();
+    // Three processes at once, of which two wait until the first is done.
+    let [first, second, third] = [(); 3].map(|()| Crossval::resume(&path).unwrap());
+    first.train(&observer(), &never).unwrap();
+    let old = tree(&path);
+    let watched = observer();
+    let (summary, records) = second.train(&watched, &never).unwrap();
+    assert_eq!((watched.1.into_inner(), records.len()), (0, 3), "all folds are finished");
+    assert!(tree(&path) == old, "figures of a finished one stay as they are");
+    assert_eq!(CrossvalDir::new(&path).summary().unwrap(), Some(summary));
+    // Replaced in the meantime.
+    crossval(4).train(&observer(), &never).unwrap();
+    let old = tree(&path);
+    let error = third.train(&observer(), &never).unwrap_err().to_string();
+    assert!(error.contains("was replaced while it was being resumed"), "{error}");
+    assert!(tree(&path) == old);
+    // What is not a file is not a fold that is still to be trained.
+    let fold = CrossvalDir::new(&path).fold(1).join("fold.json");
+    fs::remove_file(&fold).unwrap();
+    fs::create_dir(&fold).unwrap();
+    let error = Crossval::resume(&path).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: not a regular file", fold.display())), "{error}");
+}
+
+#[test]
 fn more_epochs_continue_a_finished_run() {
     let dir = tempfile::tempdir().unwrap();
     let dataset = communities(dir.path());
@@ -309,6 +346,15 @@ fn an_old_run_stays_until_the_new_one_has_a_result() {
             assert!(tree(dir.path()) == old, "seeds on a full disk, {epochs} epochs");
         }
     }
+    // Asked to stop before it has replaced the old run, or in its first epoch.
+    let run = Run::new(dataset.clone(), config(2), &path).replacing();
+    let asked = AtomicBool::new(true);
+    let stopped = run.train(&mut (), &asked).unwrap();
+    assert_eq!((stopped.figures.ended, stopped.is_kept), (Ended::Stopped, false));
+    assert!(tree(dir.path()) == old, "stopped");
+    let asked = AtomicBool::new(false);
+    assert!(!run.train(&mut StopAfter(0, &asked), &asked).unwrap().is_kept);
+    assert!(tree(dir.path()) == old, "stopped in its first epoch");
     // One that replaces another is like one that does not.
     train(&Run::new(dataset.clone(), config(0), &path).replacing());
     train(&Run::new(dataset.clone(), config(0), &other));

@@ -166,8 +166,9 @@ impl GraphBuilder {
 
     /// Makes the graph in a temporary directory, which is removed with the last clone of the graph.
     pub fn build(self) -> Result<Graph> {
-        let directory = TemporaryDirectory::create("ignn-graph")?;
-        let path = directory.path().join("graph.ignn");
+        let name = "graph.ignn";
+        let directory = TemporaryDirectory::create("ignn-graph", name)?;
+        let path = directory.path().join(name);
         self.write_files(&path)?;
         Graph::open_in(&path, Some(directory))
     }

@@ -183,7 +183,8 @@ impl CrossvalDir {
         let mut finished = Vec::new();
         for fold in 0..begun.setup.folds {
             let file = self.fold_file(fold);
-            if file.is_file() {
+            // Anything of that name: what is not a file is refused before folds are trained.
+            if file.symlink_metadata().is_ok() {
                 finished.push(fold_file::read(&file, &id, fold)?);
             }
         }
@@ -313,7 +314,11 @@ impl Crossval {
 
     /// Folds that are still to be trained.
     pub fn open_folds(&self) -> Vec<usize> {
-        let is_open = |fold: &usize| self.finished.iter().all(|record| record.fold != *fold);
+        self.folds_but(&self.finished)
+    }
+
+    fn folds_but(&self, finished: &[FoldRecord]) -> Vec<usize> {
+        let is_open = |fold: &usize| finished.iter().all(|record| record.fold != *fold);
         (0..self.setup.folds).filter(is_open).collect()
     }
 
@@ -338,11 +343,18 @@ impl Crossval {
         let ids = graphs.map(|graphs| graphs.ids).unwrap_or_default();
         let folds_csv = folds_csv(&ids, &folds, csv::Texts::safe_if(self.setup.csv_safe));
         let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
+        let mut finished = Vec::new();
         if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
-            let begun_with = directory.begun_with()?;
-            begun_with.check_folds(&begun, &directory.path.join(SETUP))?;
+            // Read again: before the directory was reserved, another process may have finished
+            // folds or replaced all of it.
+            let (begun_with, file) = (directory.begun_with()?, directory.path.join(SETUP));
+            let config_file = RunDir::new(&directory.path).config_file();
+            begun_with.check(&self.graph, &self.config, &config_file)?;
+            begun_with.check_setup(self.setup, &file)?;
+            begun_with.check_folds(&begun, &file)?;
             begun_with.check_folds_file(&directory.path.join(FOLDS))?;
-            for record in &self.finished {
+            finished = directory.finished()?;
+            for record in &finished {
                 let file = directory.fold_file(record.fold);
                 fold_file::check_graphs(&file, record, folds.parts(record.fold).lengths())?;
                 // Finished folds are not written again, so nothing else removes their drafts.
@@ -350,7 +362,7 @@ impl Crossval {
                 storage::remove_remains(&RunDir::new(directory.fold(record.fold)).model_file());
             }
         }
-        let open = self.open_folds();
+        let open = self.folds_but(&finished);
         let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
@@ -379,10 +391,18 @@ impl Crossval {
         let trained = parallel::for_each_job(&open, at_once, |&fold| {
             self.train_fold(fold, &folds, kept.as_ref(), observer, stop)
         })?;
-        let mut records = self.finished.clone();
+        let mut records = finished;
         records.extend(trained.into_iter().flatten());
         records.sort_by_key(|record| record.fold);
         let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
+        // Where nothing was left to train, the figures of the last session stay. A summary that is
+        // damaged or older than the folds is written again.
+        if open.is_empty()
+            && let Some(Ok(Some(kept))) = self.directory.as_ref().map(CrossvalDir::summary)
+            && kept.folds == summary.folds
+        {
+            return Ok((kept, records));
+        }
         // One that was stopped before its first result does not replace another.
         if let Some(kept) = kept.filter(|kept| kept.room.is_made()) {
             let text = format!("{:#}\n", summary.to_json());
@@ -406,6 +426,11 @@ impl Crossval {
             Some(kept) if kept.room.is_made() => {
                 let files = RunDir::new(kept.directory.fold(fold));
                 storage::create_directory(files.path())?;
+                let finished = kept.directory.fold_file(fold);
+                if finished.symlink_metadata().is_ok() {
+                    // A fold with this file is finished, which ends before its records do.
+                    storage::remove_file(&finished)?;
+                }
                 Records::File(MetricsWriter::create(&files.metrics_file())?)
             }
             Some(_) => Records::Waiting(Vec::new()),

@@ -118,6 +118,17 @@ impl BegunWith {
         }
     }
 
+    /// Refuses other options than those of `file`, which is `setup.json`.
+    pub fn check_setup(&self, found: CrossvalSetup, file: &Path) -> Result<(), FormatError> {
+        if self.setup == found {
+            return Ok(());
+        }
+        let what = "the cross-validation was replaced while it was being resumed: folds";
+        let words = |setup: CrossvalSetup| format!("{} ({:?})", setup.folds, setup.readout);
+        let expected = format!("{}, as before: resume it again", words(found));
+        Err(FormatError::invalid(file, what, words(self.setup), expected))
+    }
+
     /// Refuses folds with other graphs; `file` is `setup.json`.
     pub fn check_folds(&self, same: &Self, file: &Path) -> Result<(), FormatError> {
         if self.assignment == same.assignment {

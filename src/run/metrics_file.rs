@@ -232,6 +232,18 @@ mod tests {
     }
 
     #[test]
+    fn a_backup_by_hard_links_is_not_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, backup] = ["metrics.jsonl", "backup"].map(|name| dir.path().join(name));
+        let mut lines = MetricsWriter::create(&path).unwrap();
+        (0..3).for_each(|epoch| lines.epoch(&record(epoch)).unwrap());
+        fs::hard_link(&path, &backup).unwrap();
+        resume(&path, 0).unwrap().epoch(&record(1)).unwrap();
+        assert_eq!((epochs(&path), epochs(&backup)), (vec![0, 1], vec![0, 1, 2]));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no draft stays");
+    }
+
+    #[test]
     fn damage_after_the_checkpoint_is_cut_away() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");

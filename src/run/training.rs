@@ -51,6 +51,8 @@ pub struct FinishedRun {
     pub has_converged: bool,
     /// Files of the dataset that were not compared with their checksums, as in `run.json`.
     pub not_verified: Vec<String>,
+    /// False if it was stopped before it could replace another run: nothing was written.
+    pub is_kept: bool,
 }
 
 impl Run {
@@ -106,7 +108,8 @@ impl Run {
     }
 
     /// Replaces an earlier run in the directory, once the new one has finished its first epoch and
-    /// written a checkpoint. Until then the earlier one stays, whatever happens. [`Run::train`]
+    /// written a checkpoint. Until then the earlier one stays, whatever happens, also if the new one
+    /// is asked to stop ([`FinishedRun::is_kept`]). [`Run::train`]
     /// refuses a directory that contains anything but runs.
     pub fn replacing(mut self) -> Self {
         self.replaces = true;
@@ -180,21 +183,26 @@ impl Run {
         let ended = self.train_with_checkpoints(&mut trainer, &place, &mut all, stop)?;
         drop(all);
         let mut place = place.into_inner();
-        if !place.is_open() {
+        let is_kept = place.is_open() || ended != Ended::Stopped;
+        if is_kept && !place.is_open() {
             // Only evaluated, in place of another run: its checkpoint is from before that, too.
             place.save(&self.trainer(task)?)?;
         }
-        place.sync()?;
-        trainer.best_model().save(self.directory.model_file())?;
+        if is_kept {
+            place.sync()?;
+            trainer.best_model().save(self.directory.model_file())?;
+        }
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
         let summary = RunSummary::new(figures, task, self.threads);
-        let file = self.directory.summary_file();
-        storage::write_file(&file, summary.to_json().as_bytes())?;
+        if is_kept {
+            let file = self.directory.summary_file();
+            storage::write_file(&file, summary.to_json().as_bytes())?;
+        }
         let RunSummary { figures, dataset: DatasetSummary { not_verified, .. }, .. } = summary;
         let (directory, dataset) = (self.directory.clone(), self.graph.path().into());
-        Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified })
+        Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified, is_kept })
     }
 
     /// Reserves the directory; refuses one with content that is neither resumed nor replaced.
@@ -317,7 +325,11 @@ impl Run {
             }
             Ok(())
         })?;
-        if ended != Ended::Epochs {
+        // One that was stopped before it could be resumed does not replace another.
+        if ended == Ended::Patience
+            || ended == Ended::Collapsed
+            || ended == Ended::Stopped && place.borrow().is_open()
+        {
             save(trainer)?;
         }
         Ok(ended)

@@ -64,8 +64,15 @@ pub fn as_text(runs: &[FinishedRun]) -> String {
         text += &format!("not verified: {files}\n");
     }
     for run in runs {
-        text += &format!("model: {}\n", run.directory.model_file().display());
+        text += &match run.is_kept {
+            true => format!("model: {}\n", run.directory.model_file().display()),
+            false => {
+                let run = run.directory.path().display();
+                format!("stopped: before its first checkpoint, so nothing was written to {run}\n")
+            }
+        };
     }
+    let runs: Vec<&FinishedRun> = runs.iter().filter(|run| run.is_kept).collect();
     let stopped = runs.iter().find(|run| run.figures.ended == Ended::Stopped);
     match (stopped, runs.first()) {
         (Some(run), _) => {

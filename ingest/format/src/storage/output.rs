@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::Draft;
 use super::operation::{Operation, announce};
+use super::ownership::ANY_FILE;
 use crate::error::{FormatError, Result};
 
 /// A file that is being written. No existing file is overwritten: the name is new, or the file is
@@ -48,7 +50,8 @@ impl OutputFile {
     }
 
     /// Opens a file of the program to read and continue it; creates it if it is missing. A link or
-    /// anything else that is not a plain file is refused.
+    /// anything else that is not a plain file is refused. A file with several names is replaced by a
+    /// copy first: under its other names it may be a backup.
     pub fn resume(path: &Path) -> Result<Self> {
         if !super::exists(path) {
             return Self::create_new(path);
@@ -56,8 +59,16 @@ impl OutputFile {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
         let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
         let file = opened.map_err(FormatError::io("open", path))?;
-        if !file.metadata().map_err(FormatError::io("open", path))?.is_file() {
+        let metadata = file.metadata().map_err(FormatError::io("open", path))?;
+        if !metadata.is_file() {
             return Err(FormatError::invalid(path, "output", "a device", "a file"));
+        }
+        if metadata.nlink() > 1 {
+            let draft = Draft::create(path, Some(&ANY_FILE))?;
+            let mut copy = draft.open()?;
+            io::copy(&mut &file, &mut copy).map_err(FormatError::io("copy", path))?;
+            draft.commit(copy)?;
+            return Self::resume(path);
         }
         Ok(Self { file, path: path.into(), position: 0 })
     }

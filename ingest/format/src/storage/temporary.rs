@@ -1,12 +1,19 @@
 //! Directories that are removed at the end of their process, or by the next one.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{DirectoryLock, operation};
+use super::{DirectoryLock, OutputFile, is_draft, operation};
 use crate::error::{FormatError, Result};
+use crate::regular;
+
+/// A file in each of them, and its content.
+const MARK: &str = "ignn-temporary";
+const MARK_TEXT: &str = "made by ignn, which removes this directory\n";
 
 static ALL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -14,7 +21,8 @@ static ALL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// synced.
 ///
 /// A process that is killed, or that keeps the directory in a static, does not remove it. Whoever
-/// creates the next one does: the directory of a process that has ended is not locked.
+/// creates the next one does: the directory of a process that has ended is not locked. Directories
+/// of another user, without the mark, or with anything else in them stay.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -22,11 +30,20 @@ pub struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Creates a directory whose name begins like this, and removes those of dead processes.
-    pub fn create(name: &str) -> Result<Self> {
+    /// Creates a directory whose name begins like this, for a file or directory called `content`,
+    /// and removes those of dead processes.
+    pub fn create(name: &str, content: &str) -> Result<Self> {
+        let created = Self::create_unmarked(name)?;
+        let path = created.path.join(MARK);
+        let mut mark = OutputFile::create_new(&path)?;
+        mark.write_all(MARK_TEXT.as_bytes()).map_err(FormatError::io("write", &path))?;
+        remove_abandoned(&created.path, name, content);
+        Ok(created)
+    }
+
+    fn create_unmarked(name: &str) -> Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let parent = std::env::temp_dir();
-        remove_abandoned(&parent, name);
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = parent.join(format!("{name}-{}-{count}", std::process::id()));
@@ -62,9 +79,10 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// Removes the directories of processes that have ended. Failures are ignored: it may be the
-/// directory of another user.
-fn remove_abandoned(parent: &Path, name: &str) {
+/// Removes the directories of processes that have ended, which are beside an own one. Failures are
+/// ignored: the next process tries again.
+fn remove_abandoned(own: &Path, name: &str, content: &str) {
+    let (Some(parent), Ok(own)) = (own.parent(), own.metadata()) else { return };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_named_so = |found: &str| {
         let rest = found.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
@@ -80,10 +98,26 @@ fn remove_abandoned(parent: &Path, name: &str) {
         // Where the file system has no locks, nothing is known of the owner.
         if let Ok(file) = fs::File::open(&path)
             && file.try_lock().is_ok()
+            && file.metadata().is_ok_and(|found| found.uid() == own.uid())
+            && has_only(&path, content)
         {
             let _ = operation::remove_tree(&path);
         }
     }
+}
+
+/// Whether a directory has the mark, and nothing beside it but the content and its drafts.
+fn has_only(directory: &Path, content: &str) -> bool {
+    let mark = directory.join(MARK);
+    let is_marked = !mark.is_symlink()
+        && regular::read(&mark, MARK_TEXT.len() as u64).is_ok_and(|it| it == MARK_TEXT.as_bytes());
+    let is_own = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            let name = entry.file_name();
+            name == MARK || name == content || is_draft(&entry.path())
+        })
+    };
+    is_marked && fs::read_dir(directory).is_ok_and(|mut entries| entries.all(is_own))
 }
 
 /// Whether a path is in a temporary directory of this process.
@@ -99,17 +133,26 @@ mod tests {
     fn directories_of_dead_processes_are_removed() {
         let name = format!("ignn-test-{}", std::process::id());
         let beside = |ending: &str| std::env::temp_dir().join(format!("{name}-{ending}"));
-        let first = TemporaryDirectory::create(&name).unwrap();
+        let first = TemporaryDirectory::create(&name, "in").unwrap();
         fs::write(first.path().join("f"), "").unwrap();
-        // One that a killed process left, and others that only look like it.
-        let (dead, other) = (beside("1-0"), beside("1-x"));
-        for path in [&dead, &other] {
+        // One that a killed process left, and others that only look like it: by another name,
+        // without a mark, with another mark, and with a file of the user.
+        let endings = ["1-0", "1-x", "2026-11", "2026-12", "2026-13"];
+        let [dead, named, unmarked, differs, used] = endings.map(beside);
+        for path in [&dead, &named, &unmarked, &differs, &used] {
             fs::create_dir_all(path.join("in")).unwrap();
+            fs::write(path.join(MARK), MARK_TEXT).unwrap();
         }
-        let second = TemporaryDirectory::create(&name).unwrap();
-        assert!(!dead.exists() && other.exists());
+        fs::remove_file(unmarked.join(MARK)).unwrap();
+        fs::write(differs.join(MARK), "mine\n").unwrap();
+        fs::write(used.join("thesis.tex"), "").unwrap();
+        let second = TemporaryDirectory::create(&name, "in").unwrap();
+        assert!(!dead.exists());
+        for other in [named, unmarked, differs, used] {
+            assert!(other.join("in").exists(), "{}", other.display());
+            fs::remove_dir_all(other).unwrap();
+        }
         assert!(first.path().join("f").exists(), "it is in use");
-        fs::remove_dir_all(other).unwrap();
         let paths = [first.path().to_path_buf(), second.path().to_path_buf()];
         drop((first, second));
         assert!(!paths.iter().any(|path| path.exists()));
