@@ -237,6 +237,39 @@ fn a_cross_validation_is_read_after_it_was_reserved() {
     assert!(error.starts_with(&format!("{}: not a regular file", fold.display())), "{error}");
 }
 
+/// Keeps the notes of a run.
+#[derive(Default)]
+struct NotesOf(Vec<String>);
+
+impl Observer for NotesOf {
+    fn epoch(&mut self, _record: &EpochRecord) -> ignn_format::Result<()> {
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) -> ignn_format::Result<()> {
+        self.0.push(text.into());
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_of_others_in_the_records_are_not_removed_without_a_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let run = train(&Run::new(communities(dir.path()), config(2), &path)).directory;
+    let never = AtomicBool::new(false);
+    let removed = || {
+        let mut notes = NotesOf::default();
+        Run::resume(&path).unwrap().train(&mut notes, &never).unwrap();
+        notes.0.iter().any(|note| note.contains("that are no records were removed: 1"))
+    };
+    assert!(!removed(), "the last record is written again");
+    let text = fs::read_to_string(run.metrics_file()).unwrap();
+    fs::write(run.metrics_file(), text + "my notes\n").unwrap();
+    assert!(removed());
+    assert!(!removed());
+}
+
 #[test]
 fn more_epochs_continue_a_finished_run() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@
 //! failure can damage any line after them. The checkpoint has the checksum of these records
 //! ([`Lines`]).
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use ignn_format::storage::{OutputFile, SyncHandle};
@@ -39,10 +39,36 @@ impl Lines {
         Self { end: self.end + line.len() as u64, checksum: checksum::of_bytes(&bytes) }
     }
 
+    /// Number of whole lines after these that are no records, such as notes of a user.
+    pub fn others_after(self, path: &Path) -> Result<usize> {
+        if !path.exists() {
+            return Ok(0);
+        }
+        let (mut file, _) = regular::open(path)?;
+        file.seek(SeekFrom::Start(self.end)).map_err(FormatError::io("read", path))?;
+        let mut input = BufReader::new(file.take(MOST_BYTES));
+        let (mut others, mut line) = (0, Vec::new());
+        loop {
+            read_line(&mut input, &mut line, path)?;
+            let is_record = || serde_json::from_slice::<EpochRecord>(&line).is_ok();
+            match line.last() {
+                None => return Ok(others),
+                Some(&end) => others += usize::from(end == b'\n' && !is_record()),
+            }
+        }
+    }
+
     /// The checksum of all of them.
     pub fn checksum(self) -> String {
         checksum::hex(self.checksum)
     }
+}
+
+/// Reads a line with its end, or a part of one that is too long.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, path: &Path) -> Result<()> {
+    line.clear();
+    let read = input.take(MOST_LINE_BYTES + 1).read_until(b'\n', line);
+    read.map(drop).map_err(FormatError::io("read", path))
 }
 
 fn write_record(out: &mut Vec<u8>, record: &EpochRecord) {
@@ -91,9 +117,7 @@ impl Recorded {
         let mut input = BufReader::new(file.take(MOST_BYTES));
         let (mut recorded, mut line) = (Self::default(), Vec::new());
         loop {
-            line.clear();
-            let mut part = input.by_ref().take(MOST_LINE_BYTES + 1);
-            part.read_until(b'\n', &mut line).map_err(FormatError::io("read", path))?;
+            read_line(&mut input, &mut line, path)?;
             let number = recorded.records.len() + 1;
             recorded.is_torn = line.last().is_some_and(|&end| end != b'\n');
             let before = recorded.records.last().map(|record| record.epoch);
@@ -254,8 +278,12 @@ mod tests {
         fs::write(&path, &damaged).unwrap();
         assert!(resume(&path, 3).is_err(), "the third record was synced");
         assert_eq!(fs::read(&path).unwrap(), damaged);
+        let others = Lines::default().others_after(&path).unwrap();
+        assert_eq!(others, 2, "neither is a record");
+        assert_eq!(lines.lines().others_after(&path).unwrap(), 2);
         resume(&path, 2).unwrap().epoch(&record(3)).unwrap();
         assert_eq!(epochs(&path), [1, 2, 3]);
+        assert_eq!(lines.lines().others_after(&path).unwrap(), 0, "a record");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ignn_format::storage::{self, DirectoryLock};
 
 use super::directory::{Claim, RUN};
 use super::history::History;
-use super::metrics_file::Recorded;
+use super::metrics_file::{Lines, Recorded};
 use super::place::{Fill, Kept, Place, Records};
 use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
@@ -171,12 +171,22 @@ impl Run {
             true => self.restore(&mut trainer)?,
             false => (History::new(trainer.monitor(), Vec::new()), None),
         };
+        let lines = kept.as_ref().map_or_else(Lines::default, |kept| kept.lines);
+        let metrics = self.directory.metrics_file();
+        let removed = if self.resumes { lines.others_after(&metrics)? } else { 0 };
         if !self.replaces {
             place.open(kept)?;
         }
         let place = RefCell::new(place);
         let mut all: Vec<Box<dyn Observer + '_>> =
             vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
+        if removed > 0 {
+            let note = format!(
+                "{}: lines after the last checkpoint that are no records were removed: {removed}",
+                metrics.display()
+            );
+            all.note(&note).map_err(TrainError::from)?;
+        }
         if let Some(note) = trainer.held_out_note() {
             all.note(&note).map_err(TrainError::from)?;
         }

@@ -56,10 +56,11 @@ fn means(runs: &[FinishedRun]) -> Vec<(String, MeanDeviation)> {
 /// The runs of one command for people: their figures, models, and the next command.
 pub fn as_text(runs: &[FinishedRun]) -> String {
     let mut text = match runs {
-        [run] => one_run(&run.figures),
-        _ => several_runs(runs),
+        // Of a first epoch that nothing keeps.
+        [run] if !run.is_kept => String::new(),
+        [run] => one_run(&run.figures) + "\n",
+        _ => several_runs(runs) + "\n",
     };
-    text.push('\n');
     if let Some(files) = runs.first().and_then(|run| verification::words(&run.not_verified)) {
         text += &format!("not verified: {files}\n");
     }
