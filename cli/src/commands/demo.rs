@@ -201,7 +201,11 @@ fn train(
     let dataset = Graph::open(dataset)?;
     let run = Run::new(dataset.clone(), config, &out).memory(session.memory).replacing();
     let finished = train_one(&run, session, &Notes::new(session.quiet))?;
-    let accuracy = accuracy_by_distance(&dataset, &finished.directory.model_file())?;
+    // Stopped before its first checkpoint, it has no model.
+    let accuracy = match finished.is_kept {
+        true => accuracy_by_distance(&dataset, &finished.directory.model_file())?,
+        false => Vec::new(),
+    };
     Ok(Trained { what, run: out, figures: finished.figures, accuracy })
 }
 
