@@ -24,8 +24,8 @@ pub enum Rule {
     TopK,
 }
 
-/// Counts over the nodes that have at least one label. Node i has the classes
-/// `of[offsets[i] .. offsets[i + 1]]`.
+/// Counts over labelled nodes. Node i has the classes `of[offsets[i] .. offsets[i + 1]]`; a node
+/// without any counts too, for what is predicted for it.
 ///
 /// # Panics
 /// If shapes do not match, or a label is not one of the classes.
@@ -44,9 +44,6 @@ pub fn label_counts(
         for row in rows {
             let node = nodes[row] as usize;
             let truth = &of[offsets[node] as usize..offsets[node + 1] as usize];
-            if truth.is_empty() {
-                continue;
-            }
             // All true classes are missed, until a prediction matches them.
             truth.iter().for_each(|&class| counts.false_negatives[class as usize] += 1);
             let mut predict = |class: usize| {
@@ -120,19 +117,19 @@ mod tests {
     fn counts_by_hand() {
         let rows = [[0.5, 0.0, -1.0], [-1.0, -2.0, -3.0], [1.0, 1.0, 1.0]];
         let scores = Matrix::from_fn(3, 3, |i, k| rows[i][k]);
-        // Node 0: class 2; node 1: none; node 2: classes 0 and 2.
+        // Node 0: class 2; node 1: none; node 2: classes 0 and 2. Row 0 is of node 2, and so on.
         let (offsets, of) = ([0, 1, 1, 3], [2, 0, 2]);
         let count = |rule| label_counts(rule, scores.view(), &[2, 0, 1], &offsets, &of);
         let threshold = count(Rule::Threshold);
         assert_eq!(threshold.true_positives, [1, 0, 0]);
-        assert_eq!(threshold.false_positives, [0, 1, 0]);
+        assert_eq!(threshold.false_positives, [1, 2, 1], "node 1 has none of its three");
         assert_eq!(threshold.false_negatives, [0, 0, 2]);
         let top = count(Rule::TopK);
         assert_eq!(top.true_positives, [1, 0, 0]);
         assert_eq!(top.false_positives, [1, 1, 0]);
         assert_eq!(top.false_negatives, [0, 0, 2]);
         let none = label_counts(Rule::TopK, scores.view(), &[1, 1, 1], &offsets, &of);
-        assert_eq!(none, ClassCounts::new(3), "nodes without labels are left out");
+        assert_eq!(none, ClassCounts::new(3), "none are taken of a node that has none");
     }
 
     #[test]
@@ -161,10 +158,9 @@ mod tests {
                         Rule::TopK => higher + before < truth.len(),
                     };
                     let is_true = truth.contains(&(class as u32));
-                    let counts = !truth.is_empty();
-                    expected.true_positives[class] += u64::from(counts && predicted && is_true);
-                    expected.false_positives[class] += u64::from(counts && predicted && !is_true);
-                    expected.false_negatives[class] += u64::from(counts && !predicted && is_true);
+                    expected.true_positives[class] += u64::from(predicted && is_true);
+                    expected.false_positives[class] += u64::from(predicted && !is_true);
+                    expected.false_negatives[class] += u64::from(!predicted && is_true);
                 }
             }
             for threads in [1, 4] {
