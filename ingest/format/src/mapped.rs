@@ -566,7 +566,7 @@ mod tests {
         // The same bytes again, and then others, with another mode.
         until_it_shows(&|| write(&bytes));
         array.check_unchanged().unwrap();
-        let mut others = bytes.clone();
+        let mut others = bytes;
         *others.last_mut().unwrap() ^= 1;
         until_it_shows(&|| {
             write(&others);
