@@ -401,6 +401,9 @@ impl Crossval {
             && let Some(Ok(Some(kept))) = self.directory.as_ref().map(CrossvalDir::summary)
             && kept.folds == summary.folds
         {
+            if let Some(directory) = &self.directory {
+                storage::remove_remains(&directory.summary_file());
+            }
             return Ok((kept, records));
         }
         // One that was stopped before its first result does not replace another.

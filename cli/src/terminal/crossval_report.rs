@@ -69,6 +69,9 @@ impl CrossvalReport<'_> {
             (true, Some(out)) => {
                 text += &format!("next: ignn crossval --resume {}\n", shell::path(out));
             }
+            (true, None) if done == 0 => {
+                text += "stopped before the first fold was finished: nothing was kept\n";
+            }
             (true, None) => text += "stopped: nothing was kept, because there is no --out\n",
             (false, Some(out)) => {
                 text += &format!("figures: {}\n", CrossvalDir::new(out).summary_file().display());
