@@ -42,7 +42,8 @@ serve `ignn predict` and `ignn eval`. A kind ignores settings that it does not u
 can be tried with any kind.
 
 - All kinds but `label-propagation` use `features`, `normalise_features`, `init_input`, `skip`,
-  `between`, `batch_norm` (never on logits), `pooling` and `dropout`.
+  `between`, `batch_norm` (never on logits), `pooling` and `dropout`. `structural` computes its
+  features and uses neither `features` nor `normalise_features`.
 - If nodes have the labels, kinds that do not end in a readout give the logits with their last
   layer, and `readout`, `hidden`, `head_bias` and `normalise_state` are unused. If graphs have the
   labels, all layers are as wide as `state`, and pooling and a readout follow.
