@@ -358,9 +358,10 @@ fn what_a_kind_is_said_to_ignore_has_no_effect() {
             values.collect::<Vec<_>>()
         };
         let plain = trained(&[]);
+        let of_kind = config(kind, &[]).model;
         for set in OTHER_VALUES {
             let (key, _) = set.split_once('=').unwrap();
-            if kind.ignores(key, false) {
+            if kind.ignores(key, &of_kind, false) {
                 ignored.insert(key);
                 assert!(trained(&[set]) == plain, "{} and {set}", kind.name());
             }
@@ -370,5 +371,10 @@ fn what_a_kind_is_said_to_ignore_has_no_effect() {
         OTHER_VALUES.iter().map(|set| set.split_once('=').unwrap().0).collect();
     assert_eq!(ignored, tried);
     let ignn = Kind::of(ModelKind::Ignn);
-    assert!(ignn.ignores("model.depth", false) && !ignn.ignores("solver.method", false));
+    let of_kind = config(ignn, &[]).model;
+    assert!(ignn.ignores("model.depth", &of_kind, false));
+    assert!(!ignn.ignores("solver.method", &of_kind, false));
+    assert!(ignn.ignores("model.layer_dropout", &of_kind, false));
+    let of_kind = config(ignn, STACK).model;
+    assert!(!ignn.ignores("model.layer_dropout", &of_kind, false));
 }

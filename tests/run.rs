@@ -200,17 +200,20 @@ fn a_cross_validation_that_is_stopped_trains_only_the_other_folds_when_resumed()
     }
 }
 
+/// A cross-validation of one epoch that may replace another.
+fn short_crossval(graphs: &Graph, path: &Path, folds: usize) -> Crossval {
+    let sets = ["model.state=4".to_string(), "train.epochs=1".into()];
+    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
+    let setup = CrossvalSetup { folds, readout: FoldReadout::Model, csv_safe: false };
+    Crossval::new(graphs.clone(), config, setup).in_directory(path, true)
+}
+
 #[test]
 fn a_cross_validation_is_read_after_it_was_reserved() {
     let dir = tempfile::tempdir().unwrap();
     let graphs = rings_and_stars(dir.path(), 12);
     let path = dir.path().join("crossval");
-    let sets = ["model.state=4".to_string(), "train.epochs=1".into()];
-    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
-    let crossval = |folds: usize| {
-        let setup = CrossvalSetup { folds, readout: FoldReadout::Model, csv_safe: false };
-        Crossval::new(graphs.clone(), config.clone(), setup).in_directory(&path, true)
-    };
+    let crossval = |folds: usize| short_crossval(&graphs, &path, folds);
     let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let observer = || StopAfterOne(&stop, AtomicUsize::new(0));
     ignn::parallel::with_threads(1, || crossval(3).train(&observer(), &stop)).unwrap();
@@ -421,12 +424,7 @@ fn an_old_cross_validation_stays_until_the_new_one_has_a_fold() {
     let dir = tempfile::tempdir().unwrap();
     let graphs = rings_and_stars(dir.path(), 12);
     let path = dir.path().join("crossval");
-    let sets = ["model.state=4".to_string(), "train.epochs=1".into()];
-    let config = Config::resolve(Some("graphs"), None, &sets).unwrap();
-    let crossval = |folds: usize| {
-        let setup = CrossvalSetup { folds, readout: FoldReadout::Model, csv_safe: false };
-        Crossval::new(graphs.clone(), config.clone(), setup).in_directory(&path, true)
-    };
+    let crossval = |folds: usize| short_crossval(&graphs, &path, folds);
     let none = Touching(dir.path().join("unused"));
     fs::write(&none.0, "").unwrap();
     crossval(4).train(&none, &AtomicBool::new(false)).unwrap();
@@ -442,9 +440,7 @@ fn an_old_cross_validation_stays_until_the_new_one_has_a_fold() {
     assert!(error.to_string().contains("the file was changed while it was in use"), "{error}");
     assert!(tree(dir.path()) == old);
     let graphs = Graph::open(graphs.path()).unwrap();
-    let setup = CrossvalSetup { folds: 3, readout: FoldReadout::Model, csv_safe: false };
-    let new = Crossval::new(graphs, config.clone(), setup).in_directory(&path, true);
-    new.train(&none, &AtomicBool::new(false)).unwrap();
+    short_crossval(&graphs, &path, 3).train(&none, &AtomicBool::new(false)).unwrap();
     let directory = CrossvalDir::new(&path);
     assert_eq!(directory.finished().unwrap().len(), 3);
     assert!(!directory.fold(3).exists() && directory.summary_file().exists());

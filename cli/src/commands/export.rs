@@ -191,8 +191,11 @@ impl Command {
         if let Some(target) = features {
             note(target, &|target| export.features(target))?;
         }
+        let mut without = 0;
         if let Some(target) = labels {
-            note(target, &|target| export.labels(target))?;
+            let labels = dataset.directory().labels()?;
+            note(target, &|target| export.labels(target, &labels))?;
+            without = labelled_with_none(&labels);
         }
         if let Some(target) = splits {
             note(target, &|target| export.splits(target))?;
@@ -203,7 +206,6 @@ impl Command {
         if let Some(target) = graphs {
             note(target, &|target| export.graphs(target))?;
         }
-        let without = if self.labels.is_some() { export.labelled_with_none()? } else { 0 };
         if without > 0 && !session.quiet {
             let nodes = quantity::plural(without, "node is", "nodes are");
             printer::message(&format!(
@@ -244,6 +246,13 @@ impl Command {
         }
         Ok(())
     }
+}
+
+/// The number of labelled nodes whose set of classes is empty.
+fn labelled_with_none(labels: &Labels) -> u64 {
+    let Labels::Multi { offsets, labelled, .. } = labels else { return 0 };
+    let sets = offsets.windows(2).zip(labelled);
+    sets.filter(|(ends, labelled)| **labelled && ends[0] == ends[1]).count() as u64
 }
 
 /// A dataset and its ids. The ids are held in memory; all other data is streamed.
@@ -367,11 +376,10 @@ impl Export<'_> {
         Ok(self.nodes() as u64)
     }
 
-    fn labels(&self, target: TableTarget) -> Result<u64> {
-        let labels = self.dataset.directory().labels()?;
+    fn labels(&self, target: TableTarget, labels: &Labels) -> Result<u64> {
         let mut table = self.table(target, &["node"], vec![("label".into(), ColumnKind::Text)])?;
         let mut rows = 0;
-        match &labels {
+        match labels {
             Labels::Single { classes, of } => {
                 for (node, &class) in of.iter().enumerate() {
                     if let Ok(class) = usize::try_from(class) {
@@ -391,15 +399,6 @@ impl Export<'_> {
         }
         table.finish()?;
         Ok(rows)
-    }
-
-    /// Labelled nodes whose set of classes is empty.
-    fn labelled_with_none(&self) -> Result<u64> {
-        let Labels::Multi { offsets, labelled, .. } = self.dataset.directory().labels()? else {
-            return Ok(0);
-        };
-        let sets = offsets.windows(2).zip(labelled);
-        Ok(sets.filter(|(ends, labelled)| *labelled && ends[0] == ends[1]).count() as u64)
     }
 
     fn splits(&self, target: TableTarget) -> Result<u64> {

@@ -67,10 +67,7 @@ impl TrainingSettings {
         let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
         let kind = Kind::of(config.model.kind);
         let mut unused = Config::keys_given(file.as_deref(), sets)?;
-        let is_stack = config.model.state.len() > 1;
-        unused.retain(|key| {
-            kind.ignores(key, is_pooled) || (key == "model.layer_dropout" && !is_stack)
-        });
+        unused.retain(|key| kind.ignores(key, &config.model, is_pooled));
         if !unused.is_empty() {
             notes.print(&format!(
                 "model.kind={} does not use {}: without effect",

@@ -43,6 +43,12 @@ impl Case {
         self.operators.iter().zip(&self.weights).map(|(a, w)| (a.view(), w.view())).collect()
     }
 
+    /// One sweep by the naive loop.
+    fn naive_forward(&self, activation: Activation) -> naive::Rows {
+        let (input, from) = (self.input.view(), self.from.view());
+        naive::forward(&self.naive_terms(), input, activation, from)
+    }
+
     /// One sweep into a matrix full of NaN, padding excepted.
     fn sweep_with(
         &self,
@@ -116,8 +122,8 @@ proptest! {
         phi in 0usize..6,
     ) {
         let case = Case::random(seed, nodes, width, relations);
-        let (terms, activation) = (case.naive_terms(), ACTIVATIONS[phi]);
-        let expected = naive::forward(&terms, case.input.view(), activation, case.from.view());
+        let activation = ACTIVATIONS[phi];
+        let expected = case.naive_forward(activation);
         let (u, v) = (Random(seed ^ 1).vector(nodes), Random(seed ^ 2).vector(width));
         for isa in Isa::available() {
             let what = format!("{} {activation:?} {width} {relations}", isa.name());
@@ -195,12 +201,7 @@ proptest! {
 fn wide_states_are_the_naive_loop() {
     for width in [127, 128, 129, 256, 300, 513] {
         let case = Case::random(width as u64, 40, width, 1);
-        let expected = naive::forward(
-            &case.naive_terms(),
-            case.input.view(),
-            Activation::Identity,
-            case.from.view(),
-        );
+        let expected = case.naive_forward(Activation::Identity);
         for isa in Isa::available() {
             let (to, _) = case.forward(isa, Activation::Identity, Norm::default());
             naive::assert_close(to.view(), &expected, &format!("{} {width}", isa.name()));
@@ -304,12 +305,7 @@ fn hubs_are_the_naive_loop_with_the_same_bits_on_any_number_of_threads() {
         case.operators[1] = with_hubs(random, 700, parts);
         // Sums of many terms stay near 1.
         case.from.view_mut().padded_mut().iter_mut().for_each(|x| *x *= 1e-2);
-        let expected = naive::forward(
-            &case.naive_terms(),
-            case.input.view(),
-            Activation::Identity,
-            case.from.view(),
-        );
+        let expected = case.naive_forward(Activation::Identity);
         for isa in Isa::available() {
             let run = |threads| {
                 with_threads(threads, || {

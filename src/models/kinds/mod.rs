@@ -175,9 +175,9 @@ impl Kind {
         self.kind.word()
     }
 
-    /// Whether a setting, `section.key`, has no effect on this kind; `pools`: whether graphs are
-    /// classified.
-    pub fn ignores(&self, setting: &str, pools: bool) -> bool {
+    /// Whether a setting, `section.key`, has no effect on a model of this kind; `pools`: whether
+    /// graphs are classified.
+    pub fn ignores(&self, setting: &str, config: &ModelConfig, pools: bool) -> bool {
         let uses = |kind: &Self| {
             let is_it = |used: &&str| match used.contains('.') {
                 true => *used == setting,
@@ -196,6 +196,8 @@ impl Kind {
             | "model.init_input" => !self.learns,
             setting if setting.starts_with("optim.") => !self.learns,
             "train.hide" | "model.init_features" => !self.carries_learned_features,
+            // There is nothing between the layers of one.
+            "model.layer_dropout" if config.state.len() == 1 => true,
             // A single layer of logits has no width, but where graphs are classified it has one.
             "model.state" if pools => false,
             _ => KINDS.iter().any(uses) && !uses(self),
