@@ -81,10 +81,9 @@ fn with_text(run: &SavedRun, text: &str) -> ShownRun {
         ClassScores { class: 0, precision: 0.5, recall: 0.5, f1: 0.5, support: 1, predicted: 1 };
     let scored = Scores {
         accuracy: Some(0.5),
-        micro_f1: 0.5,
-        macro_f1: 0.5,
-        top_k_micro_f1: None,
-        top_k_macro_f1: None,
+        micro_f1: Some(0.5),
+        macro_f1: Some(0.5),
+        ..Scores::default()
     };
     let classes = PartScores {
         part: text.into(),

@@ -61,7 +61,7 @@ impl Handmade<'_> {
             |file: &Path| file.strip_prefix(path).unwrap_or(file).to_string_lossy().into_owned();
         let manifest = Manifest {
             format: FORMAT.into(),
-            version: ignn_format::header::VERSION,
+            version: 1,
             made_by: MadeBy {
                 program: "hand".into(),
                 command: "test".into(),
@@ -80,6 +80,7 @@ impl Handmade<'_> {
             }],
             ids,
             features: None,
+            encoding: None,
             labels,
             splits: split_entries,
             graphs: None,

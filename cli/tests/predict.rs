@@ -86,7 +86,8 @@ fn model(labels: LabelKind) -> Model {
         value("head.bias", matrix(&BIAS)),
     ];
     let classes = ["red", "blue"].map(String::from).to_vec();
-    Model { config, classes, labels, dataset: String::new(), nodes: None, values }
+    let (dataset, nodes, scaling, encoding) = (String::new(), None, None, None);
+    Model { config, classes, labels, scaling, encoding, dataset, nodes, values }
 }
 
 fn checksum(path: &Path) -> String {
@@ -371,7 +372,9 @@ fn scores_by_part_and_class() {
     ingest(&sandbox, "d", SINGLE, false);
     model(LabelKind::Single).save(sandbox.path("m.safetensors")).unwrap();
     let run = sandbox.ignn(&words("eval d --model m.safetensors -q")).exits(0);
-    let run = run.says("split default\n  part   nodes  labelled  accuracy  micro-F1  macro-F1\n");
+    let run = run.says(
+        "split default\n  part   nodes  labelled  accuracy  balanced accuracy  micro-F1  macro-F1  ",
+    );
     let run = run.says("classes of part test\n  class  precision").says("confusion in part test\n");
     run.says("contraction  at most 0.")
         .says("certified: norm of W times the spectral bound of the graph is 0.7500, below 1");

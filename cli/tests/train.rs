@@ -60,8 +60,10 @@ fn the_run_directory_holds_what_the_help_says() {
     let sandbox = communities();
     let run = sandbox.ignn(&words(&format!("train s --out run {SMALL}"))).exits(0);
     assert_eq!(run.stderr, "");
-    let run =
-        run.says("epochs              6: all epochs done").says("best epoch").says("all converged");
+    let run = run
+        .says("epochs                  6: all epochs done")
+        .says("best epoch")
+        .says("all converged");
     run.says("model: run/model.safetensors\nnext: ignn eval s --model run\n");
     let whole = [
         "checkpoint",

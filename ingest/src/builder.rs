@@ -8,7 +8,6 @@ use ignn_format::checksum::FileEntry;
 use ignn_format::dataset::DATASET;
 use ignn_format::features::{self, FEATURES, FeatureKind, FeaturesEntry, SparseRows};
 use ignn_format::graphs::{self, Graphs};
-use ignn_format::header::VERSION;
 use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
 use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, RelationEntry};
@@ -82,13 +81,14 @@ impl<'a> DatasetBuilder<'a> {
         let program = concat!("ignn ", env!("CARGO_PKG_VERSION")).to_string();
         let manifest = Manifest {
             format: FORMAT.into(),
-            version: VERSION,
+            version: 1,
             made_by: MadeBy { program, command: command.into(), options },
             nodes: 0,
             order: "none".into(),
             relations: Vec::new(),
             ids: IdsEntry { kind: IdKind::Integer },
             features: None,
+            encoding: None,
             labels: None,
             splits: Vec::new(),
             graphs: None,
@@ -373,10 +373,11 @@ impl<'a> DatasetBuilder<'a> {
     }
 
     /// Writes the manifest and renames the directory to its target.
-    pub fn finish(self) -> Result<DatasetSummary> {
+    pub fn finish(mut self) -> Result<DatasetSummary> {
         assert!(self.has_ids, "a dataset has ids");
         let scratch = self.scratch();
         storage::remove_tree(&scratch)?;
+        self.manifest.version = self.manifest.lowest_version();
         self.manifest.write(self.staging.path())?;
         self.staging.commit()?;
         self.context.observer.finish();

@@ -45,7 +45,7 @@ pub use error::{ConfigError, Place};
 pub use json_schema::json_schema;
 pub use model::{FeatureSource, FeatureStart, Init, ModelConfig, ModelKind, ReadoutKind};
 pub use parts::find_part;
-pub use train::{Learn, OnCollapse, TrainConfig};
+pub use train::{Learn, OnCollapse, TaskChoice, TrainConfig};
 
 pub use crate::optim::OptimConfig;
 use crate::settings::{Field, Section, SettingError, literal};

@@ -13,6 +13,8 @@ settings! {
         /// Seed of initial weights and dropout. The same seed gives the same bits on any number of
         /// threads.
         seed: u64 = 0, at_least(0.0);
+        /// What is learned from the labels.
+        task: TaskChoice = TaskChoice::Auto;
         /// The loss.
         loss: LossChoice = LossChoice::Auto;
         /// How much the nodes of each class count in the loss.
@@ -58,6 +60,17 @@ settings! {
 }
 
 words! {
+    /// What is learned from the labels.
+    pub enum TaskChoice {
+        /// Regression where the labels of the dataset are numbers, classification otherwise.
+        Auto = "auto",
+        /// The class, or the classes, of each item.
+        Classification = "classification",
+        /// The number of each item. Classes whose names are all numbers, such as the years of a
+        /// column `--label year`, are read as numbers.
+        Regression = "regression",
+    }
+
     /// What happens if training collapses.
     pub enum OnCollapse {
         /// A note; training continues as it is.

@@ -11,7 +11,6 @@ use ignn_format::checksum::WrittenFiles;
 use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
 use ignn_format::features::{self, FEATURES, FeatureKind, FeaturesEntry};
-use ignn_format::header::VERSION;
 use ignn_format::ids::{self, Ids, IdsEntry};
 use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry, Scale};
@@ -126,6 +125,29 @@ impl GraphBuilder {
         self.labels(Labels::Single { classes, of: of.into_iter().map(class).collect() })
     }
 
+    /// One number per node, to be predicted by regression; `None` where it is not known.
+    ///
+    /// ```
+    /// use ignn::prelude::*;
+    ///
+    /// // A path whose nodes have their position as a number, known at every second node.
+    /// let graph = GraphBuilder::new(12)
+    ///     .edges((1..12).map(|node| (node - 1, node)))
+    ///     .features(1, (0..12).map(|node| node as f32 / 6.0 - 1.0).collect())
+    ///     .numbers("position", (0..12).map(|node| Some(f64::from(node))))
+    ///     .split((0..12).step_by(2), [], (1..12).step_by(2))
+    ///     .build()?;
+    /// let mut config = Config::default();
+    /// (config.model.state, config.train.epochs) = (vec![8], 200);
+    /// let predictions = Trainer::new(&graph, config)?.fit()?.model.predict(&graph)?;
+    /// assert!((predictions.number(5).expect("a regression") - 5.0).abs() < 1.5);
+    /// # Ok::<(), ignn::Error>(())
+    /// ```
+    pub fn numbers(self, name: &str, of: impl IntoIterator<Item = Option<f64>>) -> Self {
+        let of = of.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect();
+        self.labels(Labels::numbers(name, of))
+    }
+
     /// Labels of any kind.
     pub fn labels(mut self, labels: Labels) -> Self {
         self.labels = Some(labels);
@@ -182,7 +204,8 @@ impl GraphBuilder {
     fn write_files(&self, path: &Path) -> Result<()> {
         let staging = Staging::create(path, None)?;
         let mut writer = Writer { root: staging.path(), target: path, files: WrittenFiles::new() };
-        let manifest = writer.write(self)?;
+        let mut manifest = writer.write(self)?;
+        manifest.version = manifest.lowest_version();
         manifest.write(staging.path())?;
         staging.commit()
     }
@@ -241,13 +264,14 @@ impl Writer<'_> {
         };
         Ok(Manifest {
             format: FORMAT.into(),
-            version: VERSION,
+            version: 1,
             made_by: MadeBy { program, command: "library".into(), options: BTreeMap::new() },
             nodes: nodes as u64,
             order: "none".into(),
             relations,
             ids,
             features,
+            encoding: None,
             labels,
             splits,
             graphs: None,
@@ -361,6 +385,7 @@ impl Writer<'_> {
                 .copied()
                 .find(|&class| class >= 0 && class as usize >= classes)
                 .map(i64::from),
+            Labels::Number { .. } => None,
             Labels::Multi { of, .. } => {
                 of.iter().copied().find(|&class| class as usize >= classes).map(i64::from)
             }

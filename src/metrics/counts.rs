@@ -70,6 +70,14 @@ impl ClassCounts {
         if self.classes() == 0 { 0.0 } else { sum / self.classes() as f64 }
     }
 
+    /// Balanced accuracy: the mean recall of the classes that occur in the truth; 0 if none does.
+    pub fn balanced_accuracy(&self) -> f64 {
+        let lines = (0..self.classes()).map(|class| self.of_class(class));
+        let recalls: Vec<f64> =
+            lines.filter(|line| line.support > 0).map(|line| line.recall).collect();
+        if recalls.is_empty() { 0.0 } else { recalls.iter().sum::<f64>() / recalls.len() as f64 }
+    }
+
     /// The scores of each class.
     pub fn per_class(&self) -> Vec<ClassScores> {
         (0..self.classes()).map(|class| self.of_class(class)).collect()

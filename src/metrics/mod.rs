@@ -1,5 +1,5 @@
-//! Scores of predictions against true labels: accuracy, F1, confusion matrices. All are pure
-//! functions, computed from counts; they know neither models nor splits.
+//! Scores of predictions against true labels: accuracy, F1, ranking scores, confusion matrices,
+//! errors of predicted numbers. All are pure functions; they know neither models nor splits.
 //!
 //! Predictions are logits (k x c), and row r belongs to node `nodes[r]`. Labels are those of all
 //! nodes, in the form in which a dataset stores them. Nodes without a label are ignored. Counts are
@@ -10,7 +10,11 @@
 //! Micro-F1 is the F1 of the counts summed over classes. Macro-F1 is the mean of F1 over **all**
 //! classes: a class with neither truth nor prediction counts, with an F1 of 0. (As scikit-learn's
 //! `zero_division=0` does for sets of labels. For single labels it leaves such classes out, unless
-//! it is given the list of all of them.)
+//! it is given the list of all of them.) Balanced accuracy is the mean recall of the classes that
+//! occur in the truth. Log loss is the mean negative logarithm of the probability of the true class,
+//! for sets of classes the mean over all pairs of node and class; it is the loss without class
+//! weights, and callers fill it in. [`Ranking`] has ROC-AUC and average precision, [`Residuals`] the
+//! scores of numbers.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -21,7 +25,7 @@
 //! let scores = Scores::of_classes(logits.view(), &[0, 1, 2, 3], &[0, 0, 1, 1]);
 //! assert_eq!(scores.accuracy, Some(0.75));
 //! // F1 is 2 * 2 / (2 * 2 + 1) for class 0 and 2 / (2 + 1) for class 1.
-//! assert!((scores.macro_f1 - (4.0 / 5.0 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
+//! assert!((scores.macro_f1.unwrap() - (4.0 / 5.0 + 2.0 / 3.0) / 2.0).abs() < 1e-12);
 //! ```
 
 mod confusion;
@@ -29,6 +33,8 @@ mod counts;
 mod labels;
 mod mean;
 mod monitor;
+mod ranking;
+mod residuals;
 mod scores;
 
 pub use confusion::{Confusion, class_counts, predicted_class};
@@ -36,4 +42,6 @@ pub use counts::{ClassCounts, ClassScores};
 pub use labels::{Rule, label_counts, top_classes};
 pub use mean::MeanDeviation;
 pub use monitor::Monitor;
+pub use ranking::Ranking;
+pub use residuals::Residuals;
 pub use scores::{Metric, MetricError, Scores};

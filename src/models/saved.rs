@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use ignn_format::encoding::{Encoding, Scaling};
 use ignn_format::labels::LabelKind;
 use ignn_format::{FormatError, names};
 
@@ -16,8 +17,12 @@ use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::nn::Slot;
 
-/// Text: `single` or `multi`, whether classes exclude each other.
+/// Text: `single` or `multi`, whether classes exclude each other; `number` for a regression.
 const LABELS: &str = "labels";
+/// Text: mean and deviation of the numbers that a regression was trained on, as JSON.
+const SCALING: &str = "scaling";
+/// Text: how the columns of a table became features, as JSON.
+const ENCODING: &str = "encoding";
 
 /// What is wrong where names or shapes differ.
 const UNFIT: &str = "the model does not fit the dataset and configuration";
@@ -46,10 +51,15 @@ pub enum SavedError {
 pub struct Model {
     /// The configuration it was trained with.
     pub config: Config,
-    /// Names of the outputs.
+    /// Names of the outputs; of a regression, the name of the number.
     pub classes: Vec<String>,
-    /// Whether a node has one class or a set of classes.
+    /// Whether a node has one class, a set of classes or a number.
     pub labels: LabelKind,
+    /// For a regression: statistics of the training part, which turn the output into a number in
+    /// the user's unit.
+    pub scaling: Option<Scaling>,
+    /// How the columns of a table became the features, where the dataset was made from one.
+    pub encoding: Option<Encoding>,
     /// Checksum of the dataset it was trained on.
     pub dataset: String,
     /// Checksum of the ids of the nodes that its learned features belong to, in their order. None
@@ -86,15 +96,24 @@ impl Model {
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FormatError> {
         let path = path.as_ref();
-        let kind = if self.labels == LabelKind::Single { "single" } else { "multi" };
+        let kind = match self.labels {
+            LabelKind::Single => "single",
+            LabelKind::Multi => "multi",
+            LabelKind::Number => "number",
+        };
+        fn json<T: serde::Serialize>(value: &T) -> String {
+            serde_json::to_string(value).expect("plain data")
+        }
         let texts = [
             (text::CONFIG, self.config.to_toml()),
-            (text::CLASSES, serde_json::to_string(&self.classes).expect("names are plain data")),
+            (text::CLASSES, json(&self.classes)),
             (text::DATASET, self.dataset.clone()),
             (LABELS, kind.to_string()),
         ];
         let nodes = self.nodes.iter().map(|nodes| (text::NODES, nodes.clone()));
-        let texts = texts.into_iter().chain(nodes);
+        let scaling = self.scaling.iter().map(|scaling| (SCALING, json(scaling)));
+        let encoding = self.encoding.iter().map(|encoding| (ENCODING, json(encoding)));
+        let texts = texts.into_iter().chain(nodes).chain(scaling).chain(encoding);
         let texts: Texts = texts.map(|(name, text)| (name.to_string(), text)).collect();
         file::write(path, &tensors(self.values.iter().map(|(slot, value)| (slot, value))), &texts)
     }
@@ -114,7 +133,31 @@ impl Model {
         let labels = match file.text(LABELS)? {
             "single" => LabelKind::Single,
             "multi" => LabelKind::Multi,
-            other => return Err(invalid(LABELS, other, "single or multi").into()),
+            "number" => LabelKind::Number,
+            other => return Err(invalid(LABELS, other, "single, multi or number").into()),
+        };
+        let scaling = match (labels, file.texts().get(SCALING)) {
+            (LabelKind::Number, Some(text)) => {
+                let scaling = serde_json::from_str(text).ok().filter(Scaling::is_sound);
+                let expected = "a finite mean and a deviation above 0";
+                Some(scaling.ok_or_else(|| invalid(SCALING, text, expected))?)
+            }
+            (LabelKind::Number, None) => {
+                return Err(invalid(SCALING, "none", "mean and deviation of the numbers").into());
+            }
+            _ => None,
+        };
+        if labels == LabelKind::Number && classes.len() != 1 {
+            let found = format!("{} names", classes.len());
+            return Err(invalid(text::CLASSES, &found, "one, that of the number").into());
+        }
+        let encoding = match file.texts().get(ENCODING) {
+            Some(text) => {
+                let encoding = serde_json::from_str::<Encoding>(text).ok();
+                let encoding = encoding.filter(|encoding| encoding.fault().is_none());
+                Some(encoding.ok_or_else(|| invalid(ENCODING, "another text", "an encoding"))?)
+            }
+            None => None,
         };
         let dataset = file.texts().get(text::DATASET).cloned().unwrap_or_default();
         let nodes = file.texts().get(text::NODES).cloned();
@@ -131,7 +174,7 @@ impl Model {
             };
             values.push((Slot { name, shape, is_bias }, value));
         }
-        Ok(Self { config, classes, labels, dataset, nodes, values })
+        Ok(Self { config, classes, labels, scaling, encoding, dataset, nodes, values })
     }
 
     /// The network with these values, for data with these properties; without memory for training.

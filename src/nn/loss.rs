@@ -1,10 +1,13 @@
-//! Losses of logits against targets, with their gradients: softmax and binary cross-entropy.
+//! Losses of logits against targets, with their gradients: softmax and binary cross-entropy for
+//! classes, squared and absolute errors for numbers.
 //! They are means over the given nodes; which nodes these are is up to the caller.
 //!
 //! ```text
 //! cross entropy          L = sum_r w(y_r) (log sum_j exp z_rj - z_r,y_r) / sum_r w(y_r)
 //! binary cross entropy   L = sum_r sum_j l_rj / (k c)
 //!                        l_rj = w_j softplus(-z_rj) if j in Y_r, otherwise softplus(z_rj)
+//! squared                L = sum_r (z_r - t_r)^2 / k
+//! absolute               L = sum_r |z_r - t_r| / k
 //! ```
 //!
 //! z are the logits (k x c). Row r belongs to node `nodes[r]`, which has the class y_r or the set
@@ -13,8 +16,11 @@
 //! which compensates for rare labels. Terms are f32; sums are f64 in a fixed order, so the bits are
 //! the same for any number of threads. NaN in, NaN out.
 //!
-//! Nodes of class -1 (no label) contribute neither to the loss nor to the gradient. An empty set is
-//! a target like any other: none of the classes.
+//! For numbers there is one logit per node, t_r is the node's number, and k counts the nodes that
+//! have one. The absolute loss has the gradient 0 where it is 0.
+//!
+//! Nodes of class -1 (no label) or number NaN contribute neither to the loss nor to the gradient.
+//! An empty set is a target like any other: none of the classes.
 //!
 //! ```
 //! use ignn::dense::Matrix;
@@ -56,13 +62,18 @@ pub enum Targets<'a> {
         /// Classes.
         of: &'a [u32],
     },
+    /// One number per node, in the unit of the logits; NaN for none.
+    Numbers(&'a [f32]),
 }
 
-impl<'a> From<&'a Labels> for Targets<'a> {
-    fn from(labels: &'a Labels) -> Self {
+impl<'a> Targets<'a> {
+    /// The classes of some labels; `None` for numbers, which are standardised before they are
+    /// targets.
+    pub fn of_classes(labels: &'a Labels) -> Option<Self> {
         match labels {
-            Labels::Single { of, .. } => Self::Classes(of),
-            Labels::Multi { offsets, of, .. } => Self::Labels { offsets, of },
+            Labels::Single { of, .. } => Some(Self::Classes(of)),
+            Labels::Multi { offsets, of, .. } => Some(Self::Labels { offsets, of }),
+            Labels::Number { .. } => None,
         }
     }
 }
@@ -83,8 +94,17 @@ impl<'a> Targets<'a> {
         let (one, set): (Option<usize>, &'a [u32]) = match self {
             Self::Classes(_) => (self.class(node), &[]),
             Self::Labels { .. } => (None, self.set(node)),
+            Self::Numbers(_) => (None, &[]),
         };
         one.into_iter().chain(set.iter().map(|&class| class as usize))
+    }
+
+    /// The number of a node, if it has one.
+    pub fn number(self, node: u32) -> Option<f32> {
+        let Self::Numbers(numbers) = self else {
+            panic!("one number per node, as a regression needs");
+        };
+        Some(numbers[node as usize]).filter(|number| !number.is_nan())
     }
 
     /// The classes of a node, if targets are sets.
@@ -111,18 +131,26 @@ pub enum LossKind {
     CrossEntropy,
     /// One yes/no decision per output, for [`Targets::Labels`].
     BinaryCrossEntropy,
+    /// The squared error, for [`Targets::Numbers`].
+    Squared,
+    /// The absolute error, for [`Targets::Numbers`].
+    Absolute,
 }
 
 words! {
     /// The loss, as a configuration asks for it.
     pub enum LossChoice {
         /// The loss that fits the labels: `cross-entropy` for one class per node,
-        /// `binary-cross-entropy` for sets of classes.
+        /// `binary-cross-entropy` for sets of classes, `squared` for numbers.
         Auto = "auto",
         /// Softmax cross-entropy.
         CrossEntropy = "cross-entropy",
         /// Binary cross-entropy, one term per class.
         BinaryCrossEntropy = "binary-cross-entropy",
+        /// Mean squared error of numbers, in units of their deviation over the training part.
+        Squared = "squared",
+        /// Mean absolute error of numbers, in the same units. Outliers count less.
+        Absolute = "absolute",
     }
 
     /// How much the nodes of each class count in the loss.
@@ -178,6 +206,9 @@ impl Loss {
                 blocks.map_reduce((), |(), _| ((), ()), sum, |a, b| a + b).unwrap_or(0.0)
             }
             LossKind::BinaryCrossEntropy => (nodes.len() * logits.cols()) as f64,
+            LossKind::Squared | LossKind::Absolute => {
+                nodes.iter().filter(|&&node| targets.number(node).is_some()).count() as f64
+            }
         };
         let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
         let work = |_, rows: Range<usize>, mut gradient: Option<MatrixMut<'_>>| {
@@ -192,6 +223,12 @@ impl Loss {
                     LossKind::BinaryCrossEntropy => {
                         binary(logits, targets.set(node), weight, scale, gradient)
                     }
+                    LossKind::Squared => {
+                        error(logits, targets.number(node), gradient, |e| (e * e, 2.0 * e * scale))
+                    }
+                    LossKind::Absolute => error(logits, targets.number(node), gradient, |e| {
+                        (e.abs(), if e == 0.0 { 0.0 } else { e.signum() * scale })
+                    }),
                 };
             }
             sum
@@ -235,6 +272,22 @@ fn cross_entropy(
         gradient[class] = (-others * factor) as f32;
     }
     weight * (f64::from(largest) - f64::from(own) + sum.ln())
+}
+
+/// The same for one row of a loss of numbers: `of` gives the term and the gradient of an error.
+fn error(
+    logits: &[f32],
+    number: Option<f32>,
+    gradient: Option<&mut [f32]>,
+    of: impl Fn(f64) -> (f64, f64),
+) -> f64 {
+    let [logit] = logits else { panic!("one logit per number") };
+    let term = number.map(|number| of(f64::from(*logit) - f64::from(number)));
+    let (term, by_logit) = term.unwrap_or((0.0, 0.0));
+    if let Some(gradient) = gradient {
+        gradient[0] = by_logit as f32;
+    }
+    term
 }
 
 /// The same for one row of the binary loss.
@@ -295,7 +348,7 @@ pub fn balanced_weights(nodes: &[u32], targets: Targets<'_>, classes: usize) -> 
     let weight = |&count: &u64| match (targets, count) {
         (_, 0) => 1.0,
         (Targets::Classes(_), count) => (labelled as f64 / (present as f64 * count as f64)) as f32,
-        (Targets::Labels { .. }, count) => {
+        (Targets::Labels { .. } | Targets::Numbers(_), count) => {
             ((nodes.len() as u64 - count) as f64 / count as f64) as f32
         }
     };
@@ -309,13 +362,14 @@ mod tests {
     use crate::kernels::naive::Random;
     use crate::parallel::with_threads;
 
-    /// Targets of both kinds for some nodes of 60, with gaps.
+    /// Targets of all kinds for some nodes of 60, with gaps.
     struct Case {
         logits: Matrix,
         nodes: Vec<u32>,
         classes: Vec<i32>,
         offsets: Vec<u64>,
         of: Vec<u32>,
+        numbers: Vec<f32>,
     }
 
     impl Case {
@@ -329,7 +383,9 @@ mod tests {
                 of.extend((0..cols as u32).filter(|_| random.below(3) == 0));
                 offsets.push(of.len() as u64);
             }
-            Self { logits, nodes, classes, offsets, of }
+            let number = |_| if random.below(5) == 0 { f32::NAN } else { 3.0 * random.float() };
+            let numbers = (0..2 * rows).map(number).collect();
+            Self { logits, nodes, classes, offsets, of, numbers }
         }
 
         fn targets(&self, kind: LossKind) -> Targets<'_> {
@@ -338,6 +394,7 @@ mod tests {
                 LossKind::BinaryCrossEntropy => {
                     Targets::Labels { offsets: &self.offsets, of: &self.of }
                 }
+                LossKind::Squared | LossKind::Absolute => Targets::Numbers(&self.numbers),
             }
         }
 
@@ -355,6 +412,15 @@ mod tests {
                         total += weight(class);
                     }
                     LossKind::CrossEntropy => {}
+                    LossKind::Squared | LossKind::Absolute if self.numbers[node].is_nan() => {}
+                    LossKind::Squared => {
+                        sum += (z[0] - f64::from(self.numbers[node])).powi(2);
+                        total += 1.0;
+                    }
+                    LossKind::Absolute => {
+                        sum += (z[0] - f64::from(self.numbers[node])).abs();
+                        total += 1.0;
+                    }
                     LossKind::BinaryCrossEntropy => {
                         let set =
                             &self.of[self.offsets[node] as usize..self.offsets[node + 1] as usize];
@@ -376,7 +442,10 @@ mod tests {
         let both = [LossKind::CrossEntropy, LossKind::BinaryCrossEntropy];
         let of =
             |kind| [None, Some(weights.clone())].map(|class_weights| Loss { kind, class_weights });
-        both.into_iter().flat_map(of).collect()
+        let numbers = [LossKind::Squared, LossKind::Absolute].into_iter();
+        let numbers = numbers.map(|kind| Loss { kind, class_weights: None });
+        let numbers = numbers.filter(|_| classes == 1);
+        both.into_iter().flat_map(of).chain(numbers).collect()
     }
 
     #[test]
@@ -426,7 +495,7 @@ mod tests {
             let mut gradient = Matrix::zeros(1, 2);
             let targets = match kind {
                 LossKind::CrossEntropy => Targets::Classes(&[0]),
-                LossKind::BinaryCrossEntropy => Targets::Labels { offsets: &[0, 1], of: &[0] },
+                _ => Targets::Labels { offsets: &[0, 1], of: &[0] },
             };
             let loss = Loss { kind, class_weights: None };
             let value = loss.evaluate(logits.view(), &[0], targets, Some(gradient.view_mut()));
@@ -456,6 +525,11 @@ mod tests {
         let targets = Targets::Classes(&[-1, -1]);
         assert_eq!(loss.evaluate(logits.view(), &[0, 1], targets, Some(gradient.view_mut())), 0.0);
         assert!(gradient.view().padded().iter().all(|&g| g == 0.0));
+        let exact = Loss { kind: LossKind::Absolute, class_weights: None };
+        let (logits, mut gradient) = (Matrix::zeros(2, 1), Matrix::from_fn(2, 1, |_, _| 1.0));
+        let targets = Targets::Numbers(&[0.0, f32::NAN]);
+        assert_eq!(exact.evaluate(logits.view(), &[0, 1], targets, Some(gradient.view_mut())), 0.0);
+        assert_eq!((gradient.row(0), gradient.row(1)), (&[0.0][..], &[0.0][..]));
         for loss in losses(3) {
             let case = Case::new(0, 0, 3);
             assert_eq!(loss.evaluate(case.logits.view(), &[], case.targets(loss.kind), None), 0.0);
@@ -464,11 +538,13 @@ mod tests {
 
     #[test]
     fn the_same_bits_on_any_number_of_threads() {
-        let case = Case::new(5, 5000, 9);
-        for loss in losses(9) {
+        for (cols, loss) in
+            [1, 9].into_iter().flat_map(|cols| losses(cols).into_iter().map(move |l| (cols, l)))
+        {
+            let case = Case::new(5, 5000, cols);
             let run = |threads| {
                 with_threads(threads, || {
-                    let mut gradient = Matrix::zeros(5000, 9);
+                    let mut gradient = Matrix::zeros(5000, cols);
                     let targets = case.targets(loss.kind);
                     let (logits, gradient_mut) = (case.logits.view(), gradient.view_mut());
                     let value = loss.evaluate(logits, &case.nodes, targets, Some(gradient_mut));

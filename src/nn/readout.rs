@@ -188,6 +188,55 @@ impl Readout {
         }
     }
 
+    /// How far the logits of one row can be from those of the exact row, if each entry of `h` is at
+    /// most `error` away from it: through the absolute values of the weights, with the rounding of
+    /// the products in f32.
+    ///
+    /// ```
+    /// use ignn::dense::Matrix;
+    /// use ignn::nn::Readout;
+    ///
+    /// let theta = Matrix::from_fn(1, 2, |_, k| [3.0, -4.0][k]);
+    /// let readout = Readout::new(2, &[], 1, false);
+    /// let bound = readout.error_bound(&[theta.view()], &[0.0, 0.0], 0.5);
+    /// assert!(bound[0] >= 3.5 && bound[0] < 3.5001);
+    /// ```
+    ///
+    /// # Panics
+    /// If shapes do not match.
+    pub fn error_bound(&self, values: &[MatrixRef<'_>], h: &[f32], error: f64) -> Vec<f64> {
+        assert_eq!(h.len(), self.widths[0], "a row of the state's width");
+        let mut row: Vec<f64> = h.iter().map(|&x| f64::from(x)).collect();
+        let mut errors = vec![error; row.len()];
+        // How far `row` is from what the kernels compute in f32.
+        let mut apart = vec![0.0; row.len()];
+        for layer in 0..self.layers() {
+            let (weight, bias) = self.layer(values, layer);
+            let roundings = (row.len() + 2) as f64 * f64::from(f32::EPSILON);
+            let output = |k: usize| {
+                let bias = bias.map_or(0.0, |bias| f64::from(bias.row(0)[k]));
+                let (mut sum, mut size, mut through, mut moved) = (bias, bias.abs(), 0.0, 0.0);
+                for (((&w, &x), &e), &a) in weight.row(k).iter().zip(&row).zip(&errors).zip(&apart)
+                {
+                    let w = f64::from(w);
+                    sum += w * x;
+                    size += w.abs() * (x.abs() + a);
+                    through += w.abs() * e;
+                    moved += w.abs() * a;
+                }
+                let rounding = roundings * size;
+                (sum, through + rounding, moved + rounding)
+            };
+            let outputs: Vec<_> = (0..weight.rows()).map(output).collect();
+            let is_last = layer + 1 == self.layers();
+            row = outputs.iter().map(|y| if is_last { y.0 } else { y.0.max(0.0) }).collect();
+            errors = outputs.iter().map(|y| y.1).collect();
+            apart = outputs.iter().map(|y| y.2).collect();
+        }
+        // The sums here round too, in f64.
+        errors.iter().map(|error| error * (1.0 + 1e-9)).collect()
+    }
+
     /// Weight and bias of a layer.
     fn layer<'a>(
         &self,

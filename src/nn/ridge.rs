@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! minimise  sum_i |Theta h_i + bias - y_i|^2 / k  +  penalty |Theta|^2     over k rows h_i
-//!           entries of y_i are 1 for the labels of item i, and -1 for all others
+//!           entries of y_i are 1 for the labels of item i, and -1 for all others;
+//!           for numbers, y_i is the number of item i
 //! Theta^T = (H^T H / k + penalty I)^-1 H^T Y / k,    H and Y centred if there is a bias
 //! ```
 //!
@@ -77,6 +78,9 @@ impl Ridge {
     pub fn add(&mut self, h: MatrixRef<'_>, ids: &[u32], targets: Targets<'_>) {
         assert_eq!((h.rows(), h.cols()), (ids.len(), self.width), "one row of this width per item");
         let of = |&item: &u32| -> Vec<f64> {
+            if let Targets::Numbers(_) = targets {
+                return vec![f64::from(targets.number(item).unwrap_or(0.0)); self.outputs];
+            }
             let mut y = vec![-1.0; self.outputs];
             targets.classes_of(item).for_each(|class| y[class] = 1.0);
             y
@@ -101,7 +105,7 @@ impl Ridge {
             self.rows.iter_mut().zip(rows(k)).for_each(|(sum, x)| *sum += x);
             self.labels.iter_mut().zip(labels).for_each(|(sum, y)| *sum += y);
         }
-        self.squares += (ids.len() * self.outputs) as f64;
+        self.squares += labels.iter().flatten().map(|y| y * y).sum::<f64>();
         self.count += ids.len();
     }
 

@@ -7,9 +7,11 @@ use super::error::PredictError;
 use super::parts::Parts;
 use super::predictor::{Item, SolvedModel};
 use super::truth::{Known, Truth};
+use crate::dense::{Matrix, MatrixRef};
 use crate::metrics::{
-    ClassCounts, ClassScores, Confusion, Rule, Scores, label_counts, predicted_class,
+    ClassCounts, ClassScores, Confusion, Ranking, Rule, Scores, label_counts, predicted_class,
 };
+use crate::nn::{Loss, LossKind, Targets};
 
 /// Scores of all parts.
 #[derive(Clone, Debug, Serialize)]
@@ -40,7 +42,7 @@ pub struct PartScores {
     /// The scores.
     #[serde(flatten)]
     pub scores: Scores,
-    /// One line per class; for sets of classes by the threshold of 0.5.
+    /// One line per class; for sets of classes by the threshold of 0.5. Empty for numbers.
     pub classes: Vec<ClassLine>,
     /// The confusion matrix, where an item has one class.
     #[serde(skip)]
@@ -99,32 +101,43 @@ impl Evaluation {
     }
 }
 
+/// Largest number of logits of a part that are kept for a ranking, 512 MiB of them.
+const RANKED_LOGITS: usize = 1 << 27;
+
 fn count(
     solved: &SolvedModel,
     truth: &Truth,
     nodes: &[u32],
 ) -> Result<(Scores, ClassCounts, Option<Confusion>), PredictError> {
     let classes = solved.outputs();
-    match &truth.labels {
+    let ranked = nodes.len().saturating_mul(classes) <= RANKED_LOGITS;
+    let mut kept = Matrix::zeros(if ranked { nodes.len() } else { 0 }, classes);
+    let (mut done, mut loss_sum) = (0, 0.0);
+    let mut keep = |logits: MatrixRef<'_>, loss: Option<f64>| {
+        for row in (0..logits.rows()).filter(|_| ranked) {
+            kept.row_mut(done + row).copy_from_slice(logits.row(row));
+        }
+        done += logits.rows();
+        loss_sum += loss.unwrap_or(0.0) * logits.rows() as f64;
+    };
+    let plain = |kind| Loss { kind, class_weights: None };
+    let (scores, counts, confusion) = match &truth.labels {
         Known::Single(of) => {
             let mut predictions = Vec::with_capacity(nodes.len());
-            solved.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
+            let loss = plain(LossKind::CrossEntropy);
+            solved.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
                 predictions
                     .extend((0..logits.rows()).map(|row| predicted_class(logits.row(row)) as u32));
+                keep(logits, Some(loss.evaluate(logits, nodes, Targets::Classes(of), None)));
                 Ok(())
             })?;
             let confusion = Confusion::of_predictions(&predictions, nodes, of, classes);
             let counts = confusion.counts();
-            let scores = Scores {
-                accuracy: Some(confusion.accuracy()),
-                micro_f1: counts.micro_f1(),
-                macro_f1: counts.macro_f1(),
-                ..Scores::default()
-            };
-            Ok((scores, counts, Some(confusion)))
+            (Scores::of_class_counts(&counts), counts, Some(confusion))
         }
         Known::Multi { offsets, of, .. } => {
             let (mut threshold, mut top) = (ClassCounts::new(classes), ClassCounts::new(classes));
+            let loss = plain(LossKind::BinaryCrossEntropy);
             solved.each_chunk(nodes, |nodes, logits| -> Result<(), PredictError> {
                 let add = |counts: &mut ClassCounts, rule| {
                     let more = label_counts(rule, logits, nodes, offsets, of);
@@ -132,16 +145,30 @@ fn count(
                 };
                 add(&mut threshold, Rule::Threshold);
                 add(&mut top, Rule::TopK);
+                let targets = Targets::Labels { offsets, of };
+                keep(logits, Some(loss.evaluate(logits, nodes, targets, None)));
                 Ok(())
             })?;
-            let scores = Scores {
-                accuracy: None,
-                micro_f1: threshold.micro_f1(),
-                macro_f1: threshold.macro_f1(),
-                top_k_micro_f1: Some(top.micro_f1()),
-                top_k_macro_f1: Some(top.macro_f1()),
-            };
-            Ok((scores, threshold, None))
+            (Scores::of_label_counts(&threshold, &top), threshold, None)
         }
-    }
+        Known::Number(of) => {
+            let mut predicted = Vec::with_capacity(nodes.len());
+            solved.each_chunk(nodes, |_, logits| -> Result<(), PredictError> {
+                let rows = 0..logits.rows();
+                predicted.extend(rows.filter_map(|row| solved.number(logits.row(row))));
+                Ok(())
+            })?;
+            let truth: Vec<f64> = nodes.iter().map(|&node| of[node as usize]).collect();
+            return Ok((Scores::of_numbers(&predicted, &truth), ClassCounts::new(0), None));
+        }
+    };
+    let log_loss = (!nodes.is_empty()).then(|| loss_sum / nodes.len() as f64);
+    let ranking = match &truth.labels {
+        Known::Single(of) if ranked => Ranking::of_classes(kept.view(), nodes, of),
+        Known::Multi { offsets, of, .. } if ranked => {
+            Ranking::of_labels(kept.view(), nodes, offsets, of)
+        }
+        _ => Ranking::default(),
+    };
+    Ok((Scores { log_loss, ..scores }.with_ranking(ranking), counts, confusion))
 }

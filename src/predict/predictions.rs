@@ -131,6 +131,29 @@ impl Predictions {
         out
     }
 
+    /// The number of an item, in the unit of the dataset; `None` for a model of classes.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn number(&self, item: usize) -> Option<f64> {
+        self.solved.number(self.logits.row(item))
+    }
+
+    /// How far the number of an item is from that of the exact equilibrium at most, in the unit of
+    /// the dataset. It bounds errors of the computation, not of the model. See
+    /// [`SolvedModel::number_error`].
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn number_error(&self, item: usize) -> Option<f64> {
+        self.solved.number_error(item as u32)
+    }
+
+    /// The model on its graph, solved.
+    pub fn solved(&self) -> &SolvedModel {
+        &self.solved
+    }
+
     /// The rows that the readout takes, one per item. For a model of one layer, that is the
     /// equilibrium.
     pub fn embeddings(&self) -> MatrixRef<'_> {
@@ -249,12 +272,13 @@ impl Embeddings {
     }
 }
 
-/// Classes that a row of logits predicts.
+/// Classes that a row of logits predicts; none for a number.
 pub fn predicted_classes(labels: LabelKind, logits: &[f32]) -> Vec<usize> {
     match labels {
         LabelKind::Single => vec![predicted_class(logits)],
         // A sigmoid of at least 0.5.
         LabelKind::Multi => (0..logits.len()).filter(|&class| logits[class] >= 0.0).collect(),
+        LabelKind::Number => Vec::new(),
     }
 }
 
@@ -272,13 +296,10 @@ pub fn item_labels(
     item: Item,
 ) -> Result<Labels, ignn_format::FormatError> {
     match (item, graphs) {
-        (Item::Graph, Some(graphs)) if graphs.labels.is_empty() => {
+        (Item::Graph, Some(graphs)) => graphs.item_labels().ok_or_else(|| {
             let (path, what) = (graph.path().into(), "labels of graphs".into());
-            Err(ignn_format::FormatError::Missing { path, what, hint: String::new() })
-        }
-        (Item::Graph, Some(graphs)) => {
-            Ok(Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() })
-        }
+            ignn_format::FormatError::Missing { path, what, hint: String::new() }
+        }),
         _ => graph.labels(),
     }
 }

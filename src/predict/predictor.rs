@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use ignn_format::FormatError;
+use ignn_format::encoding::Scaling;
 use ignn_format::graphs::Graphs;
 
 use super::error::PredictError;
@@ -18,7 +19,7 @@ use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
-use crate::nn::{Features, GraphBatch, Input, Operators, PoolingChoice, Slot};
+use crate::nn::{Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Largest number of items that are read out at once.
@@ -54,6 +55,7 @@ pub struct Predictor {
     graph: Graph,
     operators: Operators,
     input: Input,
+    scaling: Option<Scaling>,
     /// For a collection: the first node of each graph, and bounds by relation and graph.
     graphs: Option<(Vec<u64>, Vec<Vec<f64>>)>,
 }
@@ -64,6 +66,10 @@ pub struct SolvedModel {
     /// What the readout sees, one row per item.
     states: Matrix,
     solves: Vec<SolveInfo>,
+    scaling: Option<Scaling>,
+    /// Largest absolute entry of the states before they were pooled, and the first node of each
+    /// graph, where the model pools.
+    pooled: Option<(f64, Vec<u64>)>,
 }
 
 impl Predictor {
@@ -105,7 +111,8 @@ impl Predictor {
         let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
         let (graph, operators) = (graph.clone(), operators.clone());
-        Ok(Self { network, graph, operators, input, graphs })
+        let scaling = model.scaling;
+        Ok(Self { network, graph, operators, input, scaling, graphs })
     }
 
     /// Which condition for a unique equilibrium holds on this graph, one per layer with an
@@ -150,12 +157,14 @@ impl Predictor {
     }
 
     fn solve_batches(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
-        let Self { mut network, graph, operators, input, graphs } = self;
+        let Self { mut network, graph, operators, input, scaling, graphs } = self;
         let Some((first_node, radii)) = graphs else {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
-            return Ok(SolvedModel { states: on.seen(&network), network, solves });
+            let states = on.seen(&network);
+            return Ok(SolvedModel { states, network, solves, scaling, pooled: None });
         };
+        let mut largest: f64 = 0.0;
         let path = graph.path();
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let width = network.layers.last().map_or(0, |layer| layer.width);
@@ -169,6 +178,10 @@ impl Predictor {
             let GraphBatch { operators, input, .. } = batch;
             let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
             let solved = on.forward(&mut network, params, Mode::Evaluation)?;
+            if pools && scaling.is_some() {
+                let entries = on.result().padded().iter().map(|entry| f64::from(entry.abs()));
+                largest = entries.fold(largest, f64::max);
+            }
             let part = on.seen(&network);
             solves = match solves.is_empty() {
                 true => solved,
@@ -179,7 +192,8 @@ impl Predictor {
                 states.row_mut(first + row).copy_from_slice(part.row(row));
             }
         }
-        Ok(SolvedModel { network, states, solves })
+        let pooled = (pools && scaling.is_some()).then_some((largest, first_node));
+        Ok(SolvedModel { network, states, solves, scaling, pooled })
     }
 }
 
@@ -241,6 +255,57 @@ impl SolvedModel {
     /// The matrix, without a copy.
     pub fn into_states(self) -> Matrix {
         self.states
+    }
+
+    /// The number that a row of logits of a regression stands for, in the user's unit; `None` for
+    /// classes.
+    pub fn number(&self, logits: &[f32]) -> Option<f64> {
+        Some(self.scaling?.restored(f64::from(*logits.first()?)))
+    }
+
+    /// Whether there is a bound on the error of each number: see [`SolvedModel::number_error`].
+    pub fn bounds_numbers(&self) -> bool {
+        let [layer] = &self.network.layers[..] else { return false };
+        let is_plain = layer.between.is_none() && layer.norm.is_none() && !self.network.normalises;
+        let is_bounded = |solve: &SolveInfo| solve.certified_error.is_some();
+        self.scaling.is_some()
+            && is_plain
+            && self.solves.iter().all(is_bounded)
+            && self.solves.len() == 1
+    }
+
+    /// How far the number of an item can be from the one that the exact equilibrium gives, in the
+    /// user's unit: the certified error of the state, taken through the absolute values of the
+    /// readout's weights, with the roundings of pooling and readout. It bounds errors of the
+    /// computation, not of the model.
+    ///
+    /// `None` for classes, and where nothing certifies the state that the readout takes: models of
+    /// several layers or without an equilibrium, with a skip connection, batch normalisation or
+    /// `model.normalise_state`.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn number_error(&self, item: u32) -> Option<f64> {
+        let scaling = self.scaling.filter(|_| self.bounds_numbers())?;
+        let largest = self.solves[0].certified_error?.largest;
+        let own = match (self.network.pooling, &self.pooled) {
+            (Some(pooling), Some((size, first_node))) => {
+                let ends = &first_node[item as usize..=item as usize + 1];
+                let nodes = (ends[1] - ends[0]) as f64;
+                let rounding = (nodes + 1.0) * f64::from(f32::EPSILON) * size;
+                match pooling {
+                    Pooling::Sum => nodes * (largest + rounding),
+                    Pooling::Mean => largest + rounding,
+                    Pooling::Max => largest,
+                }
+            }
+            (Some(_), None) => return None,
+            (None, _) => largest,
+        };
+        let head = self.network.head()..self.network.parameters.len();
+        let row = self.states.row(item as usize);
+        let bound = self.network.readout.error_bound(&self.network.values(&head), row, own);
+        Some(bound.first()? * scaling.deviation)
     }
 
     /// Number of logits per item.

@@ -5,7 +5,7 @@ use ignn_format::labels::LabelKind;
 use crate::metrics::top_classes;
 
 /// Probabilities of a row of logits: a softmax where an item has one class, sigmoids where it has a
-/// set of classes.
+/// set of classes. None for a number.
 ///
 /// ```
 /// use ignn::graph::LabelKind;
@@ -20,6 +20,7 @@ use crate::metrics::top_classes;
 pub fn probabilities(labels: LabelKind, logits: &[f32], out: &mut Vec<f32>) {
     out.clear();
     match labels {
+        LabelKind::Number => {}
         LabelKind::Single => {
             let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let power = |&logit: &f32| f64::from(logit - highest).exp();

@@ -28,12 +28,21 @@ pub enum TruthError {
         /// Some of the model's.
         expected: String,
     },
+    /// Another number than the one that the model predicts.
+    #[error("numbers of another name than the model's (found {found:?}, expected {expected:?})")]
+    Name {
+        /// The dataset's.
+        found: String,
+        /// The model's.
+        expected: String,
+    },
 }
 
 fn words(kind: LabelKind) -> &'static str {
     match kind {
         LabelKind::Single => "one class per node",
         LabelKind::Multi => "sets of classes",
+        LabelKind::Number => "numbers",
     }
 }
 
@@ -51,15 +60,30 @@ pub struct Truth {
 pub(super) enum Known {
     Single(Vec<i32>),
     Multi { offsets: Vec<u64>, of: Vec<u32>, labelled: Vec<bool> },
+    Number(Vec<f64>),
 }
 
 impl Truth {
     /// Translates the labels of all items to the classes of a model that predicts this kind.
     pub fn new(labels: Labels, classes: &[String], kind: LabelKind) -> Result<Self, TruthError> {
-        let found = match labels {
-            Labels::Single { .. } => LabelKind::Single,
-            Labels::Multi { .. } => LabelKind::Multi,
+        let found = labels.kind();
+        // A model of `train.task = regression` reads the names of classes as numbers.
+        let labels = match kind {
+            LabelKind::Number => {
+                labels.into_numbers().map_err(|_| TruthError::Kind { found, expected: kind })?
+            }
+            _ => labels,
         };
+        if let Labels::Number { name: [found], of } = labels {
+            if kind != LabelKind::Number {
+                return Err(TruthError::Kind { found: LabelKind::Number, expected: kind });
+            }
+            if let Some(expected) = classes.first().filter(|expected| **expected != found) {
+                return Err(TruthError::Name { found, expected: expected.clone() });
+            }
+            let (classes, unknown) = (classes.to_vec(), Vec::new());
+            return Ok(Self { classes, labels: Known::Number(of), unknown, left_out: 0 });
+        }
         if found != kind {
             return Err(TruthError::Kind { found, expected: kind });
         }
@@ -98,6 +122,7 @@ impl Truth {
                 left_out = (of.len() - classes.len()) as u64;
                 Known::Multi { offsets: ends, of: classes, labelled }
             }
+            Labels::Number { of, .. } => Known::Number(of),
         };
         Ok(Self { classes: classes.to_vec(), labels, unknown, left_out })
     }
@@ -118,6 +143,7 @@ impl Truth {
         match &self.labels {
             Known::Single(of) => of[node] >= 0,
             Known::Multi { labelled, .. } => labelled[node],
+            Known::Number(of) => !of[node].is_nan(),
         }
     }
 }
@@ -157,6 +183,29 @@ mod tests {
         assert_eq!(truth.left_out(), 2);
         // The third node has no class that the model knows; the fourth is known to have none.
         assert_eq!([0, 1, 2, 3].map(|node| truth.is_labelled(node)), [true, false, false, true]);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_their_name_and_classes_may_be_numbers() {
+        let price = Labels::numbers("price", vec![1.5, f64::NAN]);
+        let truth = Truth::new(price.clone(), &names(&["price"]), LabelKind::Number).unwrap();
+        assert_eq!([0, 1].map(|node| truth.is_labelled(node)), [true, false]);
+        let message = |labels: Labels, name: &str, kind| {
+            Truth::new(labels, &names(&[name]), kind).unwrap_err().to_string()
+        };
+        assert_eq!(
+            message(price.clone(), "size", LabelKind::Number),
+            "numbers of another name than the model's (found \"price\", expected \"size\")"
+        );
+        let other = "labels of another kind than the model's (found numbers, expected one class \
+                     per node)";
+        assert_eq!(message(price, "a", LabelKind::Single), other);
+        let years = |of: &str| Labels::Single { classes: names(&["1990", of]), of: vec![1, -1] };
+        let truth = Truth::new(years("2005"), &names(&["label"]), LabelKind::Number).unwrap();
+        assert!(matches!(&truth.labels, Known::Number(of) if of[0] == 2005.0 && of[1].is_nan()));
+        let other = "labels of another kind than the model's (found one class per node, expected \
+                     numbers)";
+        assert_eq!(message(years("never"), "label", LabelKind::Number), other);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::table::{Cell, ColumnKind, TableTarget, TableWriter, check_made};
 use crate::dense::MatrixRef;
 use crate::graph::{Graph, Graphs, IdRef, Ids, LabelKind};
 use crate::predict::{
-    Embeddings, Item, PredictError, Predictions, predicted_classes, probabilities, ranked_classes,
+    Embeddings, Item, PredictError, Predictions, SolvedModel, predicted_classes, probabilities,
+    ranked_classes,
 };
 
 /// With more classes than this, the probabilities of single classes are not written as columns.
@@ -21,6 +22,7 @@ pub static PREDICTIONS: Kind = Kind {
     check: |path| {
         check_made(path, "a table of predictions", |columns| match after_ids(columns) {
             ["predicted", "probability" | "probabilities", rest @ ..] => are_classes(rest),
+            ["predicted"] | ["predicted", "error_bound"] => true,
             _ => false,
         })
     },
@@ -116,9 +118,18 @@ pub struct PredictionRows<'a> {
     pub top: Option<usize>,
     /// Which item a row is about.
     pub ids: &'a IdColumns,
+    /// The solved model, which knows the unit of numbers and bounds their errors.
+    pub solved: &'a SolvedModel,
 }
 
 impl PredictionRows<'_> {
+    /// Columns of a regression.
+    fn number_columns(&self) -> Vec<(String, ColumnKind)> {
+        let bound = self.solved.bounds_numbers().then_some("error_bound");
+        let names = ["predicted"].into_iter().chain(bound);
+        names.map(|name| (name.into(), ColumnKind::Double)).collect()
+    }
+
     fn top(&self) -> usize {
         self.top.unwrap_or(0).min(self.classes.len())
     }
@@ -131,6 +142,10 @@ impl PredictionRows<'_> {
     pub fn columns(&self) -> Vec<(String, ColumnKind)> {
         let mut columns = self.ids.columns();
         columns.extend(match self.labels {
+            LabelKind::Number => {
+                columns.extend(self.number_columns());
+                return columns;
+            }
             LabelKind::Single => {
                 [("predicted".into(), ColumnKind::Text), ("probability".into(), ColumnKind::Float)]
             }
@@ -161,6 +176,13 @@ impl PredictionRows<'_> {
         let (mut probability, mut order) = (Vec::new(), Vec::new());
         for (row, &item) in items.iter().enumerate() {
             let logits = logits.row(row);
+            if let Some(number) = self.solved.number(logits) {
+                let mut cells = self.ids.cells(item);
+                cells.push(Cell::Double(number));
+                cells.extend(self.solved.number_error(item).map(Cell::Double));
+                table.row(&cells)?;
+                continue;
+            }
             probabilities(self.labels, logits, &mut probability);
             let predicted = predicted_classes(self.labels, logits);
             let names: Vec<&str> = predicted.iter().map(|&class| name(class)).collect();
@@ -168,7 +190,9 @@ impl PredictionRows<'_> {
             let mut cells = self.ids.cells(item);
             cells.extend(match self.labels {
                 LabelKind::Single => [Cell::Text(names[0]), Cell::Float(likely[0])],
-                LabelKind::Multi => [Cell::Texts(&names), Cell::Floats(&likely)],
+                LabelKind::Multi | LabelKind::Number => {
+                    [Cell::Texts(&names), Cell::Floats(&likely)]
+                }
             });
             for &class in ranked_classes(logits, self.top(), &mut order) {
                 let class = class as usize;
@@ -204,7 +228,7 @@ pub fn embedding_table(
 
 impl Predictions {
     /// Writes the table that `ignn predict` writes: original id, predicted class, its probability,
-    /// and the probability of every class. The extension chooses the format: `.parquet`, `.csv` or
+    /// and the probability of every class; of a regression the number, and a bound of its error. The extension chooses the format: `.parquet`, `.csv` or
     /// `.tsv`. An existing file is replaced, once the new one is complete.
     ///
     /// ```
@@ -230,7 +254,7 @@ impl Predictions {
     pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
         let ids = IdColumns::of(self.graph(), self.item())?;
         let (classes, labels) = (self.classes(), self.label_kind());
-        let rows = PredictionRows { classes, labels, top: None, ids: &ids };
+        let rows = PredictionRows { classes, labels, top: None, ids: &ids, solved: self.solved() };
         let target = TableTarget::claim(file.as_ref(), Some(&ANY_FILE))?;
         let mut table = TableWriter::create(target, &rows.columns())?;
         let items: Vec<u32> = (0..self.len() as u32).collect();

@@ -1,5 +1,7 @@
 //! Quantities for people: counts, bytes, seconds, rates. Programs get plain numbers by `--json`.
 
+use crate::metrics::Metric;
+
 /// `1234567` as `1,234,567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -54,6 +56,24 @@ pub fn short(value: f64) -> String {
     format!("{scaled:.*}{word}", if scaled < 10.0 { 2 } else { 1 })
 }
 
+/// A score: shares in per cent, `81.80 %`; all others with five significant digits, `0.21616`,
+/// `1234.6`, `1.2346e9`.
+pub fn score(metric: Metric, value: f64) -> String {
+    if metric.is_share() { format!("{:.2} %", 100.0 * value) } else { significant(value) }
+}
+
+/// A number with five significant digits.
+fn significant(value: f64) -> String {
+    let digits = value.abs().log10().floor();
+    match digits {
+        _ if value == 0.0 || !value.is_finite() => format!("{value}"),
+        digits if (-3.0..6.0).contains(&digits) => {
+            format!("{value:.*}", (4.0 - digits).max(0.0) as usize)
+        }
+        _ => format!("{value:.4e}"),
+    }
+}
+
 /// A fraction in per cent: `12.5 %`; `0.0 %` of nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
@@ -104,6 +124,10 @@ mod tests {
         assert_eq!([0.0123, 3.42, 9.999, 725.4].map(seconds), expected);
         let expected = ["950", "12.3 thousand", "4.50 million", "1.00 billion"];
         assert_eq!([950.0, 12_345.0, 4.5e6, 1e9].map(short), expected);
+        let errors = [0.0, 0.216158, 12.5, 1234.56, -0.00512345, 1234567891.0, 1e-9];
+        let shown = ["0", "0.21616", "12.500", "1234.6", "-0.0051234", "1.2346e9", "1.0000e-9"];
+        assert_eq!(errors.map(|error| score(Metric::Rmse, error)), shown);
+        assert_eq!(score(Metric::RocAuc, 0.9375), "93.75 %");
         assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".into(), "0.0 %".into()));
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::{Float32Builder, ListBuilder, StringBuilder};
-use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use ignn_format::storage::{self, Draft, Kind, OutputFile};
 use ignn_format::{FormatError, Result, guarded, regular};
@@ -51,6 +51,8 @@ pub enum ColumnKind {
     Wide,
     /// f32.
     Float,
+    /// f64.
+    Double,
     /// UTF-8, or null.
     Text,
     /// Lists of UTF-8.
@@ -66,6 +68,8 @@ pub enum Cell<'a> {
     Integer(u64),
     /// For [`ColumnKind::Float`].
     Float(f32),
+    /// For [`ColumnKind::Double`].
+    Double(f64),
     /// For [`ColumnKind::Text`].
     Text(&'a str),
     /// Null, in a text column.
@@ -80,6 +84,7 @@ pub enum Cell<'a> {
 enum Column {
     Integer(Vec<u64>, ColumnKind),
     Float(Vec<f32>),
+    Double(Vec<f64>),
     Text(StringBuilder),
     Texts(ListBuilder<StringBuilder>),
     Floats(ListBuilder<Float32Builder>),
@@ -299,6 +304,7 @@ impl Column {
         match (self, cell) {
             (Self::Integer(cells, _), Cell::Integer(value)) => cells.push(value),
             (Self::Float(cells), Cell::Float(value)) => cells.push(value),
+            (Self::Double(cells), Cell::Double(value)) => cells.push(value),
             (Self::Text(cells), Cell::Text(text)) => cells.append_value(text),
             (Self::Text(cells), Cell::Null) => cells.append_null(),
             (Self::Texts(cells), Cell::Texts(texts)) => {
@@ -322,6 +328,7 @@ impl Column {
                 Arc::new(Int64Array::from_iter_values(cells.drain(..).map(|id| id as i64)))
             }
             Self::Float(cells) => Arc::new(Float32Array::from(std::mem::take(cells))),
+            Self::Double(cells) => Arc::new(Float64Array::from(std::mem::take(cells))),
             Self::Text(cells) => Arc::new(cells.finish()),
             Self::Texts(cells) => Arc::new(cells.finish()),
             Self::Floats(cells) => Arc::new(cells.finish()),
@@ -337,6 +344,7 @@ fn parquet_sink(
         ColumnKind::Integer => Field::new(name, DataType::Int64, false),
         ColumnKind::Wide => Field::new(name, DataType::UInt64, false),
         ColumnKind::Float => Field::new(name, DataType::Float32, false),
+        ColumnKind::Double => Field::new(name, DataType::Float64, false),
         ColumnKind::Text => Field::new(name, DataType::Utf8, true),
         ColumnKind::Texts => Field::new(name, DataType::List(item(DataType::Utf8)), false),
         ColumnKind::Floats => Field::new(name, DataType::List(item(DataType::Float32)), false),
@@ -344,6 +352,7 @@ fn parquet_sink(
     let column = |(_, kind): &(String, ColumnKind)| match kind {
         ColumnKind::Integer | ColumnKind::Wide => Column::Integer(Vec::new(), *kind),
         ColumnKind::Float => Column::Float(Vec::new()),
+        ColumnKind::Double => Column::Double(Vec::new()),
         ColumnKind::Text => Column::Text(StringBuilder::new()),
         ColumnKind::Texts => {
             Column::Texts(ListBuilder::new(StringBuilder::new()).with_field(item(DataType::Utf8)))
@@ -394,6 +403,7 @@ fn write_line(
         match cell {
             Cell::Integer(value) => write!(out, "{value}")?,
             Cell::Float(value) => write!(out, "{value}")?,
+            Cell::Double(value) => write!(out, "{value}")?,
             Cell::Text(text) => write!(out, "{}", texts.cell(text, separator))?,
             Cell::Null => {}
             // JSON begins with a bracket and is no formula.

@@ -109,6 +109,14 @@ impl FoldTraining<'_> {
         let clock = Instant::now();
         let graphs = parts.lengths();
         let task = Arc::new(Task::with_graphs(self.dataset.clone(), self.config, Some(parts))?);
+        if let (Some(_), [name]) = (task.scaling(), task.labels().classes()) {
+            let hint = "folds are drawn by class: use `ignn train` on a split over graphs";
+            return Err(TrainError::ClassesOnly {
+                setting: "train.task",
+                name: name.clone(),
+                hint,
+            });
+        }
         let needed = memory::check(&task, self.config, self.memory)?;
         if self.svm.is_some() {
             let all = graphs.iter().sum::<usize>() as u64;

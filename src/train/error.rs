@@ -6,6 +6,7 @@ use ignn_format::FormatError;
 
 use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
+use crate::metrics::Metric;
 use crate::models::{LayerError, ModelError};
 use crate::optim::GradientError;
 use crate::settings::SettingError;
@@ -33,6 +34,43 @@ pub enum TrainError {
         path: PathBuf,
         /// What is wrong.
         source: AdjacencyError,
+    },
+    /// Numbers wanted, but labels are something else.
+    #[error(
+        "train.task: regression needs numbers (found {found}): make the dataset with `ignn ingest \
+         ... --regress COLUMN`, or use train.task=classification"
+    )]
+    NotNumbers {
+        /// What labels are.
+        found: String,
+    },
+    /// Classes wanted, but labels are numbers.
+    #[error(
+        "train.task: classification needs classes (found numbers, {name:?}): make the dataset with \
+         `ignn ingest ... --label {name}`, or use train.task=regression"
+    )]
+    NotClasses {
+        /// The name of the number.
+        name: String,
+    },
+    /// A setting that has a meaning for classes only.
+    #[error("{setting}: needs classes (found numbers, {name:?}): {hint}")]
+    ClassesOnly {
+        /// The setting with its value.
+        setting: &'static str,
+        /// The name of the number.
+        name: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A ranking of one class.
+    #[error(
+        "train.monitor: {monitor} needs items of at least two classes in the validation part \
+         (found one class): use another score, or another split"
+    )]
+    OneClass {
+        /// The metric.
+        monitor: Metric,
     },
     /// A loss that does not suit the labels.
     #[error(
@@ -151,7 +189,7 @@ pub enum TrainError {
         /// The kind of labels.
         labels: &'static str,
         /// Scores that fit.
-        fits: &'static str,
+        fits: String,
     },
     /// A readout that cannot be learned by itself, or not that way.
     #[error(

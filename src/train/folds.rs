@@ -21,6 +21,16 @@ pub const MOST: usize = u16::MAX as usize;
 /// Why graphs cannot be divided into folds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
+    /// Numbers instead of classes.
+    #[error(
+        "{}: graphs have numbers, and folds are drawn by class (expected classes): use `ignn train` \
+         on a split over graphs",
+        path.display()
+    )]
+    Numbers {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// A number of folds out of range.
     #[error("number of folds (found {found}, expected {FEWEST} to {MOST})")]
     Count {
@@ -122,6 +132,9 @@ impl Folds {
         let path = || path.to_path_buf();
         let graphs =
             graphs.ok_or_else(|| FoldError::NoLabels { path: path(), found: "one graph" })?;
+        if !graphs.numbers.is_empty() {
+            return Err(FoldError::Numbers { path: path() });
+        }
         if graphs.labels.is_empty() {
             return Err(FoldError::NoLabels { path: path(), found: "graphs without labels" });
         }
@@ -214,6 +227,7 @@ mod tests {
             first_node: (0..=labels.len() as u64).collect(),
             classes: vec!["a".into(), "b".into(), "c".into()],
             labels: labels.to_vec(),
+            numbers: Vec::new(),
             splits: Vec::new(),
         }
     }

@@ -34,9 +34,9 @@ impl Group {
 }
 
 /// Scores of the lookup on some nodes; `None` where nodes have no features, or graphs have the
-/// labels.
+/// labels, or labels are numbers.
 pub fn scores(task: &Task, nodes: &[u32]) -> Result<Option<Scores>, TrainError> {
-    if task.facts(Vec::new()).pools {
+    if task.facts(Vec::new()).pools || task.scaling().is_some() {
         return Ok(None);
     }
     let features = task.features()?;
@@ -54,7 +54,7 @@ pub fn scores(task: &Task, nodes: &[u32]) -> Result<Option<Scores>, TrainError> 
         .map(|&node| row(node).and_then(|row| groups.get(&row)).unwrap_or(&all))
         .collect();
     let logits = Matrix::from_fn(nodes.len(), classes, |at, class| of[at].logit(class));
-    Ok(Some(task.scores(logits.view(), nodes)))
+    Ok(Some(task.scores(logits.view(), nodes, false)))
 }
 
 /// The bits of a feature row; equal if and only if its values are.
@@ -95,7 +95,7 @@ mod tests {
             .build()
             .unwrap();
         let task = Task::open(graph, &Config::default()).unwrap();
-        let of = |node: u32| scores(&task, &[node]).unwrap().unwrap().micro_f1;
+        let of = |node: u32| scores(&task, &[node]).unwrap().unwrap().micro_f1.unwrap();
         // Node 4 is predicted to be {0} and is; node 5 {1} of {0, 1}; node 6 {0, 1}, as half of all
         // training nodes have each, but is {0}.
         assert_eq!([of(4), of(5), of(6)], [1.0, 2.0 / 3.0, 2.0 / 3.0]);

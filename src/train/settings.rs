@@ -1,31 +1,49 @@
 //! Checks of settings that depend on the labels or on the kind of model.
 
-use ignn_format::labels::Labels;
+use ignn_format::labels::LabelKind;
 
-use super::TrainError;
-use super::task::{CLASSES, SETS};
+use super::task::{CLASSES, NUMBERS, SETS};
+use super::{Task, TrainError};
 use crate::config::{Config, Learn, ReadoutKind};
+use crate::dense::Matrix;
 use crate::metrics::{Metric, Monitor};
 use crate::models::Kind;
 use crate::models::kinds::{KINDS, Output};
 
 /// Checks `train.monitor`: the metric must be defined for these labels.
-pub fn monitor(labels: &Labels, wanted: Monitor) -> Result<Metric, TrainError> {
-    let is_single = matches!(labels, Labels::Single { .. });
-    let metric = wanted.metric(is_single);
-    let fits = match metric {
-        Metric::Accuracy => is_single,
-        Metric::TopKMicroF1 | Metric::TopKMacroF1 => !is_single,
-        _ => true,
-    };
-    if fits {
+pub fn monitor(labels: LabelKind, wanted: Monitor) -> Result<Metric, TrainError> {
+    let metric = wanted.metric(Metric::usual(labels));
+    if metric.fits(labels) {
         return Ok(metric);
     }
-    let (labels, fits) = match is_single {
-        true => (CLASSES, "accuracy, micro-f1, macro-f1, loss"),
-        false => (SETS, "micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss"),
-    };
-    Err(TrainError::Monitor { found: wanted.to_string(), labels, fits })
+    let fits = Metric::ALL.into_iter().filter(|metric| metric.fits(labels));
+    let fits: Vec<String> = fits.map(|metric| metric.name().replace('_', "-")).collect();
+    let labels = words(labels);
+    Err(TrainError::Monitor { found: wanted.to_string(), labels, fits: fits.join(", ") })
+}
+
+/// Checks that a ranking has something to rank: two classes in the validation part.
+pub fn check_ranked(task: &Task, monitor: Metric) -> Result<(), TrainError> {
+    let validation = &task.parts().validation;
+    if !monitor.is_ranking() || validation.is_empty() {
+        return Ok(());
+    }
+    // With equal logits, a score is undefined for the same classes as with any others.
+    let logits = Matrix::zeros(validation.len(), task.labels().classes().len());
+    let scores = task.scores(logits.view(), validation, true);
+    match scores.roc_auc {
+        Some(_) => Ok(()),
+        None => Err(TrainError::OneClass { monitor }),
+    }
+}
+
+/// A kind of labels, for messages.
+pub fn words(labels: LabelKind) -> &'static str {
+    match labels {
+        LabelKind::Single => CLASSES,
+        LabelKind::Multi => SETS,
+        LabelKind::Number => NUMBERS,
+    }
 }
 
 /// Checks `train.learn`: the readout must be one that can be learned that way.

@@ -4,22 +4,27 @@
 use std::sync::OnceLock;
 
 use ignn_format::FormatError;
+use ignn_format::encoding::Scaling;
 use ignn_format::graphs::Graphs;
-use ignn_format::labels::Labels;
+use ignn_format::labels::{LabelKind, Labels};
 use ignn_format::splits::Split;
 
 use super::TrainError;
-use crate::config::{Config, FeatureSource, ModelConfig, TrainConfig, find_part};
+use super::settings::words;
+use crate::config::{
+    Config, FeatureSource, FeatureStart, ModelConfig, TaskChoice, TrainConfig, find_part,
+};
 use crate::dense::{Matrix, MatrixRef};
 use crate::graph::{Graph, Manifest, RelationEntry};
-use crate::metrics::Scores;
+use crate::metrics::{Ranking, Scores};
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
-use crate::nn::{Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
+use crate::nn::{ClassWeights, Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
 
 /// Kinds of labels, for messages.
 pub(super) const CLASSES: &str = "one class per node";
 pub(super) const SETS: &str = "sets of classes";
+pub(super) const NUMBERS: &str = "numbers";
 
 /// The nodes, or graphs, of each part, in ascending order. In a [`Task`] each has a label.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +102,8 @@ pub struct Task {
     graph: Graph,
     operators: OnceLock<Operators>,
     labels: Labels,
+    /// For numbers: the statistics of the training part, and all numbers standardised by them.
+    standardised: Option<(Scaling, Vec<f32>)>,
     parts: Parts,
     /// For a split of graphs: all graphs, and the graphs of each part.
     graphs: Option<(Graphs, Parts)>,
@@ -125,7 +132,7 @@ impl Task {
         let graphs = graph.collection()?;
         let pools = match (&graphs, config.model.pooling) {
             (_, PoolingChoice::None) => false,
-            (Some(graphs), _) if !graphs.labels.is_empty() => true,
+            (Some(graphs), _) if graphs.has_labels() => true,
             (_, PoolingChoice::Auto) => false,
             (_, wanted) => {
                 return Err(TrainError::Pooling {
@@ -134,12 +141,11 @@ impl Task {
                 });
             }
         };
-        let labels = match &graphs {
-            Some(graphs) if pools => {
-                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
-            }
-            _ => graph.labels()?,
+        let labels = match graphs.as_ref().filter(|_| pools).and_then(Graphs::item_labels) {
+            Some(labels) => labels,
+            None => graph.labels()?,
         };
+        let labels = wanted_labels(labels, config.train.task)?;
         let graphs = match graphs {
             Some(graphs) => {
                 graph_parts(&graph, &graphs, config, chosen, pools)?.map(|parts| (graphs, parts))
@@ -154,7 +160,9 @@ impl Task {
         if parts.train.is_empty() {
             return Err(no_train_items(&graph, &config.train, pools));
         }
-        let loss = loss(&labels, config.train.loss)?;
+        let loss = loss(labels.kind(), config.train.loss)?;
+        check_numbers(&labels, config)?;
+        let standardised = standardised(&labels, &parts.train);
         let has_features = graph.manifest().features.is_some();
         let rule = Kind::of(config.model.kind).features;
         let learns_features = match (rule, config.model.features) {
@@ -182,6 +190,7 @@ impl Task {
             graph,
             operators: OnceLock::new(),
             labels,
+            standardised,
             parts,
             graphs,
             pools,
@@ -296,37 +305,105 @@ impl Task {
         self.loss
     }
 
-    /// The labels as the loss reads them.
+    /// The labels as the loss reads them; numbers are standardised.
     pub fn targets(&self) -> Targets<'_> {
-        Targets::from(&self.labels)
+        match (&self.standardised, Targets::of_classes(&self.labels)) {
+            (Some((_, numbers)), _) => Targets::Numbers(numbers),
+            (None, Some(targets)) => targets,
+            (None, None) => unreachable!("numbers are standardised when a task is opened"),
+        }
     }
 
-    /// Scores of some items.
-    pub fn scores(&self, logits: MatrixRef<'_>, nodes: &[u32]) -> Scores {
+    /// The statistics that numbers are standardised by: those of the training part.
+    pub fn scaling(&self) -> Option<Scaling> {
+        self.standardised.as_ref().map(|(scaling, _)| *scaling)
+    }
+
+    /// Scores of some items that all have a label, but the log loss; with those of a ranking if
+    /// `ranked`.
+    pub fn scores(&self, logits: MatrixRef<'_>, nodes: &[u32], ranked: bool) -> Scores {
+        let ranking = |ranking: &dyn Fn() -> Ranking| match ranked {
+            true => ranking(),
+            false => Ranking::default(),
+        };
         match &self.labels {
-            Labels::Single { of, .. } => Scores::of_classes(logits, nodes, of),
-            Labels::Multi { offsets, of, .. } => Scores::of_labels(logits, nodes, offsets, of),
+            Labels::Single { of, .. } => Scores::of_classes(logits, nodes, of)
+                .with_ranking(ranking(&|| Ranking::of_classes(logits, nodes, of))),
+            Labels::Multi { offsets, of, .. } => Scores::of_labels(logits, nodes, offsets, of)
+                .with_ranking(ranking(&|| Ranking::of_labels(logits, nodes, offsets, of))),
+            Labels::Number { of, .. } => {
+                let scaling = self.scaling().expect("of numbers");
+                let predicted = |row| scaling.restored(f64::from(logits.row(row)[0]));
+                let predicted: Vec<f64> = (0..logits.rows()).map(predicted).collect();
+                let truth: Vec<f64> = nodes.iter().map(|&node| of[node as usize]).collect();
+                Scores::of_numbers(&predicted, &truth)
+            }
         }
     }
 }
 
-fn loss(labels: &Labels, wanted: LossChoice) -> Result<LossKind, TrainError> {
-    match (wanted, labels) {
-        (LossChoice::Auto | LossChoice::CrossEntropy, Labels::Single { .. }) => {
-            Ok(LossKind::CrossEntropy)
+/// The labels as the task wants them: classes with numbers as names may be read as numbers.
+fn wanted_labels(labels: Labels, task: TaskChoice) -> Result<Labels, TrainError> {
+    match (task, labels) {
+        (TaskChoice::Classification, Labels::Number { name: [name], .. }) => {
+            Err(TrainError::NotClasses { name })
         }
-        (LossChoice::Auto | LossChoice::BinaryCrossEntropy, Labels::Multi { .. }) => {
-            Ok(LossKind::BinaryCrossEntropy)
+        (TaskChoice::Regression, labels) => {
+            labels.into_numbers().map_err(|found| TrainError::NotNumbers { found })
         }
-        (LossChoice::CrossEntropy, Labels::Multi { .. }) => {
-            let (found, fits) = ("cross-entropy", "binary-cross-entropy");
-            Err(TrainError::Loss { found, labels: SETS, expected: CLASSES, fits })
-        }
-        (LossChoice::BinaryCrossEntropy, Labels::Single { .. }) => {
-            let (found, fits) = ("binary-cross-entropy", "cross-entropy");
-            Err(TrainError::Loss { found, labels: CLASSES, expected: SETS, fits })
-        }
+        (_, labels) => Ok(labels),
     }
+}
+
+/// Refuses settings that have a meaning for classes only.
+fn check_numbers(labels: &Labels, config: &Config) -> Result<(), TrainError> {
+    let Labels::Number { name: [name], .. } = labels else { return Ok(()) };
+    let refused =
+        |setting, hint| Err(TrainError::ClassesOnly { setting, name: name.clone(), hint });
+    if config.train.class_weights != ClassWeights::None {
+        return refused("train.class_weights", "use train.class_weights=none");
+    }
+    if let FeatureRule::Labels = Kind::of(config.model.kind).features {
+        return refused("model.kind", "use another kind, such as sgc or gcn");
+    }
+    if config.model.init_features == FeatureStart::Labels {
+        return refused("model.init_features", "use model.init_features=random");
+    }
+    Ok(())
+}
+
+/// Statistics of the numbers of these items, and all numbers standardised by them.
+fn standardised(labels: &Labels, train: &[u32]) -> Option<(Scaling, Vec<f32>)> {
+    let Labels::Number { of, .. } = labels else { return None };
+    let known: Vec<f64> = train.iter().map(|&item| of[item as usize]).collect();
+    let scaling = Scaling::of(&known);
+    Some((scaling, of.iter().map(|&number| scaling.standardised(number) as f32).collect()))
+}
+
+fn loss(labels: LabelKind, wanted: LossChoice) -> Result<LossKind, TrainError> {
+    let (kind, expected) = match wanted {
+        LossChoice::Auto => {
+            return Ok(match labels {
+                LabelKind::Single => LossKind::CrossEntropy,
+                LabelKind::Multi => LossKind::BinaryCrossEntropy,
+                LabelKind::Number => LossKind::Squared,
+            });
+        }
+        LossChoice::CrossEntropy => (LossKind::CrossEntropy, LabelKind::Single),
+        LossChoice::BinaryCrossEntropy => (LossKind::BinaryCrossEntropy, LabelKind::Multi),
+        LossChoice::Squared => (LossKind::Squared, LabelKind::Number),
+        LossChoice::Absolute => (LossKind::Absolute, LabelKind::Number),
+    };
+    if labels == expected {
+        return Ok(kind);
+    }
+    let fits = match labels {
+        LabelKind::Single => "cross-entropy",
+        LabelKind::Multi => "binary-cross-entropy",
+        LabelKind::Number => "squared, absolute",
+    };
+    let (found, labels, expected) = (wanted.word(), words(labels), words(expected));
+    Err(TrainError::Loss { found, labels, expected, fits })
 }
 
 /// The nodes of each part of the selected split.

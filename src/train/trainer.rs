@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use ignn_format::labels::{LabelKind, Labels};
 use serde::{Deserialize, Serialize};
 
 use super::best::{self, Best, EpochScore};
@@ -29,7 +28,7 @@ use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{learnable, monitor};
+use super::settings::{check_ranked, learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{Config, FeatureStart, Learn, OnCollapse};
@@ -145,7 +144,8 @@ impl Trainer {
     pub fn with_task(task: Arc<Task>, mut config: Config) -> Result<Self, TrainError> {
         config.check()?;
         let operators = task.operators()?;
-        let monitor = monitor(task.labels(), config.train.monitor)?;
+        let monitor = monitor(task.labels().kind(), config.train.monitor)?;
+        check_ranked(&task, monitor)?;
         learnable(&config)?;
         if !Kind::of(config.model.kind).carries_learned_features {
             (config.train.hide, config.model.init_features) = (0.0, FeatureStart::Random);
@@ -199,7 +199,7 @@ impl Trainer {
         Ok(Self {
             nodes,
             held_out,
-            evaluator: Evaluator::new(&task, &config),
+            evaluator: Evaluator::new(&task, &config, monitor),
             config,
             task,
             model,
@@ -688,10 +688,6 @@ impl Trainer {
             let best = self.best.as_ref().map(|best| &best.values[at]);
             (slot, best.unwrap_or(value).clone())
         };
-        let labels = match self.task.labels() {
-            Labels::Single { .. } => LabelKind::Single,
-            Labels::Multi { .. } => LabelKind::Multi,
-        };
         let mut config = self.config.clone();
         if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
             // A saved model must know what it predicts, whatever graph it is used on.
@@ -700,7 +696,9 @@ impl Trainer {
         Model {
             config,
             classes: self.task.labels().classes().to_vec(),
-            labels,
+            labels: self.task.labels().kind(),
+            scaling: self.task.scaling(),
+            encoding: self.task.graph().manifest().encoding.clone(),
             dataset: self.task.graph().manifest().checksum(),
             nodes: self.nodes.clone(),
             values: at_hand.into_iter().enumerate().map(value).collect(),

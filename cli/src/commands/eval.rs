@@ -17,9 +17,15 @@ use crate::{Outcome, Session};
 /// Score a trained model on a dataset
 ///
 /// Solves the model's equation on the dataset's graph and compares predictions with labels, for each
-/// part of the split. Single labels are scored by accuracy and F1. Multiple labels are scored by F1,
-/// once with a threshold of 0.5 and once by the top-k rule, which takes as many labels as the node
-/// really has. Nodes without labels are skipped. Models of whole graphs are scored by graph.
+/// part of the split. Single labels are scored by accuracy, balanced accuracy (the mean recall of the
+/// classes) and F1. Multiple labels are scored by F1, once with a threshold of 0.5 and once by the
+/// top-k rule, which takes as many labels as the node really has. Both have ROC-AUC and average
+/// precision: of the second class where there are two, otherwise the mean over classes, each against
+/// the rest. Log loss is the mean negative logarithm of the probability of the true class; of
+/// multiple labels, over all pairs of node and class. Numbers are scored by R2, RMSE and MAE, in
+/// their own unit. Definitions are those of scikit-learn.
+///
+/// Nodes without labels are skipped. Models of whole graphs are scored by graph.
 ///
 /// Results by class and the confusion matrix are printed for one part; --json has them for all.
 ///
@@ -103,8 +109,8 @@ impl Command {
 }
 
 fn as_text(report: &ModelReport, evaluation: &Evaluation, part: &PartScores) -> String {
-    let mut tables =
-        vec![report.as_text(), score_tables::parts(evaluation), score_tables::classes(part)];
+    let mut tables = vec![report.as_text(), score_tables::parts(evaluation)];
+    tables.extend(score_tables::classes(part));
     tables.extend(score_tables::confusion(part));
     tables.join("\n")
 }

@@ -377,9 +377,19 @@ impl Export<'_> {
     }
 
     fn labels(&self, target: TableTarget, labels: &Labels) -> Result<u64> {
-        let mut table = self.table(target, &["node"], vec![("label".into(), ColumnKind::Text)])?;
+        let kind = match labels {
+            Labels::Number { .. } => ColumnKind::Double,
+            Labels::Single { .. } | Labels::Multi { .. } => ColumnKind::Text,
+        };
+        let mut table = self.table(target, &["node"], vec![("label".into(), kind)])?;
         let mut rows = 0;
         match labels {
+            Labels::Number { of, .. } => {
+                for (node, &number) in of.iter().enumerate().filter(|(_, n)| !n.is_nan()) {
+                    table.row(&[self.id(node), Cell::Double(number)])?;
+                    rows += 1;
+                }
+            }
             Labels::Single { classes, of } => {
                 for (node, &class) in of.iter().enumerate() {
                     if let Ok(class) = usize::try_from(class) {
@@ -433,12 +443,14 @@ impl Export<'_> {
         let mut table = TableWriter::create(target, &columns)?;
         for (graph, nodes) in graphs.first_node.windows(2).enumerate() {
             let label = graphs.labels.get(graph).and_then(|&label| usize::try_from(label).ok());
-            let label = label.and_then(|label| graphs.classes.get(label));
+            let label = label.and_then(|label| graphs.classes.get(label).cloned());
+            let number = graphs.numbers.get(graph).filter(|number| !number.is_nan());
+            let label = label.or_else(|| number.map(ToString::to_string));
             let mut cells = vec![
                 graphs.ids.get(graph).map_or(Cell::Null, |id| Cell::Text(id)),
                 Cell::Integer(nodes[0]),
                 Cell::Integer(nodes[1] - nodes[0]),
-                label.map_or(Cell::Null, |label| Cell::Text(label)),
+                label.as_deref().map_or(Cell::Null, Cell::Text),
             ];
             cells.extend(graphs.splits.iter().map(|split| part(split, graph)));
             table.row(&cells)?;

@@ -359,10 +359,7 @@ fn write_degrees(text: &mut String, name: &str, degrees: &Degrees) {
 
 impl LabelReport {
     fn of(labels: &Labels) -> Self {
-        let (kind, classes) = match labels {
-            Labels::Single { classes, .. } => (LabelKind::Single, classes),
-            Labels::Multi { classes, .. } => (LabelKind::Multi, classes),
-        };
+        let (kind, classes) = (labels.kind(), labels.classes());
         let mut sizes = vec![0u64; classes.len()];
         let mut add = |class: usize| {
             if let Some(size) = sizes.get_mut(class) {
@@ -374,6 +371,9 @@ impl LabelReport {
                 of.iter().filter_map(|&class| usize::try_from(class).ok()).for_each(&mut add);
             }
             Labels::Multi { of, .. } => of.iter().for_each(|&class| add(class as usize)),
+            Labels::Number { of, .. } => {
+                of.iter().filter(|number| !number.is_nan()).for_each(|_| add(0));
+            }
         }
         let size =
             |(class, &nodes): (usize, &u64)| ClassSize { class: classes[class].clone(), nodes };
@@ -395,6 +395,10 @@ impl LabelReport {
         let classes = plural(self.classes, "class", "classes");
         let labelled = plural(self.labelled, "labelled node", "labelled nodes");
         let sets = match self.kind {
+            LabelKind::Number => {
+                let name = self.largest.as_ref().map_or("", |size| &size.class);
+                return format!("the number {}, {labelled}", readable::line(name, SHOWN_NAME));
+            }
             LabelKind::Single => String::new(),
             LabelKind::Multi => format!(" with {}", plural(self.labels, "label", "labels")),
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use ignn::graph::LabelKind;
 use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
 use ignn::report::predictions::{
     EMBEDDINGS, IdColumns, PREDICTIONS, PredictionRows, embedding_table,
@@ -39,7 +40,11 @@ use crate::{Outcome, Session};
 Columns:
   graph            id of the graph, if the dataset has many graphs
   id               id of the node as in the raw files; absent if graphs are predicted
-  predicted        the class; multi-label: list of the classes with probability 0.5 or more
+  predicted        the class; multi-label: list of the classes with probability 0.5 or more;
+                   regression: the number, in the unit of the training data
+  error_bound      regression: how far the number can be from that of the exact equilibrium, by
+                   the certified error of the state; absent where nothing certifies it. It bounds
+                   the error of the computation, not of the model
   probability      its probability; multi-label: `probabilities`, a list like `predicted`
   p_CLASS, ...     probability of every class, for at most 32 classes and without --top
   class_1, probability_1, ...    with --top K: the K most probable classes, best first
@@ -135,6 +140,10 @@ impl Command {
         };
         let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
         let opened = self.model.open()?;
+        if self.top.is_some() && opened.model.labels == LabelKind::Number {
+            let model = opened.model.classes.join("");
+            bail!("--top: the model predicts a number, {model:?}, and no classes: leave --top out");
+        }
         let (parts, is_one) = self.parts(&opened, console)?;
         let truth = truth(&opened, console)?;
         let operators = opened.operators(console)?;
@@ -212,8 +221,8 @@ impl Command {
         if let Some(target) = out {
             written.push((target.path().to_path_buf(), rows));
             let (model, top) = (&opened.model, self.top.map(usize::from));
-            let rows_of =
-                PredictionRows { classes: &model.classes, labels: model.labels, top, ids: &ids };
+            let (classes, labels) = (&model.classes[..], model.labels);
+            let rows_of = PredictionRows { classes, labels, top, ids: &ids, solved: prediction };
             let mut table = TableWriter::create(target, &rows_of.columns())?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
                 rows_of.write(&mut table, items, logits)?;

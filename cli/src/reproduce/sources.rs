@@ -119,6 +119,7 @@ impl Source {
             Self::Ppi(_) if is_public => {
                 let positives = match graph.labels()? {
                     Labels::Multi { of, .. } => of.len(),
+                    Labels::Number { .. } => 0,
                     Labels::Single { of, .. } => of.iter().filter(|&&class| class >= 0).count(),
                 };
                 Ok(Some(labels_of_ppi(positives as u64)))

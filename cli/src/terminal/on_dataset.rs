@@ -12,9 +12,7 @@ use ignn::predict::{self, Choice, Item, Parts, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
-use ignn_format::FormatError;
 use ignn_format::graphs::Graphs;
-use ignn_format::labels::Labels;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
 
@@ -101,9 +99,7 @@ impl Opened {
     /// Whether what is predicted has labels.
     pub fn has_labels(&self) -> bool {
         match (self.item, &self.graphs) {
-            (Item::Graph, graphs) => {
-                graphs.as_ref().is_some_and(|graphs| !graphs.labels.is_empty())
-            }
+            (Item::Graph, graphs) => graphs.as_ref().is_some_and(|graphs| graphs.has_labels()),
             (Item::Node, _) => self.dataset.manifest().labels.is_some(),
         }
     }
@@ -215,16 +211,7 @@ impl Opened {
     /// be compared.
     pub fn truth(&self, console: &Console) -> Result<Truth> {
         let directory = self.dataset.directory();
-        let labels = match (self.item, &self.graphs) {
-            (Item::Graph, Some(graphs)) if graphs.labels.is_empty() => {
-                let (path, what) = (directory.path().into(), "labels of graphs".into());
-                return Err(FormatError::Missing { path, what, hint: String::new() }.into());
-            }
-            (Item::Graph, Some(graphs)) => {
-                Labels::Single { classes: graphs.classes.clone(), of: graphs.labels.clone() }
-            }
-            _ => directory.labels()?,
-        };
+        let labels = predict::item_labels(&self.dataset, self.graphs.as_ref(), self.item)?;
         let truth = Truth::new(labels, &self.model.classes, self.model.labels)
             .map_err(|error| anyhow::anyhow!("{}: {error}", directory.path().display()))?;
         if truth.left_out() > 0 {

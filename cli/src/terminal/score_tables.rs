@@ -1,10 +1,11 @@
 //! Formats a `predict::Evaluation` as text tables and JSON: scores by part, by class, and the
 //! confusion matrix.
 
-use ignn::metrics::{ClassScores, Confusion, Scores};
+use ignn::metrics::{ClassScores, Confusion, Metric};
 use ignn::predict::{Evaluation, PartScores};
-use ignn::report::quantity::count;
+use ignn::report::quantity::{count, score};
 use ignn::report::readable;
+use ignn::report::runs::score_name;
 use ignn::report::sheet::Sheet;
 use serde_json::{Value, json};
 
@@ -24,19 +25,23 @@ pub fn parts(evaluation: &Evaluation) -> String {
         Some(split) => format!("split {split}"),
         None => format!("labelled {}", items(evaluation)),
     };
-    let has_sets = evaluation.parts.iter().any(|part| part.scores.top_k_micro_f1.is_some());
-    let names = match has_sets {
-        true => &["micro-F1", "macro-F1", "top-k micro-F1", "top-k macro-F1"][..],
-        false => &["accuracy", "micro-F1", "macro-F1"],
-    };
-    let mut sheet = Sheet::columns(&[&["part", items(evaluation), "labelled"], names].concat());
+    let value = |part: &PartScores, metric: Metric| metric.of(&part.scores, f64::NAN);
+    let shown: Vec<Metric> = Metric::ALL
+        .into_iter()
+        .filter(|metric| *metric != Metric::Loss)
+        .filter(|metric| evaluation.parts.iter().any(|part| value(part, *metric).is_some()))
+        .collect();
+    let names: Vec<String> = shown.iter().map(|metric| score_name(metric.name())).collect();
+    let names = names.iter().map(String::as_str);
+    let first = ["part", items(evaluation), "labelled"];
+    let mut sheet = Sheet::columns(&first.into_iter().chain(names).collect::<Vec<_>>());
     for part in &evaluation.parts {
-        let Scores { accuracy, micro_f1, macro_f1, top_k_micro_f1, top_k_macro_f1 } = part.scores;
-        let figures = [accuracy, Some(micro_f1), Some(macro_f1), top_k_micro_f1, top_k_macro_f1];
-        let figures = figures.into_iter().flatten();
-        let cell = |figure: f64| if part.labelled == 0 { "-".into() } else { percent(figure) };
+        let figure = |&metric: &Metric| match value(part, metric) {
+            Some(value) if part.labelled > 0 => score(metric, value),
+            _ => "-".into(),
+        };
         let cells = [part.part.clone(), count(part.items()), count(part.labelled)];
-        sheet.row(cells.into_iter().chain(figures.map(cell)));
+        sheet.row(cells.into_iter().chain(shown.iter().map(figure)));
     }
     format!("{heading}\n{}", sheet.render())
 }
@@ -46,8 +51,11 @@ fn items(evaluation: &Evaluation) -> &'static str {
     if evaluation.parts.iter().any(|part| part.graphs.is_some()) { "graphs" } else { "nodes" }
 }
 
-/// One row per class, for one part.
-pub fn classes(part: &PartScores) -> String {
+/// One row per class, for one part; `None` for numbers.
+pub fn classes(part: &PartScores) -> Option<String> {
+    if part.classes.is_empty() {
+        return None;
+    }
     let items = if part.graphs.is_some() { "graphs" } else { "nodes" };
     let mut sheet = Sheet::columns(&["class", "precision", "recall", "F1", items, "predicted"]);
     for line in part.classes.iter().take(SHOWN_CLASSES) {
@@ -62,7 +70,7 @@ pub fn classes(part: &PartScores) -> String {
     } else {
         String::new()
     };
-    format!("classes of part {}\n{}{rest}", one_line(&part.part), sheet.render())
+    Some(format!("classes of part {}\n{}{rest}", one_line(&part.part), sheet.render()))
 }
 
 /// The confusion matrix, if there are not too many classes.

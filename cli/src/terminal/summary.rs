@@ -134,11 +134,14 @@ pub fn as_text(job: &Job, out: &Path) -> String {
         ]);
     }
     if let Some(labels) = &manifest.labels {
-        let kind =
-            if labels.kind == LabelKind::Single { "one per node" } else { "several per node" };
         let classes = quantity::plural(labels.classes, "class", "classes");
         let nodes = quantity::plural(labels.labelled, "labelled node", "labelled nodes");
-        sheet.row(["labels".into(), format!("{classes}, {nodes}, {kind}")]);
+        let words = match labels.kind {
+            LabelKind::Single => format!("{classes}, {nodes}, one per node"),
+            LabelKind::Multi => format!("{classes}, {nodes}, several per node"),
+            LabelKind::Number => format!("a number, {nodes}"),
+        };
+        sheet.row(["labels".into(), words]);
     }
     for split in &manifest.splits {
         sheet.row(["split".into(), split_words(split)]);

@@ -38,7 +38,7 @@ fn datasets_that_are_missing_or_damaged() {
     let gone: Damage =
         |sandbox| fs::remove_file(sandbox.path("d/relations/edges/in.offsets.u64")).unwrap();
     let version: Damage =
-        |sandbox| edit(sandbox, "d/manifest.json", "\"version\": 1", "\"version\": 2");
+        |sandbox| edit(sandbox, "d/manifest.json", "\"version\": 1", "\"version\": 3");
     let manifest: Damage = |sandbox| truncate(sandbox, "d/manifest.json", 40);
     let ids: Damage = |sandbox| truncate(sandbox, "d/ids.parquet", 50);
     check_all(&[
@@ -70,7 +70,7 @@ fn datasets_that_are_missing_or_damaged() {
              2)"), gone),
         (case("inspect: another version",
             "inspect d",
-            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+            "d/manifest.json: dataset format version 3 (this program reads up to version 2): ingest the \
              raw files again"), version),
         (case("inspect: half a manifest",
             "inspect d",
@@ -78,7 +78,7 @@ fn datasets_that_are_missing_or_damaged() {
              expected the fields of the format)"), manifest),
         (case("check: another version",
             "check d",
-            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+            "d/manifest.json: dataset format version 3 (this program reads up to version 2): ingest the \
              raw files again"), version),
         (case("check: half a manifest",
             "check d",
@@ -95,7 +95,7 @@ fn datasets_that_are_missing_or_damaged() {
             "gone: not an ignn dataset: no such directory"), nothing),
         (case("export: another version",
             "export d --edges x.tsv",
-            "d/manifest.json: dataset format version 2 (this program reads version 1): ingest the \
+            "d/manifest.json: dataset format version 3 (this program reads up to version 2): ingest the \
              raw files again"), version),
         (case("export: a truncated array",
             "export d --edges x.tsv",

@@ -130,12 +130,14 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     refused(
         "one --set train.monitor=top-k-micro-f1",
         "train.monitor: top-k-micro-f1 is no score of the dataset's labels (found one class per \
-         node): use accuracy, micro-f1, macro-f1, loss or auto",
+         node): use accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc, average-precision, \
+         log-loss, loss or auto",
     );
     refused(
         "sets --set train.monitor=accuracy",
         "train.monitor: accuracy is no score of the dataset's labels (found sets of classes): use \
-         micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, loss or auto",
+         micro-f1, macro-f1, top-k-micro-f1, top-k-macro-f1, roc-auc, average-precision, log-loss, \
+         loss or auto",
     );
     refused(
         "two --set model.kappa=0.3,0.3,0.3",

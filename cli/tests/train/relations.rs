@@ -54,7 +54,14 @@ fn relations_are_trained_certified_and_predicted_by_their_names() {
     }
     let run = sandbox.ignn(&words("eval d --model run --json -q")).exits(0);
     let other = sandbox.ignn(&words("eval swapped --model run --json -q")).exits(0);
-    let scores = |run: &crate::sandbox::Run| run.json()["evaluation"]["parts"].to_string();
+    let scores = |run: &crate::sandbox::Run| {
+        let mut parts = run.json()["evaluation"]["parts"].clone();
+        // The last bits of logits depend on the order in which relations are added up.
+        for part in parts.as_array_mut().into_iter().flatten() {
+            part["log_loss"] = ((part["log_loss"].as_f64().unwrap() * 1e5).round()).into();
+        }
+        parts.to_string()
+    };
     assert_eq!(scores(&run), scores(&other), "names count, not their order");
     sandbox.ignn(&words("predict other --model run --out p.csv -q")).fails_with(
         "run/model.safetensors: the dataset has other relations than the model (found clique, \

@@ -55,7 +55,7 @@ pub enum FormatError {
         path: PathBuf,
     },
     /// A dataset written by another version of the format.
-    #[error("{}: dataset format version {found} (this program reads version {supported}): ingest \
+    #[error("{}: dataset format version {found} (this program reads up to version {supported}): ingest \
              the raw files again", path.display())]
     Version {
         /// The manifest or array file.

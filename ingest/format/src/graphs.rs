@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray};
 use arrow_schema::{DataType, Field};
 use parquet::basic::Encoding;
 use parquet::schema::types::ColumnPath;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::WrittenFiles;
 use crate::error::{FormatError, Result};
+use crate::labels::Labels;
 use crate::splits::{self, Split, SplitEntry};
 use crate::table::{self, BATCH_ROWS, Table, TableWriter};
 
@@ -29,6 +30,9 @@ pub struct GraphsEntry {
     pub count: u64,
     /// Class names of the graph labels, in class order; empty if graphs have no labels.
     pub classes: Vec<String>,
+    /// Whether graphs have numbers instead of classes; the only class name is that of the number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub numbers: bool,
     /// Splits over graphs.
     pub splits: Vec<SplitEntry>,
 }
@@ -42,8 +46,11 @@ pub struct Graphs {
     pub first_node: Vec<u64>,
     /// Class names; empty if graphs have no labels.
     pub classes: Vec<String>,
-    /// Class of each graph, -1 for none; empty if graphs have no labels.
+    /// Class of each graph, -1 for none; empty if graphs have no classes.
     pub labels: Vec<i32>,
+    /// Number of each graph, NaN for none; empty if graphs have no numbers. The name of the number
+    /// is the only class name.
+    pub numbers: Vec<f64>,
     /// Splits over graphs.
     pub splits: Vec<Split>,
 }
@@ -57,6 +64,20 @@ impl Graphs {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
+    }
+
+    /// The labels of the graphs, if they have any.
+    pub fn item_labels(&self) -> Option<Labels> {
+        match (&self.classes[..], self.numbers.is_empty()) {
+            ([name], false) => Some(Labels::numbers(name, self.numbers.clone())),
+            _ if self.labels.is_empty() => None,
+            _ => Some(Labels::Single { classes: self.classes.clone(), of: self.labels.clone() }),
+        }
+    }
+
+    /// Whether graphs have classes or numbers.
+    pub fn has_labels(&self) -> bool {
+        !self.labels.is_empty() || !self.numbers.is_empty()
     }
 
     /// Checks that the ranges of nodes are contiguous from 0 to `nodes` and that labels are
@@ -73,6 +94,15 @@ impl Graphs {
             let expected = format!("at least {}", self.first_node[graph]);
             let what = format!("end of graph {graph}");
             return Err(FormatError::invalid(path, what, self.first_node[graph + 1], expected));
+        }
+        if let Some(graph) = self.numbers.iter().position(|number| number.is_infinite()) {
+            let what = format!("number of graph {graph}");
+            let expected = "a finite number";
+            return Err(FormatError::invalid(path, what, self.numbers[graph], expected));
+        }
+        if !self.numbers.is_empty() && self.classes.len() != 1 {
+            let found = self.classes.len();
+            return Err(FormatError::invalid(path, "names of numbers", found, 1));
         }
         for (graph, class) in self.labels.iter().enumerate() {
             if *class < -1 || i64::from(*class) >= self.classes.len() as i64 {
@@ -103,6 +133,9 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
     assert!(graphs.splits.iter().all(|split| split.of.len() == count), "splits of the same graphs");
     let labelled = !graphs.labels.is_empty();
     assert!(!labelled || graphs.labels.len() == count, "one label per graph");
+    let numbers = !graphs.numbers.is_empty();
+    assert!(!numbers || graphs.numbers.len() == count, "one number per graph");
+    assert!(!(labelled && numbers), "classes or numbers");
     graphs.validate(&path, graphs.first_node[count])?;
     if i64::try_from(graphs.first_node[count]).is_err() {
         return Err(FormatError::invalid(
@@ -115,6 +148,7 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
     let entry = GraphsEntry {
         count: count as u64,
         classes: graphs.classes.clone(),
+        numbers,
         splits: splits::entries(&path, &graphs.splits)?,
     };
 
@@ -124,7 +158,10 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
         Field::new("nodes", DataType::Int64, false),
     ];
     if has_labels(&entry) {
-        fields.push(Field::new("label", DataType::Int32, true));
+        fields.push(match numbers {
+            true => Field::new("number", DataType::Float64, true),
+            false => Field::new("label", DataType::Int32, true),
+        });
     }
     fields.extend(graphs.splits.iter().map(|split| splits::field(&split_column(&split.name))));
     let delta = |properties: parquet::file::properties::WriterPropertiesBuilder, column: &str| {
@@ -145,7 +182,11 @@ pub fn write(dataset: &Path, graphs: &Graphs) -> Result<(GraphsEntry, WrittenFil
                 ends.windows(2).map(|pair| (pair[1] - pair[0]) as i64),
             )),
         ];
-        if has_labels(&entry) {
+        if numbers {
+            let known = graphs.numbers[rows.clone()].iter();
+            let known = known.map(|&number| (!number.is_nan()).then_some(number));
+            columns.push(Arc::new(Float64Array::from_iter(known)));
+        } else if has_labels(&entry) {
             let class = |graph| graphs.labels.get(graph).copied().filter(|class| *class >= 0);
             columns.push(Arc::new(Int32Array::from_iter(rows.clone().map(class))));
         }
@@ -170,7 +211,10 @@ pub fn read(dataset: &Path, entry: &GraphsEntry, nodes: u64) -> Result<Graphs> {
         table::column("nodes", &[DataType::Int64]),
     ];
     if has_labels(entry) {
-        columns.push(table::column("label", &[DataType::Int32]));
+        columns.push(match entry.numbers {
+            true => table::column("number", &[DataType::Float64]),
+            false => table::column("label", &[DataType::Int32]),
+        });
     }
     let first_split = columns.len();
     columns.extend(split_columns.iter().map(|name| table::column(name, &[DataType::Utf8])));
@@ -181,6 +225,7 @@ pub fn read(dataset: &Path, entry: &GraphsEntry, nodes: u64) -> Result<Graphs> {
         first_node: vec![0],
         classes: entry.classes.clone(),
         labels: Vec::new(),
+        numbers: Vec::new(),
         splits: entry.splits.iter().map(splits::empty).collect(),
     };
     table.read(None, BATCH_ROWS, |batch| {
@@ -202,7 +247,10 @@ pub fn read(dataset: &Path, entry: &GraphsEntry, nodes: u64) -> Result<Graphs> {
             graphs.ids.push(ids.value(row).to_string());
             graphs.first_node.push(end);
         }
-        if has_labels(entry) {
+        if entry.numbers && has_labels(entry) {
+            let numbers = batch.column(3).as_primitive::<Float64Type>();
+            graphs.numbers.extend(numbers.iter().map(|number| number.unwrap_or(f64::NAN)));
+        } else if has_labels(entry) {
             let labels = batch.column(3).as_primitive::<Int32Type>();
             graphs.labels.extend(labels.iter().map(|class| class.unwrap_or(-1)));
         }
@@ -232,6 +280,7 @@ mod tests {
             first_node: vec![0, 2, 2, 7],
             classes: vec!["x".into(), "y".into()],
             labels: vec![1, -1, 0],
+            numbers: vec![],
             splits: vec![Split {
                 name: "default".into(),
                 parts: vec!["train".into(), "test".into()],
@@ -249,7 +298,13 @@ mod tests {
             first_node: (0..=100_000).map(|i| i * 3).collect(),
             ..unlabelled.clone()
         };
-        for graphs in [graphs(), unlabelled, none, many] {
+        let numbers = Graphs {
+            classes: vec!["energy".into()],
+            labels: vec![],
+            numbers: vec![-1.5, 0.0, 1e-300],
+            ..graphs()
+        };
+        for graphs in [graphs(), unlabelled, none, many, numbers] {
             let dir = tempfile::tempdir().unwrap();
             let (entry, files) = write(dir.path(), &graphs).unwrap();
             assert_eq!(files[0].1, crate::checksum::of_file(&files[0].0, 0).unwrap());
@@ -269,6 +324,9 @@ mod tests {
         assert_eq!(message(falling), "end of graph 1 (found 2, expected at least 4)");
         let class = Graphs { labels: vec![1, 2, 0], ..graphs() };
         assert_eq!(message(class), "label of graph 1 (found 2, expected a class below 2)");
+        let numbers = vec![0.0, f64::INFINITY, 0.0];
+        let infinite = Graphs { labels: vec![], numbers, ..graphs() };
+        assert_eq!(message(infinite), "number of graph 1 (found inf, expected a finite number)");
 
         let (entry, _) = write(dir.path(), &graphs()).unwrap();
         let error = read(dir.path(), &entry, 6).unwrap_err().to_string();

@@ -176,7 +176,7 @@ mod tests {
         later[8] = 2;
         assert_eq!(
             message::<u32>(&later, "values"),
-            "a: dataset format version 2 (this program reads version 1): ingest the raw files again"
+            "a: dataset format version 2 (this program reads up to version 1): ingest the raw files again"
         );
         let mut unknown = header;
         unknown[12] = 9;

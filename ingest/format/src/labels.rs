@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, Int32Array, ListArray, StringArray};
+use arrow_array::types::{Float64Type, Int32Type};
+use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, ListArray, StringArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 use serde::{Deserialize, Serialize};
@@ -25,15 +25,15 @@ pub const CLASSES: &str = "classes.parquet";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelsEntry {
-    /// One class per node, or sets.
+    /// One class per node, sets, or numbers.
     pub kind: LabelKind,
-    /// Number of classes.
+    /// Number of classes; 1 for numbers.
     pub classes: u64,
     /// Nodes with at least one label.
     pub labelled: u64,
 }
 
-/// One label per node, or sets of labels.
+/// One label per node, sets of labels, or a number per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelKind {
@@ -43,6 +43,8 @@ pub enum LabelKind {
     /// node is known to have no class. In files whose column is not nullable an empty list means that
     /// the node is not labelled.
     Multi,
+    /// Column `number`: f64, finite, null for none. The only class name is that of the number.
+    Number,
 }
 
 /// Labels of all nodes.
@@ -67,13 +69,66 @@ pub enum Labels {
         /// Whether each node is labelled.
         labelled: Vec<bool>,
     },
+    /// One number per node, to be predicted by regression.
+    Number {
+        /// What the number is, such as `price`: the name of the only output.
+        name: [String; 1],
+        /// The number of each node; NaN for none.
+        of: Vec<f64>,
+    },
 }
 
 impl Labels {
-    /// Class names, in class order.
+    /// Class names, in class order; the name of the number where nodes have numbers.
     pub fn classes(&self) -> &[String] {
         match self {
             Self::Single { classes, .. } | Self::Multi { classes, .. } => classes,
+            Self::Number { name, .. } => name,
+        }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> LabelKind {
+        match self {
+            Self::Single { .. } => LabelKind::Single,
+            Self::Multi { .. } => LabelKind::Multi,
+            Self::Number { .. } => LabelKind::Number,
+        }
+    }
+
+    /// Numbers with a name; NaN for none.
+    pub fn numbers(name: impl Into<String>, of: Vec<f64>) -> Self {
+        Self::Number { name: [name.into()], of }
+    }
+
+    /// Classes whose names are all numbers, as these numbers; numbers as they are. Otherwise what
+    /// was found instead, for messages.
+    ///
+    /// ```
+    /// use ignn_format::labels::Labels;
+    ///
+    /// let classes = vec!["1990".into(), "2005".into()];
+    /// let years = Labels::Single { classes, of: vec![1, 0, 1] }.into_numbers();
+    /// assert_eq!(years, Ok(Labels::numbers("label", vec![2005.0, 1990.0, 2005.0])));
+    /// ```
+    pub fn into_numbers(self) -> std::result::Result<Self, String> {
+        match self {
+            Self::Number { .. } => Ok(self),
+            Self::Multi { .. } => Err("sets of classes".into()),
+            Self::Single { classes, of } => {
+                let number = |name: &String| match name.trim().parse::<f64>() {
+                    Ok(number) if number.is_finite() => Ok(number),
+                    _ => Err(format!("the class {name:?}")),
+                };
+                let numbers =
+                    classes.iter().map(number).collect::<std::result::Result<Vec<f64>, _>>()?;
+                let known = |&class: &i32| {
+                    let class = usize::try_from(class).ok()?;
+                    numbers.get(class).copied()
+                };
+                let of = of.iter().map(|class| known(class).unwrap_or(f64::NAN)).collect();
+                Ok(Self::numbers("label", of))
+            }
         }
     }
 
@@ -82,6 +137,7 @@ impl Labels {
         match self {
             Self::Single { of, .. } => of.len(),
             Self::Multi { offsets, .. } => offsets.len().saturating_sub(1),
+            Self::Number { of, .. } => of.len(),
         }
     }
 
@@ -102,6 +158,7 @@ impl Labels {
         match self {
             Self::Single { of, .. } => of[node] >= 0,
             Self::Multi { labelled, .. } => labelled[node],
+            Self::Number { of, .. } => !of[node].is_nan(),
         }
     }
 
@@ -110,7 +167,7 @@ impl Labels {
         (0..self.nodes()).filter(|&node| self.is_labelled(node)).count() as u64
     }
 
-    /// Checks that every label is a class and that sets are strictly increasing.
+    /// Checks that every label is a class, sets are strictly increasing, and numbers are finite.
     fn validate(&self, path: &Path) -> Result<()> {
         let classes = self.classes().len();
         let expected = || format!("a class below {classes}");
@@ -125,6 +182,12 @@ impl Labels {
                             expected(),
                         ));
                     }
+                }
+            }
+            Self::Number { of, .. } => {
+                if let Some(node) = of.iter().position(|number| number.is_infinite()) {
+                    let what = format!("number of node {node}");
+                    return Err(FormatError::invalid(path, what, of[node], "a finite number"));
                 }
             }
             Self::Multi { offsets, of, labelled, .. } => {
@@ -172,17 +235,20 @@ pub fn write(dataset: &Path, labels: &Labels) -> Result<(LabelsEntry, WrittenFil
             "at most 2147483647",
         ));
     }
-    let (kind, field) = match labels {
-        Labels::Single { .. } => (LabelKind::Single, Field::new("label", DataType::Int32, true)),
-        Labels::Multi { .. } => {
-            (LabelKind::Multi, Field::new("labels", table::list_of(DataType::Int32), true))
-        }
+    let kind = labels.kind();
+    let field = match kind {
+        LabelKind::Single => Field::new("label", DataType::Int32, true),
+        LabelKind::Multi => Field::new("labels", table::list_of(DataType::Int32), true),
+        LabelKind::Number => Field::new("number", DataType::Float64, true),
     };
     let mut table = TableWriter::create(path, vec![field], table::properties())?;
     for rows in table::batches_of(labels.nodes()) {
         let column: ArrayRef = match labels {
             Labels::Single { of, .. } => Arc::new(Int32Array::from_iter(
                 of[rows].iter().map(|&class| (class >= 0).then_some(class)),
+            )),
+            Labels::Number { of, .. } => Arc::new(Float64Array::from_iter(
+                of[rows].iter().map(|&number| (!number.is_nan()).then_some(number)),
             )),
             Labels::Multi { offsets, of, labelled, .. } => {
                 let (start, end) = (offsets[rows.start] as usize, offsets[rows.end] as usize);
@@ -219,6 +285,13 @@ pub fn read(dataset: &Path, entry: &LabelsEntry, nodes: u64) -> Result<Labels> {
     let labels = match entry.kind {
         LabelKind::Single => Labels::Single { classes, of: read_single(&path, nodes)? },
         LabelKind::Multi => read_multi(&path, nodes, classes)?,
+        LabelKind::Number => match <[String; 1]>::try_from(classes) {
+            Ok(name) => Labels::Number { name, of: read_numbers(&path, nodes)? },
+            Err(names) => {
+                let path = dataset.join(CLASSES);
+                return Err(FormatError::invalid(path, "names of numbers", names.len(), 1));
+            }
+        },
     };
     labels.validate(&path)?;
     if labels.labelled() != entry.labelled {
@@ -252,6 +325,18 @@ fn read_single(path: &Path, nodes: u64) -> Result<Vec<i32>> {
         of.extend(
             batch.column(0).as_primitive::<Int32Type>().iter().map(|class| class.unwrap_or(-1)),
         );
+        Ok(())
+    })?;
+    table.expect_read(of.len())?;
+    Ok(of)
+}
+
+fn read_numbers(path: &Path, nodes: u64) -> Result<Vec<f64>> {
+    let table = Table::open(path, &[table::column("number", &[DataType::Float64])], Some(nodes))?;
+    let mut of = Vec::new();
+    table.read(None, BATCH_ROWS, |batch| {
+        let numbers = batch.column(0).as_primitive::<Float64Type>();
+        of.extend(numbers.iter().map(|number| number.unwrap_or(f64::NAN)));
         Ok(())
     })?;
     table.expect_read(of.len())?;
@@ -313,6 +398,13 @@ mod tests {
         let Labels::Multi { classes, offsets, of, .. } = sets else { panic!() };
         let complete = Labels::complete_sets(classes, offsets, of);
         assert_eq!(round_trip(&complete).labelled, 100_000);
+        let dir = tempfile::tempdir().unwrap();
+        let numbers = Labels::numbers("price", vec![1.5, f64::NAN, -1e300, f64::MIN_POSITIVE]);
+        let (entry, _) = write(dir.path(), &numbers).unwrap();
+        assert_eq!((entry.kind, entry.classes, entry.labelled), (LabelKind::Number, 1, 3));
+        let Labels::Number { name, of } = read(dir.path(), &entry, 4).unwrap() else { panic!() };
+        assert_eq!((&name[0][..], of[0], of[2], of[3]), ("price", 1.5, -1e300, f64::MIN_POSITIVE));
+        assert!(of[1].is_nan());
     }
 
     #[test]
@@ -329,6 +421,9 @@ mod tests {
             message(falling),
             "labels of node 0 (found 1 after 1, expected strictly increasing classes)"
         );
+
+        let infinite = Labels::numbers("price", vec![0.0, f64::INFINITY]);
+        assert_eq!(message(infinite), "number of node 1 (found inf, expected a finite number)");
 
         let twice = Labels::Single { classes: vec!["a".into(), "a".into()], of: vec![0, 1] };
         let error = write(dir.path(), &twice).unwrap_err().to_string();

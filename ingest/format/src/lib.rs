@@ -19,6 +19,7 @@
 //!
 //! | module | number | what |
 //! | --- | --- | --- |
+//! | [`encoding`] | 0 | how the columns of a node table became features |
 //! | [`error`] | 0 | the errors of this package |
 //! | [`nearest`] | 0 | the known word closest to a misspelt one |
 //! | [`random`] | 0 | random numbers by position, for ingest and the engine |
@@ -53,6 +54,7 @@ pub mod check;
 pub mod checksum;
 pub mod csr;
 pub mod dataset;
+pub mod encoding;
 pub mod error;
 pub mod features;
 pub mod graphs;

@@ -12,12 +12,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::{self, FileEntry};
+use crate::encoding::Encoding;
 use crate::error::{FormatError, Result};
 use crate::features::{FeatureKind, FeaturesEntry};
 use crate::graphs::GraphsEntry;
-use crate::header::VERSION;
 use crate::ids::IdsEntry;
-use crate::labels::LabelsEntry;
+use crate::labels::{LabelKind, LabelsEntry};
 use crate::names::{self, valid_name};
 use crate::regular;
 use crate::splits::{self, SplitEntry};
@@ -28,6 +28,10 @@ pub const MANIFEST: &str = "manifest.json";
 /// First field of the manifest.
 pub const FORMAT: &str = "ignn-dataset";
 
+/// The newest version of the format that is read and written. A dataset is written as the oldest
+/// version that has all of its parts: version 2 has numbers as labels, and encodings of tables.
+pub const VERSION: u32 = 2;
+
 /// Largest manifest that is read: some 300,000 relations or feature shards.
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
@@ -37,7 +41,7 @@ pub(crate) const MAX_BYTES: u64 = 64 << 20;
 pub struct Manifest {
     /// Always [`FORMAT`].
     pub format: String,
-    /// Version of the format, [`VERSION`].
+    /// Version of the format, at most [`VERSION`]; [`Manifest::lowest_version`] or later.
     pub version: u32,
     /// Program, command and options.
     pub made_by: MadeBy,
@@ -52,6 +56,9 @@ pub struct Manifest {
     /// Node features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<FeaturesEntry>,
+    /// How the columns of a table became the features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     /// Node labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelsEntry>,
@@ -162,7 +169,7 @@ impl Manifest {
             ));
         }
         match value["version"].as_u64() {
-            Some(version) if version == u64::from(VERSION) => {}
+            Some(version) if (1..=u64::from(VERSION)).contains(&version) => {}
             Some(version) => {
                 let found = u32::try_from(version).unwrap_or(u32::MAX);
                 return Err(FormatError::Version { path: path.into(), found, supported: VERSION });
@@ -195,6 +202,14 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The oldest version of the format that has all of its parts.
+    pub fn lowest_version(&self) -> u32 {
+        let has_numbers =
+            self.labels.as_ref().is_some_and(|labels| labels.kind == LabelKind::Number)
+                || self.graphs.as_ref().is_some_and(|graphs| graphs.numbers);
+        if has_numbers || self.encoding.is_some() { 2 } else { 1 }
+    }
+
     /// The text of the file.
     pub fn to_text(&self) -> String {
         checksum::sealed(self)
@@ -212,6 +227,19 @@ impl Manifest {
             Err(FormatError::invalid(path, what, found.to_string(), expected.to_string()))
         };
         let nodes = self.nodes;
+        if self.version < self.lowest_version() {
+            let expected = format!("{} for its parts", self.lowest_version());
+            return invalid("version".into(), &self.version, &expected);
+        }
+        if let Some(encoding) = &self.encoding {
+            if let Some(fault) = encoding.fault() {
+                return invalid("encoding".into(), &fault, &"a sound rule");
+            }
+            let columns = self.features.as_ref().map_or(0, |features| features.columns);
+            if encoding.width() as u64 != columns {
+                return invalid("columns of the encoding".into(), &encoding.width(), &columns);
+            }
+        }
         if nodes > u64::from(u32::MAX) {
             return invalid("number of nodes".into(), &nodes, &"at most 4294967295");
         }

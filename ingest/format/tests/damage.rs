@@ -280,9 +280,9 @@ fn messages_of_wrong_manifests() {
     };
     let manifest = |rest: &str| format!("manifest.json: {rest}");
     assert_eq!(
-        message(|m| m.version = 2),
+        message(|m| m.version = 3),
         manifest(
-            "dataset format version 2 (this program reads version 1): ingest the raw files again"
+            "dataset format version 3 (this program reads up to version 2): ingest the raw files again"
         )
     );
     assert_eq!(

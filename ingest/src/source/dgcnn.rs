@@ -154,6 +154,7 @@ impl Parsed {
             first_node: self.first_node,
             classes: classes.iter().map(i64::to_string).collect(),
             labels: labels.iter().map(|&class| class as i32).collect(),
+            numbers: Vec::new(),
             splits: Vec::new(),
         };
         let collection = Collection {

@@ -82,6 +82,7 @@ fn read_parts(directory: &Path) -> Result<Collection> {
         first_node: vec![0],
         classes: vec![],
         labels: vec![],
+        numbers: Vec::new(),
         splits: vec![],
     };
     let (mut nodes_of_part, mut graphs_of_part) = (Vec::new(), Vec::new());

@@ -92,6 +92,7 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
             first_node: first_node.collect(),
             classes: classes.iter().map(i64::to_string).collect(),
             labels: of.iter().map(|&class| class as i32).collect(),
+            numbers: Vec::new(),
             splits: Vec::new(),
         }),
         ..Collection::default()

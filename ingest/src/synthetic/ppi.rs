@@ -134,6 +134,7 @@ pub fn generate(options: &PpiOptions, context: &Context) -> Result<Collection> {
         first_node,
         classes: Vec::new(),
         labels: Vec::new(),
+        numbers: Vec::new(),
         splits: vec![split(of)],
     });
     Ok(set)

@@ -1,5 +1,5 @@
 //! Tables of one or several runs: final figures, time, classes, configuration, machine.
-//! Scores are in per cent, with the deviation over seeds in parentheses.
+//! Scores are in per cent, or in their own unit, with the deviation over seeds in parentheses.
 
 use serde_json::Value;
 
@@ -16,7 +16,12 @@ const CLASSES: usize = 40;
 
 /// A score's name for people: `top_k_micro_f1` as "top-k micro-F1".
 pub fn score_name(score: &str) -> String {
-    score.replace("top_k", "top-k").replace("_f1", "-F1").replace('_', " ")
+    let name = score.replace("top_k", "top-k").replace("_f1", "-F1").replace("roc_auc", "ROC-AUC");
+    let upper = |word: &str| match word {
+        "r2" | "rmse" | "mae" => word.to_uppercase(),
+        word => word.into(),
+    };
+    name.split(['_', ' ']).map(upper).collect::<Vec<_>>().join(" ")
 }
 
 /// The same at the start of a line: "Top-k micro-F1".
@@ -27,10 +32,13 @@ pub fn title(score: &str) -> String {
 }
 
 /// `81.80 % (0.90)`, or without the deviation of a single run.
-fn score(statistic: Option<MeanDeviation>, runs: usize) -> Cell {
+fn score(metric: Metric, statistic: Option<MeanDeviation>, runs: usize) -> Cell {
     Cell::Number(match statistic {
         None => "–".into(),
-        Some(MeanDeviation { mean, .. }) if runs < 2 => format!("{:.2} %", 100.0 * mean),
+        Some(MeanDeviation { mean, .. }) if runs < 2 => quantity::score(metric, mean),
+        Some(MeanDeviation { mean, deviation }) if !metric.is_share() => {
+            format!("{} ({})", quantity::score(metric, mean), quantity::score(metric, deviation))
+        }
         Some(MeanDeviation { mean, deviation }) => {
             format!("{:.2} % ({:.2})", 100.0 * mean, 100.0 * deviation)
         }
@@ -57,8 +65,8 @@ pub fn results(groups: &[Group]) -> Section {
             table.row([
                 Cell::text(&group.name),
                 Cell::text(title(metric.name())),
-                score(group.statistic(|run| run.chosen(metric)), runs),
-                score(group.statistic(|run| run.best(metric)), runs),
+                score(metric, group.statistic(|run| run.chosen(metric)), runs),
+                score(metric, group.statistic(|run| run.best(metric)), runs),
                 Cell::number(runs),
             ]);
         }
@@ -93,7 +101,8 @@ pub fn results(groups: &[Group]) -> Section {
             };
             let of = |value: fn(&Figures) -> Option<f64>| figures.and_then(value);
             let of_score = |value: Option<f64>| {
-                Cell::percent(value.filter(|value| monitor != Metric::Loss && value.is_finite()))
+                let value = value.filter(|value| monitor != Metric::Loss && value.is_finite());
+                score(monitor, value.map(|mean| MeanDeviation { mean, deviation: 0.0 }), 1)
             };
             let chosen =
                 |figures: &Figures| Some(figures.chosen_on_validation.as_ref()?.validation);
@@ -261,9 +270,19 @@ mod tests {
     fn scores_have_readable_names() {
         assert_eq!(title("accuracy"), "Accuracy");
         assert_eq!(title("top_k_micro_f1"), "Top-k micro-F1");
+        assert_eq!(
+            score_name("test roc_auc (chosen on validation)"),
+            "test ROC-AUC (chosen on validation)"
+        );
+        assert_eq!(
+            (title("rmse"), title("balanced_accuracy")),
+            ("RMSE".into(), "Balanced accuracy".into())
+        );
         let accuracy = Some(MeanDeviation { mean: 0.818, deviation: 0.009 });
-        assert_eq!(score(accuracy, 10), Cell::Number("81.80 % (0.90)".into()));
-        assert_eq!(score(accuracy, 1), Cell::Number("81.80 %".into()));
-        assert_eq!(score(None, 1), Cell::Number("–".into()));
+        let shown = |metric, of, runs| score(metric, of, runs);
+        assert_eq!(shown(Metric::Accuracy, accuracy, 10), Cell::Number("81.80 % (0.90)".into()));
+        assert_eq!(shown(Metric::Accuracy, accuracy, 1), Cell::Number("81.80 %".into()));
+        assert_eq!(shown(Metric::Mae, accuracy, 2), Cell::Number("0.81800 (0.0090000)".into()));
+        assert_eq!(shown(Metric::Accuracy, None, 1), Cell::Number("–".into()));
     }
 }

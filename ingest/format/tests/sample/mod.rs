@@ -12,7 +12,6 @@ use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
 use ignn_format::features::{self, FeatureKind, FeaturesEntry, SparseRows};
 use ignn_format::graphs::{self, Graphs};
-use ignn_format::header::VERSION;
 use ignn_format::ids::{self, IdKind, Ids, IdsEntry};
 use ignn_format::labels::{self, Labels};
 use ignn_format::manifest::{FORMAT, MadeBy, Manifest, Normalisation, RelationEntry, Scale};
@@ -36,13 +35,14 @@ impl Maker {
         };
         let manifest = Manifest {
             format: FORMAT.into(),
-            version: VERSION,
+            version: 1,
             made_by,
             nodes,
             order: "none".into(),
             relations: Vec::new(),
             ids: IdsEntry { kind: IdKind::Integer },
             features: None,
+            encoding: None,
             labels: None,
             splits: Vec::new(),
             graphs: None,
@@ -198,6 +198,7 @@ pub fn many_graphs() -> Graphs {
         first_node: vec![0, 4, 6],
         classes: strings(&["long", "short"]),
         labels: vec![0, 1],
+        numbers: Vec::new(),
         splits: vec![split("default", &["train", "test"], &[0, 1])],
     }
 }
