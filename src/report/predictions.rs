@@ -228,8 +228,9 @@ pub fn embedding_table(
 
 impl Predictions {
     /// Writes the table that `ignn predict` writes: original id, predicted class, its probability,
-    /// and the probability of every class; of a regression the number, and a bound of its error. The extension chooses the format: `.parquet`, `.csv` or
-    /// `.tsv`. An existing file is replaced, once the new one is complete.
+    /// and the probability of every class; of a regression the number, and a bound of its error.
+    /// The extension chooses the format: `.parquet`, `.csv` or `.tsv`. An existing file is
+    /// replaced, once the new one is complete.
     ///
     /// ```
     /// use ignn::prelude::*;
