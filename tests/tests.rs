@@ -15,5 +15,6 @@ mod model;
 mod pages;
 mod pooled;
 mod public_types;
+mod ranks;
 mod reference;
 mod run;

@@ -37,6 +37,31 @@ fn an_undirected_path_with_an_isolated_node() {
 }
 
 #[test]
+fn a_plan_for_ranks_counts_ghosts_and_what_is_sent() {
+    let sandbox = Sandbox::new();
+    // A path of 40 nodes. Ranks are cut at multiples of 16 nodes.
+    let names: Vec<String> = (0..40).map(|i| format!("{i:02}")).collect();
+    let ids: Vec<&str> = names.iter().map(String::as_str).collect();
+    let entries: Vec<_> = (0..39).flat_map(|i| [(i, i + 1, 1.0), (i + 1, i, 1.0)]).collect();
+    let normalisation = Normalisation::None;
+    Handmade { ids: &ids, entries: &entries, normalisation, scale: None, ..path_and_loner() }
+        .write(&sandbox.path("d"));
+    let run = sandbox.ignn(&["inspect", "d", "--ranks", "2", "--json"]).exits(0).json();
+    let numbers = |name: &str| -> Vec<u64> {
+        run["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_u64().unwrap()).collect()
+    };
+    assert_eq!((numbers("rows"), numbers("ghosts")), (vec![16, 24], vec![1, 1]));
+    assert_eq!((numbers("nonzeros"), numbers("sent")), (vec![31, 47], vec![1, 1]));
+    assert_eq!(run["ranks"][0]["widths"][0]["exchange_bytes"], 64 * 4);
+    // More ranks than there are rows to cut: the others have none.
+    let run = sandbox.ignn(&["inspect", "d", "--ranks", "5", "--json"]).exits(0).json();
+    let rows = run["ranks"].as_array().unwrap().iter().map(|rank| rank["rows"].as_u64().unwrap());
+    assert_eq!(rows.sum::<u64>(), 40);
+    sandbox.ignn(&["inspect", "d", "--ranks", "2"]).exits(0).says("\n2 ranks\n");
+    sandbox.ignn(&["inspect", "d", "--ranks", "0"]).exits(2);
+}
+
+#[test]
 fn the_text_report() {
     let sandbox = Sandbox::new();
     let classes = vec!["red".to_string(), "blue".to_string()];

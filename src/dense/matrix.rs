@@ -156,6 +156,12 @@ impl<'a, E: Entry> MatrixRef<'a, E> {
         bytemuck::cast_slice(self.data)
     }
 
+    /// The first `rows` rows, to the end of their last line, which must end in zeros.
+    pub fn first(self, rows: usize) -> Self {
+        let end = (rows * self.stride()).next_multiple_of(LINE).min(self.data.len());
+        Self { data: &self.data[..end], rows, cols: self.cols }
+    }
+
     /// Rows `start..end`.
     pub fn block(self, rows: std::ops::Range<usize>) -> Self {
         let stride = self.stride();
@@ -219,6 +225,12 @@ impl<'a, E: Entry> MatrixMut<'a, E> {
     /// The same matrix, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> MatrixMut<'_, E> {
         MatrixMut { data: self.data, rows: self.rows, cols: self.cols }
+    }
+
+    /// The first `rows` rows, to the end of their last line, which must end in zeros.
+    pub fn first(self, rows: usize) -> Self {
+        let end = (rows * self.stride()).next_multiple_of(LINE).min(self.data.len());
+        Self { data: &mut self.data[..end], rows, cols: self.cols }
     }
 
     /// The first `rows` rows, and the rest.

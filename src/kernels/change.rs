@@ -2,6 +2,7 @@
 //! on the order of rows, and a NaN in any entry shows.
 
 use crate::dense::Line;
+use crate::parallel::Ranks;
 
 /// The certificate's norm: |E| = max |E_ik| / (u_i v_k); a missing vector is all ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +55,25 @@ impl Change {
     /// The change of an empty state.
     pub const NONE: Self =
         Self { weighted: 0.0, largest: 0.0, state: 0.0, row: 0.0, finite: true, rows: 0, moved: 0 };
+
+    /// The change of the states of all ranks.
+    pub fn of_ranks(self, ranks: &dyn Ranks) -> Self {
+        if ranks.is_alone() {
+            return self;
+        }
+        let floats = [self.weighted, self.largest, self.state, self.row].map(f32::to_bits);
+        let floats = floats.map(u64::from);
+        let all = [self.finite.into(), self.rows, self.moved];
+        let sent = [floats[0], floats[1], floats[2], floats[3], all[0], all[1], all[2]];
+        let float = |bits: u64| f32::from_bits(bits as u32);
+        let merged = ranks.merge(sent, |a, b| {
+            let larger = |at: usize| u64::from(float(a[at]).max(float(b[at])).to_bits());
+            [larger(0), larger(1), larger(2), larger(3), a[4] & b[4], a[5] + b[5], a[6] + b[6]]
+        });
+        let [weighted, largest, state, row, finite, rows, moved] = merged;
+        let [weighted, largest, state, row] = [weighted, largest, state, row].map(float);
+        Self { weighted, largest, state, row, finite: finite == 1, rows, moved }
+    }
 
     /// The change of two parts of a state.
     pub fn merge(self, other: Self) -> Self {

@@ -55,7 +55,8 @@ pub fn evaluate<P: Send>(
         State::Single(state) => state.rows() * state.cols(),
         State::Double(state) => state.len(),
     };
-    assert_eq!(entries, sweep.input.rows() * width, "a state of the input's shape");
+    let columns = sweep.terms.first().map_or(sweep.input.rows(), |term| term.adjacency.columns());
+    assert_eq!(entries, columns * width, "a state with a row for each column");
     let isa = sweep.scratch.isa();
     let block = |_, rows: Range<usize>, mut part: P| {
         let mut largest = 0.0f64;

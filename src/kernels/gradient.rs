@@ -8,7 +8,7 @@ use super::simd::Isa;
 use super::transposed::transposed_product;
 use super::{AdjacencyRef, gather};
 use crate::dense::{LINE, Matrix, MatrixMut, MatrixRef};
-use crate::parallel::RowBlocks;
+use crate::parallel::{RowBlocks, Rows};
 
 /// Number of parts of the nodes whose column sums are added in order.
 const PARTS: usize = 64;
@@ -16,22 +16,50 @@ const PARTS: usize = 64;
 /// G^T (A^T X) (m x p): the gradient of W (X the state) and of Omega in the input map A^T U Omega^T
 /// (X the features).
 pub fn weight(adjacency: AdjacencyRef<'_>, g: MatrixRef<'_>, x: MatrixRef<'_>) -> Matrix {
+    gathered(None, adjacency, g, x)
+}
+
+/// The same over the rows of all ranks. X has ghosts, which are up to date.
+pub fn weight_over(
+    rows: &Rows,
+    adjacency: AdjacencyRef<'_>,
+    g: MatrixRef<'_>,
+    x: MatrixRef<'_>,
+) -> Matrix {
+    gathered(Some(rows), adjacency, g, x)
+}
+
+fn gathered(
+    rows: Option<&Rows>,
+    adjacency: AdjacencyRef<'_>,
+    g: MatrixRef<'_>,
+    x: MatrixRef<'_>,
+) -> Matrix {
     if let Some(factors) = adjacency.factors() {
         let table = table(&factors, x);
-        return transposed_product(Isa::chosen(), Some(factors.expand), g, table.view());
+        return transposed_product(Isa::chosen(), rows, Some(factors.expand), g, table.view());
     }
-    transposed_product(Isa::chosen(), Some(adjacency), g, x)
+    transposed_product(Isa::chosen(), rows, Some(adjacency), g, x)
 }
 
 /// G^T U (m x p): the gradient of Omega in the input map U Omega^T, and of the readout.
 pub fn input(g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
-    transposed_product(Isa::chosen(), None, g, u)
+    transposed_product(Isa::chosen(), None, None, g, u)
+}
+
+/// The same over the rows of all ranks.
+pub fn input_over(rows: &Rows, g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
+    transposed_product(Isa::chosen(), Some(rows), None, g, u)
 }
 
 /// Column sums of G: the gradient of a bias.
 pub fn bias(g: MatrixRef<'_>) -> Vec<f32> {
-    let blocks = RowBlocks::parts(g.rows(), &[], 1, PARTS);
-    let sum = |_, rows: Range<usize>, ()| {
+    bias_over(&Rows::alone(RowBlocks::parts(g.rows(), &[], 1, PARTS)), g)
+}
+
+/// The same over the rows of all ranks.
+pub fn bias_over(rows: &Rows, g: MatrixRef<'_>) -> Vec<f32> {
+    let sum = |rows: Range<usize>| {
         let mut sum = vec![0.0; g.cols()];
         for row in rows {
             sum.iter_mut().zip(g.row(row)).for_each(|(sum, g)| *sum += g);
@@ -42,7 +70,7 @@ pub fn bias(g: MatrixRef<'_>) -> Vec<f32> {
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    blocks.map_reduce((), |(), _| ((), ()), sum, add).unwrap_or_else(|| vec![0.0; g.cols()])
+    rows.sum(sum, add).unwrap_or_else(|| vec![0.0; g.cols()])
 }
 
 /// A^T X or A G, by the adjacency given: the gradient of learned features, and the input A^T U

@@ -9,8 +9,8 @@
 //! Every move is read once for the combination. For the products it is read once as well or, if the
 //! state is large, an eighth of it in pieces spread over the whole: a few million numbers determine
 //! a few factors as well as all of them. Products are summed in f32 over `STRIPS` strips, then in
-//! f64 along a fixed tree over blocks that depend on the shape alone: the same bits on any number
-//! of threads. Nothing is allocated in a call.
+//! f64 along the fixed tree of all sums over rows: the same bits on any number of threads and
+//! ranks. A rank has a few numbers per part of its rows to allocate, and nothing of a state's size.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use super::simd::{Isa, Kernel, Lanes};
 use half::f16;
 
 use crate::dense::{Entry, HalfLine, LINE, Line, Matrix, stride};
-use crate::parallel::RowBlocks;
+use crate::parallel::{RowBlocks, Rows};
 
 /// Largest number of moves.
 pub const STEPS: usize = 11;
@@ -40,6 +40,10 @@ const SAMPLED: usize = 8;
 /// The blocks of states of one shape.
 #[derive(Clone, Debug)]
 pub struct Mixing {
+    rows: Rows,
+    /// Entries of a row.
+    stride: usize,
+    /// Blocks of the lines of own rows.
     blocks: RowBlocks,
     isa: Isa,
     /// One piece in this many is multiplied.
@@ -86,13 +90,17 @@ fn place(i: usize, j: usize) -> usize {
 }
 
 impl Mixing {
-    /// For states of this shape.
-    pub fn new(rows: usize, cols: usize) -> Self {
-        let lines = (rows * stride(cols)).div_ceil(LINE);
+    /// For states of these rows.
+    pub fn new(rows: &Rows, cols: usize) -> Self {
+        let stride = stride(cols);
+        let bytes = |rows: usize| (rows * stride).div_ceil(LINE) * size_of::<Line>();
+        let lines = bytes(rows.len()) / size_of::<Line>();
         Self {
             blocks: RowBlocks::balanced(lines, &[], LINE_WORK),
             isa: Isa::chosen(),
-            one_in: if lines * size_of::<Line>() > SAMPLED_FROM { SAMPLED } else { 1 },
+            one_in: if bytes(rows.all()) > SAMPLED_FROM { SAMPLED } else { 1 },
+            rows: rows.clone(),
+            stride,
         }
     }
 
@@ -103,20 +111,21 @@ impl Mixing {
     pub fn products(&self, moves: &[Scaled<'_>]) -> Products {
         assert!(moves.len() <= STEPS, "at most {STEPS} moves");
         assert!(moves.iter().all(|moved| self.fits(moved.matrix)), "moves of one shape");
-        let block = |_, lines: Range<usize>, ()| {
-            self.isa.dispatch(Dots {
-                moves,
-                start: lines.start,
-                end: lines.end,
-                one_in: self.one_in,
-            })
+        let part = |rows: Range<usize>| {
+            // Parts begin with a line.
+            let (start, end) =
+                (rows.start * self.stride / LINE, (rows.end * self.stride).div_ceil(LINE));
+            self.isa.dispatch(Dots { moves, start, end, one_in: self.one_in }).to_vec()
         };
-        let add = |mut a: [f64; PRODUCTS], b: [f64; PRODUCTS]| {
+        let add = |mut a: Vec<f64>, b: Vec<f64>| {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
             a
         };
-        let sum = self.blocks.map_reduce((), |(), _| ((), ()), block, add);
-        Products(sum.unwrap_or([0.0; PRODUCTS]))
+        let mut products = [0.0; PRODUCTS];
+        if let Some(sum) = self.rows.sum(part, add) {
+            products.copy_from_slice(&sum);
+        }
+        Products(products)
     }
 
     /// Writes `from` plus the sum of some moves, each with its factor, to `to`, and the sum itself
@@ -153,9 +162,8 @@ impl Mixing {
     }
 
     fn fits<E: Entry>(&self, matrix: &Matrix<E>) -> bool {
-        // Memory is whole lines of f32, each of which holds two lines of 16-bit floats.
-        matrix.all_lines().len()
-            == self.blocks.rows().next_multiple_of(size_of::<Line>() / size_of::<E::Line>())
+        // States have lines of ghosts behind those of own rows.
+        matrix.all_lines().len() >= self.blocks.rows()
     }
 }
 
@@ -264,6 +272,10 @@ mod tests {
     use crate::kernels::naive::{self, Random};
     use crate::parallel::with_threads;
 
+    fn mixing(rows: usize, cols: usize) -> Mixing {
+        Mixing::new(&Rows::alone(RowBlocks::for_sums(rows, &[])), cols)
+    }
+
     /// Moves of odd shapes: narrow rows, and lines that no strip fills.
     fn moves(rows: usize, cols: usize) -> Vec<Matrix<f16>> {
         let random = &mut Random(3);
@@ -285,7 +297,7 @@ mod tests {
             let moves = scaled(&moves);
             let from = Random(9).matrix(rows, cols);
             for isa in Isa::available() {
-                let mixing = Mixing { isa, ..Mixing::new(rows, cols) };
+                let mixing = Mixing { isa, ..mixing(rows, cols) };
                 let found = mixing.products(&moves);
                 let f = |at: usize, i: usize, k: usize| {
                     f64::from(moves[at].matrix.row(i)[k].to_f32()) * f64::from(moves[at].unit)
@@ -341,8 +353,7 @@ mod tests {
     #[test]
     fn products_have_the_same_bits_on_any_number_of_threads() {
         let moves = moves(20_000, 16);
-        let run =
-            |threads| with_threads(threads, || Mixing::new(20_000, 16).products(&scaled(&moves)));
+        let run = |threads| with_threads(threads, || mixing(20_000, 16).products(&scaled(&moves)));
         let one = run(1);
         assert!(one == run(2) && one == run(4));
     }

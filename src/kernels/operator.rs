@@ -73,6 +73,12 @@ impl Adjacency {
         ]
     }
 
+    /// Both directions of a mapped relation, `[A^T, A]`, without a search for repeated rows.
+    pub fn mapped(relation: &Relation) -> [Self; 2] {
+        [Arrays::Incoming(relation.clone()), Arrays::Outgoing(relation.clone())]
+            .map(|arrays| Self { arrays, shared: None, selected: None })
+    }
+
     /// An operator in memory of `offsets.len() - 1` rows and `columns` columns: row `i` gathers
     /// from `neighbours[offsets[i]..offsets[i + 1]]`, with values of 1 and no scale.
     ///

@@ -18,7 +18,7 @@ use super::product::{load, product, store};
 use super::simd::{Isa, Kernel, Lanes};
 use super::{AdjacencyRef, PackedWeights, gather};
 use crate::dense::{LINE, Line, Matrix, MatrixRef};
-use crate::parallel::RowBlocks;
+use crate::parallel::{RowBlocks, Rows};
 
 /// Results from this many bytes on are wide: they no longer fit the second-level cache.
 const WIDE: usize = 1 << 20;
@@ -35,16 +35,18 @@ const PACKED_BYTES: usize = 4 << 20;
 const BAND: usize = 8 * Isa::TILE;
 const ZERO: Line = Line([0.0; LINE]);
 
-/// G^T S.
+/// G^T S; over the rows of all ranks, if they are given.
 ///
 /// # Panics
 /// If shapes do not match.
 pub(super) fn transposed_product(
     isa: Isa,
+    rows: Option<&Rows>,
     adjacency: Option<AdjacencyRef<'_>>,
     g: MatrixRef<'_>,
     x: MatrixRef<'_>,
 ) -> Matrix {
+    assert!(rows.is_none_or(|rows| rows.len() == g.rows()), "a row of G for each row");
     match adjacency {
         Some(a) => {
             assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits");
@@ -53,9 +55,22 @@ pub(super) fn transposed_product(
     }
     let factors = Factors { isa, adjacency, g, x };
     if factors.result_lines() * size_of::<Line>() < WIDE || x.cols() < LINE {
-        by_nodes(isa, factors)
+        by_nodes(isa, rows, factors)
     } else {
-        by_bands(isa, factors)
+        let result = Matrix::zeros(g.cols(), x.cols());
+        let Some(rows) = rows.filter(|rows| !rows.is_alone()) else {
+            return by_bands(isa, factors, result);
+        };
+        // One rank continues from the sums of the one before.
+        let mut result = result;
+        let start = result.all_lines().to_vec();
+        let sum = rows.chain(start, |before| {
+            let mut sum = Matrix::zeros(g.cols(), x.cols());
+            sum.all_lines_mut().copy_from_slice(&before);
+            by_bands(isa, factors, sum).all_lines().to_vec()
+        });
+        result.all_lines_mut().copy_from_slice(&sum);
+        result
     }
 }
 
@@ -83,18 +98,24 @@ impl Factors<'_> {
     }
 }
 
-fn by_nodes(isa: Isa, factors: Factors<'_>) -> Matrix {
+fn by_nodes(isa: Isa, rows: Option<&Rows>, factors: Factors<'_>) -> Matrix {
     let Factors { adjacency, g, x, .. } = factors;
-    let offsets: Vec<_> = adjacency.iter().map(AdjacencyRef::offsets).collect();
-    let blocks = RowBlocks::parts(g.rows(), &offsets, g.cols() as u64 / 8 + 1, PARTS);
-    let sum = |_, rows: Range<usize>, ()| isa.dispatch(Part { factors, rows });
+    let part = |rows: Range<usize>| isa.dispatch(Part { factors, rows });
     let add = |mut a: Vec<Line>, b: Vec<Line>| {
         let (a_floats, b): (&mut [f32], &[f32]) =
             (bytemuck::cast_slice_mut(&mut a), bytemuck::cast_slice(&b));
         a_floats.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let sum = blocks.map_reduce((), |(), _| ((), ()), sum, add).unwrap_or_default();
+    let sum = match rows {
+        Some(rows) => rows.sum(part, add),
+        None => {
+            let offsets: Vec<_> = adjacency.iter().map(AdjacencyRef::offsets).collect();
+            let blocks = RowBlocks::parts(g.rows(), &offsets, g.cols() as u64 / 8 + 1, PARTS);
+            blocks.map_reduce((), |(), _| ((), ()), |_, rows, ()| part(rows), add)
+        }
+    };
+    let sum = sum.unwrap_or_default();
     let sum: &[f32] = bytemuck::cast_slice(&sum);
     let mut result = Matrix::zeros(g.cols(), x.cols());
     let width = gather::lines_per_row(x.cols()) * LINE;
@@ -183,10 +204,10 @@ impl Outer<'_> {
     }
 }
 
-fn by_bands(isa: Isa, factors: Factors<'_>) -> Matrix {
+/// Adds to `result`.
+fn by_bands(isa: Isa, factors: Factors<'_>, mut result: Matrix) -> Matrix {
     let Factors { g, x, .. } = factors;
     let per_row = gather::lines_per_row(x.cols());
-    let mut result = Matrix::zeros(g.cols(), x.cols());
     let slice = Slice {
         left: vec![ZERO; g.cols().next_multiple_of(Isa::TILE) * SLICE_LINES],
         right: PackedWeights::zeros(SLICE, x.cols()),
@@ -338,12 +359,12 @@ mod tests {
                 {
                     let factors = Factors { isa, adjacency, g: g.view(), x };
                     naive::assert_close(
-                        by_nodes(isa, factors).view(),
+                        by_nodes(isa, None, factors).view(),
                         expected,
                         &format!("{name} {m} {p}"),
                     );
                     if p >= LINE {
-                        let found = by_bands(isa, factors);
+                        let found = by_bands(isa, factors, Matrix::zeros(m, p));
                         naive::assert_close(
                             found.view(),
                             expected,
@@ -367,7 +388,13 @@ mod tests {
                 way(isa, factors).view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             })
         };
-        for way in [by_nodes, by_bands] {
+        fn nodes(isa: Isa, factors: Factors<'_>) -> Matrix {
+            by_nodes(isa, None, factors)
+        }
+        fn bands(isa: Isa, factors: Factors<'_>) -> Matrix {
+            by_bands(isa, factors, Matrix::zeros(factors.g.cols(), factors.x.cols()))
+        }
+        for way in [nodes, bands] {
             let one = run(way, 1);
             assert!(one == run(way, 2) && one == run(way, 4));
         }

@@ -133,8 +133,7 @@ impl OnGraph {
             }
         };
         let layers = model.layers.iter().map(layer).collect();
-        let nodes = operators.nodes();
-        let (graphs, ids) = (vec![0, nodes as u64], (0..nodes as u32).collect());
+        let (graphs, ids) = (vec![0, operators.nodes() as u64], operators.rows().numbers());
         Self { operators: operators.clone(), layers, graphs, ids }
     }
 
@@ -303,7 +302,7 @@ impl OnGraph {
     /// If the items are not strictly increasing.
     pub fn pass(&self, model: &Network, items: Vec<u32>, ids: Vec<u32>) -> Pass {
         let graphs = if model.pooling.is_some() { self.graphs.len() - 1 } else { 0 };
-        Pass::new(model, items, ids, graphs)
+        Pass::new(model, self.operators.rows(), items, ids, graphs)
     }
 
     /// Computes the logits of a pass; with dropout, if a training epoch is given.
@@ -314,7 +313,7 @@ impl OnGraph {
                 pooling.forward(&self.graphs, result, &mut pass.pooling, pass.pooled.view_mut());
                 select_rows(pass.pooled.view(), &pass.items, &mut pass.rows);
             }
-            None => select_rows(result, &pass.items, &mut pass.rows),
+            None => self.collect_rows(result, pass),
         }
         if let Some(normalised) = &mut pass.normalised {
             normalise::forward(pass.rows.view_mut(), &mut pass.lengths);
@@ -325,6 +324,22 @@ impl OnGraph {
         }
         let head = model.values(&(model.head()..model.parameters.len()));
         model.readout.forward(&head, pass.rows.view(), &mut pass.memory, pass.logits.view_mut());
+    }
+
+    /// Copies the rows of the items, of all ranks.
+    fn collect_rows(&self, result: MatrixRef<'_>, pass: &mut Pass) {
+        let over = self.operators.rows();
+        if over.is_alone() {
+            return select_rows(result, &pass.items, &mut pass.rows);
+        }
+        let mut own = Matrix::zeros(pass.local.len(), result.cols());
+        select_rows(result, &pass.local, &mut own);
+        let mut rows = pass.rows.view_mut();
+        let stride = rows.stride();
+        let rows = rows.padded_mut();
+        let place = pass.own.start * stride..pass.own.end * stride;
+        rows[place].copy_from_slice(own.view().padded());
+        over.share(&pass.items, rows, stride);
     }
 
     /// Computes the gradients of the readout alone, from dL/dlogits of a pass.
@@ -389,7 +404,8 @@ impl OnGraph {
             right.view_mut().padded_mut().fill(0.0);
         }
         // Rows of other nodes are zero and stay zero.
-        scatter_rows(pass.by_rows.view(), &pass.items, right.view_mut());
+        let by_rows = pass.by_rows.view().block(pass.own.clone());
+        scatter_rows(by_rows, &pass.local, right.view_mut());
     }
 
     /// Computes the adjoint and the gradients of a layer, and dL/dresult of the layer below, from
@@ -459,7 +475,7 @@ impl OnGraph {
         match pass.by_pooled.rows() {
             0 => {
                 let top = self.layers.last_mut().expect("a model has a layer");
-                clear_rows(&pass.items, top.body.state_right_spare().1.view_mut());
+                clear_rows(&pass.local, top.body.state_right_spare().1.view_mut());
             }
             _ => clear_rows(&pass.items, pass.by_pooled.view_mut()),
         }

@@ -1,9 +1,12 @@
 //! The memory of a pass over selected nodes or graphs: compact rows, logits and their gradients.
 //! [`super::OnGraph`] fills it.
 
+use std::ops::Range;
+
 use super::network::Network;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::nn::{PoolingMemory, ReadoutMemory, normalise, select_rows};
+use crate::parallel::Rows;
 
 /// The memory of a pass over some nodes, or graphs if the model pools.
 pub struct Pass {
@@ -11,6 +14,10 @@ pub struct Pass {
     pub(super) items: Vec<u32>,
     /// Their numbers in the dataset.
     pub(super) ids: Vec<u32>,
+    /// The rows of those that this rank owns; on one rank, the same as `items`.
+    pub(super) local: Vec<u32>,
+    /// The positions of these among the items.
+    pub(super) own: Range<usize>,
     /// One row per graph, if the model pools.
     pub(super) pooled: Matrix,
     pub(super) by_pooled: Matrix,
@@ -57,12 +64,24 @@ impl Pass {
         self.normalised.is_some() && !self.lengths.is_empty() && self.lengths.iter().all(is_faded)
     }
 
-    pub(super) fn new(model: &Network, items: Vec<u32>, ids: Vec<u32>, graphs: usize) -> Self {
+    pub(super) fn new(
+        model: &Network,
+        over: &Rows,
+        items: Vec<u32>,
+        ids: Vec<u32>,
+        graphs: usize,
+    ) -> Self {
         assert!(items.is_sorted_by(|a, b| a < b), "items in increasing order");
         assert_eq!(items.len(), ids.len(), "one id per item");
         let width = model.layers.last().map_or(0, |layer| layer.width);
         let (k, c) = (items.len(), model.outputs());
+        let (own, start) = match over.is_alone() {
+            true => (0..k, 0),
+            false => (over.positions(&items), over.own().start as u32),
+        };
         Self {
+            local: items[own.clone()].iter().map(|item| item - start).collect(),
+            own,
             pooled: Matrix::zeros(graphs, width),
             by_pooled: Matrix::zeros(0, width),
             pooling: PoolingMemory::default(),

@@ -16,9 +16,10 @@ use super::operators::Operators;
 use crate::dense::{Matrix, MatrixRef, stride};
 use crate::kernels::sweep::{self, Direction, Sweep, SweepScratch, Term};
 use crate::kernels::{
-    Activation, Adjacency, Derivative, PackedWeights, Signs, elementwise, gradient, views,
+    Activation, Adjacency, AdjacencyRef, Derivative, PackedWeights, Signs, elementwise, gradient,
+    views,
 };
-use crate::parallel::RowBlocks;
+use crate::parallel::{Node, RowBlocks, Rows};
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
 use crate::solver::{
@@ -57,6 +58,9 @@ impl Backward {
 /// One direction of the layer.
 struct Side {
     adjacency: Vec<Adjacency>,
+    /// The operators of all rows, on several ranks.
+    whole: Option<Vec<Adjacency>>,
+    rows: Rows,
     weights: Vec<PackedWeights>,
     blocks: RowBlocks,
     /// Rows that are solved in order, without sweeps.
@@ -67,7 +71,7 @@ struct Side {
 }
 
 /// The vectors of a certificate's norm: one weight per row and one per column; missing ones are all
-/// ones.
+/// ones. On several ranks, rows are own ones and ghosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vectors {
     /// One weight per node.
@@ -101,23 +105,26 @@ pub struct Equilibrium {
 impl Equilibrium {
     /// A layer for forward solves; X is zero.
     pub fn new(operators: &Operators, width: usize, activation: Activation) -> Self {
-        let nodes = operators.nodes();
+        let rows = operators.rows();
         let zero = Matrix::zeros(width, width);
-        let side = |adjacency: &[Adjacency]| {
+        let side = |adjacency: &[Adjacency], whole: Option<&[Adjacency]>| {
             let weights: Vec<_> =
                 adjacency.iter().map(|_| PackedWeights::forward(zero.view())).collect();
             let views = views(adjacency);
             Side {
                 blocks: sweep::blocks(&sweep::terms(&views, &weights)),
-                order: Order::of(&views),
+                order: order(&views, rows),
                 adjacency: adjacency.to_vec(),
+                whole: whole.map(<[_]>::to_vec),
+                rows: rows.clone(),
                 weights,
                 certificate: None,
                 kept: None,
             }
         };
-        let forward = side(operators.incoming_adjacency());
-        let backward = side(operators.outgoing_adjacency());
+        let [incoming, outgoing] = operators.whole().map_or([None, None], |whole| whole.map(Some));
+        let forward = side(operators.incoming_adjacency(), incoming);
+        let backward = side(operators.outgoing_adjacency(), outgoing);
         Self {
             activation,
             radius: operators.spectral_radius(),
@@ -126,10 +133,10 @@ impl Equilibrium {
             scratch: SweepScratch::new(&forward.terms()),
             forward,
             backward,
-            workspace: Workspace::new(nodes, width, false),
+            workspace: Workspace::over(rows, width, false),
             signs: None,
-            input: Matrix::zeros(nodes, width),
-            state: Matrix::zeros(nodes, width),
+            input: Matrix::zeros(rows.len(), width),
+            state: Matrix::zeros(rows.with_ghosts(), width),
             right: Matrix::zeros(0, width),
             adjoint: Matrix::zeros(0, width),
         }
@@ -137,10 +144,10 @@ impl Equilibrium {
 
     /// The same, with the memory of adjoint solves.
     pub fn with_adjoint(mut self) -> Self {
-        let (nodes, width) = (self.state.rows(), self.state.cols());
-        self.right = Matrix::zeros(nodes, width);
-        self.adjoint = Matrix::zeros(nodes, width);
-        self.signs = self.activation.slope_below().map(|_| Signs::new(nodes, width));
+        let (rows, width) = (self.workspace.rows(), self.state.cols());
+        self.right = Matrix::zeros(rows.len(), width);
+        self.adjoint = Matrix::zeros(rows.with_ghosts(), width);
+        self.signs = self.activation.slope_below().map(|_| Signs::new(rows.len(), width));
         self
     }
 
@@ -176,6 +183,11 @@ impl Equilibrium {
             .saturating_add(signs)
             .saturating_add(nodes.saturating_mul(8));
         fixed.saturating_add(workspace)
+    }
+
+    /// The rows of the state.
+    pub fn rows(&self) -> &Rows {
+        self.workspace.rows()
     }
 
     /// Width of the state.
@@ -254,9 +266,10 @@ impl Equilibrium {
         }
         self.keep_best_where_needed();
         if let Some(signs) = &mut self.signs {
-            signs.record(self.state.view());
+            signs.record(self.state.view().first(self.workspace.rows().len()));
         }
-        let derivative = derivative(self.activation, self.signs.as_ref(), &self.state);
+        let own = self.state.view().first(self.workspace.rows().len());
+        let derivative = derivative(self.activation, self.signs.as_ref(), own);
         let terms = self.backward.terms();
         let sweep = Sweep {
             blocks: &self.backward.blocks,
@@ -289,7 +302,8 @@ impl Equilibrium {
         let direction = match is_adjoint {
             false => Direction::Forward(self.activation),
             true => {
-                Direction::Adjoint(derivative(self.activation, self.signs.as_ref(), &self.state))
+                let state = self.state.view().first(self.workspace.rows().len());
+                Direction::Adjoint(derivative(self.activation, self.signs.as_ref(), state))
             }
         };
         let terms = side.terms();
@@ -306,9 +320,11 @@ impl Equilibrium {
 
     /// dL/dW_r = G^T (A_r^T X).
     pub fn weight_gradient(&self, relation: usize) -> Matrix {
-        gradient::weight(
+        let rows = self.workspace.rows();
+        gradient::weight_over(
+            rows,
             self.forward.adjacency[relation].view(),
-            self.adjoint.view(),
+            self.adjoint.view().first(rows.len()),
             self.state.view(),
         )
     }
@@ -317,21 +333,30 @@ impl Equilibrium {
     fn keep_best_where_needed(&mut self) {
         let holds = |side: &Side| side.certificate.as_ref().is_none_or(Certificate::holds);
         if !(self.workspace.keeps_best() || holds(&self.forward) && holds(&self.backward)) {
-            self.workspace = Workspace::new(self.state.rows(), self.state.cols(), true);
+            self.workspace = Workspace::over(&self.forward.rows, self.state.cols(), true);
         }
     }
+}
+
+/// Rows that are solved before sweeps. On several ranks these are rows that wait for no other.
+fn order(views: &[AdjacencyRef<'_>], rows: &Rows) -> Option<Order> {
+    if rows.is_alone() {
+        return Order::of(views);
+    }
+    let alone = Order::alone(views);
+    rows.ranks().any(!alone.is_empty()).then_some(Order::Alone(alone))
 }
 
 /// D at a state.
 fn derivative<'a>(
     activation: Activation,
     signs: Option<&'a Signs>,
-    state: &'a Matrix,
+    state: MatrixRef<'a>,
 ) -> Derivative<'a> {
     match (activation, signs, activation.slope_below()) {
         (Activation::Identity, ..) => Derivative::One,
         (_, Some(signs), Some(slope)) => Derivative::Signs { signs, slope },
-        (activation, ..) => Derivative::State { activation, state: state.view() },
+        (activation, ..) => Derivative::State { activation, state },
     }
 }
 
@@ -362,6 +387,31 @@ impl Side {
         })
     }
 
+    /// The certificate that the first rank finds on all rows, which it has mapped.
+    fn search_whole(
+        &self,
+        whole: &[Adjacency],
+        terms: &[Term<'_>],
+        slope: f64,
+        radius: Option<f64>,
+        hint: Option<&Vec<f32>>,
+    ) -> Certificate {
+        let ranks = self.rows.ranks();
+        let hint = hint.and_then(|hint| self.rows.collect(&hint[..self.rows.len()]));
+        let found = ranks.is_first().then(|| {
+            let terms = sweep::terms(&views(whole), &self.weights);
+            Certificate::with_hint(&terms, slope, radius, hint.as_ref())
+        });
+        let vectors = found.as_ref().map_or([None, None], Certificate::vectors);
+        // A missing vector is empty.
+        let [u, v] = vectors.map(|vector| {
+            let sent = ranks.broadcast(0, vector.unwrap_or_default().to_vec().to_bytes());
+            Some(Vec::<f32>::from_bytes(&sent)).filter(|vector| !vector.is_empty())
+        });
+        let u = u.map(|u| self.rows.select(&u, 1.0));
+        Certificate::over(ranks, terms, slope, u, v)
+    }
+
     /// The certificate for the current weights. The vectors of the last certificate are reused if
     /// they still prove a contraction. `hint` is a vector u from the other direction.
     fn certify(
@@ -373,19 +423,21 @@ impl Side {
     ) {
         let terms = sweep::terms(&views(&self.adjacency), &self.weights);
         let slope = lipschitz(activation);
-        let kept =
-            self.kept.take().map(|kept| Certificate::with_vectors(&terms, slope, kept.u, kept.v));
+        let ranks = self.rows.ranks();
+        let kept = self.kept.take();
+        let kept = kept.map(|kept| Certificate::over(ranks, &terms, slope, kept.u, kept.v));
         let kept = kept.filter(|kept| kept.q <= tightening::GOOD);
         let closed = || {
             Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds())
         };
         let kept = kept.or_else(|| if searches { None } else { closed() });
-        let certificate =
-            kept.unwrap_or_else(|| Certificate::with_hint(&terms, slope, radius, hint));
+        let certificate = kept.unwrap_or_else(|| match &self.whole {
+            None => Certificate::with_hint(&terms, slope, radius, hint),
+            Some(whole) => self.search_whole(whole, &terms, slope, radius, hint),
+        });
         if certificate.holds() {
-            let norm = certificate.norm();
-            let owned = |weights: Option<&[f32]>| weights.map(<[f32]>::to_vec);
-            self.kept = Some(Vectors { u: owned(norm.u), v: owned(norm.v) });
+            let [u, v] = certificate.vectors().map(|weights| weights.map(<[f32]>::to_vec));
+            self.kept = Some(Vectors { u, v });
         }
         self.certificate = Some(certificate);
     }

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::kernels::elementwise;
+use crate::parallel::{RowBlocks, Rows};
 
 /// Features of all nodes.
 #[derive(Debug)]
@@ -29,27 +30,48 @@ pub enum Features {
 impl Features {
     /// Reads the features of a dataset; if it has none, the error says how to get some.
     pub fn read(dataset: &Graph) -> Result<Self> {
+        Self::read_rows(dataset, &Rows::alone(RowBlocks::for_sums(dataset.nodes() as usize, &[])))
+    }
+
+    /// The features of a rank's own rows. Dense ones have rows for ghosts, which
+    /// [`Features::update`] fills; sparse ones have them already.
+    pub fn read_rows(dataset: &Graph, over: &Rows) -> Result<Self> {
         let directory = dataset.directory();
         let entry = directory.features()?;
-        let (nodes, columns) = (directory.nodes() as usize, entry.columns as usize);
+        let (own, columns) = (over.own(), entry.columns as usize);
         let features = match entry.kind {
-            FeatureKind::Sparse => Self::Sparse { rows: directory.read_sparse()?, columns },
+            FeatureKind::Sparse => {
+                let rows = directory.read_sparse()?;
+                let rows = if over.is_alone() { rows } else { selected(&rows, over) };
+                Self::Sparse { rows, columns }
+            }
             FeatureKind::Dense => {
-                let mut matrix = Matrix::zeros(nodes, columns);
+                let mut matrix = Matrix::zeros(over.with_ghosts(), columns);
                 let mut view = matrix.view_mut();
                 let stride = view.stride();
-                directory.read_dense(0, view.padded_mut(), stride)?;
+                let first = &mut view.padded_mut()[..own.len() * stride];
+                directory.read_dense(own.start as u64, first, stride)?;
                 Self::Dense(matrix)
             }
         };
-        let Some((node, found)) = features.first_not_finite() else { return Ok(features) };
+        let Some((row, found)) = features.first_not_finite() else { return Ok(features) };
+        let node = over.numbers()[row];
         // Found here, where the file is known, and not in the first state that it spoils.
-        let shard = node as u64 / entry.rows_per_shard;
+        let shard = u64::from(node) / entry.rows_per_shard;
         Err(FormatError::Damaged {
             path: shard_path(directory.path(), shard),
             what: format!("feature of node {node} (found {found}, expected a finite number)"),
             dataset: directory.path().into(),
         })
+    }
+
+    /// Brings the rows of ghosts up to date; all ranks call it together.
+    pub fn update(&mut self, over: &Rows) {
+        if let Self::Dense(matrix) = self {
+            let mut view = matrix.view_mut();
+            let shape = (view.stride(), view.cols());
+            over.update(None, view.padded_mut(), shape, None);
+        }
     }
 
     /// The first value that is NaN or infinite, with its node.
@@ -94,6 +116,21 @@ impl Features {
             Self::Learned => None,
         }
     }
+}
+
+/// The rows of a rank and its ghosts; those between are empty.
+fn selected(all: &SparseRows, over: &Rows) -> SparseRows {
+    let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+    let own = over.len()..Rows::first_ghost(over.len());
+    for (at, node) in over.numbers().into_iter().enumerate() {
+        if !own.contains(&at) {
+            let [start, end] = [0, 1].map(|next| all.offsets[node as usize + next] as usize);
+            rows.columns.extend_from_slice(&all.columns[start..end]);
+            rows.values.extend_from_slice(&all.values[start..end]);
+        }
+        rows.offsets.push(rows.columns.len() as u64);
+    }
+    rows
 }
 
 #[cfg(test)]

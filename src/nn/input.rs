@@ -30,7 +30,7 @@ use super::operators::Operators;
 use super::{linear, rows};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::kernels::{AdjacencyRef, elementwise, gradient};
-use crate::parallel::RowBlocks;
+use crate::parallel::{RowBlocks, Rows};
 
 /// The features in the form in which passes use them.
 #[allow(clippy::large_enum_variant)] // One per layer.
@@ -43,6 +43,8 @@ enum Source {
     },
     Sparse {
         rows: Sparse,
+        /// Without ghosts, if there are any and the map reads own features.
+        own: Option<Sparse>,
         transposed: Sparse,
         tables: [Matrix; 2],
     },
@@ -61,7 +63,7 @@ pub struct Input {
 /// Features with entries dropped.
 enum Dropped {
     Dense(Matrix),
-    Sparse { rows: Sparse, transposed: Sparse },
+    Sparse { rows: Sparse, own: Option<Sparse>, transposed: Sparse },
     Learned(Mask, Vec<u32>),
 }
 
@@ -78,17 +80,17 @@ impl Input {
         shape: InputShape,
         keeps_own: bool,
     ) -> Self {
-        let nodes = operators.nodes();
+        let rows = operators.rows();
         let source = match features {
             Features::Dense(u) => {
-                assert_eq!(u.rows(), nodes, "one row of features per node");
+                assert_eq!(u.rows(), rows.with_ghosts(), "one row of features per node");
                 match prepare(operators, &u, &shape) {
                     Some(prepared) => Source::Dense { prepared, own: keeps_own.then_some(u) },
                     None => Source::Dense { own: keeps_own.then(|| u.clone()), prepared: u },
                 }
             }
             Features::Sparse { rows, columns } => {
-                Source::sparse(Sparse::new(rows, columns), nodes, &shape)
+                Source::sparse(Sparse::new(rows, columns), operators.rows(), &shape)
             }
             Features::Learned => {
                 assert_ne!(shape.map, InputMap::Both, "learned features are mapped once");
@@ -114,7 +116,7 @@ impl Input {
                 Source::Dense { prepared: selected(prepared), own: own.as_ref().map(selected) }
             }
             Source::Sparse { rows, .. } => {
-                Source::sparse(rows.select(nodes), nodes.len(), &self.shape)
+                Source::sparse(rows.select(nodes), operators.rows(), &self.shape)
             }
             Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
@@ -130,6 +132,7 @@ impl Input {
     pub fn drop_entries(&mut self, mask: Option<(Mask, &[u32])>) {
         // Free the old copy before a new one is made.
         self.dropped = None;
+        let nodes = self.operators.nodes();
         self.dropped = mask.map(|(mask, ids)| match &self.source {
             Source::Dense { prepared, own } => {
                 let is_own = self.shape.gathered() == 0;
@@ -139,10 +142,19 @@ impl Input {
                 mask.apply(ids, kept.view_mut());
                 Dropped::Dense(prepare(&self.operators, &kept, &self.shape).unwrap_or(kept))
             }
-            Source::Sparse { rows, transposed, .. } => Dropped::Sparse {
-                rows: rows.masked(|node, column| mask.at(ids[node].into(), column)),
-                transposed: transposed.masked(|column, node| mask.at(ids[node].into(), column)),
-            },
+            Source::Sparse { rows, own, transposed, .. } => {
+                let masked =
+                    |rows: &Sparse| rows.masked(|node, column| mask.at(ids[node].into(), column));
+                Dropped::Sparse {
+                    rows: masked(rows),
+                    own: own.as_ref().map(masked),
+                    transposed: transposed.masked(|column, node| match node < nodes {
+                        true => mask.at(ids[node].into(), column),
+                        // The sum of the ranks before.
+                        false => 1.0,
+                    }),
+                }
+            }
             Source::Learned => Dropped::Learned(mask, ids.to_vec()),
         });
     }
@@ -155,6 +167,7 @@ impl Input {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
         let (incoming, blocks) = (self.operators.incoming(), self.operators.incoming_blocks());
+        let nodes = self.operators.nodes();
         let gather = |relation: usize, from: MatrixRef<'_>, to: &mut Matrix| {
             gradient::adjacency_times(blocks, incoming[relation], from, to.view_mut());
         };
@@ -163,16 +176,18 @@ impl Input {
                 let omega = side_by_side(&values[..gathered + usize::from(own.is_some())]);
                 let prepared =
                     if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
-                linear::forward(omega.view(), bias, prepared.view(), b.view_mut());
+                linear::forward(omega.view(), bias, prepared.view().first(nodes), b.view_mut());
                 return;
             }
-            Source::Sparse { rows, tables: [table, sum], .. } => {
-                let rows = if let Some(Dropped::Sparse { rows, .. }) = &self.dropped {
-                    rows
-                } else {
-                    rows
-                };
+            Source::Sparse { rows, own: without_ghosts, tables: [table, sum], .. } => {
+                let (rows, without_ghosts) =
+                    if let Some(Dropped::Sparse { rows, own, .. }) = &self.dropped {
+                        (rows, own)
+                    } else {
+                        (&*rows, &*without_ghosts)
+                    };
                 if let Some(own) = own {
+                    let rows = without_ghosts.as_ref().unwrap_or(rows);
                     rows.times(&transposed(values[own]), b);
                 }
                 for (relation, &omega) in values[..gathered].iter().enumerate() {
@@ -220,9 +235,11 @@ impl Input {
     pub fn backward(&mut self, g: MatrixRef<'_>, gradients: &mut [MatrixMut<'_>]) {
         if self.shape.has_bias {
             let last = gradients.len() - 1;
-            gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
+            let sum = gradient::bias_over(self.operators.rows(), g.first(self.operators.nodes()));
+            gradients[last].row_mut(0).copy_from_slice(&sum);
         }
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
+        let rows = self.operators.rows();
         let (outgoing, blocks) = (self.operators.outgoing(), self.operators.outgoing_blocks());
         let gather = |relation: usize, to: MatrixMut<'_>| {
             gradient::adjacency_times(blocks, outgoing[relation], g, to);
@@ -231,7 +248,11 @@ impl Input {
             Source::Dense { prepared, .. } => {
                 let prepared =
                     if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
-                let sum = gradient::input(g, prepared.view());
+                let sum = gradient::input_over(
+                    rows,
+                    g.first(rows.len()),
+                    prepared.view().first(rows.len()),
+                );
                 let parts = gathered + usize::from(own.is_some());
                 let columns = sum.cols() / parts;
                 for (part, gradient) in gradients[..parts].iter_mut().enumerate() {
@@ -247,14 +268,13 @@ impl Input {
                     _ => all,
                 };
                 if let Some(own) = own {
-                    elementwise::copy(by_columns.gradient(g).view(), gradients[own].reborrow());
+                    let sum = by_columns.gradient(rows, g);
+                    elementwise::copy(sum.view(), gradients[own].reborrow());
                 }
                 for (relation, gradient) in gradients[..gathered].iter_mut().enumerate() {
-                    gather(relation, table.view_mut());
-                    elementwise::copy(
-                        by_columns.gradient(table.view()).view(),
-                        gradient.reborrow(),
-                    );
+                    gather(relation, table.view_mut().first(rows.len()));
+                    let sum = by_columns.gradient(rows, table.view());
+                    elementwise::copy(sum.view(), gradient.reborrow());
                 }
             }
             Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
@@ -296,20 +316,26 @@ impl Input {
     pub fn own_gradient(&self, g: MatrixRef<'_>) -> Matrix {
         match &self.source {
             Source::Dense { own: Some(u), .. } => gradient::input(g, u.view()),
-            Source::Sparse { transposed, .. } => transposed.gradient(g),
+            Source::Sparse { transposed, .. } => transposed.gradient(self.operators.rows(), g),
             _ => panic!("features that were kept for a skip"),
         }
     }
 }
 
 impl Source {
-    fn sparse(rows: Sparse, nodes: usize, shape: &InputShape) -> Self {
-        assert_eq!(rows.rows.rows(), nodes, "one row of features per node");
+    fn sparse(rows: Sparse, over: &Rows, shape: &InputShape) -> Self {
+        assert_eq!(rows.rows.rows(), over.with_ghosts(), "one row of features per node");
         // The second table is needed only if several terms are added.
-        let second =
-            if shape.gathered() + usize::from(shape.own().is_some()) > 1 { nodes } else { 0 };
-        let tables = [nodes, second].map(|rows| Matrix::zeros(rows, shape.width));
-        Self::Sparse { transposed: rows.transposed(), rows, tables }
+        let has_second = shape.gathered() + usize::from(shape.own().is_some()) > 1;
+        let second = if has_second { over.len() } else { 0 };
+        let tables = [over.with_ghosts(), second].map(|rows| Matrix::zeros(rows, shape.width));
+        if over.is_alone() {
+            return Self::Sparse { transposed: rows.transposed(), rows, own: None, tables };
+        }
+        let own = rows.select(&(0..over.len() as u32).collect::<Vec<_>>());
+        let transposed = own.transposed().continued();
+        let own = shape.own().map(|_| own);
+        Self::Sparse { transposed, rows, own, tables }
     }
 }
 
@@ -317,7 +343,7 @@ impl Source {
 /// would be U itself.
 fn prepare(operators: &Operators, u: &Matrix, shape: &InputShape) -> Option<Matrix> {
     assert_eq!(shape.mapped, Mapped::Columns(u.cols()), "a map of the columns of the features");
-    let (nodes, p, blocks) = (u.rows(), u.cols(), operators.incoming_blocks());
+    let (nodes, p, blocks) = (operators.nodes(), u.cols(), operators.incoming_blocks());
     let gathered = |relation: usize| {
         let mut gathered = Matrix::zeros(nodes, p);
         let adjacency = operators.incoming()[relation];
@@ -385,11 +411,44 @@ impl Sparse {
         gradient::adjacency_times(&self.blocks, self.view(), table.view(), to.view_mut());
     }
 
-    /// If this operator is U^T: (U^T G)^T, m x p.
-    fn gradient(&self, g: MatrixRef<'_>) -> Matrix {
+    /// If this operator is U^T: (U^T G)^T, m x p, over the rows of all ranks. The sum of a column
+    /// follows the order of nodes: on several ranks, one continues from the sums of the one before,
+    /// and the operator is a [`Sparse::continued`] one.
+    fn gradient(&self, over: &Rows, g: MatrixRef<'_>) -> Matrix {
         let mut by_columns = Matrix::zeros(self.rows.rows(), g.cols());
-        gradient::adjacency_times(&self.blocks, self.view(), g, by_columns.view_mut());
+        if over.is_alone() {
+            gradient::adjacency_times(&self.blocks, self.view(), g, by_columns.view_mut());
+            return transposed(by_columns.view());
+        }
+        let start = by_columns.view().padded().to_vec();
+        let sums = over.chain(start, |before| {
+            let mut from = Matrix::zeros(self.columns, g.cols());
+            let mut sum = Matrix::zeros(self.rows.rows(), g.cols());
+            let (mut rows, own) = (from.view_mut(), g.first(over.len()));
+            let (first, rest) = rows.padded_mut().split_at_mut(own.padded().len());
+            first.copy_from_slice(own.padded());
+            rest.copy_from_slice(&before);
+            gradient::adjacency_times(&self.blocks, self.view(), from.view(), sum.view_mut());
+            sum.view().padded().to_vec()
+        });
+        by_columns.view_mut().padded_mut().copy_from_slice(&sums);
         transposed(by_columns.view())
+    }
+
+    /// An operator whose row i has one more entry, before the others: a 1 in column i of those that
+    /// are appended. What is gathered then begins with what is there.
+    fn continued(&self) -> Self {
+        let SparseRows { offsets, columns, values } = &self.rows;
+        let mut rows = SparseRows { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+        for (row, ends) in offsets.windows(2).enumerate() {
+            let entries = ends[0] as usize..ends[1] as usize;
+            rows.columns.push((self.columns + row) as u32);
+            rows.values.push(1.0);
+            rows.columns.extend_from_slice(&columns[entries.clone()]);
+            rows.values.extend_from_slice(&values[entries]);
+            rows.offsets.push(rows.columns.len() as u64);
+        }
+        Self::new(rows, self.columns + self.rows.rows())
     }
 
     /// A copy in which every value is multiplied by the factor of its row and column.

@@ -6,13 +6,17 @@
 //! | A_r^T | gathers over incoming edges: forward sweeps |
 //! | A_r | gathers over outgoing edges: adjoint sweeps, gradients of learned features |
 //! | rho | upper bound on the spectral radius of A (one relation), or on \|\|A_r\|\|_1 (several) |
+//!
+//! On several ranks ([`Operators::of_rank`]), the operators are those of the rank's own rows; their
+//! columns are these rows and ghosts ([`Rows`]).
 
 use std::sync::Arc;
 
 use crate::graph::Relation;
-use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, views};
-use crate::parallel::RowBlocks;
+use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, ghosts, views};
+use crate::parallel::{Partition, Ranks, RowBlocks, Rows};
 use crate::solver::graph_radii::{graph_radii, of_graphs};
+use crate::solver::ordered::Order;
 use crate::solver::spectral::one_norm;
 use crate::solver::{SpectralBound, SpectralParams};
 
@@ -31,6 +35,39 @@ struct Inner {
     /// Present for a single relation whose bound was computed here.
     spectral: Option<SpectralBound>,
     radii: Vec<f64>,
+    rows: Rows,
+    /// Number of entries of all relations, of all ranks.
+    nonzeros: usize,
+    /// On several ranks.
+    whole: Option<Whole>,
+}
+
+/// The operators of all rows, of which a rank has some. They are mapped, not held in memory.
+#[derive(Debug)]
+struct Whole {
+    incoming: Vec<Adjacency>,
+    outgoing: Vec<Adjacency>,
+    is_acyclic: [bool; 2],
+}
+
+/// Why a graph cannot be shared by several ranks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RankError {
+    /// Repeated rows are gathered once, from a table of all ranks.
+    #[error(
+        "relation {relation} has nodes with the same neighbours, whose sums are computed once: that \
+         works on one rank only"
+    )]
+    RepeatedRows {
+        /// Its position.
+        relation: usize,
+    },
+    /// An array does not fit.
+    #[error(transparent)]
+    Adjacency(#[from] AdjacencyError),
+    /// It failed on another rank.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl Operators {
@@ -78,27 +115,116 @@ impl Operators {
         Self::from_parts(owned(incoming), owned(outgoing), None, radii)
     }
 
+    /// The operators of one of several ranks, which all call this together. Bounds are computed by
+    /// the first rank.
+    ///
+    /// # Panics
+    /// If there is no relation.
+    pub fn of_rank(relations: &[Relation], ranks: &Arc<dyn Ranks>) -> Result<Self, RankError> {
+        if ranks.is_alone() {
+            return Ok(Self::of(relations));
+        }
+        let whole = ranks.is_first().then(|| Self::of(relations));
+        // Radii, whether each direction has no cycle, and the first relation with repeated rows.
+        let facts = whole.as_ref().map_or(Vec::new(), |whole| {
+            let sides = [whole.incoming(), whole.outgoing()];
+            let acyclic =
+                sides.map(|side| f64::from(matches!(Order::of(&side), Some(Order::All(_)))));
+            let shared = |a: &AdjacencyRef<'_>| a.shared().is_some();
+            let all = whole.incoming().into_iter().zip(whole.outgoing());
+            let repeats = all.map(|(a, b)| shared(&a) || shared(&b)).position(|shared| shared);
+            let repeats = repeats.map_or(-1.0, |relation| relation as f64);
+            whole.radii().iter().copied().chain(acyclic).chain([repeats]).collect()
+        });
+        let facts = ranks.broadcast(0, bytemuck::cast_slice(&facts).to_vec());
+        let facts: Vec<f64> = bytemuck::pod_collect_to_vec(&facts);
+        let (radii, facts) = facts.split_at(relations.len());
+        if facts[2] >= 0.0 {
+            return Err(RankError::RepeatedRows { relation: facts[2] as usize });
+        }
+        let whole: Vec<_> = relations.iter().map(Adjacency::mapped).collect();
+        let (incoming, outgoing): (Vec<_>, Vec<_>) = whole.into_iter().map(|[a, b]| (a, b)).unzip();
+        let (rows, local) = {
+            let (into, out) = (views(&incoming), views(&outgoing));
+            let offsets: Vec<_> = into.iter().map(AdjacencyRef::offsets).collect();
+            let parts = RowBlocks::for_sums(into[0].rows(), &offsets);
+            let partition = Partition::new(&parts, &offsets, ranks.size());
+            let own = partition.rows(ranks.rank());
+            let both: Vec<_> = into.iter().chain(&out).copied().collect();
+            let ghosts = ghosts(&both, own.clone());
+            let local = |side: &[AdjacencyRef<'_>]| -> Result<Vec<_>, AdjacencyError> {
+                side.iter().map(|&a| Adjacency::local(a, own.clone(), &ghosts)).collect()
+            };
+            let local = local(&into).and_then(|into| Ok((into, local(&out)?)));
+            let local = ranks.agree(local.map_err(RankError::from), RankError::Other)?;
+            (Rows::of_rank(Arc::clone(ranks), parts, partition, ghosts), local)
+        };
+        let is_acyclic = [facts[0] == 1.0, facts[1] == 1.0];
+        let whole = Whole { incoming, outgoing, is_acyclic };
+        Ok(Self::with_rows(local.0, local.1, None, radii.to_vec(), rows, Some(whole)))
+    }
+
     fn from_parts(
         incoming: Vec<Adjacency>,
         outgoing: Vec<Adjacency>,
         spectral: Option<SpectralBound>,
         radii: Vec<f64>,
     ) -> Self {
-        let [incoming_blocks, outgoing_blocks] = {
+        let rows = {
             let sides = [views(&incoming), views(&outgoing)];
             let shape = |side: &[AdjacencyRef<'_>]| -> Vec<_> {
                 side.iter().map(|relation| (relation.rows(), relation.nonzeros())).collect()
             };
             assert_eq!(shape(&sides[0]), shape(&sides[1]), "both directions of the same relations");
-            assert_eq!(radii.len(), incoming.len(), "one bound per relation");
-            let nodes = sides[0][0].rows();
-            sides.map(|side| {
-                let offsets: Vec<_> = side.iter().map(AdjacencyRef::gathered_offsets).collect();
-                RowBlocks::balanced(nodes, &offsets, 2)
-            })
+            let offsets: Vec<_> = sides[0].iter().map(AdjacencyRef::offsets).collect();
+            Rows::alone(RowBlocks::for_sums(sides[0][0].rows(), &offsets))
         };
-        let inner = Inner { incoming, outgoing, incoming_blocks, outgoing_blocks, spectral, radii };
+        Self::with_rows(incoming, outgoing, spectral, radii, rows, None)
+    }
+
+    fn with_rows(
+        incoming: Vec<Adjacency>,
+        outgoing: Vec<Adjacency>,
+        spectral: Option<SpectralBound>,
+        radii: Vec<f64>,
+        rows: Rows,
+        whole: Option<Whole>,
+    ) -> Self {
+        assert_eq!(radii.len(), incoming.len(), "one bound per relation");
+        let [incoming_blocks, outgoing_blocks] = [&incoming, &outgoing].map(|side| {
+            let views = views(side);
+            let offsets: Vec<_> = views.iter().map(AdjacencyRef::gathered_offsets).collect();
+            RowBlocks::balanced(views[0].rows(), &offsets, 2)
+        });
+        let all = whole.as_ref().map_or(&incoming, |whole| &whole.incoming);
+        let nonzeros = views(all).iter().map(AdjacencyRef::nonzeros).sum();
+        let inner = Inner {
+            incoming,
+            outgoing,
+            incoming_blocks,
+            outgoing_blocks,
+            spectral,
+            radii,
+            rows,
+            nonzeros,
+            whole,
+        };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Who owns which rows.
+    pub fn rows(&self) -> &Rows {
+        &self.inner.rows
+    }
+
+    /// On several ranks, A_r^T and A_r of all rows.
+    pub(super) fn whole(&self) -> Option<[&[Adjacency]; 2]> {
+        self.inner.whole.as_ref().map(|whole| [&whole.incoming[..], &whole.outgoing[..]])
+    }
+
+    /// On several ranks, whether a direction of the graph has no cycle through several nodes.
+    pub fn is_acyclic(&self) -> bool {
+        self.inner.whole.as_ref().is_some_and(|whole| whole.is_acyclic.contains(&true))
     }
 
     /// The operators of some graphs of the dataset, over the same arrays. `radii` holds one bound
@@ -132,7 +258,7 @@ impl Operators {
         incoming.iter().map(|&a| of_graphs(a, None, first_node, |a, _| one_norm(a))).collect()
     }
 
-    /// Number of nodes.
+    /// Number of nodes; on several ranks, of those that this one owns.
     pub fn nodes(&self) -> usize {
         self.inner.incoming[0].view().rows()
     }
@@ -142,9 +268,9 @@ impl Operators {
         self.inner.incoming.len()
     }
 
-    /// Number of entries of all relations.
+    /// Number of entries of all relations, of all ranks.
     pub fn nonzeros(&self) -> usize {
-        self.incoming().iter().map(AdjacencyRef::nonzeros).sum()
+        self.inner.nonzeros
     }
 
     /// A_r^T of every relation.

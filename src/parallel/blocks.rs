@@ -33,6 +33,13 @@ impl RowBlocks {
     /// widths.
     pub const BLOCK_WORK: u64 = 1 << 14;
 
+    /// Every part of [`RowBlocks::for_sums`] begins with a multiple of this many rows.
+    pub const STEP: usize = 16;
+    /// Least number of parts of [`RowBlocks::for_sums`], where there are enough rows.
+    pub const SUM_PARTS: usize = 64;
+    /// Work of a row of a state of common width, in units of a neighbour.
+    const SUM_WORK: u64 = 16;
+
     /// Blocks of about the same work: one unit per non-zero and `row_work` units per row.
     ///
     /// `offsets` holds the row offsets of each relation, all with the same number of rows. A row
@@ -50,6 +57,57 @@ impl RowBlocks {
     pub fn parts(rows: usize, offsets: &[&[u64]], row_work: u64, parts: usize) -> Self {
         let total = work_before(rows, offsets, row_work);
         Self::with_work(rows, offsets, row_work, total.div_ceil(parts.max(1) as u64).max(1), 1)
+    }
+
+    /// The parts along which sums over all rows are computed: at most 16 rows, or one of
+    /// [`RowBlocks::SUM_PARTS`] parts of the work, or more parts where there are many rows. Every
+    /// part begins with a multiple of 16 rows, so that rows which share a line of memory belong to
+    /// one part. They depend on the rows alone, so that the sums of all matrices with these rows
+    /// can be cut at the same places.
+    pub fn for_sums(rows: usize, offsets: &[&[u64]]) -> Self {
+        let parts = (rows / 256).clamp(Self::SUM_PARTS, 64 * Self::SUM_PARTS);
+        let target = Self::work_of_sums(rows, offsets).div_ceil(parts as u64).max(1);
+        Self::with_work(rows, offsets, Self::SUM_WORK, target, Self::STEP)
+    }
+
+    /// Where the tree over some blocks branches.
+    pub(super) fn middle(blocks: &Range<usize>) -> usize {
+        blocks.start + blocks.len() / 2
+    }
+
+    /// Calls `take` with the largest subtrees of a tree over blocks that consist of `own` blocks
+    /// alone, in order.
+    pub(super) fn subtrees(
+        &self,
+        blocks: Range<usize>,
+        own: &Range<usize>,
+        take: &mut impl FnMut(Range<usize>),
+    ) {
+        if blocks.start.max(own.start) >= blocks.end.min(own.end) {
+            return;
+        }
+        if own.start <= blocks.start && blocks.end <= own.end {
+            return take(blocks);
+        }
+        let middle = Self::middle(&blocks);
+        self.subtrees(blocks.start..middle, own, take);
+        self.subtrees(middle..blocks.end, own, take);
+    }
+
+    /// The value of a subtree, which has at least one block.
+    pub(super) fn reduce_subtree<R: Send>(
+        &self,
+        blocks: Range<usize>,
+        work: &(impl Fn(Range<usize>) -> R + Sync),
+        merge: &(impl Fn(R, R) -> R + Sync),
+    ) -> R {
+        let split = |(), _: usize| ((), ());
+        self.map_reduce_range(blocks, (), &split, &|_, rows, ()| work(rows), merge)
+    }
+
+    /// Work of the rows before `row`, as [`RowBlocks::for_sums`] counts it.
+    pub(super) fn work_of_sums(row: usize, offsets: &[&[u64]]) -> u64 {
+        work_before(row, offsets, Self::SUM_WORK)
     }
 
     fn with_work(rows: usize, offsets: &[&[u64]], row_work: u64, target: u64, step: usize) -> Self {
@@ -127,7 +185,7 @@ impl RowBlocks {
         if blocks.len() == 1 {
             return work(blocks.start, self.range(blocks.start), parts);
         }
-        let middle = blocks.start + blocks.len() / 2;
+        let middle = Self::middle(&blocks);
         let (first, second) = split(parts, self.bounds[middle] - self.bounds[blocks.start]);
         let (first, second) = rayon::join(
             || self.map_reduce_range(blocks.start..middle, first, split, work, merge),

@@ -3,6 +3,9 @@
 
 mod blocks;
 mod jobs;
+mod partition;
+mod ranks;
+mod rows;
 
 use std::error::Error;
 use std::io;
@@ -13,6 +16,9 @@ use rayon::ThreadBuilder;
 
 pub use blocks::RowBlocks;
 pub use jobs::for_each_job;
+pub use partition::Partition;
+pub use ranks::{Alone, Ranks, ThreadRanks};
+pub use rows::{Node, Rows};
 
 /// Starts the pool that all parallel work shares. Only the first call has an effect. An error is
 /// that of a system that refuses to start so many threads.

@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::graph::Graph;
 use crate::models::Model;
 use crate::models::file::ModelFile;
-use crate::parallel;
+use crate::parallel::{self, Alone, Ranks};
 use crate::train::{Ended, Observer, Task, TrainError, Trainer, checkpoint, memory};
 
 /// A run: what to train, and the directory that keeps it.
@@ -33,6 +33,7 @@ pub struct Run {
     pub(super) directory: RunDir,
     pub(super) memory: u64,
     pub(super) threads: usize,
+    pub(super) ranks: Arc<dyn Ranks>,
     init: Option<PathBuf>,
     resumes: bool,
     replaces: bool,
@@ -64,6 +65,7 @@ impl Run {
             directory: RunDir::new(directory),
             memory: machine::memory(),
             threads: parallel::threads(),
+            ranks: Alone::shared(),
             init: None,
             resumes: false,
             replaces: false,
@@ -85,6 +87,13 @@ impl Run {
         let config = directory.open_existing()?.config()?;
         let run = Self::new(Graph::open(dataset)?, config, directory.path());
         Ok(Self { resumes: true, ..run })
+    }
+
+    /// Trains on several ranks that share the graph, each with nodes of its own. All ranks make the
+    /// same calls; the first one writes the directory.
+    pub fn on_ranks(mut self, ranks: Arc<dyn Ranks>) -> Self {
+        self.ranks = ranks;
+        self
     }
 
     /// Sets the total number of epochs.
@@ -146,9 +155,18 @@ impl Run {
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
         // Reserved before the long work, so that no other process can take the directory.
-        let claim = self.claim()?;
-        let task = Task::open(self.graph.clone(), &self.config)?;
-        self.train_on(&Arc::new(task), |fill| self.begin(claim, fill), observer, stop)
+        let claim = match self.ranks.is_first() {
+            true => self.claim().map(Some).map_err(RunError::from),
+            false => Ok(None),
+        };
+        let claim = self.agree(claim)?;
+        let ranks = Arc::clone(&self.ranks);
+        let task = Task::on_ranks(self.graph.clone(), &self.config, ranks)?;
+        let begin = |fill: &mut Fill| match claim {
+            Some(claim) => self.begin(claim, fill),
+            None => unreachable!("the first rank makes the directory"),
+        };
+        self.train_on(&Arc::new(task), begin, observer, stop)
     }
 
     /// The same on an open task, which runs with different seeds share. `begin` makes the
@@ -161,58 +179,109 @@ impl Run {
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
         let started = Instant::now();
-        let estimated_bytes = memory::check(task, &self.config, self.memory)?;
-        let mut trainer = self.trainer(task)?;
+        let is_first = self.ranks.is_first();
+        // On several ranks, the memory of each depends on its rows.
+        let shared = if self.ranks.is_alone() { Ok(()) } else { task.operators().map(|_| ()) };
+        self.agree(shared)?;
+        let estimated_bytes = self.agree(memory::check(task, &self.config, self.memory))?;
+        let mut trainer = self.agree(self.trainer(task))?;
         let mut place = Place::new(&self.directory, begin);
-        if !self.replaces {
-            place.begin(&mut |_| Ok(()))?;
-        }
-        let (mut history, kept) = match self.resumes {
-            true => self.restore(&mut trainer)?,
-            false => (History::new(trainer.monitor(), Vec::new()), None),
-        };
-        let lines = kept.as_ref().map_or_else(Lines::default, |kept| kept.lines);
-        let metrics = self.directory.metrics_file();
-        let removed = if self.resumes { lines.others_after(&metrics)? } else { 0 };
-        if !self.replaces {
-            place.open(kept)?;
-        }
+        let prepared = self.prepare(&mut trainer, &mut place);
+        let (mut history, notes) = self.agree(prepared)?;
         let place = RefCell::new(place);
-        let mut all: Vec<Box<dyn Observer + '_>> =
-            vec![Box::new(Records(&place)), Box::new(&mut history), Box::new(observer)];
-        if removed > 0 {
-            let note = format!(
-                "{}: lines after the last checkpoint that are no records were removed: {removed}",
-                metrics.display()
-            );
-            all.note(&note).map_err(TrainError::from)?;
+        let mut all: Vec<Box<dyn Observer + '_>> = vec![Box::new(&mut history), Box::new(observer)];
+        if is_first {
+            all.insert(0, Box::new(Records(&place)));
         }
-        if let Some(note) = trainer.held_out_note() {
-            all.note(&note).map_err(TrainError::from)?;
-        }
+        let noted = notes.iter().try_for_each(|note| all.note(note));
+        self.agree(noted.map_err(TrainError::from))?;
         let ended = self.train_with_checkpoints(&mut trainer, &place, &mut all, stop)?;
         drop(all);
         let mut place = place.into_inner();
-        let is_kept = place.is_open() || ended != Ended::Stopped;
-        if is_kept && !place.is_open() {
+        let is_kept = self.ranks.decided(place.is_open() || ended != Ended::Stopped);
+        if self.ranks.decided(is_kept && !place.is_open()) {
             // Only evaluated, in place of another run: its checkpoint is from before that, too.
-            place.save(&self.trainer(task)?)?;
+            let before = self.agree(self.trainer(task))?;
+            self.save(&mut place, &before)?;
         }
-        if is_kept {
-            place.sync()?;
-            trainer.best_model().save(self.directory.model_file())?;
-        }
+        let saved = match is_kept && is_first {
+            true => self.save_model(&place, &trainer),
+            false => Ok(()),
+        };
+        self.agree(saved)?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
         let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
         let summary = RunSummary::new(figures, task, self.threads);
-        if is_kept {
-            let file = self.directory.summary_file();
-            storage::write_file(&file, summary.to_json().as_bytes())?;
-        }
+        let file = self.directory.summary_file();
+        let written = match is_kept && is_first {
+            true => storage::write_file(&file, summary.to_json().as_bytes()),
+            false => Ok(()),
+        };
+        self.agree(written.map_err(RunError::from))?;
         let RunSummary { figures, dataset: DatasetSummary { not_verified, .. }, .. } = summary;
         let (directory, dataset) = (self.directory.clone(), self.graph.path().into());
         Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified, is_kept })
+    }
+
+    /// A result that another rank may not have.
+    fn agree<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, RunError> {
+        let other = |message| RunError::Train(TrainError::OtherRank(message));
+        self.ranks.agree(result.map_err(Into::into), other)
+    }
+
+    /// Makes or opens the directory, and takes over what a resumed run has. Returns notes, too.
+    fn prepare<B>(
+        &self,
+        trainer: &mut Trainer,
+        place: &mut Place<'_, B>,
+    ) -> Result<(History, Vec<String>), RunError>
+    where
+        B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
+    {
+        let is_first = self.ranks.is_first();
+        if !self.replaces && is_first {
+            place.begin(&mut |_| Ok(()))?;
+        }
+        let (history, kept) = match self.resumes {
+            true => self.restore(trainer)?,
+            false => (History::new(trainer.monitor(), Vec::new()), None),
+        };
+        let lines = kept.as_ref().map_or_else(Lines::default, |kept| kept.lines);
+        let (metrics, mut notes) = (self.directory.metrics_file(), Vec::new());
+        let removed = if self.resumes { lines.others_after(&metrics)? } else { 0 };
+        if !self.replaces && is_first {
+            place.open(kept)?;
+        }
+        if removed > 0 {
+            notes.push(format!(
+                "{}: lines after the last checkpoint that are no records were removed: {removed}",
+                metrics.display()
+            ));
+        }
+        notes.extend(trainer.held_out_note());
+        Ok((history, notes))
+    }
+
+    /// Writes a checkpoint; all ranks call it together.
+    fn save<B>(&self, place: &mut Place<'_, B>, trainer: &Trainer) -> Result<(), TrainError>
+    where
+        B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
+    {
+        let whole = trainer.whole_states();
+        let saved = match self.ranks.is_first() {
+            true => place.save(trainer, &whole),
+            false => Ok(()),
+        };
+        self.ranks.agree(saved, TrainError::OtherRank)
+    }
+
+    fn save_model<B>(&self, place: &Place<'_, B>, trainer: &Trainer) -> Result<(), RunError>
+    where
+        B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
+    {
+        place.sync()?;
+        Ok(trainer.best_model().save(self.directory.model_file())?)
     }
 
     /// Reserves the directory; refuses one with content that is neither resumed nor replaced.
@@ -270,7 +339,9 @@ impl Run {
             }
             None => (History::new(trainer.monitor(), Vec::new()), None),
         };
-        self.directory.write_setup(&self.config, self.graph.path(), storage::write_file)?;
+        if self.ranks.is_first() {
+            self.directory.write_setup(&self.config, self.graph.path(), storage::write_file)?;
+        }
         Ok((history, kept))
     }
 
@@ -321,25 +392,26 @@ impl Run {
         B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
     {
         let mut cadence = CheckpointCadence::new(&self.config);
-        let save = |trainer: &Trainer| place.borrow_mut().save(trainer);
+        let save = |trainer: &Trainer| self.save(&mut place.borrow_mut(), trainer);
+        let decided = |by_first| self.ranks.decided(by_first);
         // The last epoch only evaluates. Its checkpoint is from before that, so that a run that is
         // given more epochs continues as if it had had them from the start.
-        if trainer.is_at_last() && place.borrow().is_open() {
+        if decided(trainer.is_at_last() && place.borrow().is_open()) {
             save(trainer)?;
         }
         let ended = trainer.run(observer, stop, |trainer| {
             let is_first = !place.borrow().is_open();
-            if cadence.is_due(trainer.epoch()) || trainer.is_at_last() || is_first {
+            if decided(cadence.is_due(trainer.epoch()) || trainer.is_at_last() || is_first) {
                 save(trainer)?;
                 cadence.restart_clock();
             }
             Ok(())
         })?;
         // One that was stopped before it could be resumed does not replace another.
-        if ended == Ended::Patience
+        let is_saved = ended == Ended::Patience
             || ended == Ended::Collapsed
-            || ended == Ended::Stopped && place.borrow().is_open()
-        {
+            || ended == Ended::Stopped && place.borrow().is_open();
+        if decided(is_saved) {
             save(trainer)?;
         }
         Ok(ended)

@@ -80,6 +80,9 @@ impl Acceleration {
         workspace.states[to] = proposal;
         workspace.moves[jump] = jumped;
         workspace.mixing = Some(mixing);
+        if is_made {
+            workspace.update(Some(from), to, None);
+        }
         if !is_made {
             history.clear();
         }
@@ -135,7 +138,7 @@ mod tests {
 
     /// x' = x / 2 + 1 in every entry, whose fixed point is 2; records its moves where asked to.
     fn sweep(workspace: &mut Workspace, from: usize, to: usize, slot: Option<Slot>) -> f32 {
-        let (rows, cols) = workspace.shape();
+        let (rows, cols) = (workspace.rows().len(), workspace.cols());
         let old = workspace.states[from].clone();
         workspace.states[to] = Matrix::from_fn(rows, cols, |i, k| old.row(i)[k] / 2.0 + 1.0);
         let moved = workspace.states[to].row(0)[0] - old.row(0)[0];

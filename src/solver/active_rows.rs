@@ -72,6 +72,11 @@ impl ActiveRows {
         Some(activity)
     }
 
+    /// Which rows moved in the last sweep, for those of other ranks.
+    pub fn moved_mut(&mut self) -> Option<&mut [u8]> {
+        self.activity.as_mut().map(Activity::moved_mut)
+    }
+
     /// Whether so few rows move, as a part of all, that skipping the others pays.
     pub fn is_quiet(&self, moving: f64) -> bool {
         let can_skip = self.activity.as_ref().is_some_and(|activity| !activity.never_skips);

@@ -183,6 +183,7 @@ fn factors(products: &Products, steps: usize) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
     use crate::kernels::naive::rounded;
+    use crate::parallel::{RowBlocks, Rows};
 
     /// x' = M x + b for a diagonal M is solved by as many directions as M has different entries.
     /// The second proposal looks back across the jump of the first.
@@ -193,7 +194,7 @@ mod tests {
         let mut state = Matrix::zeros(4, 1);
         let mut kept_moves: Vec<Matrix<f16>> = Vec::new();
         let mut history = History::new(5);
-        let mixing = Mixing::new(4, 1);
+        let mixing = Mixing::new(&Rows::alone(RowBlocks::for_sums(4, &[])), 1);
         let off = |state: &Matrix| {
             let off = |(i, d): (usize, &f32)| (state.row(i)[0] - 1.0 / (1.0 - d)).abs();
             diagonal.iter().enumerate().map(off).fold(0.0, f32::max)
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn singular_systems_give_no_proposal_or_use_fewer_directions() {
         let still = Matrix::blank(3, 2);
-        let mixing = Mixing::new(3, 2);
+        let mixing = Mixing::new(&Rows::alone(RowBlocks::for_sums(3, &[])), 2);
         let moves = [Scaled { matrix: &still, unit: 1.0 }; 2];
         assert_eq!(factors(&mixing.products(&moves), 2), None);
         // Moves that are multiples of each other: one direction is used, the others left out.

@@ -33,6 +33,7 @@ use crate::dense::{LINE, MatrixRef};
 use crate::json_number;
 use crate::kernels::sweep::{Direction, Sweep, Term};
 use crate::kernels::{self, Activation, Norm, PackedWeights, exact};
+use crate::parallel::{Alone, Ranks, Rows};
 
 /// Unit roundoff of f32.
 const EPS: f64 = f32::EPSILON as f64 / 2.0;
@@ -51,6 +52,8 @@ pub struct Certificate {
     pub q: f64,
     u: Option<Vec<f32>>,
     v: Option<Vec<f32>>,
+    /// Number of rows whose weights are those of the norm; u goes on with those of ghosts.
+    rows: usize,
     lipschitz: f64,
     /// Number of roundings on the longest path of a gathered term, and of the input.
     roundings: (f64, f64),
@@ -140,14 +143,32 @@ impl Certificate {
         u: Option<Vec<f32>>,
         v: Option<Vec<f32>>,
     ) -> Self {
+        Self::over(&Alone, terms, lipschitz, u, v)
+    }
+
+    /// The same over the rows of all ranks: u has one entry for each column of the terms, with those
+    /// of ghosts.
+    ///
+    /// # Panics
+    /// If lengths do not match.
+    pub fn over(
+        ranks: &dyn Ranks,
+        terms: &[Term<'_>],
+        lipschitz: f64,
+        u: Option<Vec<f32>>,
+        v: Option<Vec<f32>>,
+    ) -> Self {
+        let rows = terms.first().map_or(0, |term| term.adjacency.rows());
         let columns: Vec<Vec<f64>> =
             terms.iter().map(|term| column_ratios(term.weights, v.as_deref())).collect();
         let weight = |i: usize| u.as_ref().map_or(1.0, |u| f64::from(u[i]));
         let product = match terms {
             [] => 0.0,
-            [term] => entries::ratios(&term.adjacency, weight).high * largest(&columns[0]),
+            [term] => {
+                let ratio = entries::ratios(&term.adjacency, weight).high;
+                ranks.merge(ratio, nan_max) * largest(&columns[0])
+            }
             _ => {
-                let rows = terms[0].adjacency.rows();
                 let sums: Vec<_> =
                     terms.iter().map(|term| Sums::of(&term.adjacency, weight)).collect();
                 let row = |i: usize| {
@@ -158,20 +179,23 @@ impl Certificate {
                     };
                     largest(&(0..columns[0].len()).map(entry).collect::<Vec<_>>())
                 };
-                (0..rows)
-                    .into_par_iter()
-                    .with_min_len(ROWS_PER_TASK / 16)
-                    .map(row)
-                    .reduce(|| 0.0, nan_max)
+                let tasks = (0..rows).into_par_iter().with_min_len(ROWS_PER_TASK / 16);
+                ranks.merge(tasks.map(row).reduce(|| 0.0, nan_max), nan_max)
             }
         };
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
-        let (u_range, v_range) = (range(u.as_deref()), range(v.as_deref()));
+        let u_range = match &u {
+            // Own rows alone: of no rows, nothing is the smallest weight.
+            Some(u) => range_over(ranks, &u[..rows.min(u.len())]),
+            None => Some((1.0, 1.0)),
+        };
+        let v_range = range(v.as_deref());
         let largest_scale = |term: &Term<'_>| -> f64 {
             let rows = (0..term.adjacency.rows()).into_par_iter().with_min_len(ROWS_PER_TASK);
             rows.map(|row| f64::from(term.adjacency.row_factor(row)).abs()).reduce(|| 1.0, nan_max)
         };
         let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
+        let scale = ranks.merge(scale, nan_max);
         let columns = columns.iter().map(|columns| largest(columns)).sum::<f64>();
         let weights = u_range.zip(v_range).map(|(u, v)| (u.0 * v.0, u.1 * v.1));
         Self {
@@ -179,7 +203,8 @@ impl Certificate {
             u,
             v,
             lipschitz,
-            roundings: roundings(terms),
+            roundings: roundings(ranks, terms),
+            rows,
             weights: weights.unwrap_or((1.0, 1.0)),
             least_u: u_range.map_or(1.0, |u| u.0),
             // Column sums are relative to v.
@@ -196,7 +221,12 @@ impl Certificate {
 
     /// The norm in which the certificate holds.
     pub fn norm(&self) -> Norm<'_> {
-        Norm { u: self.u.as_deref(), v: self.v.as_deref(), rows: None }
+        Norm { u: self.u.as_deref().map(|u| &u[..self.rows]), v: self.v.as_deref(), rows: None }
+    }
+
+    /// The vectors u and v; a missing one is all ones.
+    pub fn vectors(&self) -> [Option<&[f32]>; 2] {
+        [self.u.as_deref(), self.v.as_deref()]
     }
 
     /// The error that a change of 1 in the maximum norm certifies; infinite if the certificate does
@@ -210,17 +240,17 @@ impl Certificate {
     }
 
     /// Bounds the error of the state that a sweep wrote, given by how much the sweep moved it in
-    /// [`Certificate::norm`]. `activation` is `None` for the adjoint.
+    /// [`Certificate::norm`], and the sizes of state and input ([`Certificate::size`]). `activation`
+    /// is `None` for the adjoint.
     pub fn error(
         &self,
         moved: f32,
-        state: MatrixRef<'_>,
-        input: MatrixRef<'_>,
+        [state, input]: [f64; 2],
         activation: Option<Activation>,
     ) -> Option<ErrorBound> {
         let moved = self.moved(moved);
         // The state that the sweep read is larger by at most the move.
-        let before = self.size(state) + moved;
+        let before = state + moved;
         self.bound(self.q * moved, before, input, activation)
     }
 
@@ -235,7 +265,7 @@ impl Certificate {
         &self,
         moved: f64,
         read: f64,
-        input: MatrixRef<'_>,
+        input: f64,
         activation: Option<Activation>,
     ) -> Option<ErrorBound> {
         if !self.holds() {
@@ -245,7 +275,6 @@ impl Certificate {
             if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY }
         };
         let (path, of_input) = self.roundings;
-        let input = self.size(input);
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
         // A factor of an entry may underflow as well: then the size of the other factor counts.
         let tiny = (path + of_input) * TINY * self.growth * (1.0 + read * self.weights.1);
@@ -269,6 +298,7 @@ impl Certificate {
         sweep: &Sweep<'_>,
         direction: Direction<'_>,
         state: MatrixRef<'_>,
+        rows: &Rows,
     ) -> f64 {
         let v: Option<Vec<f64>> =
             self.v.as_ref().map(|v| v.iter().map(|&v| f64::from(v).recip()).collect());
@@ -292,7 +322,10 @@ impl Certificate {
             Direction::Forward(activation) => Some(activation),
             Direction::Adjoint(_) => None,
         };
-        self.by_residual(residual, self.size(state), self.size(sweep.input), activation)
+        let own = state.first(rows.len());
+        let largest = [residual, self.size(own), self.size(sweep.input)];
+        let [residual, state, input] = largest.map(|of| rows.ranks().max(of));
+        self.by_residual(residual, state, input, activation)
     }
 
     /// |X* - y|_uv from |residual|_uv, |y|_uv and |input|_uv, all of which were computed in f64 with
@@ -335,7 +368,7 @@ impl Certificate {
     }
 
     /// |M|_uv of a matrix, rounded up.
-    pub(super) fn size(&self, matrix: MatrixRef<'_>) -> f64 {
+    pub fn size(&self, matrix: MatrixRef<'_>) -> f64 {
         self.moved(kernels::largest(matrix, self.norm()))
     }
 }
@@ -373,6 +406,20 @@ fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
     weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
 }
 
+/// The same over the rows of all ranks, of which this one has some or none.
+fn range_over(ranks: &dyn Ranks, weights: &[f32]) -> Option<(f64, f64)> {
+    let none = [f64::INFINITY, 0.0, 1.0];
+    let own = match range(Some(weights)) {
+        _ if weights.is_empty() => none,
+        Some((low, high)) => [low, high, 1.0],
+        None => [1.0, 1.0, 0.0],
+    };
+    let [low, high, usable] =
+        ranks.merge(own, |a, b| [a[0].min(b[0]), a[1].max(b[1]), a[2].min(b[2])]);
+    let is_empty = low == f64::INFINITY;
+    (usable == 1.0).then_some(if is_empty { (1.0, 1.0) } else { (low, high) })
+}
+
 /// The larger of two numbers; infinity if one is NaN.
 pub(super) fn nan_max(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::INFINITY } else { x.max(y) }
@@ -384,9 +431,10 @@ pub(super) fn largest(values: &[f64]) -> f64 {
 
 /// Number of roundings of a gathered term, and of the input, on the way into an entry; see the
 /// module documentation.
-fn roundings(terms: &[Term<'_>]) -> (f64, f64) {
+fn roundings(ranks: &dyn Ranks, terms: &[Term<'_>]) -> (f64, f64) {
     let products: usize = terms.iter().map(|term| term.weights.inner()).sum();
     let longest = terms.iter().map(|term| term.adjacency.longest_sum()).max().unwrap_or(0);
+    let longest = ranks.merge(longest, u64::max);
     // The input is added last; then comes the slope, or a derivative that takes two steps, and its
     // product. That makes four roundings; six are counted. Before that, a term is rounded in the
     // three factors of its entry, the sum of the row, the weight, and the sum of products.

@@ -12,7 +12,11 @@
 //! The result is always a state that a sweep over all rows has written or, if the solve did not
 //! converge and nothing is certified, the state that a sweep moved least. Residual and certified
 //! error are those of that sweep. NaN and infinity are errors that name their origin. Results have
-//! the same bits on any number of threads.
+//! the same bits on any number of threads and ranks.
+//!
+//! On several ranks, each sweeps its own rows; then the ghosts of the new state are brought up to
+//! date. Ghosts of the state that a solve starts from need not be. All that the policies see is of
+//! all ranks, so that they decide the same on each.
 //!
 //! States are buffers of the [`Workspace`] and are never copied. Memory: the state and its
 //! workspace.
@@ -33,6 +37,7 @@ use crate::dense::Matrix;
 use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
+use crate::parallel::Rows;
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -227,11 +232,12 @@ pub fn solve(
     // Every state is a buffer of the workspace while the solve runs: none is ever copied.
     let empty = Matrix::zeros(0, state.cols());
     workspace.states.push(std::mem::replace(state, empty));
+    workspace.update(None, workspace.states.len() - 1, None);
     let mut solver = Solver::new(sweep, direction, certificate, params, workspace);
     let stopped = solver.iterate(workspace);
     solver.release(workspace);
     *state = workspace.states.swap_remove(solver.at);
-    Ok(solver.info(stopped?, state, start))
+    Ok(solver.info(stopped?, state, workspace.rows(), start))
 }
 
 /// One solve while it runs: sweeps, with a policy for when to stop, one for which rows to compute,
@@ -356,6 +362,7 @@ impl<'a> Solver<'a> {
             tolerance: self.stopping.tolerance,
             size: self.size,
         };
+        let is_tracked = slot.is_none() && !self.acceleration.is_on();
         let tracking = match (slot, &mut moves) {
             (Some(slot), Some(moves)) => {
                 Tracking::Moves(Moves { to: moves.view_mut(), factor: 1.0 / slot.unit })
@@ -366,18 +373,23 @@ impl<'a> Solver<'a> {
         let mut norm = self.certificate.map(Certificate::norm).unwrap_or_default();
         norm.rows = (self.measure == Measure::Row).then_some(self.size * FADED);
         let from = workspace.states[self.at].view();
-        let change = self.sweep.step(self.direction, norm, tracking, from, next.view_mut());
+        let own = workspace.rows().len();
+        let to_rows = next.view_mut().first(own);
+        let change = self.sweep.step(self.direction, norm, tracking, from, to_rows);
+        let change = change.of_ranks(workspace.rows().ranks());
         workspace.states[to] = next;
+        let flags = if is_tracked { self.active.moved_mut() } else { None };
+        workspace.update(Some(self.at), to, flags);
         if let Some((slot, moves)) = slot.zip(moves) {
             workspace.moves[slot.buffer] = moves;
         }
         self.row_updates += change.rows;
         if !change.finite {
-            let read = workspace.states[self.at].view();
-            let sweeps = self.stopping.sweeps + 1;
-            return Err(find_origin(self.sweep, self.direction.name(), sweeps, Some(read)));
+            let read = workspace.states[self.at].view().first(own);
+            let (sweeps, rows) = (self.stopping.sweeps + 1, workspace.rows());
+            return Err(find_origin(self.sweep, self.direction.name(), sweeps, Some(read), rows));
         }
-        let rows = workspace.shape().0;
+        let rows = workspace.rows().all();
         let computed_all = change.rows == rows as u64;
         let continues = computed_all && self.last.is_some_and(|(_, written)| written == self.at);
         if continues && self.change.rows == rows as u64 && self.change.largest > 0.0 {
@@ -460,22 +472,23 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn info(&self, stopped: Stopped, state: &Matrix, start: Instant) -> SolveInfo {
+    fn info(&self, stopped: Stopped, state: &Matrix, rows: &Rows, start: Instant) -> SolveInfo {
         let activation = match self.direction {
             Direction::Forward(activation) => Some(activation),
             Direction::Adjoint(_) => None,
         };
         let sweeps = self.stopping.sweeps;
         let error = |certificate: &Certificate| {
-            let bound =
-                certificate.error(self.change.weighted, state.view(), self.sweep.input, activation);
+            let state = state.view().first(rows.len());
+            let sizes = [state, self.sweep.input].map(|of| rows.ranks().max(certificate.size(of)));
+            let bound = certificate.error(self.change.weighted, sizes, activation);
             Some(bound?.of_state(f64::from(self.size)))
         };
         // The geometric series of further moves.
         let ahead = self.rate.filter(|&rate| rate < 1.0).map(|rate| rate / (1.0 - rate));
         let moved = relative_residual(&self.change, Measure::State);
         let mut choice = self.choice;
-        if choice.method == Used::Plain && self.row_updates < (sweeps * state.rows()) as u64 {
+        if choice.method == Used::Plain && self.row_updates < (sweeps * rows.all()) as u64 {
             choice.method = Used::Active;
         }
         SolveInfo {

@@ -55,6 +55,12 @@ impl Order {
         if let Some(order) = acyclic(relations) {
             return Some(Self::All(order));
         }
+        let alone = Self::alone(relations);
+        (!alone.is_empty()).then_some(Self::Alone(alone))
+    }
+
+    /// The rows that gather from themselves alone, ascending.
+    pub fn alone(relations: &[AdjacencyRef<'_>]) -> Vec<u32> {
         let rows = relations.first().map_or(0, AdjacencyRef::rows);
         let is_alone = |row: usize| {
             let mut columns = relations
@@ -63,9 +69,7 @@ impl Order {
                 .peekable();
             columns.peek().is_some() && columns.all(|column| column == row)
         };
-        let alone: Vec<u32> =
-            (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect();
-        (!alone.is_empty()).then_some(Self::Alone(alone))
+        (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect()
     }
 
     fn rows(&self) -> InOrder<'_> {
@@ -135,6 +139,9 @@ pub fn solve(
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
     let settled = sweep.settle(direction, order.rows(), row_limits(params), state.view_mut());
+    let ranks = workspace.rows().ranks();
+    let settled =
+        Settled { updates: ranks.sum(settled.updates), is_finite: !ranks.any(!settled.is_finite) };
     let params = prepare(order, settled, params, state);
     let info = fixed_point::solve(sweep, direction, certificate, &params, state, workspace)?;
     Ok(record(order, info, settled, start))

@@ -80,7 +80,8 @@ pub fn tighten(
     if solve.is_err() {
         return info;
     }
-    let rest = certificate.distance(sweep, direction, closer.view());
+    let over = workspace.rows();
+    let rest = certificate.distance(sweep, direction, closer.view(), over);
     let row = |row: usize| {
         let weight = certificate.weight(row);
         let entries = state.row(row).iter().zip(closer.row(row)).enumerate();
@@ -91,9 +92,11 @@ pub fn tighten(
         })
     };
     let larger = |a: [f64; 3], b: [f64; 3]| [nan_max(a[0], b[0]), a[1].max(b[1]), a[2].max(b[2])];
-    let rows = (0..state.rows()).into_par_iter().with_min_len(256);
-    let [most, least, apart] = rows.map(row).reduce(|| [0.0; 3], larger);
-    let size = f64::from(largest(state.view(), Norm::default()));
+    let rows = (0..over.len()).into_par_iter().with_min_len(256);
+    let found = rows.map(row).reduce(|| [0.0; 3], larger);
+    let [most, least, apart] = over.ranks().merge(found, larger);
+    let size = largest(state.view().first(over.len()), Norm::default());
+    let size = over.ranks().max(f64::from(size));
     let bound = ErrorBound {
         largest: (most * (1.0 + 1e-12)).min(loose.largest),
         rounding: (rest * certificate.largest_weight()).min(loose.rounding),

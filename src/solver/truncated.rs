@@ -33,22 +33,28 @@ pub fn adjoint(
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
     elementwise::clear(state.view_mut());
+    let rows = workspace.rows().clone();
     let mut change = Change::NONE;
     for step in 1..=steps {
-        change =
-            sweep.adjoint(derivative, Norm::default(), state.view(), workspace.spare().view_mut());
+        let to = workspace.spare().view_mut().first(rows.len());
+        change = sweep.adjoint(derivative, Norm::default(), state.view(), to);
+        change = change.of_ranks(rows.ranks());
         if !change.finite {
-            return Err(find_origin(sweep, "adjoint", step, Some(state.view())));
+            let read = state.view().first(rows.len());
+            return Err(find_origin(sweep, "adjoint", step, Some(read), &rows));
         }
         if damping == 1.0 {
             std::mem::swap(state, workspace.spare());
-            continue;
+        } else {
+            elementwise::damp(damping, workspace.spare().view(), state.view_mut());
         }
-        elementwise::damp(damping, workspace.spare().view(), state.view_mut());
+        let mut view = state.view_mut();
+        let shape = (view.stride(), view.cols());
+        rows.update(None, view.padded_mut(), shape, None);
     }
     Ok(SolveInfo {
         sweeps: steps,
-        row_updates: (steps * state.rows()) as u64,
+        row_updates: (steps * rows.all()) as u64,
         relative_residual: relative_residual(&change, Measure::State),
         contraction: None,
         certified_error: None,

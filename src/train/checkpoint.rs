@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
 use crate::nn::{Equilibrium, Slot, Vectors};
+use crate::parallel::Rows;
 
 const EPOCH: &str = "epoch";
 const STEPS: &str = "steps";
@@ -46,19 +47,52 @@ pub fn path(run: &Path) -> PathBuf {
     run.join("checkpoint").join(STATE)
 }
 
+/// The states of all ranks, on the first of them. Nothing on one rank, whose layers have them.
+#[derive(Default)]
+pub(crate) struct WholeStates(Vec<WholeLayer>);
+
+struct WholeLayer {
+    state: Matrix,
+    adjoint: Matrix,
+    kept: [Option<Vectors>; 2],
+}
+
 impl Trainer {
     /// Writes a checkpoint in place of the last one, unless the graph was changed since it was
-    /// mapped.
+    /// mapped. On several ranks all call it together, and the first one writes.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
-        self.save_with(path, Texts::new())
+        let (whole, ranks) = (self.whole_states(), self.task.ranks());
+        let saved = match ranks.is_first() {
+            true => self.save_with(path, Texts::new(), &whole),
+            false => Ok(()),
+        };
+        ranks.agree(saved, TrainError::OtherRank)
     }
 
-    /// The same with the checksum of the records before it, for [`records`].
-    pub(crate) fn save_after(&self, records: &str, path: &Path) -> Result<(), TrainError> {
-        self.save_with(path, Texts::from([(RECORDS.into(), records.into())]))
+    /// Collects the states of all ranks, which call this together.
+    pub(crate) fn whole_states(&self) -> WholeStates {
+        if self.task.ranks().is_alone() {
+            return WholeStates::default();
+        }
+        WholeStates(self.kept_layers().filter_map(WholeLayer::of).collect())
     }
 
-    fn save_with(&self, path: &Path, mut texts: Texts) -> Result<(), TrainError> {
+    /// Writes a checkpoint with the checksum of the records before it, for [`records`].
+    pub(crate) fn save_after(
+        &self,
+        records: &str,
+        path: &Path,
+        whole: &WholeStates,
+    ) -> Result<(), TrainError> {
+        self.save_with(path, Texts::from([(RECORDS.into(), records.into())]), whole)
+    }
+
+    fn save_with(
+        &self,
+        path: &Path,
+        mut texts: Texts,
+        whole: &WholeStates,
+    ) -> Result<(), TrainError> {
         self.task.graph().check_unchanged()?;
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
@@ -87,9 +121,16 @@ impl Trainer {
         self.collapse.save(&mut texts);
         let mut rows: Vec<(String, Matrix)> = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
-            tensors.push(Tensor::matrix(format!("state{at}.X"), layer.state.view()));
-            tensors.push(Tensor::matrix(format!("state{at}.G"), layer.adjoint.view()));
-            for (kept, names) in layer.kept().into_iter().zip(vector_names(at)) {
+            let whole = whole.0.get(at);
+            let (state, adjoint, kept) = match whole {
+                Some(WholeLayer { state, adjoint, kept }) => {
+                    (state, adjoint, kept.each_ref().map(Option::as_ref))
+                }
+                None => (&layer.state, &layer.adjoint, layer.kept()),
+            };
+            tensors.push(Tensor::matrix(format!("state{at}.X"), state.view()));
+            tensors.push(Tensor::matrix(format!("state{at}.G"), adjoint.view()));
+            for (kept, names) in kept.into_iter().zip(vector_names(at)) {
                 // A missing vector is a row of length 0; no row at all means nothing was kept.
                 if let Some(Vectors { u, v }) = kept {
                     rows.extend(names.into_iter().zip([row(u), row(v)]));
@@ -166,13 +207,17 @@ impl Trainer {
         };
         let mut states = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
-            let state = same(&layer.state, &format!("state{at}.X"))?;
-            let adjoint = same(&layer.adjoint, &format!("state{at}.G"))?;
+            let (rows, width) = (layer.rows(), layer.width());
+            let [state, adjoint] = ["X", "G"].map(|name| {
+                let whole = file.matrix(&format!("state{at}.{name}"), rows.all(), width)?;
+                Ok::<_, TrainError>(local(whole, rows))
+            });
+            let (state, adjoint) = (state?, adjoint?);
             let mut kept = [None, None];
             for (side, names) in kept.iter_mut().zip(vector_names(at)) {
                 if file.shape(&names[0]).is_some() {
                     let [u, v] = names.each_ref().map(|name| vector(file, name));
-                    let (vectors, lengths) = ([u?, v?], [layer.state.rows(), layer.state.cols()]);
+                    let (vectors, lengths) = ([u?, v?], [rows.all(), width]);
                     for ((name, vector), expected) in names.iter().zip(&vectors).zip(lengths) {
                         if let Some(found) =
                             vector.as_ref().map(Vec::len).filter(|&found| found != expected)
@@ -183,6 +228,7 @@ impl Trainer {
                         }
                     }
                     let [u, v] = vectors;
+                    let u = u.map(|u| rows.select(&u, 1.0));
                     *side = Some(Vectors { u, v });
                 }
             }
@@ -240,6 +286,37 @@ impl Trainer {
         let one = if let GraphSet::One(one) = &self.graphs { Some(one) } else { None };
         one.into_iter().flat_map(|one| one.on.equilibria())
     }
+}
+
+impl WholeLayer {
+    /// The states of a layer on all ranks; `None` but on the first.
+    fn of(layer: &Equilibrium) -> Option<Self> {
+        let rows = layer.rows();
+        let whole = |matrix: &Matrix| {
+            let all = rows.collect(matrix.view().first(rows.len()).padded())?;
+            let mut whole = Matrix::zeros(rows.all(), matrix.cols());
+            whole.view_mut().padded_mut().copy_from_slice(&all);
+            Some(whole)
+        };
+        let (state, adjoint) = (whole(&layer.state), whole(&layer.adjoint));
+        let kept = layer.kept().map(|kept| {
+            let Vectors { u, v } = kept?;
+            let u = u.as_ref().map(|u| rows.collect(&u[..rows.len()]));
+            Some(Vectors { u: u.flatten(), v: v.clone() })
+        });
+        Some(Self { state: state?, adjoint: adjoint?, kept })
+    }
+}
+
+/// The rows of this rank; its ghosts come with the next solve.
+fn local(whole: Matrix, rows: &Rows) -> Matrix {
+    if rows.is_alone() {
+        return whole;
+    }
+    let mut local = Matrix::zeros(rows.with_ghosts(), whole.cols());
+    let own = whole.view().block(rows.own());
+    local.view_mut().padded_mut()[..own.padded().len()].copy_from_slice(own.padded());
+    local
 }
 
 /// Names of the certificates' vectors of a layer, forward and adjoint, u and v.

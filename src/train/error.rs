@@ -8,6 +8,7 @@ use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::metrics::Metric;
 use crate::models::{LayerError, ModelError};
+use crate::nn::RankError;
 use crate::optim::GradientError;
 use crate::settings::SettingError;
 use crate::solver::projection::ProjectionError;
@@ -27,6 +28,40 @@ pub enum TrainError {
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] SettingError),
+    /// Something that works on one rank only.
+    #[error("{what} on one rank only: run it without mpirun{hint}")]
+    OneRank {
+        /// What it is, with its verb.
+        what: String,
+        /// Another way, after a comma.
+        hint: &'static str,
+    },
+    /// Ranks that see different datasets.
+    #[error(
+        "{}: rank {rank} sees another dataset (found {found}, expected {expected}): every rank must \
+         see the same files", path.display()
+    )]
+    OtherDataset {
+        /// The dataset, as the first rank sees it.
+        path: PathBuf,
+        /// The first rank that differs.
+        rank: usize,
+        /// Its checksum there.
+        found: String,
+        /// Its checksum on the first rank.
+        expected: String,
+    },
+    /// A graph that cannot be shared by several ranks.
+    #[error("{}: {source}", path.display())]
+    Ranks {
+        /// The dataset.
+        path: PathBuf,
+        /// Why not.
+        source: RankError,
+    },
+    /// An error of another rank.
+    #[error("{0}")]
+    OtherRank(String),
     /// The dataset's graph.
     #[error("{}: {source}", path.display())]
     Graph {

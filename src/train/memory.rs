@@ -77,15 +77,20 @@ impl DataFacts {
     pub fn of_task(task: &Task, config: &Config) -> Self {
         let (manifest, parts) = (task.graph().manifest(), task.parts());
         let items = parts.train.len() + parts.validation.len() + parts.test.len();
-        let nodes = manifest.nodes;
         let has_batches = task.graphs().is_some();
+        let mut model = task.facts(Vec::new());
+        // On several ranks, the nodes of this one and its ghosts.
+        if let Some(rows) = task.rows_of_rank() {
+            model.nodes = rows.with_ghosts();
+        }
+        let nodes = model.nodes as u64;
         let largest = task.graphs().map_or(0, |(graphs, _)| {
             graphs.first_node.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
         });
         Self {
             nonzeros: sparse_entries(manifest, config),
             rows_read: rows_read(manifest),
-            trained_nodes: task.nodes_at_once(config),
+            trained_nodes: task.nodes_at_once(config).min(nodes),
             evaluated_nodes: if has_batches {
                 nodes.min(EVALUATED_NODES.max(largest))
             } else {
@@ -94,7 +99,7 @@ impl DataFacts {
             has_batches,
             train_items: parts.train.len() as u64,
             items: items as u64,
-            model: task.facts(Vec::new()),
+            model,
         }
     }
 

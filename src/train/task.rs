@@ -1,7 +1,7 @@
 //! What training needs from a graph: operators, labels, and the items of each part of a split. This
 //! module reads and checks; it holds no model.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ignn_format::FormatError;
 use ignn_format::encoding::Scaling;
@@ -20,6 +20,7 @@ use crate::metrics::{Ranking, Scores};
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
 use crate::nn::{ClassWeights, Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
+use crate::parallel::{Alone, Ranks, Rows};
 
 /// Kinds of labels, for messages.
 pub(super) const CLASSES: &str = "one class per node";
@@ -100,6 +101,7 @@ pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Opt
 #[derive(Debug)]
 pub struct Task {
     graph: Graph,
+    ranks: Arc<dyn Ranks>,
     operators: OnceLock<Operators>,
     labels: Labels,
     /// For numbers: the statistics of the training part, and all numbers standardised by them.
@@ -119,6 +121,32 @@ impl Task {
     /// Opens the relations, labels and split that the configuration selects.
     pub fn open(graph: Graph, config: &Config) -> Result<Self, TrainError> {
         Self::with_graphs(graph, config, None)
+    }
+
+    /// The same on one of several ranks, which all call this together.
+    pub fn on_ranks(
+        graph: Graph,
+        config: &Config,
+        ranks: Arc<dyn Ranks>,
+    ) -> Result<Self, TrainError> {
+        let checksums = ranks.gather(graph.manifest().checksum().into_bytes());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if let Some(rank) = checksums.iter().position(|found| *found != checksums[0]) {
+            let (found, expected) = (text(&checksums[rank]), text(&checksums[0]));
+            return Err(TrainError::OtherDataset {
+                path: graph.path().into(),
+                rank,
+                found,
+                expected,
+            });
+        }
+        let opened = ranks.agree(Self::open(graph, config), TrainError::OtherRank)?;
+        Ok(Self { ranks, ..opened })
+    }
+
+    /// The ranks that share the graph.
+    pub fn ranks(&self) -> &Arc<dyn Ranks> {
+        &self.ranks
     }
 
     /// The same, but the caller chooses the graphs of each part instead of a split.
@@ -188,6 +216,7 @@ impl Task {
         let normalises_features = config.model.normalise_features;
         Ok(Self {
             graph,
+            ranks: Alone::shared(),
             operators: OnceLock::new(),
             labels,
             standardised,
@@ -211,8 +240,16 @@ impl Task {
         if let Some(operators) = self.operators.get() {
             return Ok(operators);
         }
-        let operators = Operators::of(self.graph.relations()?);
+        let operators = Operators::of_rank(self.graph.relations()?, &self.ranks);
+        let path = || self.graph.path().into();
+        let operators = operators.map_err(|source| TrainError::Ranks { path: path(), source })?;
         Ok(self.operators.get_or_init(|| operators))
+    }
+
+    /// The rows of this rank, if there are several.
+    pub fn rows_of_rank(&self) -> Option<&Rows> {
+        let operators = self.operators.get().filter(|_| !self.ranks.is_alone());
+        operators.map(Operators::rows)
     }
 
     /// What a model has to know about the graph. `radii` has one bound per relation; kappa is
@@ -261,8 +298,12 @@ impl Task {
         if self.learns_features {
             return Ok(Features::Learned);
         }
-        let features = Features::read(&self.graph)?;
-        Ok(if self.normalises_features { features.normalised() } else { features })
+        let rows = self.operators()?.rows();
+        let features = Features::read_rows(&self.graph, rows).map_err(TrainError::from);
+        let features = self.ranks.agree(features, TrainError::OtherRank)?;
+        let mut features = if self.normalises_features { features.normalised() } else { features };
+        features.update(rows);
+        Ok(features)
     }
 
     /// Columns of features computed from the graph, for kinds of models that have them.

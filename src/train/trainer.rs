@@ -28,7 +28,7 @@ use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{check_ranked, learnable, monitor};
+use super::settings::{check_ranked, learnable, monitor, on_ranks};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{Config, FeatureStart, Learn, OnCollapse};
@@ -167,8 +167,13 @@ impl Trainer {
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
                 label_start::apply(&task, &config, &mut model)?;
+                on_ranks(&task, &config, &model)?;
                 let one = OneGraph::new(&task, &model, operators)?;
                 (model, GraphSet::One(one))
+            }
+            Some(_) if !task.ranks().is_alone() => {
+                let what = "training on a collection of graphs works".into();
+                return Err(TrainError::OneRank { what, hint: "" });
             }
             Some((graphs, parts)) => {
                 let place = || task.graph().path().to_path_buf();
@@ -335,8 +340,13 @@ impl Trainer {
     ) -> Result<Ended, TrainError> {
         let ended = self.run_epochs(observer, stop, after);
         // First: a graph that was changed explains whatever went wrong.
-        self.task.graph().check_unchanged()?;
+        self.agree(self.task.graph().check_unchanged().map_err(TrainError::from))?;
         ended
+    }
+
+    /// A result that another rank may not have; see [`Ranks::agree`](crate::parallel::Ranks).
+    fn agree<T>(&self, result: Result<T, TrainError>) -> Result<T, TrainError> {
+        self.task.ranks().agree(result, TrainError::OtherRank)
     }
 
     fn run_epochs(
@@ -345,7 +355,7 @@ impl Trainer {
         stop: &AtomicBool,
         mut after: impl FnMut(&Self) -> Result<(), TrainError>,
     ) -> Result<Ended, TrainError> {
-        observer.start(self.monitor)?;
+        self.agree(observer.start(self.monitor).map_err(TrainError::from))?;
         // A run that is resumed after early stopping stops again.
         if self.epoch.checked_sub(1).is_some_and(|last| self.is_out_of_patience(last)) {
             return Ok(Ended::Patience);
@@ -356,15 +366,10 @@ impl Trainer {
         }
         loop {
             let record = self.advance()?;
-            observer.epoch(&record)?;
-            failures::report(&record, &self.config, observer)?;
-            self.faded.report(observer)?;
-            if record.has_collapsed {
-                let best = self.best.as_ref().map(|best| best.score.epoch);
-                self.collapse.report(&record, &self.config, best, observer)?;
-                if stops {
-                    return Ok(Ended::Collapsed);
-                }
+            let reported = self.report(&record, observer);
+            self.agree(reported)?;
+            if record.has_collapsed && stops {
+                return Ok(Ended::Collapsed);
             }
             let is_last = record.epoch >= self.epochs();
             if is_last {
@@ -373,11 +378,27 @@ impl Trainer {
             if self.is_out_of_patience(record.epoch) {
                 return Ok(Ended::Patience);
             }
-            if stop.load(Ordering::Relaxed) {
+            if self.task.ranks().any(stop.load(Ordering::Relaxed)) {
                 return Ok(Ended::Stopped);
             }
             after(self)?;
         }
+    }
+
+    /// Passes on what is to be known of an epoch.
+    fn report(
+        &mut self,
+        record: &EpochRecord,
+        observer: &mut dyn Observer,
+    ) -> Result<(), TrainError> {
+        observer.epoch(record)?;
+        failures::report(record, &self.config, observer)?;
+        self.faded.report(observer)?;
+        if record.has_collapsed {
+            let best = self.best.as_ref().map(|best| best.score.epoch);
+            self.collapse.report(record, &self.config, best, observer)?;
+        }
+        Ok(())
     }
 
     /// Whether all steps are taken; the last model is still to be evaluated.
@@ -476,7 +497,7 @@ impl Trainer {
                 if steps_apart && !is_last {
                     solves.evaluation.push(solved);
                 } else {
-                    solves.step(solved, operators.nodes(), operators.nonzeros());
+                    solves.step(solved, operators.rows().all(), operators.nonzeros());
                 }
                 (
                     if is_evaluated { one.evaluate(model, evaluator) } else { Vec::new() },
@@ -580,7 +601,8 @@ impl Trainer {
         if steps_apart {
             let clock = Instant::now();
             let solved = one.solve_for_step(model, config, epoch).map_err(wrong)?;
-            solves.step(solved, one.on.operators().nodes(), one.on.operators().nonzeros());
+            let operators = one.on.operators();
+            solves.step(solved, operators.rows().all(), operators.nonzeros());
             seconds.forward += clock.elapsed().as_secs_f64();
         }
         let clock = Instant::now();
@@ -589,7 +611,8 @@ impl Trainer {
         let spent: f64 = adjoint.iter().map(|solve| solve.seconds).sum();
         seconds.adjoint += spent;
         seconds.gradients += clock.elapsed().as_secs_f64() - spent;
-        solves.step_back(adjoint, one.on.operators().nodes(), one.on.operators().nonzeros());
+        let operators = one.on.operators();
+        solves.step_back(adjoint, operators.rows().all(), operators.nonzeros());
         self.faded.note(epoch, one.has_faded);
         let (gradient_norm, learning_rate) = self.update(seconds)?;
         Ok(Steps { loss, gradient_norm, learning_rate, train: None })

@@ -10,6 +10,7 @@ use clap::Args;
 use ignn::config::Config;
 use ignn::graph::statistics::Degrees;
 use ignn::graph::{self, Graph, Statistics};
+use ignn::nn::RankPlan;
 use ignn::report::histogram::bar;
 use ignn::report::quantity::{bytes, count, percent, plural};
 use ignn::report::readable;
@@ -52,21 +53,42 @@ const SHOWN_NAME: usize = 120;
 Examples:
   ignn inspect dblp.ignn
   ignn inspect dblp.ignn --json | jq '.relations[0].statistics.components'
-  ignn inspect dblp.ignn --json | jq '.relations[0].spectral.rho'")]
+  ignn inspect dblp.ignn --json | jq '.relations[0].spectral.rho'
+  ignn inspect dblp.ignn --ranks 16")]
 pub struct Command {
     /// The dataset directory
     #[arg(value_name = "DIR")]
     dataset: PathBuf,
+
+    /// Plan for this many ranks: nodes, ghosts, bytes per exchange and memory of each
+    ///
+    /// A ghost is a node of another rank whose state a rank needs. Its row is sent before every
+    /// sweep in which it has moved; the plan counts all of them. `ignn ingest --order` decides how
+    /// many there are.
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+    ranks: Option<u32>,
 }
+
+/// Largest number of ranks of a plan.
+const MOST_RANKS: i64 = 65_536;
 
 impl Command {
     /// Counts and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let inspection = Inspection::of(&self.dataset)?;
+        let plan = match self.ranks {
+            Some(ranks) => Some(Plan::of(&Graph::open(&self.dataset)?, ranks as usize)?),
+            None => None,
+        };
         if session.json {
-            session.print_json(&serde_json::to_value(&inspection)?)?;
+            let mut value = serde_json::to_value(&inspection)?;
+            if let Some(plan) = plan {
+                value["ranks"] = plan.as_json();
+            }
+            session.print_json(&value)?;
         } else {
-            session.print(&inspection.as_text())?;
+            let plan = plan.map(|plan| plan.as_text()).unwrap_or_default();
+            session.print(&(inspection.as_text() + &plan))?;
         }
         Ok(Outcome::Done)
     }
@@ -247,6 +269,64 @@ impl Inspection {
                 )
             }
         }
+    }
+}
+
+/// The shares of several ranks.
+struct Plan {
+    relations: usize,
+    ranks: Vec<RankPlan>,
+}
+
+impl Plan {
+    fn of(dataset: &Graph, ranks: usize) -> Result<Self> {
+        let relations = dataset.relations()?;
+        Ok(Self { relations: relations.len(), ranks: RankPlan::of(relations, ranks) })
+    }
+
+    fn memory(&self, rank: &RankPlan, width: usize) -> u64 {
+        let buffers = Config::default().forward().mixing_buffers();
+        rank.state_bytes(width, self.relations, buffers)
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let rank = |rank: &RankPlan| {
+            let width = |width: usize| {
+                serde_json::json!({
+                    "width": width,
+                    "exchange_bytes": rank.exchange_bytes(width),
+                    "state_bytes": self.memory(rank, width),
+                })
+            };
+            let mut value = serde_json::json!(rank);
+            value["widths"] = WIDTHS.map(width).to_vec().into();
+            value
+        };
+        self.ranks.iter().map(rank).collect()
+    }
+
+    fn as_text(&self) -> String {
+        let ranks = plural(self.ranks.len() as u64, "rank", "ranks");
+        let mut sheet = Sheet::columns(&["per rank", "largest", "mean"]);
+        let mut row = |name: &str, of: &dyn Fn(&RankPlan) -> u64, shown: fn(u64) -> String| {
+            let numbers: Vec<u64> = self.ranks.iter().map(of).collect();
+            let mean = numbers.iter().sum::<u64>() / numbers.len() as u64;
+            let largest = numbers.into_iter().max().unwrap_or(0);
+            sheet.row([name.to_string(), shown(largest), shown(mean)]);
+        };
+        row("nodes", &|rank| rank.rows, count);
+        row("non-zeros", &|rank| rank.nonzeros, count);
+        row("ghosts", &|rank| rank.ghosts, count);
+        row("rows sent", &|rank| rank.sent, count);
+        for width in WIDTHS {
+            let sent = |rank: &RankPlan| rank.exchange_bytes(width);
+            row(&format!("sent per sweep, width {width}"), &sent, bytes);
+        }
+        for width in WIDTHS {
+            let memory = |rank: &RankPlan| self.memory(rank, width);
+            row(&format!("states, width {width}"), &memory, bytes);
+        }
+        format!("\n{ranks}\n{}", sheet.render())
     }
 }
 

@@ -63,6 +63,11 @@ impl Activity {
         }
     }
 
+    /// Whether each row moved in the last sweep: to be filled in for ghosts.
+    pub fn moved_mut(&mut self) -> &mut [u8] {
+        &mut self.before
+    }
+
     /// Bytes of the flags.
     pub fn bytes(rows: usize) -> u64 {
         (rows as u64).saturating_mul(3)

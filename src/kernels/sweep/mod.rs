@@ -242,11 +242,8 @@ impl Sweep<'_> {
             }
             Direction::Adjoint(derivative) => {
                 if let Some(shape) = derivative.shape() {
-                    assert_eq!(
-                        shape,
-                        (state.rows(), state.cols()),
-                        "a derivative of the state's shape"
-                    );
+                    let expected = (self.input.rows(), self.input.cols());
+                    assert_eq!(shape, expected, "a derivative of the input's shape");
                 }
                 self.settle_rows(&Differentiate { input, derivative }, order, until, state)
             }
@@ -260,9 +257,10 @@ impl Sweep<'_> {
         (tolerance, repeats): (f32, usize),
         state: MatrixMut<'_>,
     ) -> Settled {
-        let shape = (state.rows(), state.cols());
-        assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
-        check(self.terms, None, self.blocks, shape, shape);
+        let shape = (self.input.rows(), self.input.cols());
+        assert_eq!(shape.1, state.cols(), "an input of the state's width");
+        check(self.terms, None, self.blocks, (state.rows(), state.cols()), shape);
+        let state = state.first(shape.0);
         if shape.1 == 0 {
             return Settled { updates: 0, is_finite: true };
         }
@@ -304,7 +302,7 @@ impl Sweep<'_> {
         to: MatrixMut<'_>,
     ) -> Change {
         let shape = (to.rows(), to.cols());
-        assert_eq!((from.rows(), from.cols()), shape, "states of one shape");
+        assert_eq!(from.cols(), shape.1, "states of one width");
         assert_eq!((self.input.rows(), self.input.cols()), shape, "an input of the state's shape");
         assert!(norm.u.is_none_or(|u| u.len() == to.rows()), "one weight per row");
         assert!(norm.v.is_none_or(|v| v.len() == to.cols()), "one weight per column");
@@ -342,7 +340,9 @@ impl Sweep<'_> {
         activity.takes_all |= activity.never_skips;
         let threshold = activity.threshold;
         let (before, flags) = activity.parts();
-        assert_eq!(flags.moved.len(), to.rows(), "flags of the state's rows");
+        assert_eq!(flags.moved.len(), from.rows(), "flags of the state's rows");
+        // Those of ghosts are set when the ghosts are.
+        let flags = flags.split_at(to.rows()).0;
         let pass = Pass { watch: Some(Watch { before, threshold }), ..pass };
         let change =
             compute_pass(pass, self.terms, self.blocks, self.scratch, (to, Some(flags), None));

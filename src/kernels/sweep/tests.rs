@@ -423,7 +423,7 @@ fn values_that_are_not_finite_are_reported() {
 }
 
 #[test]
-#[should_panic(expected = "states of one shape")]
+#[should_panic(expected = "states of one width")]
 fn wrong_shapes_are_refused() {
     let case = Case::random(3, 30, 4, 1);
     let from = Matrix::zeros(30, 5);

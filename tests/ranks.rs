@@ -1,0 +1,219 @@
+//! Training and prediction on several ranks: the same bytes as on one. The ranks are threads of this
+//! process; `scripts/test-mpi` does the same with processes.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ignn::config::Config;
+use ignn::graph::{Edges, Graph, GraphBuilder, Normalisation};
+use ignn::parallel::{Alone, Ranks, ThreadRanks};
+use ignn::run::Run;
+use ignn::train::{EpochRecord, Fit, Observer, Task, TrainError, Trainer};
+
+const NODES: u32 = 700;
+const CLASSES: u32 = 3;
+
+/// Numbers from a position.
+fn random(seed: u64) -> u64 {
+    let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn pairs(seed: u64, count: u32) -> Vec<(u32, u32)> {
+    let end = |at: u64| (random(seed * 1_000_003 + at) % u64::from(NODES)) as u32;
+    let mut pairs: Vec<_> = (0..u64::from(count))
+        .map(|at| (end(2 * at), end(2 * at + 1)))
+        .filter(|p| p.0 != p.1)
+        .collect();
+    // A hub; and some nodes without edges.
+    pairs.extend((0..NODES / 3).map(|node| (5, node)).filter(|pair| pair.1 != 5));
+    pairs.retain(|pair| pair.0 % 41 != 3 && pair.1 % 41 != 3);
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// A graph with features that say little, and labels that depend on neighbours.
+fn graph(relations: &[(&str, Edges)]) -> Graph {
+    let columns = 11;
+    let value = |at: u64| (random(77 + at) % 2000) as f32 / 1000.0 - 1.0;
+    let features: Vec<f32> = (0..u64::from(NODES) * columns).map(value).collect();
+    let class = |node: u32| Some((random(u64::from(node) + 5) % 3) as u32 % CLASSES);
+    let mut builder = GraphBuilder::new(NODES as usize);
+    for (name, edges) in relations {
+        builder = builder.relation(name, edges.clone());
+    }
+    let part = |rest: u32| (0..NODES).filter(move |node| node % 5 == rest);
+    builder
+        .features(columns as usize, features)
+        .classes(["a", "b", "c"], (0..NODES).map(class))
+        .split(part(0), part(1), part(2))
+        .build()
+        .unwrap()
+}
+
+fn undirected(normalisation: Normalisation) -> Graph {
+    graph(&[("edges", Edges::undirected(pairs(1, 1800)).normalisation(normalisation))])
+}
+
+fn config(sets: &[&str]) -> Config {
+    let sets: Vec<String> =
+        ["train.epochs=4"].iter().chain(sets).map(ToString::to_string).collect();
+    Config::resolve(None, None, &sets).unwrap()
+}
+
+fn fit(graph: &Graph, config: &Config, ranks: Arc<dyn Ranks>) -> Result<Fit, TrainError> {
+    let task = Task::on_ranks(graph.clone(), config, ranks)?;
+    Trainer::with_task(Arc::new(task), config.clone())?.fit()
+}
+
+/// What must not depend on the number of ranks.
+fn outcome(fit: &Fit) -> (Vec<EpochRecord>, Vec<Vec<u32>>) {
+    let history = fit.history.iter().map(EpochRecord::without_times).collect();
+    let bits = fit
+        .model
+        .values
+        .iter()
+        .map(|(_, value)| value.view().padded().iter().map(|x| x.to_bits()).collect());
+    (history, bits.collect())
+}
+
+fn same_on_all_ranks(graph: &Graph, sets: &[&str], sizes: &[usize]) -> Fit {
+    let config = config(sets);
+    let alone = fit(graph, &config, Alone::shared()).unwrap();
+    let expected = outcome(&alone);
+    for &size in sizes {
+        let found =
+            ThreadRanks::run(size, 1 + size % 2, |ranks| fit(graph, &config, ranks).unwrap());
+        for (rank, found) in found.iter().enumerate() {
+            let found = outcome(found);
+            assert_eq!(format!("{:?}", found.0), format!("{:?}", expected.0), "{sets:?}, {size}");
+            assert!(found.1 == expected.1, "{sets:?}: rank {rank} of {size} has another model");
+        }
+    }
+    alone
+}
+
+#[test]
+fn training_has_the_same_bits_on_any_number_of_ranks() {
+    let renormalised = undirected(Normalisation::Renorm);
+    let sizes = [2, 3, 4, 5, 8];
+    same_on_all_ranks(&renormalised, &["model.state=16"], &sizes);
+    // More ranks than parts to cut: some have no rows.
+    same_on_all_ranks(&renormalised, &["model.state=20", "model.bias=true"], &[50]);
+    // Rows that share lines; the norm of another graph is found by a search.
+    let plain = undirected(Normalisation::None);
+    same_on_all_ranks(&plain, &["model.state=3", "model.activation=tanh"], &[2, 5]);
+}
+
+#[test]
+fn every_method_and_map_has_the_same_bits_on_several_ranks() {
+    let graph = undirected(Normalisation::Renorm);
+    for sets in [
+        &["model.state=12", "solver.method=anderson", "model.kappa=0.99"][..],
+        &["model.state=12", "solver.method=active", "solver.tolerance=1e-6"],
+        &["model.state=8", "model.input=own", "solver.measure=row"],
+        &["model.state=8", "model.input=both", "model.dropout=0.3", "model.feature_dropout=0.4"],
+        &["model.state=16", "solver.gradient=phantom"],
+        &["model.state=16", "train.learn=ridge"],
+        &["model.state=6", "model.features=given", "model.normalise_features=true"],
+    ] {
+        same_on_all_ranks(&graph, sets, &[3]);
+    }
+}
+
+#[test]
+fn directed_graphs_and_several_relations_have_the_same_bits_on_several_ranks() {
+    let directed = graph(&[("edges", Edges::directed(pairs(3, 2500)))]);
+    same_on_all_ranks(&directed, &["model.state=16"], &[3, 4]);
+    let several = graph(&[
+        ("first", Edges::undirected(pairs(4, 900)).normalisation(Normalisation::Row)),
+        ("second", Edges::directed(pairs(5, 1100)).normalisation(Normalisation::Row)),
+    ]);
+    same_on_all_ranks(&several, &["model.state=16"], &[2, 5]);
+}
+
+#[test]
+fn what_works_on_one_rank_only_is_refused_by_name() {
+    let graph = undirected(Normalisation::Renorm);
+    let message = |graph: &Graph, sets: &[&str]| {
+        let config = config(sets);
+        let found = ThreadRanks::run(2, 1, |ranks| fit(graph, &config, ranks).unwrap_err());
+        let [first, second] = [&found[0], &found[1]].map(ToString::to_string);
+        assert_eq!(first, second);
+        first
+    };
+    for (sets, expected) in [
+        (&["model.kind=gcn"][..], "model.kind=gcn works on one rank only: run it without mpirun"),
+        (&["model.state=[8,8]"], "a stack of several layers works on one rank only"),
+        (&["model.features=learned"], "learning features works on one rank only"),
+        (&["model.batch_norm=true"], "batch normalisation works on one rank only"),
+    ] {
+        let found = message(&graph, sets);
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let chain = self::graph(&[("edges", Edges::directed((1..NODES).map(|i| (i - 1, i))))]);
+    let found = message(&chain, &["model.state=4"]);
+    assert!(found.starts_with("solving a graph without cycles in its order works"), "{found}");
+    same_on_all_ranks(&chain, &["model.state=4", "solver.method=plain"], &[2]);
+}
+
+#[test]
+fn ranks_that_see_different_datasets_are_refused() {
+    let graphs = [undirected(Normalisation::Renorm), undirected(Normalisation::None)];
+    let found = ThreadRanks::run(3, 1, |ranks| {
+        let graph = &graphs[ranks.rank() / 2];
+        fit(graph, &config(&[]), ranks).unwrap_err().to_string()
+    });
+    assert!(found.iter().all(|found| found.contains("rank 2 sees another dataset")), "{found:?}");
+}
+
+/// Sets a flag after an epoch.
+struct StopAfter<'a>(u64, &'a AtomicBool);
+
+impl Observer for StopAfter<'_> {
+    fn epoch(&mut self, record: &EpochRecord) -> ignn::format::Result<()> {
+        if record.epoch == self.0 {
+            self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_stops_on_three_ranks_and_ends_on_two_with_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let graph = graph(&[("edges", Edges::undirected(pairs(1, 1800)))]);
+    let config = config(&["train.epochs=7", "model.state=12", "train.checkpoint_epochs=2"]);
+    let run = |name: &str, size: usize, stop_after: Option<u64>| {
+        let directory = place.path().join(name);
+        let ended = ThreadRanks::run(size, 1, |ranks| {
+            let stop = AtomicBool::new(false);
+            // Only one rank is asked to stop.
+            let asked = stop_after.filter(|_| ranks.rank() + 1 == size);
+            let run = match directory.exists() {
+                true => Run::resume_on(&directory, graph.path()).unwrap(),
+                false => Run::new(graph.clone(), config.clone(), &directory),
+            };
+            let mut observer = StopAfter(asked.unwrap_or(u64::MAX), &stop);
+            run.on_ranks(ranks).train(&mut observer, &stop).unwrap().figures.ended
+        });
+        assert!(ended.iter().all(|of_rank| *of_rank == ended[0]));
+        directory
+    };
+    let whole = run("whole", 1, None);
+    run("parts", 3, Some(3));
+    let parts = run("parts", 2, None);
+    let model = |run: &Path| fs::read(run.join("model.safetensors")).unwrap();
+    assert!(model(&whole) == model(&parts), "the same model");
+    let records = |run: &Path| -> Vec<EpochRecord> {
+        let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+        let record = |line| serde_json::from_str::<EpochRecord>(line).unwrap().without_times();
+        text.lines().map(record).collect()
+    };
+    assert_eq!(format!("{:?}", records(&whole)), format!("{:?}", records(&parts)));
+}
