@@ -176,7 +176,7 @@ fn every_kind_classifies_graphs_by_pooling() {
             validation: (20..25).collect(),
             test: (25..30).collect(),
         };
-        let task = Task::with_graphs(Graph::open(sandbox.path("t")).unwrap(), &config, Some(parts))
+        let task = Task::with_parts(Graph::open(sandbox.path("t")).unwrap(), &config, Some(parts))
             .unwrap();
         let mut trainer = Trainer::with_task(Arc::new(task), config).unwrap();
         let mut record = trainer.advance().unwrap();

@@ -192,7 +192,7 @@ impl GraphBuilder {
         let directory = TemporaryDirectory::create("ignn-graph", name)?;
         let path = directory.path().join(name);
         self.write_files(&path)?;
-        Graph::open_in(&path, Some(directory))
+        Graph::open_temporary(&path, directory)
     }
 
     /// Writes the graph as a dataset directory, which must not exist, and opens it.

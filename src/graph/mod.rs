@@ -75,6 +75,11 @@ impl Graph {
         Self::open_in(path.as_ref(), None)
     }
 
+    /// Opens a dataset in a temporary directory, which is removed with the last clone of the graph.
+    pub fn open_temporary(path: impl AsRef<Path>, directory: TemporaryDirectory) -> Result<Self> {
+        Self::open_in(path.as_ref(), Some(directory))
+    }
+
     fn open_in(path: &Path, temporary: Option<TemporaryDirectory>) -> Result<Self> {
         let (directory, relations) = (DatasetDir::open(path)?, OnceLock::new());
         directory.check_lengths()?;

@@ -363,7 +363,7 @@ impl Crossval {
             }
         }
         let open = self.folds_but(&finished);
-        let task = Task::with_graphs(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
+        let task = Task::with_parts(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
         let count = self.setup.folds;
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
         if claim.is_some() && !self.resumes {

@@ -108,7 +108,7 @@ impl FoldTraining<'_> {
     ) -> Result<FoldOutcome, TrainError> {
         let clock = Instant::now();
         let graphs = parts.lengths();
-        let task = Arc::new(Task::with_graphs(self.dataset.clone(), self.config, Some(parts))?);
+        let task = Arc::new(Task::with_parts(self.dataset.clone(), self.config, Some(parts))?);
         if let (Some(_), [name]) = (task.scaling(), task.labels().classes()) {
             let hint = "folds are drawn by class: use `ignn train` on a split over graphs";
             return Err(TrainError::ClassesOnly {

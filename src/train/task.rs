@@ -80,7 +80,7 @@ pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Opt
 /// ```
 /// use std::sync::Arc;
 /// use ignn::prelude::*;
-/// use ignn::train::Task;
+/// use ignn::train::{Parts, Task};
 ///
 /// let graph = GraphBuilder::new(4)
 ///     .edges([(0, 1), (2, 3)])
@@ -96,6 +96,11 @@ pub(super) fn computed_columns(manifest: &Manifest, config: &ModelConfig) -> Opt
 ///     config.train.seed = seed;
 ///     Trainer::with_task(Arc::clone(&task), config.clone())?.fit()?;
 /// }
+///
+/// // Other nodes than those of the split.
+/// let parts = Parts { train: vec![2, 3], ..Parts::default() };
+/// let task = Task::with_parts(task.graph().clone(), &config, Some(parts))?;
+/// assert_eq!(task.parts().train, [2]);
 /// # Ok::<(), ignn::Error>(())
 /// ```
 #[derive(Debug)]
@@ -120,7 +125,7 @@ pub struct Task {
 impl Task {
     /// Opens the relations, labels and split that the configuration selects.
     pub fn open(graph: Graph, config: &Config) -> Result<Self, TrainError> {
-        Self::with_graphs(graph, config, None)
+        Self::with_parts(graph, config, None)
     }
 
     /// The same on one of several ranks, which all call this together.
@@ -149,8 +154,12 @@ impl Task {
         &self.ranks
     }
 
-    /// The same, but the caller chooses the graphs of each part instead of a split.
-    pub fn with_graphs(
+    /// Like [`Task::open`], but the caller chooses the items of each part instead of a split: nodes of one
+    /// graph, or graphs of a collection. Those without a label are left out.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn with_parts(
         graph: Graph,
         config: &Config,
         chosen: Option<Parts>,
@@ -174,16 +183,18 @@ impl Task {
             None => graph.labels()?,
         };
         let labels = wanted_labels(labels, config.train.task)?;
-        let graphs = match graphs {
+        let (graphs, chosen) = match graphs {
             Some(graphs) => {
-                graph_parts(&graph, &graphs, config, chosen, pools)?.map(|parts| (graphs, parts))
+                let parts = graph_parts(&graph, &graphs, config, chosen, pools)?;
+                (parts.map(|parts| (graphs, parts)), None)
             }
-            None => None,
+            None => (None, chosen),
         };
-        let parts = match &graphs {
-            Some((_, parts)) if pools => parts.labelled(&labels),
-            Some((graphs, parts)) => parts.nodes(graphs).labelled(&labels),
-            None => node_parts(&graph, &config.train)?.labelled(&labels),
+        let parts = match (&graphs, chosen) {
+            (Some((_, parts)), _) if pools => parts.labelled(&labels),
+            (Some((graphs, parts)), _) => parts.nodes(graphs).labelled(&labels),
+            (None, Some(chosen)) => chosen.labelled(&labels),
+            (None, None) => node_parts(&graph, &config.train)?.labelled(&labels),
         };
         if parts.train.is_empty() {
             return Err(no_train_items(&graph, &config.train, pools));

@@ -1,5 +1,6 @@
 //! The jobs of this package, one file per command: options in, a finished dataset directory out.
 
+pub mod arrays;
 pub mod dgcnn;
 pub mod edges;
 pub mod generate;

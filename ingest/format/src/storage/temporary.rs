@@ -22,10 +22,12 @@ static ALL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 ///
 /// A process that is killed, or that keeps the directory in a static, does not remove it. Whoever
 /// creates the next one does: the directory of a process that has ended is not locked. Directories
-/// of another user, without the mark, or with anything else in them stay.
+/// of another user, without the mark, or with anything else in them stay. A process that was forked
+/// off has the directory of its parent, and does not remove it.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
+    owner: u32,
     _lock: DirectoryLock,
 }
 
@@ -51,7 +53,7 @@ impl TemporaryDirectory {
                 Ok(()) => match DirectoryLock::acquire(&path) {
                     Ok(lock) => {
                         ALL.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-                        return Ok(Self { path, _lock: lock });
+                        return Ok(Self { path, owner: std::process::id(), _lock: lock });
                     }
                     // Another process has just taken it for an abandoned one.
                     Err(_) if !path.exists() => {}
@@ -73,6 +75,9 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            return;
+        }
         // Errors cannot be reported in a drop, and the next process tries again.
         let _ = operation::remove_tree(&self.path);
         ALL.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != self.path);
@@ -128,6 +133,16 @@ pub(super) fn contains(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_directory_of_a_parent_process_stays() {
+        let mut created = TemporaryDirectory::create("ignn-test-forked", "in").unwrap();
+        let (path, own) = (created.path().to_path_buf(), created.owner);
+        created.owner = own + 1;
+        drop(created);
+        assert!(path.exists());
+        fs::remove_dir_all(path).unwrap();
+    }
 
     #[test]
     fn directories_of_dead_processes_are_removed() {

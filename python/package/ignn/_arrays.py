@@ -1,0 +1,414 @@
+"""The user's arrays and tables as numpy arrays, without a copy where the layout allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float32]
+#: Anything that holds numbers or names: numpy, torch, pandas, polars, Arrow, lists.
+ArrayLike: TypeAlias = Any
+
+#: Names of the columns of an edge table, as `ignn ingest` knows them.
+SOURCES = ("source", "src", "from", "head", "u")
+TARGETS = ("target", "dst", "to", "tail", "v")
+WEIGHTS = ("weight", "w", "value")
+
+_NODE_TYPES = tuple(np.dtype(kind) for kind in ("int32", "int64", "uint32", "uint64"))
+_NO_PART = 255
+
+
+def as_array(value: ArrayLike) -> Array:
+    """Any array or column as a numpy array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+        return np.asarray(np.from_dlpack(value))
+    if hasattr(value, "to_numpy"):
+        if type(value).__module__.startswith("pyarrow"):
+            chunked = hasattr(value, "chunks")
+            return np.asarray(value.to_numpy() if chunked else value.to_numpy(zero_copy_only=False))
+        return np.asarray(value.to_numpy())
+    return np.asarray(value)
+
+
+def column_names(table: ArrayLike) -> list[str] | None:
+    """The names of the columns of a table of pandas, polars or Arrow, or of a dict of columns."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table]
+    if hasattr(table, "column_names"):  # Arrow
+        return list(table.column_names)
+    names = getattr(table, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def column(table: ArrayLike, name: str) -> Array:
+    """A column of such a table."""
+    names = column_names(table) or []
+    if name not in names:
+        raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
+    found = table.column(name) if hasattr(table, "column_names") else table[name]
+    return as_array(found)
+
+
+def _pick(table: ArrayLike, asked: str | None, known: Sequence[str], at: int) -> str | None:
+    names = column_names(table) or []
+    if asked is not None:
+        return asked
+    for name in names:
+        if name.lower() in known:
+            return name
+    return names[at] if 0 <= at < len(names) else None
+
+
+class Edges:
+    """The edges of a relation: two columns of node ids, and weights."""
+
+    def __init__(
+        self,
+        edges: ArrayLike,
+        weights: ArrayLike | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+    ) -> None:
+        self.pairs: Array | None = None
+        if hasattr(edges, "tocoo"):  # scipy.sparse
+            entries = edges.tocoo()
+            if entries.shape[0] != entries.shape[1]:
+                raise ValueError(f"edges: expected a square matrix, found {entries.shape}")
+            self.nodes: int | None = int(entries.shape[0])
+            self.sources, self.targets = np.asarray(entries.row), np.asarray(entries.col)
+            if weights is None and not bool(np.all(entries.data == 1)):
+                weights = entries.data
+        elif column_names(edges) is not None:
+            self.nodes = None
+            names = column_names(edges) or []
+            first = _pick(edges, source, SOURCES, 0)
+            second = _pick(edges, target, TARGETS, 1)
+            if first is None or second is None or first == second:
+                raise ValueError(
+                    f"edges: expected two columns, source and target (found {', '.join(names)})"
+                )
+            third = _pick(edges, weight, WEIGHTS, -1)
+            self.sources, self.targets = column(edges, first), column(edges, second)
+            if weights is None and third is not None:
+                weights = column(edges, third)
+        else:
+            self.nodes = None
+            self._from_array(edges)
+        self.weights: Floats | None = None
+        if weights is not None:
+            self.weights = np.ascontiguousarray(as_array(weights).reshape(-1), dtype=np.float32)
+
+    def _from_array(self, edges: ArrayLike) -> None:
+        if isinstance(edges, (tuple, list)) and len(edges) == 2 and _is_column(edges[0]):
+            self.sources, self.targets = as_array(edges[0]), as_array(edges[1])
+            return
+        array = as_array(edges)
+        if array.size == 0:
+            array = np.zeros((2, 0), dtype=np.int64)
+        if array.ndim != 2 or 2 not in array.shape:
+            raise ValueError(
+                "edges: expected an array of shape (2, edges) or (edges, 2), "
+                f"found {tuple(array.shape)}"
+            )
+        if array.shape[0] == 2:
+            self.sources, self.targets = array[0], array[1]
+        else:
+            self.sources, self.targets = array[:, 0], array[:, 1]
+            if array.flags.c_contiguous and array.dtype in _NODE_TYPES:
+                self.pairs = array.reshape(-1)
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether nodes have names instead of numbers."""
+        return self.sources.dtype.kind not in "iub" or self.targets.dtype.kind not in "iub"
+
+    def number(self, lookup: Ids) -> None:
+        """Replaces the ids of nodes by their numbers."""
+        self.sources, self.targets = lookup.numbers(self.sources), lookup.numbers(self.targets)
+        self.pairs = None
+
+    def highest(self) -> int:
+        """The highest node number; -1 without edges."""
+        if len(self.sources) == 0:
+            return -1
+        if self.pairs is not None:
+            return int(self.pairs.max())
+        return max(int(self.sources.max()), int(self.targets.max()))
+
+    def columns(self) -> tuple[Array, Array | None]:
+        """Sources and targets, or pairs and nothing, contiguous."""
+        if len(self.sources) != len(self.targets):
+            found = f"{len(self.sources)} sources and {len(self.targets)} targets"
+            raise ValueError(f"edges: expected as many sources as targets, found {found}")
+        if self.pairs is not None:
+            return self.pairs, None
+        return _contiguous(self.sources), _contiguous(self.targets)
+
+
+def _is_column(value: ArrayLike) -> bool:
+    return getattr(value, "ndim", None) == 1 or hasattr(value, "to_numpy")
+
+
+def _contiguous(numbers: Array) -> Array:
+    kind = numbers.dtype if numbers.dtype in _NODE_TYPES else np.dtype("int64")
+    return np.ascontiguousarray(numbers, dtype=kind)
+
+
+class Ids:
+    """The ids of nodes, in node order."""
+
+    def __init__(self, ids: ArrayLike) -> None:
+        self.values = as_array(ids)
+        self._order = np.argsort(self.values, kind="stable")
+        ordered = self.values[self._order]
+        if len(ordered) > 1:
+            same = np.flatnonzero(ordered[1:] == ordered[:-1])
+            if len(same):
+                raise ValueError(f"ids: {ordered[same[0]]!r} is given twice")
+        self._ordered = ordered
+
+    @staticmethod
+    def of(columns: Sequence[Array]) -> Ids:
+        """All ids that occur, in ascending order."""
+        return Ids(np.unique(np.concatenate([np.unique(column.astype(str)) for column in columns])))
+
+    def numbers(self, column: Array) -> Array:
+        """The node numbers of ids."""
+        if self._ordered.dtype.kind == "U" and column.dtype.kind != "U":
+            column = column.astype(str)
+        at = np.searchsorted(self._ordered, column)
+        at = np.minimum(at, max(len(self._ordered) - 1, 0))
+        if len(column) and len(self._ordered) == 0:
+            raise ValueError("ids: expected one for each node, found none")
+        wrong = np.flatnonzero(self._ordered[at] != column)
+        if len(wrong):
+            raise ValueError(f"edges: node {column[wrong[0]]!r} is not among the ids")
+        return np.asarray(self._order[at], dtype=np.int64)
+
+    def texts(self) -> list[str]:
+        """The ids as text."""
+        return [str(value) for value in self.values.tolist()]
+
+
+def features(x: ArrayLike) -> Any:
+    """Features: a dense float32 array, or offsets, columns, values and width of a sparse one."""
+    if hasattr(x, "tocsr"):
+        rows = x.tocsr()
+        rows.sum_duplicates()
+        return (
+            np.ascontiguousarray(rows.indptr, dtype=np.uint64),
+            np.ascontiguousarray(rows.indices, dtype=np.uint32),
+            np.ascontiguousarray(rows.data, dtype=np.float32),
+            int(rows.shape[1]),
+        )
+    names = column_names(x)
+    array = as_array(x) if names is None else _table(x, names)
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if array.ndim != 2:
+        raise ValueError(f"x: expected one row per node, found an array of shape {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"x: expected numbers, found {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _table(table: ArrayLike, names: list[str]) -> Array:
+    columns = [column(table, name) for name in names]
+    for name, values in zip(names, columns, strict=True):
+        if values.dtype.kind not in "fiub":
+            raise ValueError(f"x: expected numbers in column {name!r}, found {values.dtype}")
+    return np.stack([values.astype(np.float32) for values in columns], axis=1)
+
+
+def rows_of(x: Any) -> int:
+    """Number of rows of what `features` returned."""
+    return len(x[0]) - 1 if isinstance(x, tuple) else len(x)
+
+
+LabelArrays: TypeAlias = (
+    "tuple[list[str], npt.NDArray[np.int32], npt.NDArray[np.uint64] | None, "
+    "npt.NDArray[np.bool_] | None]"
+)
+
+
+def labels(y: ArrayLike, classes: Sequence[str] | None) -> LabelArrays:
+    """Labels as class names and the class of each item, or a set of classes of each.
+
+    Negative numbers, NaN and None mean that an item has no label.
+    """
+    names = column_names(y)
+    if names is not None and not hasattr(y, "dtype"):
+        classes = names if classes is None else classes
+        y = _table(y, names)
+    array = as_array(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim == 2:
+        return _label_sets(array, classes)
+    if array.ndim != 1:
+        raise ValueError(f"y: expected one label per item, found an array of shape {array.shape}")
+    if array.dtype.kind == "f":
+        known = ~np.isnan(array)
+        rounded = np.where(known, array, -1.0)
+        if not bool(np.all(rounded == np.round(rounded))):
+            wrong = rounded[np.flatnonzero(rounded != np.round(rounded))[0]]
+            raise ValueError(f"y: expected classes, found the number {wrong}")
+        array = rounded.astype(np.int64)
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    if array.dtype.kind in "iu":
+        known = array >= 0
+        if classes is not None:
+            if bool(np.any(array[known] >= len(classes))):
+                raise ValueError(f"y: expected classes below {len(classes)}, found {array.max()}")
+            codes = np.where(known, array, -1).astype(np.int32)
+            return [str(name) for name in classes], codes, None, None
+        values, codes_of = np.unique(array[known], return_inverse=True)
+        own = [str(int(value)) for value in values]
+    else:
+        listed = array.tolist()
+        known = np.array([not _is_missing(value) for value in listed], dtype=bool)
+        texts = np.array([str(value) for value in listed if not _is_missing(value)], dtype=str)
+        values, codes_of = np.unique(texts, return_inverse=True)
+        own = [str(value) for value in values]
+        if classes is not None:
+            unknown = sorted(set(own) - {str(name) for name in classes})
+            if unknown:
+                raise ValueError(f"y: {unknown[0]!r} is not among the classes")
+            position = {str(name): at for at, name in enumerate(classes)}
+            codes_of = np.array([position[name] for name in own], dtype=np.int64)[codes_of]
+            own = [str(name) for name in classes]
+    codes = np.full(len(array), -1, dtype=np.int32)
+    codes[known] = codes_of.reshape(-1)
+    return own, codes, None, None
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value != value or value == ""
+
+
+def _label_sets(array: Array, classes: Sequence[str] | None) -> LabelArrays:
+    known: npt.NDArray[np.bool_] = np.ones(len(array), dtype=bool)
+    if array.dtype.kind == "f":
+        known = np.asarray(~np.isnan(array).any(axis=1))
+        array = np.where(known[:, None], array, 0)
+    if not bool(np.isin(array, (0, 1)).all()):
+        raise ValueError("y: expected 0 or 1 for each class of an item")
+    own = [str(at) for at in range(array.shape[1])] if classes is None else list(classes)
+    if len(own) != array.shape[1]:
+        raise ValueError(f"y: expected {len(own)} columns, one per class, found {array.shape[1]}")
+    rows, columns = np.nonzero(array)
+    offsets = np.zeros(len(array) + 1, dtype=np.uint64)
+    offsets[1:] = np.cumsum(np.bincount(rows, minlength=len(array)))
+    return own, columns.astype(np.int32), offsets, known
+
+
+SplitArrays: TypeAlias = "tuple[str, list[str], npt.NDArray[np.uint8]]"
+
+
+def splits(
+    count: int, parts: Mapping[str, ArrayLike | None], named: ArrayLike | None
+) -> list[SplitArrays]:
+    """Splits from masks, indices or stacks of masks of each part, or from one name per item."""
+    given = {name: as_array(part) for name, part in parts.items() if part is not None}
+    if named is not None:
+        if given:
+            raise ValueError("split: give either the part of each item, or masks of the parts")
+        return [_named_split(count, as_array(named))]
+    if not given:
+        return []
+    stacks = {name: _stack(count, name, part) for name, part in given.items()}
+    depth = max(stack.shape[1] for stack in stacks.values())
+    for name, stack in stacks.items():
+        if stack.shape[1] not in (1, depth):
+            raise ValueError(f"{name}: expected 1 or {depth} masks, found {stack.shape[1]}")
+    names = list(stacks)
+    found: list[SplitArrays] = []
+    for at in range(depth):
+        of = np.full(count, _NO_PART, dtype=np.uint8)
+        for part, name in enumerate(names):
+            mask = stacks[name][:, min(at, stacks[name].shape[1] - 1)]
+            twice = np.flatnonzero(mask & (of != _NO_PART))
+            if len(twice):
+                other = names[of[twice[0]]]
+                raise ValueError(f"{name}: item {twice[0]} is in {other} as well")
+            of[mask] = part
+        found.append(("default" if depth == 1 else str(at), names, of))
+    return found
+
+
+def _stack(count: int, name: str, part: Array) -> npt.NDArray[np.bool_]:
+    is_mask = part.dtype.kind == "b" or (
+        part.dtype == np.uint8 and count in part.shape and bool(np.isin(part, (0, 1)).all())
+    )
+    if is_mask:
+        if part.ndim == 1:
+            part = part.reshape(-1, 1)
+        if part.ndim == 2 and part.shape[0] != count and part.shape[1] == count:
+            part = part.T
+        if part.ndim != 2 or part.shape[0] != count:
+            raise ValueError(f"{name}: expected a mask of {count} items, found {part.shape}")
+        return part.astype(bool)
+    if part.size == 0:
+        return np.zeros((count, 1), dtype=bool)
+    if part.ndim != 1 or part.dtype.kind not in "iu":
+        raise ValueError(f"{name}: expected a mask, a stack of masks or indices, found {part.dtype}")
+    if bool((part < 0).any()) or bool((part >= count).any()):
+        wrong = part[(part < 0) | (part >= count)][0]
+        raise ValueError(f"{name}: expected indices from 0 to {count - 1}, found {wrong}")
+    mask = np.zeros((count, 1), dtype=bool)
+    mask[part] = True
+    return mask
+
+
+def _named_split(count: int, named: Array) -> SplitArrays:
+    if named.shape != (count,):
+        raise ValueError(f"split: expected one part for each of {count} items, found {named.shape}")
+    listed = named.tolist()
+    names = list(dict.fromkeys(str(value) for value in listed if not _is_missing(value)))
+    position = {name: at for at, name in enumerate(names)}
+    of = [_NO_PART if _is_missing(value) else position[str(value)] for value in listed]
+    return "default", names, np.array(of, dtype=np.uint8)
+
+
+def class_values(names: Sequence[str]) -> Array:
+    """Class names as the user gave them: integers if all of them are."""
+    try:
+        values = [int(name) for name in names]
+    except ValueError:
+        return np.array(names, dtype=str)
+    if [str(value) for value in values] == list(names):
+        return np.array(values, dtype=np.int64)
+    return np.array(names, dtype=str)
+
+
+def memory_bytes(memory: int | str | None) -> int | None:
+    """A size in bytes, or as text with a unit, such as ``"2GiB"``.
+
+    >>> memory_bytes("1.5 GiB")
+    1610612736
+    """
+    if memory is None or isinstance(memory, int):
+        return memory
+    text = memory.strip()
+    end = next((at for at, c in enumerate(text) if not (c.isdigit() or c == ".")), len(text))
+    units = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
+    units |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+    unit = units.get(text[end:].strip().lower())
+    try:
+        number = float(text[:end])
+    except ValueError:
+        unit = None
+    if unit is None:
+        raise ValueError(f"memory: expected a size such as '2GiB', found {memory!r}")
+    return int(number * unit)

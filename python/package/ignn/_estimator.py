@@ -1,0 +1,290 @@
+"""An estimator with the habits of scikit-learn, which is not needed for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Array, ArrayLike, Floats, as_array
+from ._graph import Graph, Items
+from ._listener import Callback
+from ._model import Model, SolveInfo
+from ._training import _sets, _train
+
+#: Parameters of the estimator that are settings of the engine.
+_SETTINGS = {
+    "kind": "model.kind",
+    "state": "model.state",
+    "kappa": "model.kappa",
+    "activation": "model.activation",
+    "dropout": "model.dropout",
+    "learning_rate": "optim.learning_rate",
+    "weight_decay": "optim.weight_decay",
+    "epochs": "train.epochs",
+    "stop_after": "train.stop_after",
+    "monitor": "train.monitor",
+    "tolerance": "solver.tolerance",
+    "random_state": "train.seed",
+}
+
+
+class IgnnClassifier:
+    """A classifier of nodes, or of the graphs of a collection.
+
+    ``fit(graph)`` trains on the split of the graph. ``fit(graph.items[train])`` trains on these
+    nodes, as scikit-learn's searches do: ``GridSearchCV(IgnnClassifier(), {"kappa": [0.8, 0.95]},
+    cv=3).fit(graph.items[known], y[known])``.
+
+    Parameters that are None have the engine's defaults (:func:`ignn.settings`).
+
+    Args:
+        kind: "ignn", or a baseline such as "gcn".
+        state: width of the state, or a list for several layers.
+        kappa: bound of the contraction, below 1.
+        epochs: number of epochs.
+        stop_after: epochs without an improvement of the validation score before training stops.
+        random_state: the seed.
+        preset: built-in settings to start from.
+        split: name of the graph's split.
+        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch.
+        settings: any other settings, by key.
+        memory: refuse to train if that takes more, such as "2GiB".
+        verbose: 1 for a progress bar.
+
+    >>> import numpy as np, ignn
+    >>> pairs = [(a, b) for first in (0, 8) for a in range(first, first + 8) for b in range(first, a)]
+    >>> y = np.repeat([0, 1], 8)
+    >>> graph = ignn.Graph.from_edges(np.array(pairs), y=y, train=[0, 8], val=[1, 9], test=[2, 10])
+    >>> classifier = ignn.IgnnClassifier(state=4, epochs=30).fit(graph)
+    >>> classifier.predict(graph)[[3, 12]].tolist()
+    [0, 1]
+    >>> classifier.predict_proba(graph).shape
+    (16, 2)
+    """
+
+    _estimator_type = "classifier"
+
+    model_: Model
+    classes_: Array
+    history_: list[dict[str, Any]]
+    best_epoch_: int | None
+
+    def __init__(
+        self,
+        state: int | Sequence[int] | None = None,
+        kappa: float | None = None,
+        *,
+        kind: str | None = None,
+        activation: str | None = None,
+        dropout: float | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        stop_after: int | None = None,
+        monitor: str | None = None,
+        tolerance: float | None = None,
+        random_state: int | None = None,
+        preset: str | None = None,
+        split: str | None = None,
+        validation_fraction: float = 0.0,
+        settings: Mapping[str, object] | None = None,
+        memory: int | str | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.state = state
+        self.kappa = kappa
+        self.kind = kind
+        self.activation = activation
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.stop_after = stop_after
+        self.monitor = monitor
+        self.tolerance = tolerance
+        self.random_state = random_state
+        self.preset = preset
+        self.split = split
+        self.validation_fraction = validation_fraction
+        self.settings = settings
+        self.memory = memory
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> IgnnClassifier:
+        """Sets parameters by name."""
+        for name, value in params.items():
+            if name not in self._names():
+                known = ", ".join(self._names())
+                raise ValueError(f"{name}: not a parameter of IgnnClassifier (it has: {known})")
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def _sets(self) -> list[str]:
+        own = {key: getattr(self, name) for name, key in _SETTINGS.items()}
+        if self.split is not None:
+            own["train.split"] = self.split
+        given = {key: value for key, value in own.items() if value is not None}
+        return _sets(given | dict(self.settings or {}))
+
+    def fit(
+        self, X: Graph | Items, y: ArrayLike | None = None, *, callback: Callback | None = None
+    ) -> IgnnClassifier:
+        """Trains on the split of a graph, or on some of its items.
+
+        The labels are those of the graph; `y` is compared with them.
+        """
+        graph, parts = self._parts(X, y)
+        run = _train(
+            graph,
+            self._sets(),
+            preset=self.preset,
+            memory=self.memory,
+            callback=callback,
+            quiet=not self.verbose,
+            parts=parts,
+        )
+        self.model_, self.history_, self.best_epoch_ = run.model, run.history, run.best_epoch
+        self.classes_ = run.model.classes
+        return self
+
+    def _parts(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Graph, Any]:
+        if isinstance(X, Graph):
+            if y is not None:
+                self._compare(X.items, y)
+            return X, None
+        if not isinstance(X, Items):
+            raise TypeError(
+                f"expected an ignn.Graph, or some of its items (graph.items[...]), found {type(X)}"
+            )
+        if y is not None:
+            self._compare(X, y)
+        items = X.indices.astype(np.uint32)
+        count = round(len(items) * self.validation_fraction)
+        held = np.random.default_rng(self.random_state or 0).permutation(len(items))[:count]
+        mask = np.zeros(len(items), dtype=bool)
+        mask[held] = True
+        none = np.zeros(0, dtype=np.uint32)
+        return X.graph, (np.sort(items[~mask]), np.sort(items[mask]), none)
+
+    def _compare(self, X: Items, y: ArrayLike) -> None:
+        known, found = _truth(X), as_array(y)
+        if found.shape != known.shape or not bool(np.all(_texts(found) == _texts(known))):
+            raise ValueError(
+                "y: other labels than those of the graph: make the graph with y, or leave y out"
+            )
+
+    def _rows(self, X: Graph | Items) -> tuple[Graph, Any]:
+        if not hasattr(self, "model_"):
+            raise _not_fitted()
+        return (X, slice(None)) if isinstance(X, Graph) else (X.graph, X.indices)
+
+    def predict(self, X: Graph | Items) -> Array:
+        """The class of each node, or graph; one column of 0 and 1 per class for sets of classes."""
+        graph, rows = self._rows(X)
+        found: Array = self.model_.predict(graph).labels[rows]
+        return found
+
+    def predict_proba(self, X: Graph | Items) -> Floats:
+        """The probability of each class."""
+        graph, rows = self._rows(X)
+        found: Floats = self.model_.predict(graph).probabilities[rows]
+        return found
+
+    def decision_function(self, X: Graph | Items) -> Floats:
+        """Scores before softmax or sigmoid."""
+        graph, rows = self._rows(X)
+        found: Floats = self.model_.predict(graph).logits[rows]
+        return found
+
+    def embed(self, X: Graph | Items) -> Floats:
+        """The states that the readout sees."""
+        graph, rows = self._rows(X)
+        found: Floats = self.model_.embed(graph)[rows]
+        return found
+
+    def score(self, X: Graph | Items, y: ArrayLike | None = None) -> float:
+        """Accuracy: of the test part of the split if `X` is a graph that has one, else of `X`."""
+        graph, _ = self._rows(X)
+        items = X
+        if isinstance(X, Graph):
+            own = X.splits()
+            split = own.get(self.split or "default") or (next(iter(own.values())) if own else {})
+            test = split.get("test")
+            items = X.items if test is None or y is not None else X.items[test]
+        assert isinstance(items, Items)
+        truth = _truth(items) if y is None else as_array(y)
+        found = self.predict(items)
+        if truth.ndim == 2:
+            return float(np.mean(np.all(found == truth, axis=1)))
+        known = np.array([text not in ("", "-1", "None", "nan") for text in _texts(truth).tolist()])
+        if not known.any():
+            raise ValueError("score: no item has a label")
+        return float(np.mean(_texts(found)[known] == _texts(truth)[known]))
+
+    @property
+    def certificate_(self) -> SolveInfo | None:
+        """How the last equilibrium was solved: sweeps, residual, certified error."""
+        if not hasattr(self, "model_"):
+            raise _not_fitted()
+        return self.model_.certificate
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False, multi_output=True),
+            classifier_tags=ClassifierTags(multi_label=True),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def __repr__(self) -> str:
+        default = {
+            name: parameter.default
+            for name, parameter in inspect.signature(type(self).__init__).parameters.items()
+        }
+        given = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if value != default[name]
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _texts(values: Array) -> Array:
+    return values.astype(str)
+
+
+def _truth(items: Items) -> Array:
+    """The labels of items, as the user gave them; sets as columns of 0 and 1."""
+    known, classes = items.graph.y, items.graph.classes
+    if known is None:
+        raise ValueError(f"{items.graph.path}: the dataset has no labels")
+    own: Array = known[items.indices]
+    if own.ndim == 2:
+        return own
+    if classes.dtype.kind == "i":
+        return np.where(own >= 0, classes[own], -1)
+    return np.where(own >= 0, classes[own], "")
+
+
+def _not_fitted() -> Exception:
+    text = "this IgnnClassifier is not fitted yet: call fit first"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return ValueError(text)
+    error: Exception = NotFittedError(text)
+    return error

@@ -1,0 +1,665 @@
+"""Graphs: from arrays, tables, raw files and dataset directories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _arrays, _ignn, _page
+from ._arrays import Array, ArrayLike
+from ._listener import Listener
+
+Normalise: TypeAlias = Literal["renorm", "row", "none"]
+Duplicates: TypeAlias = Literal["max", "sum", "first", "error"]
+SelfLoops: TypeAlias = Literal["drop", "keep"]
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation of a graph, as it is stored: ``A[j, i] = values * scale``, rows are incoming edges.
+
+    All arrays are read-only views of the mapped file.
+    """
+
+    name: str
+    #: Start of each row in `indices`, and the end.
+    indptr: npt.NDArray[np.uint64]
+    #: The neighbours of each row.
+    indices: npt.NDArray[np.uint32]
+    #: The stored values; None where all are 1.
+    values: npt.NDArray[np.float32] | None
+    #: One factor per node; None where the matrix is not normalised.
+    scale: npt.NDArray[np.float32] | None
+
+
+class Items:
+    """Some items of a graph: nodes, or the graphs of a collection.
+
+    It behaves like an array of items, so that scikit-learn can cut it into folds:
+    ``GridSearchCV(IgnnClassifier(), grid).fit(graph.items[known], y[known])``.
+
+    >>> import ignn
+    >>> graph = ignn.Graph.from_edges([[0, 1, 2], [1, 2, 3]])
+    >>> graph.items[1:3]
+    Items(2 of 4 nodes)
+    """
+
+    def __init__(self, graph: Graph, indices: Array | None = None) -> None:
+        self.graph = graph
+        count = graph.num_items
+        self.indices = np.arange(count) if indices is None else np.asarray(indices)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of items."""
+        return (len(self.indices),)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, key: Any) -> Items:
+        return Items(self.graph, np.atleast_1d(self.indices[key]))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices.tolist())
+
+    def __repr__(self) -> str:
+        item = "graphs" if self.graph.is_collection else "nodes"
+        return f"Items({len(self)} of {self.graph.num_items} {item})"
+
+
+class Graph:
+    """A graph with its features, labels and splits: an open dataset directory.
+
+    Made by :meth:`from_edges`, :meth:`from_relations`, :func:`ignn.ingest` or :func:`ignn.open`.
+    Nothing changes it; copies share everything.
+    """
+
+    def __init__(self, native: _ignn.Graph) -> None:
+        self._native = native
+        self._layers: dict[str, _ignn.Layer] = {}
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: ArrayLike,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        train: ArrayLike | None = None,
+        val: ArrayLike | None = None,
+        test: ArrayLike | None = None,
+        split: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        nodes: int | None = None,
+        ids: ArrayLike | None = None,
+        classes: Sequence[str] | None = None,
+        directed: bool = False,
+        normalise: Normalise = "renorm",
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "drop",
+        out: PathLike | None = None,
+        force: bool = False,
+        memory: int | str | None = None,
+    ) -> Graph:
+        """A graph from edges in memory.
+
+        Args:
+            edges: an array of shape (2, edges), as in PyTorch Geometric, or (edges, 2); a pair of
+                columns; a sparse matrix of SciPy; or a table of pandas, polars or Arrow with the
+                columns `source` and `target`. Node numbers count from 0; text is a name.
+            x: features, one row per node: an array, a tensor, a table of numbers or a sparse matrix.
+            y: labels: classes as numbers or names, or one column of 0 and 1 per class. Negative
+                numbers, NaN and None are nodes without a label.
+            train, val, test: parts of the split: masks, indices, or stacks of masks for several
+                splits, which are named "0", "1", ...
+            split: the part of each node by name, instead of `train`, `val` and `test`.
+            weights: one weight per edge.
+            nodes: number of nodes [default: as many as `x`, `y` or the edges have].
+            ids: names of the nodes, in the order of `x` and `y`; edges are in these names.
+            classes: names of the classes, in their order.
+            directed: keep the direction of edges.
+            normalise: "renorm" for D^-1/2 (A + I) D^-1/2, "row" for D^-1 A, or "none".
+            duplicates: of an edge given several times, keep the largest weight, the sum or the
+                first, or refuse it.
+            out: the dataset directory to create [default: a temporary one that goes with the graph].
+            memory: bytes, or text such as "2GiB" [default: half of the machine's].
+
+        >>> import numpy as np, ignn
+        >>> graph = ignn.Graph.from_edges(np.array([[0, 1, 2], [1, 2, 0]]), y=["a", "a", "b"])
+        >>> graph.num_nodes, graph.classes.tolist()
+        (3, ['a', 'b'])
+        """
+        own = _arrays.Edges(edges, weights, source, target, weight)
+        return cls._build(
+            {"edges": own},
+            {"directed": directed, "normalise": normalise, "duplicates": duplicates}
+            | {"self_loops": self_loops},
+            x=x,
+            y=y,
+            parts={"train": train, "validation": val, "test": test},
+            split=split,
+            nodes=nodes,
+            ids=ids,
+            classes=classes,
+            out=out,
+            force=force,
+            memory=memory,
+        )
+
+    @classmethod
+    def from_relations(
+        cls,
+        relations: Mapping[str, ArrayLike],
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        train: ArrayLike | None = None,
+        val: ArrayLike | None = None,
+        test: ArrayLike | None = None,
+        split: ArrayLike | None = None,
+        weights: Mapping[str, ArrayLike] | None = None,
+        nodes: int | None = None,
+        ids: ArrayLike | None = None,
+        classes: Sequence[str] | None = None,
+        directed: bool = False,
+        normalise: Normalise = "renorm",
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "drop",
+        out: PathLike | None = None,
+        force: bool = False,
+        memory: int | str | None = None,
+    ) -> Graph:
+        """A graph with several relations among the same nodes.
+
+        Each relation has edges as in :meth:`from_edges`.
+
+        >>> import ignn
+        >>> graph = ignn.Graph.from_relations({"cites": [[0, 1], [1, 2]], "likes": [[0], [2]]})
+        >>> [relation.name for relation in graph.relations]
+        ['cites', 'likes']
+        """
+        weights = weights or {}
+        own = {name: _arrays.Edges(edges, weights.get(name)) for name, edges in relations.items()}
+        return cls._build(
+            own,
+            {"directed": directed, "normalise": normalise, "duplicates": duplicates}
+            | {"self_loops": self_loops},
+            x=x,
+            y=y,
+            parts={"train": train, "validation": val, "test": test},
+            split=split,
+            nodes=nodes,
+            ids=ids,
+            classes=classes,
+            out=out,
+            force=force,
+            memory=memory,
+        )
+
+    @classmethod
+    def _build(
+        cls,
+        relations: Mapping[str, _arrays.Edges],
+        options: Mapping[str, Any],
+        *,
+        x: ArrayLike | None,
+        y: ArrayLike | None,
+        parts: Mapping[str, ArrayLike | None],
+        split: ArrayLike | None,
+        nodes: int | None,
+        ids: ArrayLike | None,
+        classes: Sequence[str] | None,
+        out: PathLike | None,
+        force: bool,
+        memory: int | str | None,
+        graphs: Any = None,
+    ) -> Graph:
+        names: _arrays.Ids | None = None if ids is None else _arrays.Ids(ids)
+        edges = list(relations.values())
+        if names is None and any(own.names_nodes for own in edges):
+            if x is not None or y is not None or split is not None:
+                raise ValueError(
+                    "ids: nodes have names, so the rows of x and y need ids, in the same order"
+                )
+            names = _arrays.Ids.of([side for own in edges for side in (own.sources, own.targets)])
+        if names is not None:
+            for own in edges:
+                own.number(names)
+        features = None if x is None else _arrays.features(x)
+        labels = None if y is None else _arrays.labels(y, classes)
+        if nodes is None:
+            nodes = cls._count(edges, features, labels, names)
+        splits = _arrays.splits(nodes, parts, split)
+        arrays = [
+            (name, *own.columns(), own.weights, dict(options)) for name, own in relations.items()
+        ]
+        with Listener("edges", quiet=True) as listener:
+            native = _ignn.build(
+                nodes,
+                arrays,
+                ids=None if names is None else names.texts(),
+                features=features,
+                labels=labels,
+                splits=splits,
+                graphs=graphs,
+                out=None if out is None else os.fspath(out),
+                force=force,
+                memory_limit=_arrays.memory_bytes(memory),
+                listener=listener,
+            )
+        return cls(native)
+
+    @staticmethod
+    def _count(
+        edges: Sequence[_arrays.Edges],
+        features: Any,
+        labels: _arrays.LabelArrays | None,
+        names: _arrays.Ids | None,
+    ) -> int:
+        if names is not None:
+            return len(names.values)
+        if features is not None:
+            return _arrays.rows_of(features)
+        if labels is not None:
+            return len(labels[1]) if labels[2] is None else len(labels[2]) - 1
+        return max([own.highest() + 1 for own in edges] + [own.nodes or 0 for own in edges])
+
+    @property
+    def path(self) -> Path:
+        """The dataset directory."""
+        return Path(self._native.path)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the directory is removed with the graph."""
+        return self._native.is_temporary
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What the dataset contains and how it was made."""
+        return self._native.manifest()
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self._native.nodes
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges over all relations; an undirected one counts once."""
+        count = 0
+        for entry in self.manifest["relations"]:
+            off_diagonal = entry["nonzeros"] - entry["diagonal"]
+            count += off_diagonal // 2 if entry["symmetric"] else off_diagonal
+        return count
+
+    @property
+    def is_collection(self) -> bool:
+        """Whether it consists of many graphs that have labels."""
+        graphs = self.manifest.get("graphs")
+        return graphs is not None and bool(graphs["classes"])
+
+    @property
+    def num_items(self) -> int:
+        """Number of nodes, or of graphs where these have the labels."""
+        return int(self.manifest["graphs"]["count"]) if self.is_collection else self.num_nodes
+
+    @property
+    def items(self) -> Items:
+        """The nodes, or the graphs where these have the labels, as scikit-learn takes them."""
+        return Items(self)
+
+    @cached_property
+    def _labels(self) -> tuple[list[str], Array, Array | None] | None:
+        if self.is_collection:
+            collection = self._native.collection()
+            return None if collection is None else (collection[2], collection[3], None)
+        return self._native.labels()
+
+    @property
+    def classes(self) -> Array:
+        """The classes, in their order: integers if all of them are."""
+        return _arrays.class_values([] if self._labels is None else self._labels[0])
+
+    @property
+    def y(self) -> Array | None:
+        """The class of each item by its position, -1 for none; or one column of 0 and 1 per class."""
+        if self._labels is None:
+            return None
+        classes, of, offsets = self._labels
+        if offsets is None:
+            return of
+        sets = np.zeros((len(offsets) - 1, len(classes)), dtype=np.int8)
+        ends = offsets.astype(np.int64)
+        rows = np.repeat(np.arange(len(offsets) - 1), ends[1:] - ends[:-1])
+        sets[rows, of] = 1
+        return sets
+
+    @property
+    def x(self) -> Any:
+        """The features: an array, or offsets, columns, values and width of sparse ones, or None."""
+        return self._native.features()
+
+    @property
+    def ids(self) -> Array:
+        """The original ids of the nodes."""
+        return np.asarray(self._native.ids())
+
+    @property
+    def relations(self) -> list[Relation]:
+        """The relations, by incoming edges, as views of the mapped files."""
+        names = [entry["name"] for entry in self.manifest["relations"]]
+        return [
+            Relation(name, *self._native.adjacency(at, True)) for at, name in enumerate(names)
+        ]
+
+    def splits(self) -> dict[str, dict[str, Array]]:
+        """The items of each part of each split.
+
+        >>> import ignn
+        >>> graph = ignn.Graph.from_edges([[0, 1], [1, 2]], train=[0], test=[2, 1])
+        >>> {part: items.tolist() for part, items in graph.splits()["default"].items()}
+        {'train': [0], 'test': [1, 2]}
+        """
+        collection = self._native.collection() if self.is_collection else None
+        found = self._native.splits() if collection is None else collection[4]
+        return {
+            name: {part: np.flatnonzero(of == at) for at, part in enumerate(parts)}
+            for name, parts, of in found
+        }
+
+    def verify(self) -> None:
+        """Compares all files with their checksums."""
+        self._native.verify()
+
+    def _layer(self, phi: str) -> _ignn.Layer:
+        """The solver of this graph; its bounds are computed once."""
+        if phi not in self._layers:
+            self._layers[phi] = _ignn.Layer(self._native, phi)
+        return self._layers[phi]
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.path),)
+
+    def __len__(self) -> int:
+        return self.num_items
+
+    def _rows(self) -> list[tuple[str, object]]:
+        rows: list[tuple[str, object]] = [("nodes", f"{self.num_nodes:,}")]
+        rows.append(("edges", f"{self.num_edges:,}"))
+        relations = [entry["name"] for entry in self.manifest["relations"]]
+        if len(relations) > 1:
+            rows.append(("relations", ", ".join(relations)))
+        if self.manifest.get("graphs"):
+            rows.append(("graphs", f"{self.manifest['graphs']['count']:,}"))
+        features = self.manifest.get("features")
+        rows.append(("features", "none" if features is None else f"{features['columns']:,}"))
+        rows.append(("classes", len(self.classes) or "none"))
+        listed = self.manifest["graphs"]["splits"] if self.is_collection else self.manifest["splits"]
+        for split in listed[:1]:
+            parts = ", ".join(f"{name} {count:,}" for name, count in split["parts"])
+            rows.append(("split", parts if len(listed) == 1 else f"{len(listed)} splits: {parts}"))
+        return rows
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}: {value}" for name, value in self._rows())
+        return f"{type(self).__name__}({values})"
+
+    def _repr_html_(self) -> str:
+        return _page.table(type(self).__name__, self._rows())
+
+
+class Graphs(Graph):
+    """Many graphs, each with a label: for the classification of whole graphs.
+
+    >>> import numpy as np, ignn
+    >>> ring = np.array([[0, 1, 2], [1, 2, 0]])
+    >>> path = np.array([[0, 1], [1, 2]])
+    >>> graphs = ignn.Graphs.from_list([ring, path], y=["ring", "path"], train=[0], test=[1])
+    >>> len(graphs), graphs.num_nodes
+    (2, 6)
+    """
+
+    @classmethod
+    def from_list(
+        cls,
+        graphs: Sequence[ArrayLike],
+        *,
+        x: Sequence[ArrayLike] | None = None,
+        y: ArrayLike | None = None,
+        nodes: Sequence[int] | None = None,
+        train: ArrayLike | None = None,
+        val: ArrayLike | None = None,
+        test: ArrayLike | None = None,
+        split: ArrayLike | None = None,
+        ids: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+        directed: bool = False,
+        normalise: Normalise = "none",
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "drop",
+        out: PathLike | None = None,
+        force: bool = False,
+        memory: int | str | None = None,
+    ) -> Graphs:
+        """Many graphs from the edges of each, numbered from 0 in each of them.
+
+        Args:
+            graphs: the edges of each graph, as :meth:`Graph.from_edges` takes them.
+            x: the features of each graph's nodes; without them, the degree of each node.
+            y: the label of each graph.
+            nodes: number of nodes of each graph [default: as many as `x` or the edges have].
+            train, val, test, split: parts of the graphs.
+        """
+        edges = [_arrays.Edges(own) for own in graphs]
+        if x is not None and len(x) != len(edges):
+            raise ValueError(f"x: expected one array for each of {len(edges)} graphs, found {len(x)}")
+        features = None if x is None else [_arrays.features(own) for own in x]
+        if nodes is not None:
+            counts = [int(count) for count in nodes]
+        elif features is not None:
+            counts = [_arrays.rows_of(own) for own in features]
+        else:
+            counts = [own.highest() + 1 for own in edges]
+        if len(counts) != len(edges):
+            raise ValueError(f"nodes: expected {len(edges)} numbers, found {len(counts)}")
+        for at, (own, count) in enumerate(zip(edges, counts, strict=True)):
+            lowest = min([int(side.min()) for side in (own.sources, own.targets) if len(side)] + [0])
+            if own.highest() >= count or lowest < 0:
+                found = lowest if lowest < 0 else own.highest()
+                raise ValueError(
+                    f"graph {at}: expected nodes from 0 to {count - 1} in its edges, found {found}"
+                )
+        first = np.zeros(len(edges) + 1, dtype=np.uint64)
+        first[1:] = np.cumsum(counts)
+        starts = first[:-1].astype(np.int64)
+        shifted = [
+            [side.astype(np.int64) + start for side in (own.sources, own.targets)]
+            for own, start in zip(edges, starts, strict=True)
+        ]
+        empty = [np.zeros(0, dtype=np.int64)]
+        sources = np.concatenate([own[0] for own in shifted] or empty)
+        targets = np.concatenate([own[1] for own in shifted] or empty)
+        if features is None:
+            both = np.concatenate([sources, targets])
+            all_features = np.bincount(both, minlength=int(first[-1])).astype(np.float32)[:, None]
+        elif any(isinstance(own, tuple) for own in features):
+            raise ValueError("x: expected dense features for each graph")
+        else:
+            all_features = np.concatenate(features)
+        named: list[str] = []
+        codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        if y is not None:
+            named, codes, offsets, _ = _arrays.labels(y, classes)
+            if offsets is not None:
+                raise ValueError("y: expected one class per graph, found sets of classes")
+            if len(codes) != len(edges):
+                raise ValueError(f"y: expected {len(edges)} labels, found {len(codes)}")
+        parts = {"train": train, "validation": val, "test": test}
+        splits = _arrays.splits(len(edges), parts, split)
+        texts = [str(at) for at in range(len(edges))] if ids is None else [str(it) for it in ids]
+        made = cls._build(
+            {"edges": _arrays.Edges((sources, targets))},
+            {"directed": directed, "normalise": normalise, "duplicates": duplicates}
+            | {"self_loops": self_loops},
+            x=all_features,
+            y=None,
+            parts={},
+            split=None,
+            nodes=int(first[-1]),
+            ids=None,
+            classes=None,
+            out=out,
+            force=force,
+            memory=memory,
+            graphs=(texts, first, named, codes, splits),
+        )
+        assert isinstance(made, Graphs)
+        return made
+
+
+def paths(value: PathLike | Sequence[PathLike]) -> list[str]:
+    """One path or several as texts."""
+    if isinstance(value, (str, os.PathLike)):
+        return [os.fspath(value)]
+    return [os.fspath(path) for path in value]
+
+
+def _opened(native: _ignn.Graph) -> Graph:
+    graph = Graph(native)
+    return Graphs(native) if graph.is_collection else graph
+
+
+def open(path: PathLike) -> Graph:  # noqa: A001
+    """Opens a dataset directory, as `ignn ingest` and :meth:`Graph.from_edges` make it.
+
+    >>> import ignn
+    >>> ignn.open("nowhere")
+    Traceback (most recent call last):
+    FileNotFoundError: nowhere: not an ignn dataset: no such directory
+    """
+    return _opened(_ignn.Graph.open(os.fspath(path)))
+
+
+def ingest(
+    files: PathLike | Sequence[PathLike],
+    *,
+    out: PathLike,
+    kind: Literal["edges", "relations", "tu", "dgcnn", "graphsage"] = "edges",
+    features: PathLike | None = None,
+    missing_features: Literal["error", "zero"] = "error",
+    labels: PathLike | None = None,
+    communities: PathLike | None = None,
+    communities_top: int | None = None,
+    communities_larger_than: int | None = None,
+    splits: PathLike | Sequence[PathLike] = (),
+    draw: str | Sequence[str] = (),
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    unweighted: bool = False,
+    header: bool | None = None,
+    ids: Literal["auto", "integer", "text"] = "auto",
+    nodes: int | None = None,
+    nodes_file: PathLike | None = None,
+    data: PathLike | None = None,
+    degree_features: bool = False,
+    directed: bool = False,
+    normalise: Normalise = "renorm",
+    duplicates: Duplicates = "max",
+    self_loops: SelfLoops = "drop",
+    seed: int = 0,
+    force: bool = False,
+    memory: int | str | None = None,
+    quiet: bool = True,
+) -> Graph:
+    """Converts raw files to a dataset directory, in bounded memory, and opens it.
+
+    The same job with the same options as `ignn ingest`, and the same bytes.
+
+    Args:
+        files: edge files (text, CSV, Parquet, Matrix Market; plain, gzip or zstd); for other kinds
+            the specification (`relations`), the directory (`tu`, `graphsage`) or file (`dgcnn`).
+        out: the dataset directory to create.
+        draw: random splits by fractions, such as "train=0.06,test=0.10".
+
+    >>> import tempfile, pathlib, ignn
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "edges.csv").write_text("source,target\\nada,bob\\nbob,eve\\n")
+    >>> graph = ignn.ingest(folder / "edges.csv", out=folder / "friends.ignn")
+    >>> graph.ids.tolist()
+    ['ada', 'bob', 'eve']
+    """
+    target_path, limit = os.fspath(out), _arrays.memory_bytes(memory)
+    relation: dict[str, Any] = {"directed": directed, "normalise": normalise}
+    relation |= {"duplicates": duplicates, "self_loops": self_loops}
+
+    def optional(path: PathLike | None) -> str | None:
+        return None if path is None else os.fspath(path)
+
+    with Listener("ingest", quiet=quiet) as listener:
+        if kind == "edges":
+            options: dict[str, Any] = relation | {
+                "features": optional(features),
+                "missing_features_zero": missing_features == "zero",
+                "labels": optional(labels),
+                "communities": optional(communities),
+                "communities_top": communities_top,
+                "communities_larger_than": communities_larger_than,
+                "splits": paths(splits),
+                "draw": [draw] if isinstance(draw, str) else list(draw),
+                "source": source,
+                "target": target,
+                "weight": weight,
+                "unweighted": unweighted,
+                "header": header,
+                "ids": ids,
+                "nodes": nodes,
+                "nodes_file": optional(nodes_file),
+                "force": force,
+            }
+            native = _ignn.ingest_edges(
+                paths(files), target_path, options, memory_limit=limit, seed=seed, listener=listener
+            )
+        else:
+            (path,) = paths(files)
+            if kind == "relations":
+                native = _ignn.ingest_relations(
+                    path,
+                    target_path,
+                    data=optional(data),
+                    force=force,
+                    memory_limit=limit,
+                    seed=seed,
+                    listener=listener,
+                )
+            else:
+                native = _ignn.ingest_directory(
+                    kind,
+                    path,
+                    target_path,
+                    relation,
+                    force=force,
+                    degree_features=degree_features,
+                    memory_limit=limit,
+                    listener=listener,
+                )
+    return _opened(native)

@@ -1,0 +1,87 @@
+"""The estimator, by itself and in scikit-learn's hands."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ignn
+
+
+def classifier(**params: Any) -> ignn.IgnnClassifier:
+    return ignn.IgnnClassifier(state=8, epochs=40, **params)
+
+
+def test_fit_predict_score(graph: ignn.Graph) -> None:
+    fitted = classifier(kappa=0.9).fit(graph)
+    assert fitted.classes_.tolist() == [0, 1, 2] and len(fitted.history_) == 41
+    assert fitted.model_.settings["model"]["kappa"] == [0.9]
+    assert fitted.predict(graph).shape == (24,)
+    assert np.allclose(fitted.predict_proba(graph).sum(axis=1), 1)
+    assert fitted.decision_function(graph).shape == (24, 3)
+    assert fitted.embed(graph).shape == (24, 8)
+    assert fitted.score(graph) == 1.0
+    assert fitted.certificate_ is not None and fitted.certificate_.converged
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.predict(graph).tolist() == fitted.predict(graph).tolist()
+
+
+def test_items_are_trained_and_predicted(graph: ignn.Graph) -> None:
+    known = np.flatnonzero(np.arange(24) % 8 < 4)
+    fitted = classifier(validation_fraction=0.25, random_state=3).fit(graph.items[known])
+    assert fitted.best_epoch_ is not None
+    rest = np.setdiff1d(np.arange(24), known)
+    assert fitted.score(graph.items[rest]) == 1.0
+    assert fitted.predict(graph.items[rest[:2]]).tolist() == [0, 0]
+    assert fitted.score(graph.items[rest], np.arange(24)[rest] // 8) == 1.0
+
+
+def test_parameters(graph: ignn.Graph) -> None:
+    found = classifier(kappa=0.5)
+    assert repr(found) == "IgnnClassifier(state=8, kappa=0.5, epochs=40)"
+    assert found.get_params()["kappa"] == 0.5
+    assert found.set_params(kappa=0.7, settings={"train.monitor": "loss"}) is found
+    assert found.fit(graph).model_.settings["train"]["monitor"] == "loss"
+    with pytest.raises(ValueError, match="kapa: not a parameter of IgnnClassifier"):
+        found.set_params(kapa=1)
+    with pytest.raises(ValueError, match="model.kappa: wrong value"):
+        classifier(kappa=-3).fit(graph)
+
+
+def test_mistakes_are_explained(graph: ignn.Graph) -> None:
+    with pytest.raises(ValueError, match="not fitted yet"):
+        classifier().predict(graph)
+    with pytest.raises(TypeError, match=r"expected an ignn.Graph, or some of its items"):
+        classifier().fit(np.zeros((3, 3)))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="y: other labels than those of the graph"):
+        classifier().fit(graph.items[:3], [1, 1, 1])
+
+
+def test_scikit_learn_clones_and_searches(graph: ignn.Graph) -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+
+    copied = clone(classifier(kappa=0.8, settings={"train.monitor": "loss"}))
+    assert copied.get_params() == classifier(
+        kappa=0.8, settings={"train.monitor": "loss"}
+    ).get_params()
+    y = np.arange(24) // 8
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(classifier(), {"kappa": [0.5, 0.9]}, cv=folds).fit(graph.items, y)
+    assert search.best_score_ == 1.0 and search.best_params_["kappa"] in (0.5, 0.9)
+    assert search.predict(graph.items[:2]).tolist() == [0, 0]
+    assert cross_val_score(classifier(), graph.items, y, cv=folds).mean() == 1.0
+
+
+def test_graphs_are_classified() -> None:
+    rings = [np.stack([np.arange(n), (np.arange(n) + 1) % n]) for n in (4, 5, 6, 7) * 4]
+    x = [np.full((ring.shape[1], 2), [at % 2, 1 - at % 2]) for at, ring in enumerate(rings)]
+    graphs = ignn.Graphs.from_list(rings, x=x, y=["odd" if at % 2 else "even" for at in range(16)])
+    first = np.arange(16) < 8
+    fitted = classifier().fit(graphs.items[first])
+    assert fitted.predict(graphs.items[~first]).shape == (8,)
+    assert fitted.score(graphs.items[~first]) == 1.0

@@ -1,0 +1,290 @@
+"""Graphs from arrays and tables of every kind, and what is wrong with some."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import cliques
+
+import ignn
+
+
+def entries(graph: ignn.Graph, at: int = 0) -> set[tuple[int, int]]:
+    relation = graph.relations[at]
+    ends = relation.indptr.astype(np.int64)
+    rows = np.repeat(np.arange(graph.num_nodes), ends[1:] - ends[:-1])
+    return set(zip(rows.tolist(), relation.indices.tolist(), strict=True))
+
+
+PAIRS = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+
+
+def tables() -> list[Any]:
+    yield pytest.param(lambda: PAIRS, id="pairs")
+    yield pytest.param(lambda: PAIRS.T.copy(), id="edge_index")
+    yield pytest.param(lambda: np.asfortranarray(PAIRS), id="columns in memory")
+    yield pytest.param(lambda: PAIRS[::-1], id="strided")
+    for kind in ("int32", "uint32", "uint64", "int16"):
+        yield pytest.param(lambda kind=kind: PAIRS.astype(kind), id=kind)
+    yield pytest.param(lambda: (PAIRS[:, 0], PAIRS[:, 1]), id="two columns")
+    yield pytest.param(lambda: PAIRS.tolist(), id="lists")
+
+    def scipy() -> Any:
+        sparse = pytest.importorskip("scipy.sparse")
+        return sparse.csr_matrix((np.ones(len(PAIRS)), PAIRS.T), shape=(4, 4))
+
+    def pandas() -> Any:
+        found = pytest.importorskip("pandas")
+        return found.DataFrame({"dst": PAIRS[:, 1], "src": PAIRS[:, 0]})
+
+    def polars() -> Any:
+        found = pytest.importorskip("polars")
+        return found.DataFrame({"a": PAIRS[:, 0], "b": PAIRS[:, 1]})
+
+    def arrow() -> Any:
+        found = pytest.importorskip("pyarrow")
+        return found.table({"from": PAIRS[:, 0], "to": PAIRS[:, 1]})
+
+    def torch() -> Any:
+        return pytest.importorskip("torch").tensor(PAIRS.T.copy())
+
+    for table in (scipy, pandas, polars, arrow, torch):
+        yield pytest.param(table, id=table.__name__)
+
+
+@pytest.mark.parametrize("table", list(tables()))
+def test_edges_of_every_kind(table: Any) -> None:
+    graph = ignn.Graph.from_edges(table())
+    expected = {(a, b) for pair in PAIRS.tolist() for a, b in (pair, pair[::-1])}
+    assert entries(graph) == expected | {(node, node) for node in range(4)}
+    assert (graph.num_nodes, graph.num_edges) == (4, 5)
+
+
+def test_node_numbers_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    build = ignn._graph._ignn.build  # type: ignore[attr-defined]
+
+    def watch(nodes: int, relations: Any, **rest: Any) -> Any:
+        seen.append((relations, rest))
+        return build(nodes, relations, **rest)
+
+    monkeypatch.setattr(ignn._graph._ignn, "build", watch)  # type: ignore[attr-defined]
+    columns, pairs = cliques().T.copy(), cliques()
+    x = np.ones((16, 3), dtype=np.float32)
+    weights = np.ones(len(pairs), dtype=np.float32)
+    ignn.Graph.from_edges(columns, x=x, weights=weights)
+    ignn.Graph.from_edges(pairs)
+    (((_, sources, targets, own, _),), rest), (((_, both, none, _, _),), _) = seen
+    assert sources.ctypes.data == columns.ctypes.data
+    assert targets.ctypes.data == columns[1].ctypes.data
+    assert (both.ctypes.data, none) == (pairs.ctypes.data, None)
+    assert own.ctypes.data == weights.ctypes.data
+    assert rest["features"].ctypes.data == x.ctypes.data
+
+
+def test_relations_are_views_of_the_file(graph: ignn.Graph) -> None:
+    first, second = graph.relations[0], graph.relations[0]
+    assert first.indices.ctypes.data == second.indices.ctypes.data
+    assert not first.indices.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        first.indices[0] = 1
+    kept = first.indices
+    expected = kept.tolist()
+    del first, second, graph
+    gc.collect()
+    assert kept.tolist() == expected
+
+
+def test_predictions_are_views_of_the_engine(graph: ignn.Graph) -> None:
+    model = ignn.train(graph, {"model.state": 8, "train.epochs": 2}, quiet=True).model
+    predictions = model.predict(graph)
+    for view in (predictions.logits, predictions.embeddings):
+        assert not view.flags.writeable and not view.flags.owndata
+    assert predictions.logits.ctypes.data == predictions.logits.ctypes.data
+    states = model.embed(graph)
+    assert states.flags.writeable and not states.flags.owndata
+    states[:] = 1
+    logits, expected = predictions.logits, predictions.logits.copy()
+    del predictions
+    gc.collect()
+    assert np.array_equal(logits, expected)
+
+
+def test_features_labels_and_splits_read_back(data: dict[str, Any], graph: ignn.Graph) -> None:
+    assert np.array_equal(graph.x, data["x"])
+    assert graph.y is not None and graph.y.tolist() == data["y"].tolist()
+    assert graph.classes.tolist() == [0, 1, 2]
+    parts = graph.splits()["default"]
+    for name, part in (("train", "train"), ("validation", "val"), ("test", "test")):
+        assert parts[name].tolist() == np.flatnonzero(data[part]).tolist()
+    graph.verify()
+
+
+def test_sparse_features_read_back() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    x = sparse.random(16, 40, density=0.1, format="csr", random_state=0, dtype=np.float32)
+    graph = ignn.Graph.from_edges(cliques(), x=x)
+    offsets, columns, values, width = graph.x
+    found = sparse.csr_matrix((values, columns.astype(np.int64), offsets.astype(np.int64)))
+    assert width == 40 and abs(found - x[:, : found.shape[1]]).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "expected"),
+    [
+        ([2, 0, -1, 2], [0, 2], [1, 0, -1, 1]),
+        (["b", "a", None, "b"], ["a", "b"], [1, 0, -1, 1]),
+        (np.array([1.0, np.nan, 0.0, 1.0]), [0, 1], [1, -1, 0, 1]),
+        (np.array([True, False, True, True]), [0, 1], [1, 0, 1, 1]),
+    ],
+)
+def test_labels_of_every_kind(y: Any, classes: list[Any], expected: list[int]) -> None:
+    graph = ignn.Graph.from_edges(PAIRS, y=y)
+    assert graph.classes.tolist() == classes
+    assert graph.y is not None and graph.y.tolist() == expected
+
+
+def test_sets_of_labels() -> None:
+    y = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]])
+    graph = ignn.Graph.from_edges(PAIRS, y=y, classes=["red", "green", "blue"])
+    assert graph.classes.tolist() == ["red", "green", "blue"]
+    assert graph.y is not None and graph.y.tolist() == y.tolist()
+
+
+def test_splits_of_every_kind() -> None:
+    def parts(**given: Any) -> dict[str, dict[str, list[int]]]:
+        graph = ignn.Graph.from_edges(PAIRS, **given)
+        return {
+            name: {part: items.tolist() for part, items in own.items()}
+            for name, own in graph.splits().items()
+        }
+
+    single = {"default": {"train": [0, 2], "test": [3]}}
+    mask = np.array([True, False, True, False])
+    assert parts(train=[0, 2], test=[3]) == single
+    assert parts(train=mask, test=[3]) == single
+    assert parts(train=mask.astype(np.uint8), test=np.array([3], dtype=np.int32)) == single
+    named = parts(split=["train", None, "train", "test"])
+    assert named == single
+    stack = np.stack([mask, ~mask], axis=1)
+    several = {"0": {"train": [0, 2]}, "1": {"train": [1, 3]}}
+    assert parts(train=stack) == several
+    assert parts(train=stack.T.copy()) == several or stack.shape[0] == stack.shape[1]
+    common = parts(train=np.array([[1, 0], [0, 0], [0, 1], [0, 0]], dtype=bool), test=[3])
+    assert common == {
+        "0": {"train": [0], "test": [3]},
+        "1": {"train": [2], "test": [3]},
+    }
+
+
+def test_names_of_nodes() -> None:
+    edges = {"source": ["bob", "ada"], "target": ["ada", "eve"]}
+    graph = ignn.Graph.from_edges(edges)
+    assert graph.ids.tolist() == ["ada", "bob", "eve"]
+    graph = ignn.Graph.from_edges(edges, ids=["eve", "bob", "ada"], y=["x", "y", "y"])
+    assert graph.ids.tolist() == ["eve", "bob", "ada"]
+    assert (2, 1) in entries(graph) and (0, 1) not in entries(graph)
+    numbers = ignn.Graph.from_edges([[1000, 7], [7, 30]], ids=[7, 30, 1000])
+    assert entries(numbers) >= {(0, 2), (1, 0)}
+
+
+def test_several_relations() -> None:
+    graph = ignn.Graph.from_relations(
+        {"one": PAIRS, "two": [[0], [3]]}, nodes=5, directed=True, normalise="row"
+    )
+    assert [relation.name for relation in graph.relations] == ["one", "two"]
+    assert graph.num_nodes == 5 and (3, 0) in entries(graph, 1)
+
+
+def test_many_graphs() -> None:
+    rings = [np.array([[0, 1, 2], [1, 2, 0]]) for _ in range(3)]
+    graphs = ignn.Graphs.from_list(
+        rings, y=["a", "b", "a"], train=[0, 1], test=[2], x=[np.eye(3)] * 3
+    )
+    assert (len(graphs), graphs.num_nodes, graphs.is_collection) == (3, 9, True)
+    assert graphs.splits() and "graphs: 3" in repr(graphs)
+    assert isinstance(ignn.open(graphs.path), ignn.Graphs)
+    with pytest.raises(ValueError, match="graph 1: expected nodes from 0 to 2 .* found 3"):
+        ignn.Graphs.from_list([rings[0], rings[0] + 1], x=[np.eye(3)] * 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"edges": [[0, 9], [1, 1]], "nodes": 4}, "relation edges, edge 1: expected a node from 0"),
+        ({"edges": [[0, -1], [1, 1]]}, "expected a node from 0 to 1, found -1"),
+        ({"edges": np.zeros((3, 3))}, r"expected an array of shape \(2, edges\)"),
+        ({"x": np.full((4, 2), np.nan)}, "features of node 0: expected finite numbers, found NaN"),
+        ({"x": np.ones((3, 2)), "nodes": 4}, "expected one row for each of 4 nodes, found 3"),
+        ({"y": [0, 1]}, "expected a node from 0 to 1, found"),
+        ({"y": [0.5, 1, 0, 0]}, "y: expected classes, found the number 0.5"),
+        ({"train": [0, 7]}, "train: expected indices from 0 to 3, found 7"),
+        ({"train": [0, 1], "test": [1]}, "test: item 1 is in train as well"),
+        ({"weights": [1, 2, -3, 4, 5]}, "edge 2: expected a weight of 0 or more, found -3"),
+        ({"normalise": "both"}, "normalise: expected one of renorm, row, none, found 'both'|\"both\""),
+        ({"memory": "lots"}, "memory: expected a size such as '2GiB', found 'lots'"),
+        ({"memory": 1}, "memory: too small: expected at least 16.0 MiB"),
+    ],
+)
+def test_mistakes_are_explained(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"edges": PAIRS} | change
+    with pytest.raises(ValueError, match=message):
+        ignn.Graph.from_edges(**given)
+
+
+def test_files_are_made_and_kept(tmp_path: Path, data: dict[str, Any]) -> None:
+    path = tmp_path / "g.ignn"
+    made = ignn.Graph.from_edges(**data, out=path)
+    assert made.path == path and not made.is_temporary
+    with pytest.raises(FileExistsError, match="already exists"):
+        ignn.Graph.from_edges(**data, out=path)
+    ignn.Graph.from_edges(**data, out=path, force=True)
+    assert repr(ignn.open(path)) == repr(made)
+    with pytest.raises(FileNotFoundError, match="not an ignn dataset: no such directory"):
+        ignn.open(tmp_path / "nowhere")
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ValueError, match="not an ignn dataset"):
+        ignn.open(tmp_path / "other")
+
+
+def test_temporary_graphs_are_removed_with_the_last_copy(data: dict[str, Any]) -> None:
+    graph = ignn.Graph.from_edges(**data)
+    path, other = graph.path, copy.deepcopy(graph)
+    del graph
+    gc.collect()
+    assert other.is_temporary and path.exists()
+    assert pickle.loads(pickle.dumps(other)).num_nodes == 24
+    del other
+    gc.collect()
+    assert not path.exists()
+
+
+def test_raw_files_are_ingested(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\nada,bob\nbob,eve\n")
+    (tmp_path / "labels.csv").write_text("node,label\nada,x\nbob,y\neve,x\n")
+    graph = ignn.ingest(
+        tmp_path / "edges.csv",
+        labels=tmp_path / "labels.csv",
+        draw="train=0.5,test=0.5",
+        out=tmp_path / "g.ignn",
+        memory="64MiB",
+    )
+    assert graph.ids.tolist() == ["ada", "bob", "eve"] and graph.classes.tolist() == ["x", "y"]
+    (tmp_path / "bad.csv").write_text("source,target\nada\n")
+    with pytest.raises(ValueError, match=r"bad.csv:2: expected"):
+        ignn.ingest(tmp_path / "bad.csv", out=tmp_path / "h.ignn")
+    with pytest.raises(FileNotFoundError, match="none.csv"):
+        ignn.ingest(tmp_path / "none.csv", out=tmp_path / "h.ignn")
+
+
+def test_what_a_person_sees(graph: ignn.Graph) -> None:
+    text = "Graph(nodes: 24, edges: 86, features: 5, classes: 3, split: train 6, validation 6, test 12)"
+    assert repr(graph) == text
+    page = graph._repr_html_()
+    assert "<table>" in page and "train 6, validation 6, test 12" in page
