@@ -319,6 +319,7 @@ impl<'a> DatasetBuilder<'a> {
             let rows = rows_per_shard.min(nodes - first);
             let (file, nonzeros) = write(shard, first, rows as usize)?;
             observer.advance(rows);
+            IngestError::unless_stopped(observer.is_stopped())?;
             Ok::<_, IngestError>((shard, file, nonzeros))
         };
         let mut total = 0;
@@ -423,7 +424,7 @@ pub fn write(
     content::for_each_chunk(content, context.threads, <[_]>::to_vec, |edges| {
         spool.push(&edges, &[])?;
         context.observer.advance(edges.len() as u64);
-        Ok(())
+        IngestError::unless_stopped(context.observer.is_stopped())
     })?;
     builder.add_relation(RELATION, spool, relation)?;
     match content.ids() {

@@ -37,6 +37,10 @@ pub trait Observer: Sync {
     fn note(&self, message: &str);
     /// The last phase has ended.
     fn finish(&self);
+    /// Whether the job should end with an error, and leave nothing behind. Asked for every chunk.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// An observer that records phases with their times, and notes; for tests, benchmarks and

@@ -61,9 +61,17 @@ pub enum IngestError {
     /// The dataset could not be written or read.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// [`crate::Observer::is_stopped`] asked the job to end.
+    #[error("stopped on request")]
+    Stopped,
 }
 
 impl IngestError {
+    /// An error if a job should end.
+    pub fn unless_stopped(is_stopped: bool) -> Result<()> {
+        if is_stopped { Err(Self::Stopped) } else { Ok(()) }
+    }
+
     /// An [`IngestError::Io`], for `map_err`.
     pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();

@@ -324,6 +324,7 @@ impl Product<'_> {
         let blocks = self.blocks(share.clamp(MIN_BLOCK_PRODUCTS, MAX_BLOCK_PRODUCTS)).map(Ok);
         pipeline::ordered(context.threads, blocks, work, |(out, count)| {
             context.observer.advance(count);
+            IngestError::unless_stopped(context.observer.is_stopped())?;
             consume(out)
         })
     }

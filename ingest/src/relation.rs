@@ -205,6 +205,7 @@ impl Relation<'_> {
             (0..buckets).map(Ok),
             work,
             |(bucket, rows): (usize, Rows)| {
+                IngestError::unless_stopped(context.observer.is_stopped())?;
                 if let (Duplicates::Error, Some((row, column))) =
                     (options.duplicates, rows.duplicate)
                 {

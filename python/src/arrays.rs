@@ -39,6 +39,7 @@ macro_rules! entries {
 
 entries! {
     f32 = "f4",
+    f64 = "f8",
     i32 = "i4",
     i64 = "i8",
     u32 = "u4",

@@ -80,8 +80,8 @@ impl Graph {
         job::run(py, None, move |_| Ok(graph.verify()?))
     }
 
-    /// Names of the classes of the nodes, of the graphs where these have the labels, and the class
-    /// of each: one array, or offsets and classes for sets. `None` without labels.
+    /// Names of the classes of the nodes, or of the number, and the class or the number of each
+    /// node; for sets also the offsets of each node's classes. `None` without labels.
     fn labels(
         &self,
         py: Python<'_>,
@@ -97,6 +97,9 @@ impl Graph {
             None => None,
             Some(Labels::Single { classes, of }) => {
                 Some((classes, Array::vector(of).into_numpy(py)?, None))
+            }
+            Some(Labels::Number { name, of }) => {
+                Some((name.into(), Array::vector(of).into_numpy(py)?, None))
             }
             Some(Labels::Multi { classes, offsets, of, .. }) => {
                 let offsets = Array::vector(offsets).into_numpy(py)?;
@@ -129,9 +132,12 @@ impl Graph {
         let Some(graphs) = job::run(py, None, move |_| Ok(graph.collection()?))? else {
             return Ok(None);
         };
-        let Graphs { ids, first_node, classes, labels, splits: own } = graphs;
+        let Graphs { ids, first_node, classes, labels, numbers, splits: own } = graphs;
         let first_node = Array::vector(first_node).into_numpy(py)?;
-        let labels = Array::vector(labels).into_numpy(py)?;
+        let labels = match numbers.is_empty() {
+            true => Array::vector(labels).into_numpy(py)?,
+            false => Array::vector(numbers).into_numpy(py)?,
+        };
         Ok(Some((ids, first_node, classes, labels, splits(py, own)?)))
     }
 
@@ -296,24 +302,40 @@ type RelationArrays<'py> = (
 /// Sparse rows: offsets, columns, values, width.
 type SparseArrays<'py> =
     (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>, usize);
-/// Names of the classes, the class of each item, and for sets: offsets, and whether an item is
-/// labelled.
-type LabelArrays<'py> = (
-    Vec<String>,
-    PyReadonlyArray1<'py, i32>,
-    Option<PyReadonlyArray1<'py, u64>>,
-    Option<PyReadonlyArray1<'py, bool>>,
-);
+/// Names of the classes, or of the number, and what each item has.
+type LabelArrays<'py> = (Vec<String>, ItemLabels<'py>);
+
+/// The labels of items.
+#[derive(FromPyObject)]
+pub enum ItemLabels<'py> {
+    /// The class of each, -1 for none.
+    Classes(PyReadonlyArray1<'py, i32>),
+    /// The number of each, NaN for none.
+    Numbers(PyReadonlyArray1<'py, f64>),
+    /// Classes, offsets of each item's, and whether it is labelled.
+    Sets((PyReadonlyArray1<'py, i32>, PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, bool>)),
+}
+
+fn labels_of((names, of): LabelArrays<'_>) -> PyResult<Labels> {
+    Ok(match of {
+        ItemLabels::Classes(of) => Labels::Single { classes: names, of: of.as_slice()?.to_vec() },
+        ItemLabels::Numbers(of) => {
+            Labels::numbers(names.first().map_or("y", String::as_str), of.as_slice()?.to_vec())
+        }
+        ItemLabels::Sets((of, offsets, labelled)) => Labels::Multi {
+            classes: names,
+            offsets: offsets.as_slice()?.to_vec(),
+            of: of.as_slice()?.iter().map(|&class| class.max(0) as u32).collect(),
+            labelled: labelled.as_slice()?.to_vec(),
+        },
+    })
+}
+
 /// Name, names of the parts, and the part of each item.
 type SplitArrays<'py> = (String, Vec<String>, PyReadonlyArray1<'py, u8>);
-/// Ids, first nodes, class names, labels, splits.
-type GraphArrays<'py> = (
-    Vec<String>,
-    PyReadonlyArray1<'py, u64>,
-    Vec<String>,
-    PyReadonlyArray1<'py, i32>,
-    Vec<SplitArrays<'py>>,
-);
+/// Ids, first nodes, labels, splits.
+type GraphArrays<'py> =
+    (Vec<String>, PyReadonlyArray1<'py, u64>, Option<LabelArrays<'py>>, Vec<SplitArrays<'py>>);
 
 fn some_splits(splits: Vec<SplitArrays<'_>>) -> PyResult<Vec<Split>> {
     let split =
@@ -395,24 +417,17 @@ pub fn build(
         }
         _ => None,
     };
-    let labels = match labels {
-        Some((classes, of, Some(offsets), Some(labelled))) => Some(Labels::Multi {
-            classes,
-            offsets: offsets.as_slice()?.to_vec(),
-            of: of.as_slice()?.iter().map(|&class| class.max(0) as u32).collect(),
-            labelled: labelled.as_slice()?.to_vec(),
-        }),
-        Some((classes, of, ..)) => Some(Labels::Single { classes, of: of.as_slice()?.to_vec() }),
-        None => None,
-    };
+    let labels = labels.map(labels_of).transpose()?;
     let graphs = match graphs {
-        Some((ids, first_node, classes, labels, splits)) => Some(Graphs {
-            ids,
-            first_node: first_node.as_slice()?.to_vec(),
-            classes,
-            labels: labels.as_slice()?.to_vec(),
-            splits: some_splits(splits)?,
-        }),
+        Some((ids, first_node, labels, splits)) => {
+            let (classes, labels, numbers) = match labels.map(labels_of).transpose()? {
+                Some(Labels::Single { classes, of }) => (classes, of, Vec::new()),
+                Some(Labels::Number { name, of }) => (name.into(), Vec::new(), of),
+                _ => Default::default(),
+            };
+            let (first_node, splits) = (first_node.as_slice()?.to_vec(), some_splits(splits)?);
+            Some(Graphs { ids, first_node, classes, labels, numbers, splits })
+        }
         None => None,
     };
     let ids = ids.map(|ids| Ids::from_strings(ids.iter().map(String::as_str)));

@@ -154,6 +154,10 @@ impl ignn_ingest::Observer for Reports {
     }
 
     fn finish(&self) {}
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// The two ends of a job.
@@ -252,12 +256,23 @@ impl<T: Send> Caller<T> {
     }
 }
 
+/// Says that work has ended, also by a panic, if its caller is gone: whether that is so, until then.
+struct End(Arc<Mutex<Option<bool>>>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if self.0.lock().unwrap_or_else(PoisonError::into_inner).take() == Some(true) {
+            ABANDONED.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
 fn start(error: std::io::Error) -> PyErr {
     PyRuntimeError::new_err(format!("cannot start a thread: {error}"))
 }
 
-/// Runs work that owns what it needs. An interrupted caller does not wait for its end: it goes on
-/// behind, and the next job waits for it.
+/// Runs work that owns what it needs. An interrupted caller does not wait for its end, which comes
+/// with the next sweep of a solve or the next chunk of an ingest; the next job waits for it.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     listener: Option<&Bound<'_, PyAny>>,
@@ -267,15 +282,12 @@ pub fn run<T: Send + 'static>(
     let pool = pool(py)?;
     let (reports, done, caller) = channel(listener.is_some(), pool.current_num_threads());
     let abandoned = Arc::new(Mutex::new(Some(false)));
-    let state = Arc::clone(&abandoned);
+    let end = End(Arc::clone(&abandoned));
     let body = move || {
-        let result = pool.install(|| work(&reports));
+        let _end = end;
+        let result = pool.install(|| parallel::stoppable(&reports.stop, || work(&reports)));
         // An error is that of a caller who was interrupted.
         let _ = done.send(Message::Done(result));
-        drop((done, reports));
-        if state.lock().unwrap_or_else(PoisonError::into_inner).take() == Some(true) {
-            ABANDONED.fetch_sub(1, Ordering::Release);
-        }
     };
     thread::Builder::new().name("ignn".into()).spawn(body).map_err(start)?;
     match caller.listen(py, listener) {
@@ -304,7 +316,7 @@ pub fn run_borrowing<T: Send + 'static>(
     let (reports, done, caller) = channel(listener.is_some(), pool.current_num_threads());
     thread::scope(|scope| {
         let body = move || {
-            let result = pool.install(|| work(&reports));
+            let result = pool.install(|| parallel::stoppable(&reports.stop, || work(&reports)));
             let _ = done.send(Message::Done(result));
         };
         thread::Builder::new().name("ignn".into()).spawn_scoped(scope, body).map_err(start)?;

@@ -8,6 +8,7 @@ use ignn::graph::LabelKind;
 use ignn::predict::{self, Item};
 use ignn::serde_json;
 use ignn::solver::SolveInfo;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::Array;
@@ -61,6 +62,12 @@ impl Model {
         self.model.labels == LabelKind::Multi
     }
 
+    /// Whether an item has a number.
+    #[getter]
+    fn is_regression(&self) -> bool {
+        self.model.labels == LabelKind::Number
+    }
+
     /// "node" or "graph".
     #[getter]
     fn item(&self) -> &'static str {
@@ -86,13 +93,7 @@ impl Model {
     fn predict(&self, py: Python<'_>, graph: &Graph) -> PyResult<Predictions> {
         let (model, graph) = (Arc::clone(&self.model), graph.graph.clone());
         job::run(py, None, move |_| {
-            let predictions = model.predict(&graph)?;
-            let (items, classes) = (predictions.len(), predictions.classes().len());
-            let mut probabilities = Matrix::zeros(items, classes);
-            for item in 0..items {
-                probabilities.row_mut(item).copy_from_slice(&predictions.probabilities(item));
-            }
-            Ok(Predictions { predictions: Arc::new(predictions), probabilities })
+            Ok(Predictions { predictions: Arc::new(model.predict(&graph)?) })
         })
     }
 
@@ -119,7 +120,6 @@ fn name(item: Item) -> &'static str {
 #[pyclass(frozen, module = "ignn._ignn")]
 pub struct Predictions {
     predictions: Arc<predict::Predictions>,
-    probabilities: Matrix,
 }
 
 #[pymethods]
@@ -130,9 +130,35 @@ impl Predictions {
         Array::vector((0..self.predictions.len()).map(of).collect()).into_numpy(py)
     }
 
+    /// The number of each item, and how far it can be from that of the exact equilibrium; nothing
+    /// for classes, and NaN where nothing is certified.
+    fn numbers(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
+        let items = 0..self.predictions.len();
+        let numbers: Option<Vec<f64>> =
+            items.clone().map(|item| self.predictions.number(item)).collect();
+        let Some(numbers) = numbers.filter(|_| self.predictions.label_kind() == LabelKind::Number)
+        else {
+            return Ok(None);
+        };
+        let error = |item| self.predictions.number_error(item).unwrap_or(f64::NAN);
+        let errors = Array::vector(items.map(error).collect()).into_numpy(py)?;
+        Ok(Some((Array::vector(numbers).into_numpy(py)?, errors)))
+    }
+
     /// Probability of every class: one row per item.
     fn probabilities(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Array::matrix(self.probabilities.clone()).into_numpy(py)
+        let predictions = Arc::clone(&self.predictions);
+        if predictions.label_kind() == LabelKind::Number {
+            return Err(PyValueError::new_err("probabilities: a regression has none"));
+        }
+        let matrix = job::run(py, None, move |_| {
+            let mut matrix = Matrix::zeros(predictions.len(), predictions.classes().len());
+            for item in 0..predictions.len() {
+                matrix.row_mut(item).copy_from_slice(&predictions.probabilities(item));
+            }
+            Ok(matrix)
+        })?;
+        Array::matrix(matrix).into_numpy(py)
     }
 
     /// Scores before softmax or sigmoid: a view.

@@ -12,7 +12,7 @@ use ignn::report::runs::{self, Group, ShownRun};
 use ignn::run::{FinishedRun, RunDir, SavedRun};
 use ignn::serde_json::{self, Value};
 use ignn::train::{Ended, Fit, Observer, Parts, Task, Trainer, memory};
-use ignn::{FormatError, predict};
+use ignn::{FormatError, parallel, predict};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -181,9 +181,10 @@ pub fn resume(
 }
 
 fn in_directory(run: &ignn::run::Run, reports: &Reports) -> Result<Run, Failure> {
-    let mut observer = reports;
-    let FinishedRun { directory, figures, is_kept, .. } =
-        run.train(&mut observer, &reports.stop)?;
+    // It ends after its epoch, with a checkpoint, and not within a solve.
+    let (goes_on, mut observer) = (Arc::default(), reports);
+    let ended = parallel::stoppable(&goes_on, || run.train(&mut observer, &reports.stop));
+    let FinishedRun { directory, figures, is_kept, .. } = ended?;
     if !is_kept {
         let path = directory.path().display();
         return Err(Failure::argument(format!(

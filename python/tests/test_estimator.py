@@ -77,6 +77,25 @@ def test_scikit_learn_clones_and_searches(graph: ignn.Graph) -> None:
     assert cross_val_score(classifier(), graph.items, y, cv=folds).mean() == 1.0
 
 
+def test_numbers_are_predicted(graph: ignn.Graph) -> None:
+    path = np.stack([np.arange(39), np.arange(1, 40)])
+    y = 100 + 20 * np.sin(np.arange(40) / 6)
+    x = np.stack([np.sin(np.arange(40) / 6), np.ones(40)], axis=1)
+    odd = np.arange(40) % 2 == 1
+    numbers = ignn.Graph.from_edges(path, x=x, y=y, train=~odd, test=odd)
+    assert numbers.is_regression and "numbers: y" in repr(numbers)
+    fitted = ignn.IgnnRegressor(state=8, epochs=200).fit(numbers)
+    assert fitted.score(numbers) > 0.9
+    assert abs(fitted.predict(numbers) - y).mean() < 5, "in the unit of y"
+    errors = fitted.predict_error(numbers)
+    assert errors.shape == (40,) and (errors < 1).all()
+    items = ignn.IgnnRegressor(state=8, epochs=200).fit(numbers.items[~odd], y[~odd])
+    assert items.score(numbers.items[odd], y[odd]) > 0.9
+    assert items.model_.is_regression and len(items.model_.classes) == 0
+    # Classes that are numbers.
+    assert ignn.IgnnRegressor(state=8, epochs=5).fit(graph).predict(graph).dtype == np.float64
+
+
 def test_graphs_are_classified() -> None:
     rings = [np.stack([np.arange(n), (np.arange(n) + 1) % n]) for n in (4, 5, 6, 7) * 4]
     x = [np.full((ring.shape[1], 2), [at % 2, 1 - at % 2]) for at, ring in enumerate(rings)]

@@ -157,6 +157,15 @@ def test_sets_of_labels() -> None:
     assert graph.y is not None and graph.y.tolist() == y.tolist()
 
 
+def test_numbers_to_predict() -> None:
+    graph = ignn.Graph.from_edges(PAIRS, y=[0.5, np.nan, 2, 3])
+    assert graph.is_regression and graph.y is not None
+    assert np.array_equal(graph.y, [0.5, np.nan, 2, 3], equal_nan=True)
+    assert ignn.Graph.from_edges(PAIRS, y=[1, 2, 2, 3], task="regression").is_regression
+    graphs = ignn.Graphs.from_list([PAIRS, PAIRS], y=[0.5, 1.5], train=[0], test=[1])
+    assert graphs.is_regression and graphs.y is not None and graphs.y.tolist() == [0.5, 1.5]
+
+
 def test_splits_of_every_kind() -> None:
     def parts(**given: Any) -> dict[str, dict[str, list[int]]]:
         graph = ignn.Graph.from_edges(PAIRS, **given)
@@ -223,7 +232,8 @@ def test_many_graphs() -> None:
         ({"x": np.full((4, 2), np.nan)}, "features of node 0: expected finite numbers, found NaN"),
         ({"x": np.ones((3, 2)), "nodes": 4}, "expected one row for each of 4 nodes, found 3"),
         ({"y": [0, 1]}, "expected a node from 0 to 1, found"),
-        ({"y": [0.5, 1, 0, 0]}, "y: expected classes, found the number 0.5"),
+        ({"y": [0.5, 1, 0, 0], "task": "classification"}, "expected classes, found the number 0.5"),
+        ({"y": list("abcd"), "task": "regression"}, "y: expected numbers for a regression"),
         ({"train": [0, 7]}, "train: expected indices from 0 to 3, found 7"),
         ({"train": [0, 1], "test": [1]}, "test: item 1 is in train as well"),
         ({"weights": [1, 2, -3, 4, 5]}, "edge 2: expected a weight of 0 or more, found -3"),

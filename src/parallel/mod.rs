@@ -6,6 +6,7 @@ mod jobs;
 mod partition;
 mod ranks;
 mod rows;
+mod stop;
 
 use std::error::Error;
 use std::io;
@@ -19,6 +20,7 @@ pub use jobs::for_each_job;
 pub use partition::Partition;
 pub use ranks::{Alone, Ranks, ThreadRanks};
 pub use rows::{Node, Rows};
+pub use stop::{is_stopped, stoppable};
 
 /// Starts the pool that all parallel work shares. Only the first call has an effect. An error is
 /// that of a system that refuses to start so many threads.

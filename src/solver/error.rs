@@ -1,4 +1,4 @@
-//! Errors of a solve: NaN or infinity, by origin. The search for the origin runs only after a sweep
+//! Errors of a solve: NaN or infinity, by origin, and a request to stop. The search for the origin runs only after a sweep
 //! has found a value that is not finite.
 
 use crate::dense::MatrixRef;
@@ -6,7 +6,7 @@ use crate::kernels::elementwise::first_not_finite;
 use crate::kernels::sweep::Sweep;
 use crate::parallel::Rows;
 
-/// A value that is not finite, by its origin.
+/// A value that is not finite, by its origin; or a request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {
     /// In the input term.
@@ -62,6 +62,14 @@ pub enum SolveError {
         row: usize,
         /// The entry.
         found: f32,
+    },
+    /// [`crate::parallel::stoppable`] was asked to end the work.
+    #[error("{direction} solve: stopped on request before sweep {sweep}")]
+    Stopped {
+        /// "forward" or "adjoint".
+        direction: &'static str,
+        /// The sweep that was not made.
+        sweep: usize,
     },
     /// The state grew from sweep to sweep until it overflowed.
     #[error(

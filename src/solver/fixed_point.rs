@@ -37,7 +37,7 @@ use crate::dense::Matrix;
 use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
-use crate::parallel::Rows;
+use crate::parallel::{self, Rows};
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -319,6 +319,10 @@ impl<'a> Solver<'a> {
     /// Sweeps until there is a reason to stop. The result is the state in buffer `at`.
     fn iterate(&mut self, workspace: &mut Workspace) -> Result<Stopped, SolveError> {
         while self.stopping.may_sweep() {
+            if parallel::is_stopped() {
+                let (direction, sweep) = (self.direction.name(), self.stopping.sweeps + 1);
+                return Err(SolveError::Stopped { direction, sweep });
+            }
             self.continue_from_proposal(workspace);
             let step = self.sweep_once(workspace)?;
             let progress = self.stopping.observe(self.at, step.residual, step.moved);

@@ -320,7 +320,7 @@ impl<'a> IngestArrays<'a> {
             };
             spool.push(&edges, own)?;
             context.observer.advance(edges.len() as u64);
-            Ok(())
+            IngestError::unless_stopped(context.observer.is_stopped())
         })?;
         Ok(spool)
     }
@@ -414,12 +414,13 @@ fn some_rows(rows: &SparseRows, first: usize, count: usize) -> SparseRows {
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use ignn_format::{DatasetDir, check};
 
     use super::*;
     use crate::command::edges::IngestEdges;
-    use crate::context::Recorder;
+    use crate::context::{Observer, Recorder};
 
     fn run(job: &IngestArrays) -> Result<DatasetSummary> {
         let observer = Recorder::default();
@@ -460,6 +461,51 @@ mod tests {
         }
     }
 
+    /// Asks to stop after this number of chunks.
+    struct StopAfter(Recorder, AtomicU64);
+
+    impl Observer for StopAfter {
+        fn phase(&self, name: &str, total: Option<u64>, unit: Unit) {
+            self.0.phase(name, total, unit);
+        }
+        fn advance(&self, amount: u64) {
+            self.0.advance(amount);
+            let _ = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        }
+        fn note(&self, message: &str) {
+            self.0.note(message);
+        }
+        fn finish(&self) {
+            self.0.finish();
+        }
+        fn is_stopped(&self) -> bool {
+            self.1.load(Ordering::Relaxed) == 0
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_asked_to_stop_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let pairs: Vec<u32> = (0..8 * CHUNK as u32).map(|i| i % 1000).collect();
+        let columns = || (Column::every(2, 0, &pairs), Column::every(2, 1, &pairs));
+        for chunks in [0, 1, 2, 5, 9] {
+            let edges = ArrayEdges::new("edges", columns().0, columns().1);
+            let job = IngestArrays::new(1000, vec![edges], dir.path().join("out"));
+            let observer = StopAfter(Recorder::default(), AtomicU64::new(chunks));
+            let context = Context { threads: 2, memory: 1 << 30, seed: 0, observer: &observer };
+            match job.run(&context) {
+                // The end came first.
+                Ok(_) => assert!(chunks > 4, "{chunks}"),
+                Err(error) => assert!(matches!(error, IngestError::Stopped), "{error}"),
+            }
+            if chunks <= 4 {
+                assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{chunks}");
+            } else {
+                let _ = fs::remove_dir_all(dir.path().join("out"));
+            }
+        }
+    }
+
     #[test]
     fn every_kind_of_data_is_written() {
         let dir = tempfile::tempdir().unwrap();
@@ -483,6 +529,7 @@ mod tests {
             first_node: vec![0, 3, 5],
             classes: names(),
             labels: vec![0, 1],
+            numbers: Vec::new(),
             splits: vec![split(vec![0, 1])],
         });
         run(&job).unwrap();

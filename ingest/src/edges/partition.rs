@@ -14,7 +14,7 @@ use crate::edges::map::NodeMap;
 use crate::edges::sort::KeySpace;
 use crate::edges::spool::{Edge, Spool};
 use crate::edges::store::{Budget, ChunkStore};
-use crate::error::Result;
+use crate::error::{IngestError, Result};
 use crate::pipeline::{self, BufferPool};
 
 /// The entries that an edge contributes.
@@ -142,6 +142,7 @@ impl Plan<'_> {
             work,
             |(entries, starts, edges): (Vec<E>, Vec<u32>, u64)| {
                 self.context.observer.advance(edges);
+                IngestError::unless_stopped(self.context.observer.is_stopped())?;
                 partition.starts.push(starts);
                 if let Some(buffer) = partition.store.push(entries)? {
                     spare.grouped.give(buffer);

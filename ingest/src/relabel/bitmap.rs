@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::context::Context;
 use crate::edges::map::BitRank;
 use crate::edges::spool::{Edge, Spool};
-use crate::error::Result;
+use crate::error::{IngestError, Result};
 use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, Parsed};
@@ -60,6 +60,7 @@ pub fn read<E: Edge>(
                 return Err(None);
             }
             context.observer.advance(bytes);
+            IngestError::unless_stopped(context.observer.is_stopped()).map_err(Some)?;
             largest = largest.max(top);
             spool.push(&edges).map_err(Some)?;
             spare.give(edges);

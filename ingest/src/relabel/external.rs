@@ -173,6 +173,7 @@ where
         work,
         |(sample, ends, bytes, largest, size)| {
             observer.advance(size);
+            IngestError::unless_stopped(observer.is_stopped())?;
             all.sample.extend(sample);
             all.ends += ends as u64;
             all.bytes += bytes;
@@ -257,6 +258,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         work,
         |(grouped, starts, count, item_weights, size)| {
             observer.advance(size);
+            IngestError::unless_stopped(observer.is_stopped())?;
             by_id.push(&grouped, starts, ends)?;
             ends += count as u64;
             if E::WEIGHTED {
@@ -333,6 +335,7 @@ pub fn read<K: TokenFamily, E: Edge>(
         work,
         |(unique, lengths, mut grouped, starts, count)| {
             observer.advance(count as u64);
+            IngestError::unless_stopped(observer.is_stopped())?;
             let base = nodes;
             nodes += lengths.len() as u64;
             if nodes > u64::from(u32::MAX) {
@@ -368,6 +371,7 @@ pub fn read<K: TokenFamily, E: Edge>(
     let steps = (0..if ends == 0 { 0 } else { spans }).map(Ok);
     pipeline::ordered(context.threads, steps, work, |numbers| {
         observer.advance(numbers.len() as u64 / 2);
+        IngestError::unless_stopped(observer.is_stopped())?;
         let weights = if E::WEIGHTED { weights.next(numbers.len() / 2)? } else { Vec::new() };
         let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
         let edges = numbers.chunks_exact(2).enumerate();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::Context;
 use crate::edges::spool::{Edge, Spool};
-use crate::error::Result;
+use crate::error::{IngestError, Result};
 use crate::pipeline::{self, BufferPool};
 use crate::source::edge_list::Pushed;
 use crate::source::edges::{EdgeFiles, IdKey, Parsed};
@@ -158,6 +158,7 @@ pub fn read<I: OwnedId, E: Edge>(
                 return Err(None);
             }
             context.observer.advance(size);
+            IngestError::unless_stopped(context.observer.is_stopped()).map_err(Some)?;
             spool.push(&edges).map_err(Some)?;
             spare.give(edges);
             Ok(())

@@ -23,7 +23,7 @@ use ignn_format::ids::IdsWriter;
 use crate::context::{Context, Unit};
 use crate::edges::spool::{Edge, EdgeSpool, Spool};
 use crate::edges::store::Budget;
-use crate::error::Result;
+use crate::error::{IngestError, Result};
 use crate::pipeline;
 use crate::source::edge_list::Pushed;
 use crate::source::edges::EdgeFiles;
@@ -176,6 +176,7 @@ impl Reader<'_> {
             work,
             |(edges, bytes): (Vec<E>, u64)| {
                 self.context.observer.advance(bytes);
+                IngestError::unless_stopped(self.context.observer.is_stopped())?;
                 spool.push(&edges)
             },
         )

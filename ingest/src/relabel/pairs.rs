@@ -242,6 +242,7 @@ fn read_ids<I: ListId>(
             return Err(IngestError::file(files.first_path(), what));
         }
         context.observer.advance(piece.bytes);
+        IngestError::unless_stopped(context.observer.is_stopped())?;
         let number = |pair: &[u32; 2]| Plain {
             source: numbers[0][pair[0] as usize],
             target: numbers[1][pair[1] as usize],

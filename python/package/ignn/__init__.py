@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import torch
-    from ._estimator import IgnnClassifier
+    from ._estimator import IgnnClassifier, IgnnRegressor
     from ._graph import Graph, Graphs, Items, Relation, ingest, open  # noqa: A004
     from ._ignn import NotConverged, __version__, set_threads, threads, wait
     from ._model import Model, Predictions, SolveInfo, embed, load, predict
@@ -37,6 +37,7 @@ __all__ = [
     "Graph",
     "Graphs",
     "IgnnClassifier",
+    "IgnnRegressor",
     "Items",
     "Model",
     "NotConverged",
@@ -64,7 +65,7 @@ __all__ = [
 
 #: The module of each name. They are imported when a name is first used, and numpy with them.
 _MODULES = {
-    "_estimator": ("IgnnClassifier",),
+    "_estimator": ("IgnnClassifier", "IgnnRegressor"),
     "_graph": ("Graph", "Graphs", "Items", "Relation", "ingest", "open"),
     "_ignn": ("NotConverged", "__version__", "set_threads", "threads", "wait"),
     "_model": ("Model", "Predictions", "SolveInfo", "embed", "load", "predict"),

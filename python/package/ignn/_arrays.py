@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -235,17 +235,19 @@ def rows_of(x: Any) -> int:
     return len(x[0]) - 1 if isinstance(x, tuple) else len(x)
 
 
-LabelArrays: TypeAlias = (
-    "tuple[list[str], npt.NDArray[np.int32], npt.NDArray[np.uint64] | None, "
-    "npt.NDArray[np.bool_] | None]"
-)
+#: Names of the classes, or of the number, and what each item has: a class, a number, or a set of
+#: classes with offsets and whether the item is labelled.
+LabelArrays: TypeAlias = "tuple[list[str], Any]"
+Task: TypeAlias = Literal["auto", "classification", "regression"]
 
 
-def labels(y: ArrayLike, classes: Sequence[str] | None) -> LabelArrays:
-    """Labels as class names and the class of each item, or a set of classes of each.
+def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> LabelArrays:
+    """Labels as class names and the class of each item, as sets of classes, or as numbers.
 
-    Negative numbers, NaN and None mean that an item has no label.
+    Negative classes, NaN and None mean that an item has no label. Numbers that are not all whole
+    are numbers to predict, unless `task` says otherwise.
     """
+    name = str(getattr(y, "name", None) or "y")
     names = column_names(y)
     if names is not None and not hasattr(y, "dtype"):
         classes = names if classes is None else classes
@@ -257,12 +259,18 @@ def labels(y: ArrayLike, classes: Sequence[str] | None) -> LabelArrays:
         return _label_sets(array, classes)
     if array.ndim != 1:
         raise ValueError(f"y: expected one label per item, found an array of shape {array.shape}")
+    if task == "regression":
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"y: expected numbers for a regression, found {array.dtype}")
+        return [name], np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "f":
         known = ~np.isnan(array)
         rounded = np.where(known, array, -1.0)
-        if not bool(np.all(rounded == np.round(rounded))):
-            wrong = rounded[np.flatnonzero(rounded != np.round(rounded))[0]]
-            raise ValueError(f"y: expected classes, found the number {wrong}")
+        part = np.flatnonzero(rounded != np.round(rounded))
+        if len(part) and task == "auto":
+            return [name], np.ascontiguousarray(array, dtype=np.float64)
+        if len(part):
+            raise ValueError(f"y: expected classes, found the number {rounded[part[0]]}")
         array = rounded.astype(np.int64)
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
@@ -271,26 +279,30 @@ def labels(y: ArrayLike, classes: Sequence[str] | None) -> LabelArrays:
         if classes is not None:
             if bool(np.any(array[known] >= len(classes))):
                 raise ValueError(f"y: expected classes below {len(classes)}, found {array.max()}")
-            codes = np.where(known, array, -1).astype(np.int32)
-            return [str(name) for name in classes], codes, None, None
+            return [str(own) for own in classes], np.where(known, array, -1).astype(np.int32)
         values, codes_of = np.unique(array[known], return_inverse=True)
-        own = [str(int(value)) for value in values]
+        own_names = [str(int(value)) for value in values]
     else:
         listed = array.tolist()
         known = np.array([not _is_missing(value) for value in listed], dtype=bool)
         texts = np.array([str(value) for value in listed if not _is_missing(value)], dtype=str)
         values, codes_of = np.unique(texts, return_inverse=True)
-        own = [str(value) for value in values]
+        own_names = [str(value) for value in values]
         if classes is not None:
-            unknown = sorted(set(own) - {str(name) for name in classes})
+            unknown = sorted(set(own_names) - {str(own) for own in classes})
             if unknown:
                 raise ValueError(f"y: {unknown[0]!r} is not among the classes")
-            position = {str(name): at for at, name in enumerate(classes)}
-            codes_of = np.array([position[name] for name in own], dtype=np.int64)[codes_of]
-            own = [str(name) for name in classes]
+            position = {str(own): at for at, own in enumerate(classes)}
+            codes_of = np.array([position[own] for own in own_names], dtype=np.int64)[codes_of]
+            own_names = [str(own) for own in classes]
     codes = np.full(len(array), -1, dtype=np.int32)
     codes[known] = codes_of.reshape(-1)
-    return own, codes, None, None
+    return own_names, codes
+
+
+def label_count(labels: LabelArrays) -> int:
+    """Number of items of what `labels` returned."""
+    return len(labels[1][1]) - 1 if isinstance(labels[1], tuple) else len(labels[1])
 
 
 def _is_missing(value: object) -> bool:
@@ -310,7 +322,7 @@ def _label_sets(array: Array, classes: Sequence[str] | None) -> LabelArrays:
     rows, columns = np.nonzero(array)
     offsets = np.zeros(len(array) + 1, dtype=np.uint64)
     offsets[1:] = np.cumsum(np.bincount(rows, minlength=len(array)))
-    return own, columns.astype(np.int32), offsets, known
+    return own, (columns.astype(np.int32), offsets, known)
 
 
 SplitArrays: TypeAlias = "tuple[str, list[str], npt.NDArray[np.uint8]]"

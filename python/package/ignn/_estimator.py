@@ -1,10 +1,10 @@
-"""An estimator with the habits of scikit-learn, which is not needed for it."""
+"""Estimators with the habits of scikit-learn, which is not needed for them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ._graph import Graph, Items
 from ._listener import Callback
 from ._model import Model, SolveInfo
 from ._training import _sets, _train
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Parameters of the estimator that are settings of the engine.
 _SETTINGS = {
@@ -31,44 +34,13 @@ _SETTINGS = {
 }
 
 
-class IgnnClassifier:
-    """A classifier of nodes, or of the graphs of a collection.
+class _Estimator:
+    """What a classifier and a regressor have in common."""
 
-    ``fit(graph)`` trains on the split of the graph. ``fit(graph.items[train])`` trains on these
-    nodes, as scikit-learn's searches do: ``GridSearchCV(IgnnClassifier(), {"kappa": [0.8, 0.95]},
-    cv=3).fit(graph.items[known], y[known])``.
-
-    Parameters that are None have the engine's defaults (:func:`ignn.settings`).
-
-    Args:
-        kind: "ignn", or a baseline such as "gcn".
-        state: width of the state, or a list for several layers.
-        kappa: bound of the contraction, below 1.
-        epochs: number of epochs.
-        stop_after: epochs without an improvement of the validation score before training stops.
-        random_state: the seed.
-        preset: built-in settings to start from.
-        split: name of the graph's split.
-        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch.
-        settings: any other settings, by key.
-        memory: refuse to train if that takes more, such as "2GiB".
-        verbose: 1 for a progress bar.
-
-    >>> import numpy as np, ignn
-    >>> pairs = [(a, b) for first in (0, 8) for a in range(first, first + 8) for b in range(first, a)]
-    >>> y = np.repeat([0, 1], 8)
-    >>> graph = ignn.Graph.from_edges(np.array(pairs), y=y, train=[0, 8], val=[1, 9], test=[2, 10])
-    >>> classifier = ignn.IgnnClassifier(state=4, epochs=30).fit(graph)
-    >>> classifier.predict(graph)[[3, 12]].tolist()
-    [0, 1]
-    >>> classifier.predict_proba(graph).shape
-    (16, 2)
-    """
-
-    _estimator_type = "classifier"
+    #: The value of `train.task`.
+    _task: ClassVar[str] = "auto"
 
     model_: Model
-    classes_: Array
     history_: list[dict[str, Any]]
     best_epoch_: int | None
 
@@ -117,12 +89,13 @@ class IgnnClassifier:
         """The parameters by name."""
         return {name: getattr(self, name) for name in self._names()}
 
-    def set_params(self, **params: Any) -> IgnnClassifier:
+    def set_params(self, **params: Any) -> Self:
         """Sets parameters by name."""
         for name, value in params.items():
             if name not in self._names():
                 known = ", ".join(self._names())
-                raise ValueError(f"{name}: not a parameter of IgnnClassifier (it has: {known})")
+                own = type(self).__name__
+                raise ValueError(f"{name}: not a parameter of {own} (it has: {known})")
             setattr(self, name, value)
         return self
 
@@ -132,14 +105,13 @@ class IgnnClassifier:
 
     def _sets(self) -> list[str]:
         own = {key: getattr(self, name) for name, key in _SETTINGS.items()}
-        if self.split is not None:
-            own["train.split"] = self.split
+        own |= {"train.split": self.split, "train.task": self._task}
         given = {key: value for key, value in own.items() if value is not None}
         return _sets(given | dict(self.settings or {}))
 
     def fit(
         self, X: Graph | Items, y: ArrayLike | None = None, *, callback: Callback | None = None
-    ) -> IgnnClassifier:
+    ) -> Self:
         """Trains on the split of a graph, or on some of its items.
 
         The labels are those of the graph; `y` is compared with them.
@@ -155,7 +127,6 @@ class IgnnClassifier:
             parts=parts,
         )
         self.model_, self.history_, self.best_epoch_ = run.model, run.history, run.best_epoch
-        self.classes_ = run.model.classes
         return self
 
     def _parts(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Graph, Any]:
@@ -179,6 +150,9 @@ class IgnnClassifier:
 
     def _compare(self, X: Items, y: ArrayLike) -> None:
         known, found = _truth(X), as_array(y)
+        if known.dtype.kind == "f" and found.shape == known.shape:
+            if np.allclose(known, found.astype(np.float64), equal_nan=True):
+                return
         if found.shape != known.shape or not bool(np.all(_texts(found) == _texts(known))):
             raise ValueError(
                 "y: other labels than those of the graph: make the graph with y, or leave y out"
@@ -186,14 +160,103 @@ class IgnnClassifier:
 
     def _rows(self, X: Graph | Items) -> tuple[Graph, Any]:
         if not hasattr(self, "model_"):
-            raise _not_fitted()
+            raise _not_fitted(type(self).__name__)
         return (X, slice(None)) if isinstance(X, Graph) else (X.graph, X.indices)
 
     def predict(self, X: Graph | Items) -> Array:
-        """The class of each node, or graph; one column of 0 and 1 per class for sets of classes."""
+        """The class, or the number, of each node, or graph; sets of classes as columns of 0 and 1."""
         graph, rows = self._rows(X)
         found: Array = self.model_.predict(graph).labels[rows]
         return found
+
+    def embed(self, X: Graph | Items) -> Floats:
+        """The states that the readout sees."""
+        graph, rows = self._rows(X)
+        found: Floats = self.model_.embed(graph)[rows]
+        return found
+
+    @property
+    def certificate_(self) -> SolveInfo | None:
+        """How the last equilibrium was solved: sweeps, residual, certified error."""
+        if not hasattr(self, "model_"):
+            raise _not_fitted(type(self).__name__)
+        return self.model_.certificate
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __repr__(self) -> str:
+        default = {
+            name: parameter.default
+            for name, parameter in inspect.signature(type(self).__init__).parameters.items()
+        }
+        given = [
+            f"{name}={value!r}" for name, value in self.get_params().items() if value != default[name]
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _scored(self, X: Graph | Items, y: ArrayLike | None) -> tuple[Array, Array]:
+        """The labels to score with, and the predictions."""
+        self._rows(X)
+        items = X
+        if isinstance(X, Graph):
+            own = X.splits()
+            split = own.get(self.split or "default") or (next(iter(own.values())) if own else {})
+            test = split.get("test")
+            items = X.items if test is None or y is not None else X.items[test]
+        assert isinstance(items, Items)
+        return _truth(items) if y is None else as_array(y), self.predict(items)
+
+
+class IgnnClassifier(_Estimator):
+    """A classifier of nodes, or of the graphs of a collection.
+
+    ``fit(graph)`` trains on the split of the graph. ``fit(graph.items[train])`` trains on these
+    nodes, as scikit-learn's searches do: ``GridSearchCV(IgnnClassifier(), {"kappa": [0.8, 0.95]},
+    cv=3).fit(graph.items[known], y[known])``.
+
+    Parameters that are None have the engine's defaults (:func:`ignn.settings`).
+
+    Args:
+        kind: "ignn", or a baseline such as "gcn".
+        state: width of the state, or a list for several layers.
+        kappa: bound of the contraction, below 1.
+        epochs: number of epochs.
+        stop_after: epochs without an improvement of the validation score before training stops.
+        random_state: the seed.
+        preset: built-in settings to start from.
+        split: name of the graph's split.
+        validation_fraction: share of the items given to ``fit(items)`` that choose the best epoch.
+        settings: any other settings, by key.
+        memory: refuse to train if that takes more, such as "2GiB".
+        verbose: 1 for a progress bar.
+
+    >>> import numpy as np, ignn
+    >>> pairs = [(a, b) for first in (0, 8) for a in range(first, first + 8) for b in range(first, a)]
+    >>> y = np.repeat([0, 1], 8)
+    >>> graph = ignn.Graph.from_edges(np.array(pairs), y=y, train=[0, 8], val=[1, 9], test=[2, 10])
+    >>> classifier = ignn.IgnnClassifier(state=4, epochs=30).fit(graph)
+    >>> classifier.predict(graph)[[3, 12]].tolist()
+    [0, 1]
+    >>> classifier.predict_proba(graph).shape
+    (16, 2)
+    """
+
+    _estimator_type = "classifier"
+    _task = "classification"
+
+    classes_: Array
+
+    def fit(
+        self, X: Graph | Items, y: ArrayLike | None = None, *, callback: Callback | None = None
+    ) -> Self:
+        """Trains on the split of a graph, or on some of its items.
+
+        The labels are those of the graph; `y` is compared with them.
+        """
+        super().fit(X, y, callback=callback)
+        self.classes_ = self.model_.classes
+        return self
 
     def predict_proba(self, X: Graph | Items) -> Floats:
         """The probability of each class."""
@@ -207,40 +270,15 @@ class IgnnClassifier:
         found: Floats = self.model_.predict(graph).logits[rows]
         return found
 
-    def embed(self, X: Graph | Items) -> Floats:
-        """The states that the readout sees."""
-        graph, rows = self._rows(X)
-        found: Floats = self.model_.embed(graph)[rows]
-        return found
-
     def score(self, X: Graph | Items, y: ArrayLike | None = None) -> float:
         """Accuracy: of the test part of the split if `X` is a graph that has one, else of `X`."""
-        graph, _ = self._rows(X)
-        items = X
-        if isinstance(X, Graph):
-            own = X.splits()
-            split = own.get(self.split or "default") or (next(iter(own.values())) if own else {})
-            test = split.get("test")
-            items = X.items if test is None or y is not None else X.items[test]
-        assert isinstance(items, Items)
-        truth = _truth(items) if y is None else as_array(y)
-        found = self.predict(items)
+        truth, found = self._scored(X, y)
         if truth.ndim == 2:
             return float(np.mean(np.all(found == truth, axis=1)))
         known = np.array([text not in ("", "-1", "None", "nan") for text in _texts(truth).tolist()])
         if not known.any():
             raise ValueError("score: no item has a label")
         return float(np.mean(_texts(found)[known] == _texts(truth)[known]))
-
-    @property
-    def certificate_(self) -> SolveInfo | None:
-        """How the last equilibrium was solved: sweeps, residual, certified error."""
-        if not hasattr(self, "model_"):
-            raise _not_fitted()
-        return self.model_.certificate
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
@@ -252,15 +290,54 @@ class IgnnClassifier:
             input_tags=InputTags(two_d_array=False),
         )
 
-    def __repr__(self) -> str:
-        default = {
-            name: parameter.default
-            for name, parameter in inspect.signature(type(self).__init__).parameters.items()
-        }
-        given = [
-            f"{name}={value!r}" for name, value in self.get_params().items() if value != default[name]
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
+
+class IgnnRegressor(_Estimator):
+    """A regressor of the numbers of nodes, or of the graphs of a collection.
+
+    It takes the parameters of :class:`IgnnClassifier`. A graph whose classes are all numbers is
+    read as one with numbers.
+
+    >>> import numpy as np, ignn
+    >>> path = np.stack([np.arange(29), np.arange(1, 30)])
+    >>> y = np.sin(np.arange(30) / 5)
+    >>> graph = ignn.Graph.from_edges(path, x=y.round(1), y=y, train=np.arange(0, 30, 2),
+    ...                               test=np.arange(1, 30, 2))
+    >>> regressor = ignn.IgnnRegressor(state=8, epochs=150).fit(graph)
+    >>> regressor.score(graph) > 0.8
+    True
+    """
+
+    _estimator_type = "regressor"
+    _task = "regression"
+
+    def predict_error(self, X: Graph | Items) -> Array:
+        """How far each prediction can be from that of the exact equilibrium; NaN if not certified."""
+        graph, rows = self._rows(X)
+        errors = self.model_.predict(graph).number_errors
+        assert errors is not None
+        found: Array = errors[rows]
+        return found
+
+    def score(self, X: Graph | Items, y: ArrayLike | None = None) -> float:
+        """R^2: of the test part of the split if `X` is a graph that has one, else of `X`."""
+        truth, found = self._scored(X, y)
+        truth = truth.astype(np.float64)
+        known = ~np.isnan(truth)
+        if known.sum() < 2:
+            raise ValueError("score: expected at least two items with a number")
+        truth, found = truth[known], found[known]
+        spread = float(((truth - truth.mean()) ** 2).sum())
+        return 1 - float(((truth - found) ** 2).sum()) / spread if spread else float("nan")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=False),
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(two_d_array=False),
+        )
 
 
 def _texts(values: Array) -> Array:
@@ -273,15 +350,15 @@ def _truth(items: Items) -> Array:
     if known is None:
         raise ValueError(f"{items.graph.path}: the dataset has no labels")
     own: Array = known[items.indices]
-    if own.ndim == 2:
+    if own.ndim == 2 or own.dtype.kind == "f":
         return own
     if classes.dtype.kind == "i":
         return np.where(own >= 0, classes[own], -1)
     return np.where(own >= 0, classes[own], "")
 
 
-def _not_fitted() -> Exception:
-    text = "this IgnnClassifier is not fitted yet: call fit first"
+def _not_fitted(name: str) -> Exception:
+    text = f"this {name} is not fitted yet: call fit first"
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:

@@ -105,6 +105,7 @@ class Graph:
         nodes: int | None = None,
         ids: ArrayLike | None = None,
         classes: Sequence[str] | None = None,
+        task: _arrays.Task = "auto",
         directed: bool = False,
         normalise: Normalise = "renorm",
         duplicates: Duplicates = "max",
@@ -120,8 +121,8 @@ class Graph:
                 columns; a sparse matrix of SciPy; or a table of pandas, polars or Arrow with the
                 columns `source` and `target`. Node numbers count from 0; text is a name.
             x: features, one row per node: an array, a tensor, a table of numbers or a sparse matrix.
-            y: labels: classes as numbers or names, or one column of 0 and 1 per class. Negative
-                numbers, NaN and None are nodes without a label.
+            y: labels: classes as numbers or names, one column of 0 and 1 per class, or numbers to
+                predict. Negative classes, NaN and None are nodes without a label.
             train, val, test: parts of the split: masks, indices, or stacks of masks for several
                 splits, which are named "0", "1", ...
             split: the part of each node by name, instead of `train`, `val` and `test`.
@@ -129,6 +130,8 @@ class Graph:
             nodes: number of nodes [default: as many as `x`, `y` or the edges have].
             ids: names of the nodes, in the order of `x` and `y`; edges are in these names.
             classes: names of the classes, in their order.
+            task: "regression" to predict whole numbers as numbers [default: "auto", a regression if
+                `y` has numbers that are not whole].
             directed: keep the direction of edges.
             normalise: "renorm" for D^-1/2 (A + I) D^-1/2, "row" for D^-1 A, or "none".
             duplicates: of an edge given several times, keep the largest weight, the sum or the
@@ -153,6 +156,7 @@ class Graph:
             nodes=nodes,
             ids=ids,
             classes=classes,
+            task=task,
             out=out,
             force=force,
             memory=memory,
@@ -173,6 +177,7 @@ class Graph:
         nodes: int | None = None,
         ids: ArrayLike | None = None,
         classes: Sequence[str] | None = None,
+        task: _arrays.Task = "auto",
         directed: bool = False,
         normalise: Normalise = "renorm",
         duplicates: Duplicates = "max",
@@ -203,6 +208,7 @@ class Graph:
             nodes=nodes,
             ids=ids,
             classes=classes,
+            task=task,
             out=out,
             force=force,
             memory=memory,
@@ -221,6 +227,7 @@ class Graph:
         nodes: int | None,
         ids: ArrayLike | None,
         classes: Sequence[str] | None,
+        task: _arrays.Task,
         out: PathLike | None,
         force: bool,
         memory: int | str | None,
@@ -238,7 +245,7 @@ class Graph:
             for own in edges:
                 own.number(names)
         features = None if x is None else _arrays.features(x)
-        labels = None if y is None else _arrays.labels(y, classes)
+        labels = None if y is None else _arrays.labels(y, classes, task)
         if nodes is None:
             nodes = cls._count(edges, features, labels, names)
         splits = _arrays.splits(nodes, parts, split)
@@ -273,7 +280,7 @@ class Graph:
         if features is not None:
             return _arrays.rows_of(features)
         if labels is not None:
-            return len(labels[1]) if labels[2] is None else len(labels[2]) - 1
+            return _arrays.label_count(labels)
         return max([own.highest() + 1 for own in edges] + [own.nodes or 0 for own in edges])
 
     @property
@@ -329,13 +336,21 @@ class Graph:
         return self._native.labels()
 
     @property
+    def is_regression(self) -> bool:
+        """Whether items have numbers instead of classes."""
+        return self._labels is not None and self._labels[1].dtype.kind == "f"
+
+    @property
     def classes(self) -> Array:
         """The classes, in their order: integers if all of them are."""
+        if self.is_regression:
+            return np.array([], dtype=str)
         return _arrays.class_values([] if self._labels is None else self._labels[0])
 
     @property
     def y(self) -> Array | None:
-        """The class of each item by its position, -1 for none; or one column of 0 and 1 per class."""
+        """The class of each item by its position, -1 for none; one column of 0 and 1 per class for
+        sets; or the number of each."""
         if self._labels is None:
             return None
         classes, of, offsets = self._labels
@@ -412,7 +427,10 @@ class Graph:
             rows.append(("graphs", f"{self.manifest['graphs']['count']:,}"))
         features = self.manifest.get("features")
         rows.append(("features", "none" if features is None else f"{features['columns']:,}"))
-        rows.append(("classes", len(self.classes) or "none"))
+        if self.is_regression and self._labels is not None:
+            rows.append(("numbers", self._labels[0][0]))
+        else:
+            rows.append(("classes", len(self.classes) or "none"))
         listed = self.manifest["graphs"]["splits"] if self.is_collection else self.manifest["splits"]
         for split in listed[:1]:
             parts = ", ".join(f"{name} {count:,}" for name, count in split["parts"])
@@ -452,6 +470,7 @@ class Graphs(Graph):
         split: ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
+        task: _arrays.Task = "auto",
         directed: bool = False,
         normalise: Normalise = "none",
         duplicates: Duplicates = "max",
@@ -505,14 +524,13 @@ class Graphs(Graph):
             raise ValueError("x: expected dense features for each graph")
         else:
             all_features = np.concatenate(features)
-        named: list[str] = []
-        codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        labels: _arrays.LabelArrays | None = None
         if y is not None:
-            named, codes, offsets, _ = _arrays.labels(y, classes)
-            if offsets is not None:
+            labels = _arrays.labels(y, classes, task)
+            if isinstance(labels[1], tuple):
                 raise ValueError("y: expected one class per graph, found sets of classes")
-            if len(codes) != len(edges):
-                raise ValueError(f"y: expected {len(edges)} labels, found {len(codes)}")
+            if len(labels[1]) != len(edges):
+                raise ValueError(f"y: expected {len(edges)} labels, found {len(labels[1])}")
         parts = {"train": train, "validation": val, "test": test}
         splits = _arrays.splits(len(edges), parts, split)
         texts = [str(at) for at in range(len(edges))] if ids is None else [str(it) for it in ids]
@@ -527,10 +545,11 @@ class Graphs(Graph):
             nodes=int(first[-1]),
             ids=None,
             classes=None,
+            task="auto",
             out=out,
             force=force,
             memory=memory,
-            graphs=(texts, first, named, codes, splits),
+            graphs=(texts, first, labels, splits),
         )
         assert isinstance(made, Graphs)
         return made

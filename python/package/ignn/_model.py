@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _arrays, _ignn, _page
 from ._arrays import Array, Floats
@@ -92,10 +93,23 @@ class Predictions:
 
     @property
     def labels(self) -> Array:
-        """The predicted class of each item; one column of 0 and 1 per class for sets of classes."""
+        """The predicted class, or number, of each item; one column of 0 and 1 per class for sets."""
+        numbers = self._native.numbers()
+        if numbers is not None:
+            return numbers[0]
         if self._model.is_multi_label:
             return np.asarray(self.logits >= 0, dtype=np.int8)
         return self.classes[self._native.positions()]
+
+    @property
+    def number_errors(self) -> npt.NDArray[np.float64] | None:
+        """How far each number of a regression can be from that of the exact equilibrium.
+
+        It bounds errors of the computation, not of the model. NaN where nothing is certified; None
+        for classes.
+        """
+        numbers = self._native.numbers()
+        return None if numbers is None else numbers[1]
 
     @property
     def probabilities(self) -> Floats:
@@ -139,7 +153,8 @@ class Predictions:
 
     def _rows(self) -> list[tuple[str, object]]:
         rows: list[tuple[str, object]] = [(f"{self._model.item}s", f"{len(self):,}")]
-        rows.append(("classes", len(self.classes)))
+        if not self._model.is_regression:
+            rows.append(("classes", len(self.classes)))
         rows.append(("unique equilibrium", "certified" if self.is_certified else "not certified"))
         certificate = self.certificate
         return rows if certificate is None else rows + certificate._rows()
@@ -161,12 +176,19 @@ class Model:
     @property
     def classes(self) -> Array:
         """The classes: integers if all of them are."""
+        if self.is_regression:
+            return np.array([], dtype=str)
         return _arrays.class_values(self._native.classes)
 
     @property
     def is_multi_label(self) -> bool:
         """Whether an item has a set of classes."""
         return self._native.is_multi_label
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it predicts a number."""
+        return self._native.is_regression
 
     @property
     def item(self) -> str:
@@ -220,7 +242,9 @@ class Model:
         model = self.settings["model"]
         count = sum(value.size for value in self.parameters.values())
         rows: list[tuple[str, object]] = [("kind", model["kind"]), ("state", model["state"])]
-        rows += [("predicts", f"{self.item}s"), ("classes", len(self.classes))]
+        rows.append(("predicts", f"{self.item}s"))
+        if not self.is_regression:
+            rows.append(("classes", len(self.classes)))
         rows.append(("parameters", f"{count:,}"))
         return rows if self.certificate is None else rows + self.certificate._rows()
 
