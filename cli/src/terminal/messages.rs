@@ -89,26 +89,27 @@ pub fn ask_to_stop() -> &'static AtomicBool {
 /// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, prints one line unless `is_quiet`, and
 /// exits.
 pub fn stop_cleanly_on_signals(is_quiet: bool) {
-    let print = move |line: &str| {
-        if !is_quiet {
-            printer::message(line);
-        }
-    };
     let handler = move || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
-            print("stopping after this epoch; a second signal stops at once");
+            if !is_quiet {
+                printer::message("stopping after this epoch; a second signal stops at once");
+            }
             return;
         }
         let what = match ignn_format::storage::abandon_all() {
             true => "stopped: unfinished output was removed",
             false => "stopped",
         };
-        print(what);
+        if !is_quiet {
+            printer::last_message(what);
+        }
         std::process::exit(STOPPED.into());
     };
     // Without a handler the signal ends the process, and the next run removes what it left behind.
-    if let Err(error) = ctrlc::set_handler(handler) {
-        print(&format!("note: signals are not handled: {error}"));
+    if let Err(error) = ctrlc::set_handler(handler)
+        && !is_quiet
+    {
+        printer::message(&format!("note: signals are not handled: {error}"));
     }
 }
 

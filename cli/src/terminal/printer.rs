@@ -85,6 +85,15 @@ pub fn message(text: &str) {
     let _ = writeln!(io::stderr(), "{}", readable::message(text));
 }
 
+/// Writes a message to standard error, and lets no other thread write after it: for a thread that
+/// ends the process.
+pub fn last_message(text: &str) {
+    let mut error = io::stderr().lock();
+    let _ = writeln!(error, "{}", readable::message(text));
+    // Threads that are still at work would print how far they are.
+    std::mem::forget(error);
+}
+
 /// Writes a message above a bar, or to standard error without one.
 pub fn message_above(bar: Option<&ProgressBar>, text: &str) {
     match bar {
