@@ -1,6 +1,7 @@
 //! Tests that run the binary in temporary directories.
 
 mod baselines;
+mod bench;
 mod check;
 mod crossval;
 mod damaged;

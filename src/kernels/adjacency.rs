@@ -351,6 +351,22 @@ impl<'a> AdjacencyRef<'a> {
         self.chosen.map(|chosen| chosen.source)
     }
 
+    /// Whether this operator is equal to its transpose, because `transpose` is made of the same
+    /// arrays and the factors of rows are those of columns.
+    pub fn is_symmetric(&self, transpose: &Self) -> bool {
+        fn same<T>(one: Option<&[T]>, other: Option<&[T]>) -> bool {
+            one.map(<[T]>::as_ptr_range) == other.map(<[T]>::as_ptr_range)
+        }
+        // A selection has offsets of its own.
+        let stored = |of: &Self| of.chosen.map_or(of.offsets, |chosen| chosen.stored);
+        std::ptr::eq(stored(self), stored(transpose))
+            && std::ptr::eq(self.neighbours, transpose.neighbours)
+            && same(self.values, transpose.values)
+            && same(self.source(), transpose.source())
+            && same(self.gather_scale, self.row_scale)
+            && same(self.gather_scale, transpose.gather_scale)
+    }
+
     /// The factors by row, if the same positive ones apply to rows and columns.
     pub fn common_scale(&self) -> Option<impl Fn(usize) -> f32 + Sync + use<'a>> {
         let (scale, other) = (self.row_scale?, self.gather_scale?);

@@ -23,7 +23,7 @@ use crate::parallel::{Node, RowBlocks, Rows};
 use crate::solver::certificate::lipschitz;
 use crate::solver::ordered::{self, Order};
 use crate::solver::{
-    Certificate, GradientKind, Reference, SolveError, SolveInfo, SolveParams, SolverConfig,
+    Certificate, Effort, GradientKind, Reference, SolveError, SolveInfo, SolveParams, SolverConfig,
     Workspace, fixed_point, refined, tightening, truncated,
 };
 
@@ -381,6 +381,8 @@ impl Side {
             }
             None => fixed_point::solve(sweep, direction, certificate, params, state, workspace),
         }?;
+        let info =
+            SolveInfo { certificate: certificate.map_or(info.certificate, |c| c.effort), ..info };
         Ok(match params.tight {
             true => refined::tighten(sweep, direction, certificate, params, state, workspace, info),
             false => info,
@@ -409,7 +411,13 @@ impl Side {
             Some(Vec::<f32>::from_bytes(&sent)).filter(|vector| !vector.is_empty())
         });
         let u = u.map(|u| self.rows.select(&u, 1.0));
-        Certificate::over(ranks, terms, slope, u, v)
+        let mut certificate = Certificate::over(ranks, terms, slope, u, v);
+        // Every rank records what the first one did.
+        let effort = found.map_or(Effort::default(), |found| found.effort);
+        let [passes, seconds] = ranks
+            .merge([effort.passes as f64, effort.seconds], |a, b| [a[0].max(b[0]), a[1].max(b[1])]);
+        certificate.effort = Effort { passes: passes as usize, seconds };
+        certificate
     }
 
     /// The certificate for the current weights. The vectors of the last certificate are reused if
@@ -426,15 +434,20 @@ impl Side {
         let ranks = self.rows.ranks();
         let kept = self.kept.take();
         let kept = kept.map(|kept| Certificate::over(ranks, &terms, slope, kept.u, kept.v));
+        let tried = kept.as_ref().map_or(Effort::default(), |kept| kept.effort);
         let kept = kept.filter(|kept| kept.q <= tightening::GOOD);
+        let is_kept = kept.is_some();
         let closed = || {
             Some(Certificate::closed(&terms, slope)).filter(|found| !falls_back || found.holds())
         };
         let kept = kept.or_else(|| if searches { None } else { closed() });
-        let certificate = kept.unwrap_or_else(|| match &self.whole {
+        let mut certificate = kept.unwrap_or_else(|| match &self.whole {
             None => Certificate::with_hint(&terms, slope, radius, hint),
             Some(whole) => self.search_whole(whole, &terms, slope, radius, hint),
         });
+        if !is_kept {
+            certificate.effort = certificate.effort.with(tried);
+        }
         if certificate.holds() {
             let [u, v] = certificate.vectors().map(|weights| weights.map(<[f32]>::to_vec));
             self.kept = Some(Vectors { u, v });

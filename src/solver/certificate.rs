@@ -26,9 +26,12 @@
 //! The vectors come from [`super::tightening`]. They are f32, as sweeps take them; q is evaluated
 //! with these very vectors in f64 and rounded up, so that it holds however they were found.
 
+use std::time::Instant;
+
 use rayon::prelude::*;
 
-use super::entries::{self, ROWS_PER_TASK, Sums, divide};
+use super::effort::Effort;
+use super::entries::{self, ROWS_PER_TASK, Sums, Vector, divide};
 use crate::dense::{LINE, MatrixRef};
 use crate::json_number;
 use crate::kernels::sweep::{Direction, Sweep, Term};
@@ -50,6 +53,8 @@ const LARGEST_WEIGHT: f32 = 1e18;
 pub struct Certificate {
     /// Contraction of a sweep, rounded up; a certificate holds if it is below 1.
     pub q: f64,
+    /// What finding it took.
+    pub effort: Effort,
     u: Option<Vec<f32>>,
     v: Option<Vec<f32>>,
     /// Number of rows whose weights are those of the norm; u goes on with those of ghosts.
@@ -158,21 +163,22 @@ impl Certificate {
         u: Option<Vec<f32>>,
         v: Option<Vec<f32>>,
     ) -> Self {
+        let start = Instant::now();
         let rows = terms.first().map_or(0, |term| term.adjacency.rows());
         let columns: Vec<Vec<f64>> =
             terms.iter().map(|term| column_ratios(term.weights, v.as_deref())).collect();
-        let weight = |i: usize| u.as_ref().map_or(1.0, |u| f64::from(u[i]));
+        let weights = Vector::of(u.as_deref());
         let product = match terms {
             [] => 0.0,
             [term] => {
-                let ratio = entries::ratios(&term.adjacency, weight).high;
+                let ratio = entries::ratios(&term.adjacency, weights).high;
                 ranks.merge(ratio, nan_max) * largest(&columns[0])
             }
             _ => {
                 let sums: Vec<_> =
-                    terms.iter().map(|term| Sums::of(&term.adjacency, weight)).collect();
+                    terms.iter().map(|term| Sums::of(&term.adjacency, weights)).collect();
                 let row = |i: usize| {
-                    let ratio = |sums: &Sums<'_>| divide(sums.row(i, weight), weight(i)).high;
+                    let ratio = |sums: &Sums<'_>| divide(sums.row(i), weights.at(i)).high;
                     let ratios: Vec<f64> = sums.iter().map(ratio).collect();
                     let entry = |k: usize| -> f64 {
                         ratios.iter().zip(&columns).map(|(r, c)| r * c[k]).sum()
@@ -183,6 +189,31 @@ impl Certificate {
                 ranks.merge(tasks.map(row).reduce(|| 0.0, nan_max), nan_max)
             }
         };
+        let effort = Effort { passes: 1, seconds: start.elapsed().as_secs_f64() };
+        Self { effort, ..Self::with_product(ranks, terms, lipschitz, (u, v), product) }
+    }
+
+    /// The same for a single relation, of which max_i (|A| u)_i / u_i is known.
+    pub(super) fn with_ratio(
+        term: &Term<'_>,
+        lipschitz: f64,
+        (u, ratio): (Option<&Vec<f32>>, f64),
+        v: Option<&Vec<f32>>,
+    ) -> Self {
+        let product = ratio * largest(&column_ratios(term.weights, v.map(Vec::as_slice)));
+        let vectors = (u.cloned(), v.cloned());
+        Self::with_product(&Alone, std::slice::from_ref(term), lipschitz, vectors, product)
+    }
+
+    /// `product` is q without the slope of the activation.
+    fn with_product(
+        ranks: &dyn Ranks,
+        terms: &[Term<'_>],
+        lipschitz: f64,
+        (u, v): (Option<Vec<f32>>, Option<Vec<f32>>),
+        product: f64,
+    ) -> Self {
+        let rows = terms.first().map_or(0, |term| term.adjacency.rows());
         let q = product * lipschitz * (1.0 + (terms.len() + 2) as f64 * f64::EPSILON);
         let u_range = match &u {
             // Own rows alone: of no rows, nothing is the smallest weight.
@@ -196,10 +227,12 @@ impl Certificate {
         };
         let scale = terms.iter().map(largest_scale).fold(1.0, nan_max);
         let scale = ranks.merge(scale, nan_max);
-        let columns = columns.iter().map(|columns| largest(columns)).sum::<f64>();
+        let columns: f64 =
+            terms.iter().map(|term| largest(&column_ratios(term.weights, v.as_deref()))).sum();
         let weights = u_range.zip(v_range).map(|(u, v)| (u.0 * v.0, u.1 * v.1));
         Self {
             q: if q.is_finite() && weights.is_some() { q } else { f64::INFINITY },
+            effort: Effort::default(),
             u,
             v,
             lipschitz,
@@ -401,9 +434,14 @@ fn range(weights: Option<&[f32]>) -> Option<(f64, f64)> {
     let weights = weights.unwrap_or(&[1.0]);
     let usable = |x: &f32| (1.0 / LARGEST_WEIGHT..=LARGEST_WEIGHT).contains(x);
     let first = *weights.first().unwrap_or(&1.0);
-    let (low, high) =
-        weights.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
-    weights.iter().all(usable).then_some((f64::from(low), f64::from(high)))
+    let parts = weights.par_chunks(ROWS_PER_TASK).map(|part| {
+        let (low, high) =
+            part.iter().fold((first, first), |(low, high), &x| (low.min(x), high.max(x)));
+        (low, high, part.iter().all(usable))
+    });
+    let both = |a: (f32, f32, bool), b: (f32, f32, bool)| (a.0.min(b.0), a.1.max(b.1), a.2 && b.2);
+    let (low, high, all) = parts.reduce(|| (first, first, true), both);
+    all.then_some((f64::from(low), f64::from(high)))
 }
 
 /// The same over the rows of all ranks, of which this one has some or none.

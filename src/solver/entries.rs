@@ -5,9 +5,12 @@
 //! An entry is the absolute value of the exact product of the stored f32 numbers: bounds hold for
 //! |A|.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::kernels::AdjacencyRef;
+use crate::parallel::RowBlocks;
 
 /// Rows per task: enough to pay for starting it, few enough to balance the load.
 pub(crate) const ROWS_PER_TASK: usize = 2048;
@@ -73,23 +76,79 @@ pub(crate) fn row_sum(
     Bracket::around(sum, terms)
 }
 
-/// The same over all neighbours, with x that contains the factors of the columns. The sum has four
-/// parts, so that additions do not wait for each other.
-fn stored_sum(a: &AdjacencyRef, row: usize, x: impl Fn(usize) -> f64) -> Bracket {
-    let (range, shift) = (a.range(row), a.shift(row));
-    let neighbours = &a.neighbours()[range.clone()];
-    let x = |neighbour: u32| x(neighbour.wrapping_sub(shift) as usize);
-    let sum = match a.values() {
-        None => sum_of_four(neighbours, |neighbour, _| x(neighbour)),
-        Some(values) => {
-            let values = &values[range];
-            sum_of_four(neighbours, |neighbour, at| f64::from(values[at]).abs() * x(neighbour))
-        }
-    };
-    // Each product is rounded at most twice, the sum once per term, and the scale once.
-    Bracket::around(sum * row_scale(a, row), neighbours.len() as u64)
+/// A non-negative vector, one entry per column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Vector<'a> {
+    /// All ones.
+    Ones,
+    /// In f32.
+    Single(&'a [f32]),
+    /// In f64.
+    Double(&'a [f64]),
 }
 
+impl<'a> Vector<'a> {
+    /// These weights, or all ones.
+    pub fn of(weights: Option<&'a [f32]>) -> Self {
+        weights.map_or(Self::Ones, Self::Single)
+    }
+
+    /// An entry.
+    #[inline(always)]
+    pub fn at(self, index: usize) -> f64 {
+        match self {
+            Self::Ones => 1.0,
+            Self::Single(x) => f64::from(x[index]),
+            Self::Double(x) => x[index],
+        }
+    }
+}
+
+/// Blocks of rows for products.
+pub(crate) fn blocks(a: &AdjacencyRef) -> RowBlocks {
+    RowBlocks::balanced(a.rows(), &[a.gathered_offsets()], 2)
+}
+
+/// `sum_j |a_ij| x_j` of a row, with x that contains the factors of the columns, and the number of
+/// its terms.
+#[inline(always)]
+fn stored_sum(a: &AdjacencyRef, row: usize, x: Vector<'_>) -> (f64, u64) {
+    let (range, shift) = (a.range(row), a.shift(row));
+    let neighbours = &a.neighbours()[range.clone()];
+    let values = a.values().map(|values| &values[range]);
+    let sum = match (values, x) {
+        (None, Vector::Ones) => neighbours.len() as f64,
+        (None, Vector::Single(x)) => {
+            long_sum(neighbours, |j, _| f64::from(x[j.wrapping_sub(shift) as usize]))
+        }
+        (None, Vector::Double(x)) => long_sum(neighbours, |j, _| x[j.wrapping_sub(shift) as usize]),
+        (Some(values), x) => long_sum(neighbours, |j, at| {
+            f64::from(values[at]).abs() * x.at(j.wrapping_sub(shift) as usize)
+        }),
+    };
+    (sum * row_scale(a, row), neighbours.len() as u64)
+}
+
+/// The sum over the entries of a row. The parts of a very long row are summed on all threads and
+/// added in their order.
+#[inline(always)]
+fn long_sum(neighbours: &[u32], term: impl Fn(u32, usize) -> f64 + Sync) -> f64 {
+    const PART: usize = RowBlocks::BLOCK_WORK as usize / 2;
+    const SHORT: usize = 24;
+    if neighbours.len() <= SHORT {
+        // One loop, whose end the processor predicts less often wrongly than that of two.
+        return neighbours.iter().enumerate().fold(0.0, |sum, (at, &j)| sum + term(j, at));
+    }
+    if neighbours.len() <= 2 * PART {
+        return sum_of_four(neighbours, term);
+    }
+    let parts = neighbours.par_chunks(PART).enumerate();
+    let sums = parts.map(|(part, some)| sum_of_four(some, |j, at| term(j, part * PART + at)));
+    sums.collect::<Vec<_>>().into_iter().sum()
+}
+
+/// The sum has four parts, so that additions do not wait for each other.
+#[inline(always)]
 fn sum_of_four(neighbours: &[u32], term: impl Fn(u32, usize) -> f64) -> f64 {
     let (fours, rest) = neighbours.as_chunks::<4>();
     let mut sums = [0.0f64; 4];
@@ -107,6 +166,7 @@ fn sum_of_four(neighbours: &[u32], term: impl Fn(u32, usize) -> f64) -> f64 {
 /// of x are multiplied by the factors of their columns.
 pub(crate) struct Sums<'a> {
     a: &'a AdjacencyRef<'a>,
+    x: Vector<'a>,
     /// x times the factors of the columns, if there are any.
     scaled: Option<Vec<f64>>,
     /// The distinct row that each row equals, the sums of the distinct rows without the scales, and
@@ -115,49 +175,73 @@ pub(crate) struct Sums<'a> {
 }
 
 impl<'a> Sums<'a> {
-    pub fn of(a: &'a AdjacencyRef<'a>, x: impl Fn(usize) -> f64 + Sync) -> Self {
+    pub fn of(a: &'a AdjacencyRef<'a>, x: Vector<'a>) -> Self {
         let shared = a.factors().map(|factors| {
-            let sums = |of: &AdjacencyRef<'_>, x: &(dyn Fn(usize) -> f64 + Sync)| -> Vec<f64> {
+            let sums = |of: &AdjacencyRef<'_>, x: Vector<'_>| -> Vec<f64> {
                 let rows = (0..of.rows()).into_par_iter().with_min_len(ROWS_PER_TASK / 16);
-                rows.map(|row| gathered(of, row).map(|(at, value)| value * x(at)).sum()).collect()
+                let sum = |row| gathered(of, row).map(|(at, value)| value * x.at(at)).sum();
+                rows.map(sum).collect()
             };
-            let collected = sums(&factors.collect.0, &x);
-            let kinds = sums(&factors.core.0, &|class| collected[class]);
+            let collected = sums(&factors.collect.0, x);
+            let kinds = sums(&factors.core.0, Vector::Double(&collected));
             // The sums, and a product by a value or a scale each time.
             (factors.expand, kinds, a.longest_sum() + 4)
         });
         let scaled = a.gather_scale().filter(|_| shared.is_none()).map(|scale| {
             let columns = (0..a.columns()).into_par_iter().with_min_len(ROWS_PER_TASK);
-            let at = |column: usize| x(column) * f64::from(scale[a.stored_row(column)]).abs();
+            let at = |column: usize| x.at(column) * f64::from(scale[a.stored_row(column)]).abs();
             columns.map(at).collect()
         });
-        Self { a, scaled, shared }
+        Self { a, x, scaled, shared }
     }
 
-    /// The sum of a row; `x` is what it was made with.
-    pub fn row(&self, row: usize, x: impl Fn(usize) -> f64) -> Bracket {
+    /// The bounds of the sum of a row.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> Bracket {
+        let (sum, roundings) = self.rounded(row);
+        Bracket::around(sum, roundings)
+    }
+
+    /// The sum of a row, and its number of terms: each product is rounded at most twice, the sum once
+    /// per term, and the scale once.
+    #[inline(always)]
+    pub fn rounded(&self, row: usize) -> (f64, u64) {
         match &self.shared {
-            None => match &self.scaled {
-                None => stored_sum(self.a, row, x),
-                Some(scaled) => stored_sum(self.a, row, |column| scaled[column]),
-            },
+            None => {
+                let x = self.scaled.as_ref().map_or(self.x, |scaled| Vector::Double(scaled));
+                stored_sum(self.a, row, x)
+            }
             Some((kind, sums, roundings)) => {
-                let sum = sums[kind.column(row, row)] * row_scale(self.a, row);
-                Bracket::around(sum, *roundings)
+                (sums[kind.column(row, row)] * row_scale(self.a, row), *roundings)
             }
         }
     }
 }
 
+impl Bracket {
+    /// Of no numbers.
+    pub const NONE: Self = Self { low: f64::INFINITY, high: 0.0 };
+
+    /// Whether both bounds agree to a relative tolerance.
+    pub fn is_tight(self, tolerance: f64) -> bool {
+        self.high - self.low <= tolerance * self.high
+    }
+
+    /// Both.
+    pub fn with(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+}
+
 /// The smallest and the largest `(|A| u)_i / u_i`, rounded outwards: they bracket the spectral
 /// radius for u > 0.
-pub(crate) fn ratios(a: &AdjacencyRef, u: impl Fn(usize) -> f64 + Sync) -> Bracket {
-    let sums = Sums::of(a, &u);
-    let ratio = |row: usize| divide(sums.row(row, &u), u(row));
-    let widest =
-        |x: Bracket, y: Bracket| Bracket { low: x.low.min(y.low), high: x.high.max(y.high) };
-    let empty = || Bracket { low: f64::INFINITY, high: 0.0 };
-    (0..a.rows()).into_par_iter().with_min_len(ROWS_PER_TASK).map(ratio).reduce(empty, widest)
+pub(crate) fn ratios(a: &AdjacencyRef, u: Vector<'_>) -> Bracket {
+    let sums = Sums::of(a, u);
+    let block = |_, rows: Range<usize>, ()| {
+        rows.map(|row| divide(sums.row(row), u.at(row))).fold(Bracket::NONE, Bracket::with)
+    };
+    let all = blocks(a).map_reduce((), |(), _| ((), ()), block, Bracket::with);
+    all.unwrap_or(Bracket::NONE)
 }
 
 /// A bracket divided by a positive number, rounded outwards.
@@ -178,7 +262,7 @@ mod tests {
         assert!(is_nonzero(&a, 0, 0) && !is_nonzero(&a, 0, 1));
         let sum = row_sum(&a, 1, |_| 2.0, |_| true);
         assert!(sum.low <= 30.0 && 30.0 <= sum.high && sum.high - sum.low < 1e-12);
-        let bracket = ratios(&a, |_| 1.0);
+        let bracket = ratios(&a, Vector::Ones);
         assert!((bracket.low - 1.0).abs() < 1e-12 && (bracket.high - 15.0).abs() < 1e-12);
     }
 
@@ -191,11 +275,11 @@ mod tests {
         let plain = AdjacencyRef::new(40, &offsets, &neighbours).unwrap();
         let plain = plain.with_gather_scale(&scale).with_row_scale(&scale);
         let shared = crate::kernels::SharedRows::find(&plain).unwrap();
-        let x = |j: usize| 1.0 / (1.0 + j as f64);
+        let x: Vec<f64> = (0..40).map(|j| 1.0 / (1.0 + f64::from(j))).collect();
         let factored = plain.with_shared(&shared);
-        let sums = Sums::of(&factored, x);
+        let sums = Sums::of(&factored, Vector::Double(&x));
         for row in 0..40 {
-            let (one, other) = (row_sum(&plain, row, x, |_| true), sums.row(row, x));
+            let (one, other) = (row_sum(&plain, row, |j| x[j], |_| true), sums.row(row));
             assert!(one.low <= other.high && other.low <= one.high && one.high > 0.0, "{row}");
             assert!(other.high - other.low < 1e-12 * other.high);
         }
@@ -206,7 +290,7 @@ mod tests {
         for value in [f32::NAN, f32::INFINITY] {
             let values = [value, 1.0];
             let a = AdjacencyRef::new(2, &[0, 1, 2], &[1, 0]).unwrap().with_values(&values);
-            assert_eq!(ratios(&a, |_| 1.0).high, f64::INFINITY);
+            assert_eq!(ratios(&a, Vector::Ones).high, f64::INFINITY);
         }
     }
 }

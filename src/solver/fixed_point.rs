@@ -29,6 +29,7 @@ use super::acceleration::Acceleration;
 use super::active_rows::{ActiveRows, NextSweep};
 use super::anderson::{self, DEPTH};
 use super::certificate::{Certificate, ErrorBound};
+use super::effort::Effort;
 use super::error::{SolveError, find_origin};
 use super::method::{Choice, Method, Used, Why};
 use super::stopping::{Progress, Stopping};
@@ -172,12 +173,22 @@ pub struct SolveInfo {
     /// Which method was used, and why.
     #[serde(flatten)]
     pub choice: Choice,
-    /// Wall time.
+    /// What the certificate took, before the first sweep; nothing in records of versions that did
+    /// not measure it.
+    #[serde(default)]
+    pub certificate: Effort,
+    /// Wall time of the sweeps.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub seconds: f64,
 }
 
 impl SolveInfo {
+    /// The record without measured times.
+    pub fn without_times(self) -> Self {
+        let certificate = Effort { seconds: 0.0, ..self.certificate };
+        Self { certificate, seconds: 0.0, ..self }
+    }
+
     /// Whether the solve did what was asked for: it reached the tolerance, or made a fixed number
     /// of sweeps.
     pub fn is_done(&self) -> bool {
@@ -204,6 +215,7 @@ impl SolveInfo {
                 converged: sum.converged && next.converged,
                 stopped: if sum.converged { next.stopped } else { sum.stopped },
                 choice: sum.choice.together(next.choice),
+                certificate: sum.certificate.with(next.certificate),
                 seconds: sum.seconds + next.seconds,
             }
         }))
@@ -506,6 +518,7 @@ impl<'a> Solver<'a> {
             converged: stopped == Stopped::Converged,
             stopped,
             choice,
+            certificate: Effort::default(),
             seconds: start.elapsed().as_secs_f64(),
         }
     }

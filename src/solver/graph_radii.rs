@@ -115,7 +115,11 @@ mod tests {
             let weights = [PackedWeights::forward(w.view())];
             let certificate = |a| Certificate::of(&sweep::terms(&[a], &weights), 1.0, None);
             let (found, expected) = (certificate(selected.view()), certificate(alone.view()));
-            assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+            let timeless = |mut certificate: Certificate| {
+                certificate.effort.seconds = 0.0;
+                format!("{certificate:?}")
+            };
+            assert_eq!(timeless(found.clone()), timeless(expected));
             certified += usize::from(found.holds());
         }
         assert!(certified > 40, "{certified}");

@@ -83,6 +83,7 @@ pub mod anderson;
 pub mod certificate;
 mod components;
 mod config;
+mod effort;
 mod entries;
 mod error;
 pub mod fixed_point;
@@ -94,6 +95,7 @@ pub mod projection;
 pub mod refined;
 pub mod spectral;
 mod stopping;
+mod symmetric;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -104,6 +106,7 @@ pub mod workspace;
 
 pub use certificate::{Certificate, ErrorBound};
 pub use config::{GradientKind, MeasureChoice, OnFailure, SolverConfig};
+pub use effort::Effort;
 pub use error::SolveError;
 pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;

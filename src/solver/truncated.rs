@@ -10,6 +10,7 @@
 
 use std::time::Instant;
 
+use super::effort::Effort;
 use super::error::{SolveError, find_origin};
 use super::fixed_point::{Measure, SolveInfo, Stopped, relative_residual};
 use super::method::{Choice, Used};
@@ -63,6 +64,7 @@ pub fn adjoint(
         converged: false,
         stopped: Stopped::Truncated,
         choice: Choice::asked(Used::Truncated),
+        certificate: Effort::default(),
         seconds: start.elapsed().as_secs_f64(),
     })
 }

@@ -146,15 +146,14 @@ impl EpochRecord {
     /// The record without measured times, which differ from run to run; all else depends on the
     /// dataset and the settings alone.
     pub fn without_times(&self) -> Self {
-        let timeless = |solve: SolveInfo| SolveInfo { seconds: 0.0, ..solve };
         let layer = |layer: &LayerRecord| LayerRecord {
             solves: layer.solves,
-            forward: timeless(layer.forward),
-            adjoint: layer.adjoint.map(timeless),
+            forward: layer.forward.without_times(),
+            adjoint: layer.adjoint.map(SolveInfo::without_times),
         };
         Self {
-            forward: self.forward.map(timeless),
-            adjoint: self.adjoint.map(timeless),
+            forward: self.forward.map(SolveInfo::without_times),
+            adjoint: self.adjoint.map(SolveInfo::without_times),
             layers: self.layers.iter().map(layer).collect(),
             seconds: PhaseSeconds::default(),
             nodes_per_second: 0.0,
@@ -231,7 +230,7 @@ pub mod testing {
 
     use super::*;
     use crate::solver::fixed_point::Stopped;
-    use crate::solver::{Choice, Used};
+    use crate::solver::{Choice, Effort, Used};
 
     /// A record with something in every field.
     pub fn record(epoch: u64) -> EpochRecord {
@@ -246,6 +245,7 @@ pub mod testing {
             converged: true,
             stopped: Stopped::Converged,
             choice: Choice::asked(Used::Plain),
+            certificate: Effort { passes: 3, seconds: 0.125 },
             seconds: 0.5,
         };
         let part = |accuracy| PartRecord {

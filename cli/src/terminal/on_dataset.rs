@@ -11,7 +11,7 @@ use ignn::nn::Operators;
 use ignn::predict::{self, Choice, Item, Parts, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
-use ignn::solver::{Condition, Posedness, SolveInfo, SolveParams, Stopped};
+use ignn::solver::{Condition, Effort, Posedness, SolveInfo, SolveParams, Stopped};
 use ignn_format::graphs::Graphs;
 use ignn_ingest::{Observer, Unit};
 use serde::Serialize;
@@ -327,7 +327,10 @@ impl ModelReport {
                 sheet.row(["estimate".into(), words]);
             }
             if let Some(q) = solve.contraction {
-                sheet.row(["contraction".into(), format!("at most {q:.4} per sweep")]);
+                let Effort { passes, seconds: took } = solve.certificate;
+                let passes = plural(passes as u64, "pass", "passes");
+                let words = format!("at most {q:.4} per sweep, by {passes} in {}", seconds(took));
+                sheet.row(["contraction".into(), words]);
             }
         }
         format!("{} on {}\n{}", self.model.display(), self.dataset.display(), sheet.render())

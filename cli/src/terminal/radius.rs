@@ -2,8 +2,8 @@
 //! W. The bound itself comes from the solver.
 
 use ignn::kernels::AdjacencyRef;
-use ignn::report::quantity::{count, plural};
-use ignn::solver::spectral::one_norm;
+use ignn::report::quantity::{self, count, plural};
+use ignn::solver::spectral::{self, one_norm};
 use ignn::solver::{SpectralBound, SpectralParams, Structure};
 use ignn_format::Relation;
 use serde::Serialize;
@@ -11,8 +11,6 @@ use serde::Serialize;
 /// The kappa of the report: the sum over all relations.
 pub const KAPPA: f64 = 0.9;
 
-/// Relative distance of the upper and lower bound at which the iteration stops.
-const TOLERANCE: f64 = 1e-5;
 /// Largest number of entries that the iteration visits: a few seconds.
 const VISITS: u64 = 1 << 29;
 /// Smallest number of sweeps, whatever they cost.
@@ -41,7 +39,7 @@ impl Radius {
         let sweeps = VISITS / (relation.entry.nonzeros + 1);
         let most = SpectralParams::default().max_sweeps as u64;
         let max_sweeps = sweeps.clamp(FEWEST_SWEEPS, most) as usize;
-        let params = SpectralParams { tolerance: TOLERANCE, max_sweeps };
+        let params = SpectralParams { max_sweeps, ..SpectralParams::default() };
         let bound = SpectralBound::of(&incoming, Some(&outgoing), &params);
         let (one_norm, is_alone) = (one_norm(&incoming), relations == 1);
         let kappa = KAPPA / relations.max(1) as f64;
@@ -53,7 +51,7 @@ impl Radius {
 
     /// The rows of the report.
     pub fn rows(&self) -> Vec<[String; 2]> {
-        let SpectralBound { rho, lower, structure, sweeps } = self.bound;
+        let SpectralBound { rho, lower, structure, sweeps, effort } = self.bound;
         let how = match structure {
             Structure::Acyclic => "no cycle".into(),
             Structure::Regular => "closed form: equal row sums".into(),
@@ -61,10 +59,10 @@ impl Radius {
             Structure::General if rho == f64::INFINITY => "an entry is not finite".into(),
             Structure::General => {
                 let sweeps = plural(sweeps as u64, "sweep", "sweeps");
-                let is_tight = self.bound.is_tight(TOLERANCE);
+                let is_tight = self.bound.is_tight(spectral::TOLERANCE);
                 let loose =
                     if is_tight { String::new() } else { format!(", at least {}", number(lower)) };
-                format!("power iteration, {sweeps}{loose}")
+                format!("power iteration, {sweeps} in {}{loose}", quantity::seconds(effort.seconds))
             }
         };
         let mut rows = vec![["spectral bound".into(), format!("{} ({how})", number(rho))]];

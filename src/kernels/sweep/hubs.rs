@@ -15,7 +15,7 @@ use crate::dense::{LINE, Line};
 use crate::parallel::RowBlocks;
 
 /// Entries of a part.
-const PART: usize = RowBlocks::BLOCK_WORK as usize / 2;
+pub(super) const PART: usize = RowBlocks::BLOCK_WORK as usize / 2;
 
 /// The gathered sums of hubs.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl Hubs {
 
 /// The rows that make a block heavier than it should be. Where rows share lines, a block has one line
 /// of rows at least, and several of them may be heavy.
-fn heavy_rows<'a>(
+pub(super) fn heavy_rows<'a>(
     offsets: &'a [u64],
     blocks: &'a RowBlocks,
 ) -> impl Iterator<Item = usize> + use<'a> {
@@ -102,19 +102,4 @@ fn heavy_rows<'a>(
     let heavy = blocks.filter(move |rows| entries(rows) > RowBlocks::BLOCK_WORK);
     let least = RowBlocks::BLOCK_WORK / LINE as u64;
     heavy.flatten().filter(move |&row| entries(&(row..row + 1)) > least)
-}
-
-/// The most work that one thread does without a break, in units of [`RowBlocks::balanced`]: a block
-/// without its hubs, or a part of a hub.
-#[cfg(test)]
-pub(super) fn largest_share(offsets: &[u64], blocks: &RowBlocks) -> u64 {
-    let mut work: Vec<u64> = (0..blocks.len())
-        .map(|block| blocks.range(block))
-        .map(|rows| offsets[rows.end] - offsets[rows.start] + 2 * rows.len() as u64)
-        .collect();
-    for row in heavy_rows(offsets, blocks) {
-        let block = (0..blocks.len()).find(|&block| blocks.range(block).contains(&row)).unwrap();
-        work[block] -= offsets[row + 1] - offsets[row];
-    }
-    work.into_iter().max().unwrap_or(0).max(PART as u64)
 }

@@ -10,6 +10,7 @@
 //! any number of threads.
 
 mod active;
+pub mod balance;
 mod finish;
 mod hubs;
 mod moves;
@@ -117,11 +118,15 @@ impl SweepScratch {
 pub fn blocks(terms: &[Term<'_>]) -> RowBlocks {
     let rows = terms.first().map_or(0, |term| term.adjacency.rows());
     let offsets: Vec<_> = terms.iter().map(|term| term.adjacency.gathered_offsets()).collect();
-    // Multiplying a row of width m takes about as long as gathering m / 8 neighbours.
-    let row_work = terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum();
     // Rows that share a line belong to one block.
     let stride = terms.first().map_or(LINE, |term| stride(term.weights.outer()));
-    RowBlocks::balanced_in(rows, &offsets, row_work, (LINE / stride.max(1)).max(1))
+    RowBlocks::balanced_in(rows, &offsets, row_work(terms), (LINE / stride.max(1)).max(1))
+}
+
+/// Work of a row besides its entries: multiplying a row of width m takes about as long as gathering
+/// m / 8 neighbours.
+fn row_work(terms: &[Term<'_>]) -> u64 {
+    terms.iter().map(|term| term.weights.inner() as u64 / 8 + 1).sum()
 }
 
 /// Which of the two equations a sweep evaluates.

@@ -320,25 +320,49 @@ fn hubs_are_the_naive_loop_with_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Degrees of an R-MAT graph with the default quarters: edges are split between the lower and the
+/// upper half of the ids, 76 to 24, again and again down to one id; then the ids are shuffled.
+fn rmat_degrees(random: &mut Random, scale: u32, edges: u64) -> Vec<u64> {
+    let mut degrees = vec![edges];
+    for _ in 0..scale {
+        let halves = degrees.iter().flat_map(|&edges| {
+            // A binomial number: drawn one by one where it is small, by its deviation otherwise.
+            let low = if edges <= 16 {
+                (0..edges).filter(|_| random.float() < 2.0 * 0.76 - 1.0).count() as u64
+            } else {
+                let deviation = (edges as f64 * 0.76 * 0.24).sqrt();
+                let normal: f64 = (0..12).map(|_| f64::from(random.float()) / 2.0).sum();
+                (edges as f64 * 0.76 + deviation * normal).clamp(0.0, edges as f64) as u64
+            };
+            [low, edges - low]
+        });
+        degrees = halves.collect();
+    }
+    for at in (1..degrees.len()).rev() {
+        degrees.swap(at, random.below(at + 1));
+    }
+    degrees
+}
+
 #[test]
-fn no_thread_of_64_waits_for_a_hub() {
-    // Degrees of a power law, as an R-MAT graph of 32 million edges has them: the first hub has 1 %
-    // of all entries.
-    let nodes = 1 << 21;
-    let degree = |row: u64| 330_000 / (row + 1) + 12 + row % 8;
+fn no_thread_of_64_waits_for_more_than_a_twentieth_of_a_sweep() {
+    let random = &mut Random(3);
+    let scale = 20;
+    // Both directions of 16 million edges.
+    let degrees = rmat_degrees(random, scale, 32 << 20);
     let offsets: Vec<u64> = std::iter::once(0)
-        .chain((0..nodes).scan(0, |sum, row| {
-            *sum += degree(row);
+        .chain(degrees.iter().scan(0, |sum, degree| {
+            *sum += degree;
             Some(*sum)
         }))
         .collect();
-    for step in [1, 16] {
-        let blocks = RowBlocks::balanced_in(nodes as usize, &[&offsets], 2, step);
-        let heaviest = hubs::largest_share(&offsets, &blocks);
-        let share = (offsets[nodes as usize] + 2 * nodes) / 64;
-        assert!(heaviest * 20 <= share, "a thread of 64 has {share}, a block {heaviest}");
-        let hub = offsets[1];
-        assert!(hub * 20 > share, "undivided it would wait");
+    let hub = degrees.iter().max().unwrap();
+    let share = offsets[1 << scale] / 64;
+    assert!(hub * 20 > share, "undivided it would wait: {hub} of {share}");
+    for (step, row_work) in [(1, 3), (16, 1), (1, 17)] {
+        let blocks = RowBlocks::balanced_in(1 << scale, &[&offsets], row_work, step);
+        let wait = balance::wait(&[&offsets], row_work, &blocks, 64);
+        assert!(wait > 0.0 && wait < 0.05, "{wait} of a sweep");
     }
 }
 

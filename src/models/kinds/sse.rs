@@ -37,7 +37,7 @@ use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{InputMap, Operators, Slot, linear, propagate};
 use crate::solver::fixed_point::Stopped;
-use crate::solver::{Choice, SolveInfo, Used};
+use crate::solver::{Choice, Effort, SolveInfo, Used};
 
 /// A state with a larger entry counts as diverged.
 const MOST: f32 = 1e12;
@@ -198,6 +198,7 @@ impl MapOnGraph for OnGraph {
             converged,
             stopped,
             choice: Choice::asked(Used::Plain),
+            certificate: Effort::default(),
             seconds,
         })
     }

@@ -76,7 +76,9 @@ impl Equation {
             // The condition of one relation is by the spectral radius, that of several by 1-norms.
             let rho = match single {
                 true => SpectralBound::of(&csr.view(), None, &SpectralParams::default()).rho,
-                false => entries::ratios(&csr.view(), |_| 1.0).high * relations as f64,
+                false => {
+                    entries::ratios(&csr.view(), entries::Vector::Ones).high * relations as f64
+                }
             };
             let mut w = Matrix::from_fn(m, m, |_, _| random.sign() as f32);
             let radius = if rho == 0.0 { 3.0 } else { kappa / rho };

@@ -171,7 +171,7 @@ impl Case {
         let w = incoming.iter().map(|csr| {
             let rho = match relations {
                 1 => SpectralBound::of(&csr.view(), None, &SpectralParams::default()).rho,
-                _ => entries::ratios(&csr.view(), |_| 1.0).high * relations as f64,
+                _ => entries::ratios(&csr.view(), entries::Vector::Ones).high * relations as f64,
             };
             weight(m, if rho == 0.0 { 0.8 } else { kappa / rho }, random)
         });

@@ -1,6 +1,7 @@
 //! `ignn bench`: the speed of the program, compared with what this machine can do. One file per
 //! benchmark; each measures and verifies, and a slow result is never an error.
 
+mod bounds;
 mod ingest;
 mod roofline;
 mod solve;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use ignn::dense::{Matrix, MatrixMut, stride};
+use ignn::kernels::sweep::balance::longest_wait;
 use ignn::kernels::sweep::{self, SweepScratch};
 use ignn::kernels::{
     Activation, Adjacency, AdjacencyRef, Derivative, Isa, Norm, PackedWeights, Signs, views,
@@ -20,6 +21,7 @@ use ignn_ingest::{Observer, Unit};
 use rayon::prelude::*;
 use serde_json::json;
 
+use super::bounds::{Bounds, Cost};
 use super::roofline::{Need, Rates, Roof, sizes};
 use crate::options::verification::Verification;
 use crate::terminal::progress::Console;
@@ -42,6 +44,8 @@ const SAMPLE: usize = 4000;
 const VERIFIED_WORK: usize = 1 << 31;
 /// Rows of the highest degree among them, at most.
 const HUBS: usize = 32;
+/// Threads among which the work of a sweep is divided to see how even it is.
+const MANY_THREADS: usize = 64;
 /// Largest difference from the verifier, relative to the largest entry.
 const TOLERANCE: f64 = 1e-4;
 
@@ -107,6 +111,10 @@ pub struct Sweep {
     /// Gather every row separately, even if rows are identical, to measure what sharing them saves
     #[arg(long)]
     unshared: bool,
+
+    /// Also measure what the bounds before a solve cost: the spectral bound and a certificate
+    #[arg(long)]
+    bounds: bool,
 
     #[command(flatten)]
     verification: Verification,
@@ -217,16 +225,22 @@ impl Sweep {
             backward.push(b);
         }
         let sides = [views(&forward), views(&backward)];
+        let bounds = self.bounds.then(|| {
+            console.phase("bound the spectral radius", None, Unit::Edges);
+            with_threads(session.threads, || Bounds::of(&forward, &backward))
+        });
         let seconds = self.seconds / self.state.len() as f64;
         let widths = self.state.iter().map(|&width| usize::from(width));
-        widths.map(|width| self.measure_width(session, console, &sides, width, seconds)).collect()
+        let measure =
+            |width| self.measure_width(session, console, (&sides, bounds.as_ref()), width, seconds);
+        widths.map(measure).collect()
     }
 
     fn measure_width(
         &self,
         session: &Session,
         console: &Console,
-        [incoming, outgoing]: &[Vec<AdjacencyRef<'_>>; 2],
+        ([incoming, outgoing], bounds): (&[Vec<AdjacencyRef<'_>>; 2], Option<&Bounds>),
         width: usize,
         seconds: f64,
     ) -> Result<Measured> {
@@ -293,7 +307,15 @@ impl Sweep {
             });
             scaling.insert(0, (threads, times));
         }
+        let cost = bounds.map(|bounds| {
+            console.phase("search for a certificate", None, Unit::Edges);
+            with_threads(session.threads, || bounds.certify(&w, activation))
+        });
+        let wait =
+            bench.with_sweeps(|sweep, _| longest_wait(sweep.terms, sweep.blocks, MANY_THREADS));
         Ok(Measured {
+            cost,
+            wait,
             nodes,
             width,
             nonzeros: incoming.iter().map(AdjacencyRef::nonzeros).sum(),
@@ -551,6 +573,9 @@ fn random_matrix(seed: &mut u64, rows: usize, cols: usize, size: f32) -> Matrix 
 }
 
 struct Measured {
+    cost: Option<Cost>,
+    /// Part of a sweep that one of [`MANY_THREADS`] threads would wait for the others at most.
+    wait: f64,
     nodes: usize,
     width: usize,
     nonzeros: usize,
@@ -571,6 +596,7 @@ fn table(all: &[Measured]) -> String {
     let headings =
         ["width", "forward", "adjoint", "ns/non-zero", "streamed", "random lines", "verified"];
     let mut rows = Sheet::columns(&headings);
+    let mut costs = Sheet::pairs();
     for one in all {
         let [(_, forward, need), (_, adjoint, _)] = one.both();
         rows.row([
@@ -582,9 +608,13 @@ fn table(all: &[Measured]) -> String {
             milliseconds(need.scattered_lines(&one.rates)),
             if one.is_verified() { "yes" } else { "WRONG" }.to_string(),
         ]);
+        if let Some(cost) = &one.cost {
+            costs.row([format!("bounds, width {}", one.width), cost.words(forward.best)]);
+        }
     }
     let facts = all.first().map_or_else(Sheet::pairs, Measured::graph);
-    [rows, facts].map(|sheet| sheet.render()).join("\n")
+    let sheets = [rows, costs, facts].map(|sheet| sheet.render());
+    sheets.into_iter().filter(|sheet| !sheet.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 impl Measured {
@@ -609,6 +639,7 @@ impl Measured {
             (quantity::count(self.nodes as u64), quantity::count(self.nonzeros as u64));
         facts.row(["graph".to_string(), format!("{nodes} nodes, {nonzeros} non-zeros")]);
         facts.row(["activation".to_string(), self.activation.name()]);
+        facts.row(["balance".to_string(), self.wait_words()]);
         facts.row(["threads".to_string(), self.scaling[self.scaling.len() - 1].0.to_string()]);
         facts.row(["instruction set".to_string(), Isa::chosen().name().to_string()]);
         let streamed = "every byte read or written once, at the measured bandwidth";
@@ -616,6 +647,13 @@ impl Measured {
         let lines = "a line of 64 bytes per neighbour, each from a random place in memory";
         facts.row(["random lines".to_string(), lines.to_string()]);
         facts
+    }
+
+    fn wait_words(&self) -> String {
+        let percent = 100.0 * self.wait;
+        format!(
+            "by its work, no thread of {MANY_THREADS} would wait more than {percent:.1} % of a sweep"
+        )
     }
 
     /// The roof is a bound: nothing was faster.
@@ -693,6 +731,10 @@ impl Measured {
             giga(rates.random_rows)
         );
         facts.row(["random reads".to_string(), random]);
+        facts.row(["balance".to_string(), self.wait_words()]);
+        if let Some(cost) = &self.cost {
+            facts.row(["bounds".to_string(), cost.words(self.both()[0].1.best)]);
+        }
         if !self.roof_holds() {
             let disturbed =
                 "NO: a sweep was faster: the machine was disturbed, measure again when it is idle";
@@ -728,7 +770,11 @@ impl Measured {
             "verified_rows": self.verified.rows,
             "relative_error": self.verified.error,
             "verified": self.is_verified(),
+            "longest_wait_of_64_threads": self.wait,
         });
+        if let Some(cost) = &self.cost {
+            object["bounds"] = cost.as_json();
+        }
         for (name, times, need) in self.sweeps() {
             object[name] = json!({
                 "best_seconds": times.best,
