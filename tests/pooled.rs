@@ -18,6 +18,7 @@ use crate::reference::{Mat, Random};
 /// Where each graph's nodes begin, and where the last's end.
 const GRAPHS: [u64; 5] = [0, 4, 9, 10, 16];
 const CLASSES: [i32; 4] = [0, 2, 1, 2];
+const NUMBERS: [f32; 4] = [0.5, -1.25, 2.0, 0.75];
 const EPSILON: f64 = 1e-5;
 
 struct Case {
@@ -28,9 +29,21 @@ struct Case {
     layers: usize,
     skip: bool,
     norm: bool,
+    loss: LossKind,
 }
 
 impl Case {
+    fn targets(&self) -> Targets<'static> {
+        match self.loss {
+            LossKind::Squared | LossKind::Absolute => Targets::Numbers(&NUMBERS),
+            _ => Targets::Classes(&CLASSES),
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        if let Targets::Numbers(_) = self.targets() { 1 } else { 3 }
+    }
+
     fn new(seed: u64, pooling: PoolingChoice, layers: usize, skip: bool, norm: bool) -> Self {
         let random = &mut Random::new(seed);
         let graph = |node: usize| GRAPHS.iter().filter(|&&first| first <= node as u64).count();
@@ -40,7 +53,7 @@ impl Case {
             false => 0.0,
         });
         let u = Mat::new(16, 3, |_, _| f32s(random.sign()));
-        Self { a, u, pooling, layers, skip, norm }
+        Self { a, u, pooling, layers, skip, norm, loss: LossKind::CrossEntropy }
     }
 
     fn config(&self) -> ModelConfig {
@@ -119,6 +132,12 @@ impl Case {
         let hidden = map(hidden, |z| z.max(0.0));
         let logits = row(&hidden.times(&values["head.Theta"].t()), &values["head.bias"]);
         let term = |graph: usize| {
+            let error = logits.at(graph, 0) - f64::from(NUMBERS[graph]);
+            match self.loss {
+                LossKind::Squared => return error * error,
+                LossKind::Absolute => return error.abs(),
+                _ => {}
+            }
             let sum: f64 = (0..3).map(|k| logits.at(graph, k).exp()).sum();
             sum.ln() - logits.at(graph, CLASSES[graph] as usize)
         };
@@ -139,7 +158,7 @@ fn check(case: &Case, what: &str) {
         columns: Some(3),
         relations: vec!["edges".into()],
         radii: operators.radii().to_vec(),
-        outputs: 3,
+        outputs: case.outputs(),
         pools: true,
     };
     let mut model = Network::new(&case.config(), &facts, 7, true).unwrap();
@@ -165,10 +184,10 @@ fn check(case: &Case, what: &str) {
     on.forward(&mut model, &params, Mode::Training(0)).unwrap();
     let items: Vec<u32> = (0..4).collect();
     let mut pass = on.pass(&model, items.clone(), items.clone());
-    let loss_of = Loss { kind: LossKind::CrossEntropy, class_weights: None };
+    let loss_of = Loss { kind: case.loss, class_weights: None };
     on.read_out(&model, &mut pass, Some(0));
     let (logits, ids, by_logits) = pass.for_loss();
-    let loss = loss_of.evaluate(logits, ids, Targets::Classes(&CLASSES), Some(by_logits));
+    let loss = loss_of.evaluate(logits, ids, case.targets(), Some(by_logits));
     let mut given = values(&model);
     let expected = case.loss(&given, None);
     assert!(
@@ -203,7 +222,7 @@ fn check(case: &Case, what: &str) {
     on.forward(&mut model, &params, Mode::Evaluation).unwrap();
     on.read_out(&model, &mut pass, None);
     let (logits, ids, _) = pass.for_loss();
-    let loss = loss_of.evaluate(logits, ids, Targets::Classes(&CLASSES), None);
+    let loss = loss_of.evaluate(logits, ids, case.targets(), None);
     let expected = case.loss(&given, Some(&kept).filter(|_| case.norm));
     assert!(
         (loss - expected).abs() < 1e-4 * expected.max(1.0),
@@ -224,6 +243,20 @@ fn pooled_and_normalised_stacks_have_the_gradients_of_the_formula() {
             seed += 1;
             let what = format!("{pooling}, {layers} layers, skip {skip}, norm {norm}");
             check(&Case::new(seed, pooling, layers, skip, norm), &what);
+        }
+    }
+}
+
+#[test]
+fn regressions_have_the_gradients_of_the_formula() {
+    for (seed, loss) in [(60, LossKind::Squared), (61, LossKind::Absolute)] {
+        for (pooling, layers, skip, norm) in [
+            (PoolingChoice::Sum, 1, false, false),
+            (PoolingChoice::Mean, 2, true, true),
+            (PoolingChoice::Max, 1, false, true),
+        ] {
+            let case = Case { loss, ..Case::new(seed, pooling, layers, skip, norm) };
+            check(&case, &format!("{loss:?}, {pooling}, {layers} layers"));
         }
     }
 }

@@ -134,6 +134,8 @@ pub fn rings_and_stars(directory: &Path, graphs: usize) -> Graph {
         fs::write(raw.join(format!("raw_{name}.txt")), text).unwrap();
     }
     let ingest = IngestTu {
+        regress: None,
+        draw: Vec::new(),
         directory: raw,
         out: out.clone(),
         force: false,

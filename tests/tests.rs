@@ -17,4 +17,5 @@ mod pooled;
 mod public_types;
 mod ranks;
 mod reference;
+mod regression;
 mod run;

@@ -24,4 +24,5 @@ mod report;
 mod reproduce;
 mod safety;
 mod sandbox;
+mod tables;
 mod train;

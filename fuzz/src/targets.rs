@@ -22,10 +22,12 @@ use ignn::train::Trainer;
 use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::graphsage::IngestGraphSage;
+use ignn_ingest::command::node_data::NodeTable;
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
 use ignn_ingest::context::Recorder;
 use ignn_ingest::edges::options::{Duplicates, RelationOptions, SelfLoops};
+use ignn_ingest::features::encoded::{Chosen, Words};
 use ignn_ingest::labels::{self, CommunityChoice};
 use ignn_ingest::nodes::Consecutive;
 use ignn_ingest::source::{node_link, npy::NpyArray, npz, zip::Zip};
@@ -178,11 +180,29 @@ fn features(place: &Place, file: &str, zero: bool) {
     place.job("out", |context| job.run(context));
 }
 
-/// Tables of labels, splits and features as text; the first byte chooses which.
+/// Tables of labels, splits and features as text, or one table with everything; the first byte
+/// chooses which.
 pub fn node_table(bytes: &[u8]) {
     let Some((kind, text)) = choice(bytes) else { return };
     let place = Place::new(&[("table.csv", text)]);
+    if kind & 0x40 != 0 {
+        return whole_table(&place, kind);
+    }
     table(&place, "table.csv", kind);
+}
+
+/// A table with everything about the nodes, for a graph of its first two nodes.
+fn whole_table(place: &Place, kind: u8) {
+    let edges = place.file("edges.csv", b"a,b\n");
+    let mut job = IngestEdges::new(vec![edges], place.path("out"));
+    let mut table = NodeTable::new(place.path("table.csv"));
+    table.columns.features = Chosen::All;
+    table.columns.words = if kind & 1 != 0 { Words::Hashed(3) } else { Words::Auto };
+    table.label = (kind & 2 != 0).then(|| "label".into());
+    table.splits = if kind & 4 != 0 { vec!["part".into()] } else { Vec::new() };
+    job.node_data.regress = (kind & 8 != 0).then(|| "number".into());
+    job.node_data.table = Some(table);
+    place.job("out", |context| job.run(context));
 }
 
 fn table(place: &Place, file: &str, kind: u8) {
@@ -315,6 +335,8 @@ pub const TU_FILES: &[&str] = &[
 pub fn tu(bytes: &[u8]) {
     let place = Place::new(&unpack(bytes, TU_FILES));
     let job = IngestTu {
+        regress: None,
+        draw: Vec::new(),
         directory: place.path("raw"),
         out: place.path("out"),
         force: false,
@@ -368,6 +390,7 @@ pub fn spec(bytes: &[u8]) {
         ("features.csv", b"node,f0\n0,1\n1,2\n2,0\n3,1\n"),
     ]);
     let job = IngestRelations {
+        encoding: None,
         spec: place.path("spec.toml"),
         data: None,
         out: place.path("out"),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ignn_format::checksum::FileEntry;
 use ignn_format::dataset::DATASET;
+use ignn_format::encoding::Encoding;
 use ignn_format::features::{self, FEATURES, FeatureKind, FeaturesEntry, SparseRows};
 use ignn_format::graphs::{self, Graphs};
 use ignn_format::ids::{IdKind, Ids, IdsEntry, IdsWriter};
@@ -371,6 +372,11 @@ impl<'a> DatasetBuilder<'a> {
         self.manifest.graphs = Some(entry);
         self.add_files(files);
         Ok(())
+    }
+
+    /// Records how the columns of a table became the features.
+    pub fn set_encoding(&mut self, encoding: Encoding) {
+        self.manifest.encoding = Some(encoding);
     }
 
     /// Writes the manifest and renames the directory to its target.

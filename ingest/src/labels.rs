@@ -10,6 +10,8 @@ use ignn_format::labels::Labels;
 
 use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
+use crate::features::encoded;
+use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
 use crate::source::communities;
 use crate::source::table::{ColumnKind, Table, unknown};
@@ -34,10 +36,21 @@ const LABEL_NAMES_SHOWN: &str = "\"label\", \"class\" or \"y\"";
 /// sets of labels. Repeated rows and empty labels are ignored. Classes are ordered as numbers if
 /// all names are integers, else by their bytes.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
-    context.observer.phase("labels", None, Unit::Items("rows"));
-    let mut table = Table::open(path, nodes.kind(), false, context.memory / 4)?;
-    table.require_id()?;
+    let table = Table::open(path, nodes.kind(), false, context.memory / 4)?;
     let column = label_column(&table)?;
+    from_column(context, nodes, table, column)
+}
+
+/// The same from a column of a table.
+pub fn from_column(
+    context: &Context,
+    nodes: &dyn NodeLookup,
+    mut table: Table,
+    column: usize,
+) -> Result<Labels> {
+    context.observer.phase("labels", None, Unit::Items("rows"));
+    table.require_id()?;
+    let path = &table.path().to_path_buf();
     use ColumnKind::{Boolean, Float, Integer, Text};
     table.require(column, &[Text, Integer, Float, Boolean], "labels: text or integers")?;
 
@@ -97,6 +110,49 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         of[node as usize] = class as i32;
     }
     Ok(Labels::Single { classes, of })
+}
+
+/// Reads a column of numbers, one row per node. A node whose number is missing, or that has no row,
+/// is not labelled.
+pub fn numbers_from_column(
+    context: &Context,
+    nodes: &dyn NodeLookup,
+    mut table: Table,
+    column: usize,
+) -> Result<Labels> {
+    context.observer.phase("labels", None, Unit::Items("rows"));
+    table.require_id()?;
+    use ColumnKind::{Float, Integer, Text};
+    table.require(column, &[Text, Integer, Float], "numbers to predict")?;
+    let needs = nodes.nodes() * size_of::<f64>() as u64;
+    if needs > context.memory / 2 {
+        return Err(IngestError::memory(table.path(), "the labels", needs, context.memory / 2));
+    }
+    let name = table.names().map_or_else(|| "label".into(), |names| names[column].clone());
+    let mut of = vec![f64::NAN; nodes.nodes() as usize];
+    let mut seen = NodeSet::new(nodes.nodes());
+    while let Some(batch) = table.next_batch()? {
+        for row in 0..batch.rows() {
+            let node = table.node(&batch, row, nodes)?;
+            if !seen.insert(node) {
+                return Err(table.repeated(&batch, row, node, nodes));
+            }
+            let cell = batch.cell(row, column);
+            if encoded::is_missing(cell) {
+                continue;
+            }
+            of[node as usize] = encoded::number(cell).ok_or_else(|| {
+                let expected = format!("a finite number in {}", table.column_name(column));
+                table.error(batch.number(row), &expected, cell.shown())
+            })?;
+        }
+        context.observer.advance(batch.rows() as u64);
+    }
+    if of.iter().all(|number| number.is_nan()) {
+        let what = format!("no labels: {} is empty", table.column_name(column));
+        return Err(IngestError::file(table.path(), what));
+    }
+    Ok(Labels::numbers(name, of))
 }
 
 /// Reads a community file. The labels of a node are the set of communities that it belongs to.

@@ -32,11 +32,22 @@ const MAX_PARTS: usize = NO_PART as usize;
 /// `test_mask`, one per part, with true or false (or 1 or 0) for each node. Columns beside them are
 /// ignored, with a note.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Vec<Split>> {
+    let table = Table::open(path, nodes.kind(), false, context.memory / 4)?;
+    let columns = table.value_columns();
+    from_columns(context, nodes, table, columns)
+}
+
+/// The same from some columns of a table.
+pub fn from_columns(
+    context: &Context,
+    nodes: &dyn NodeLookup,
+    mut table: Table,
+    mut columns: Vec<usize>,
+) -> Result<Vec<Split>> {
     context.observer.phase("splits", None, Unit::Items("rows"));
     let allowed = context.memory / 4;
-    let mut table = Table::open(path, nodes.kind(), false, allowed)?;
     table.require_id()?;
-    let mut columns = table.value_columns();
+    let path = &table.path().to_path_buf();
     let masks = masks(&table, &columns)?;
     let header = |at: usize| table.names().map_or(String::new(), |names| names[at].clone());
     if let Some(masks) = &masks {
@@ -131,6 +142,13 @@ pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Res
         }
     }
     Ok(splits.into_iter().map(Gathered::finish).collect())
+}
+
+/// The part to train on of the split named "default", or of the first one: the number of the part.
+pub fn training_part(splits: &[Split]) -> Option<(&Split, u8)> {
+    let split = splits.iter().find(|split| split.name == DEFAULT).or(splits.first())?;
+    let part = split.parts.iter().position(|part| Role::of(part) == Role::Train)?;
+    Some((split, part as u8))
 }
 
 /// A column of a mask, and its part.

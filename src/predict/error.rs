@@ -43,6 +43,20 @@ pub enum PredictError {
         /// The model's.
         expected: u64,
     },
+    /// Features that were encoded otherwise.
+    #[error(
+        "{}: the model reads the columns of a node table as it was encoded for its training (found \
+         {found} in {}): make the dataset with `ignn ingest ... --encode-as {}`",
+        model.display(), dataset.display(), model.display()
+    )]
+    Encoding {
+        /// The model.
+        model: PathBuf,
+        /// The dataset.
+        dataset: PathBuf,
+        /// What differs.
+        found: String,
+    },
     /// Learned features of other nodes.
     #[error(
         "{}: the model has learned a row of features for each node of its own graph (found {found} \

@@ -380,6 +380,9 @@ fn features(
         Some(made) => made.cols() as u64,
         None => graph.directory().features()?.columns,
     };
+    if made.is_none() {
+        check_encoding(model, origin, graph)?;
+    }
     let expected = columns as u64;
     if found != expected {
         return Err(PredictError::Columns {
@@ -393,6 +396,24 @@ fn features(
         Some(made) => Ok(Features::Dense(made)),
         None if model.config.model.normalise_features => Ok(Features::read(graph)?.normalised()),
         None => Ok(Features::read(graph)?),
+    }
+}
+
+/// Refuses features of a table that was encoded otherwise than the one that the model was trained on:
+/// the same column would mean something else.
+fn check_encoding(model: &Model, origin: &Path, graph: &Graph) -> Result<(), PredictError> {
+    let Some(expected) = &model.encoding else { return Ok(()) };
+    let found = match &graph.manifest().encoding {
+        Some(found) => found.difference(expected),
+        None => Some("features that are not those of a node table".into()),
+    };
+    match found {
+        None => Ok(()),
+        Some(found) => Err(PredictError::Encoding {
+            model: origin.into(),
+            dataset: graph.path().into(),
+            found,
+        }),
     }
 }
 

@@ -12,6 +12,7 @@ use ignn_ingest::command::generate::{Generate, Kind};
 use ignn_ingest::synthetic::chains::{self, ChainsOptions};
 use ignn_ingest::synthetic::grid::{self, GridOptions};
 use ignn_ingest::synthetic::ppi::{self, PpiOptions};
+use ignn_ingest::synthetic::rings::{self, RingsOptions};
 use ignn_ingest::synthetic::rmat::{self, RmatOptions};
 use ignn_ingest::synthetic::sbm::{self, Density, SbmOptions};
 use serde_json::json;
@@ -38,6 +39,7 @@ enum What {
     Rmat(Rmat),
     Sbm(Sbm),
     Grid(Grid),
+    Rings(Rings),
 }
 
 impl Command {
@@ -49,6 +51,7 @@ impl Command {
             What::Rmat(rmat) => (Kind::Rmat(rmat.options()), rmat.output),
             What::Sbm(sbm) => (Kind::Sbm(sbm.options()), sbm.output),
             What::Grid(grid) => (Kind::Grid(grid.options()), grid.output),
+            What::Rings(rings) => (Kind::Rings(rings.options()), rings.output),
         };
         let Output { out, raw, force, normalise } = output;
         let job = Generate { kind, out, raw, force, normalise: normalise.choice() };
@@ -133,6 +136,51 @@ struct Chains {
     /// Number of test nodes
     #[arg(long, value_name = "N", default_value_t = chains::TEST)]
     test: u64,
+}
+
+/// Rings of nodes with a number to predict: a regression with a known answer
+///
+/// A node has one feature u, a normal variate. Its number is 20 + 5 (sum over d of decay^|d| u(i + d)
+/// + noise e(i)), summed around its ring without end: every node of the ring counts. A linear model
+/// with a state of one number is exact: without noise it reaches R2 = 1. Half of the nodes are for
+/// training, a quarter for validation.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ignn generate rings --out rings.ignn
+  ignn train rings.ignn --set model.state=1 --set model.activation=identity \\
+      --set model.input=own --set model.dropout=0 --out run
+  ignn generate rings --by-graph --rings 400 --length 12 --out graphs.ignn")]
+struct Rings {
+    #[command(flatten)]
+    output: Output,
+
+    /// Number of rings
+    #[arg(long, value_name = "N", default_value_t = rings::RINGS)]
+    rings: u64,
+
+    /// Number of nodes per ring
+    #[arg(long, value_name = "N", default_value_t = rings::LENGTH)]
+    length: u64,
+
+    /// Factor by which a feature counts less per step
+    #[arg(long, value_name = "X", default_value_t = rings::DECAY)]
+    decay: f64,
+
+    /// Deviation of the noise, in units of that of the features
+    #[arg(long, value_name = "X", default_value_t = rings::NOISE)]
+    noise: f64,
+
+    /// Make each ring a graph with a number, the mean of those of its nodes
+    #[arg(long)]
+    by_graph: bool,
+}
+
+impl Rings {
+    fn options(&self) -> RingsOptions {
+        let Self { rings, length, decay, noise, by_graph, .. } = *self;
+        RingsOptions { rings, length, decay, noise, by_graph }
+    }
 }
 
 /// A synthetic stand-in for the PPI data set: 24 graphs, multi-label, inductive

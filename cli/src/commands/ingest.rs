@@ -1,20 +1,29 @@
 //! `ignn ingest`: converts raw files to a dataset directory. It fills in the options of
 //! `ignn_ingest::command`, which does the work.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use ignn::models::Model;
+use ignn::predict;
+use ignn_format::DatasetDir;
+use ignn_format::encoding::Encoding;
+use ignn_format::manifest::MANIFEST;
 use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::graphsage::IngestGraphSage;
-use ignn_ingest::command::node_data::NodeData;
+use ignn_ingest::command::node_data::{NodeData, NodeTable};
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
+use ignn_ingest::features::encoded::{Chosen, Columns, Words};
 use ignn_ingest::labels::CommunityChoice;
 use ignn_ingest::source::edge_input::EdgeInput;
 
-use crate::options::choices::{Form, IdWord, MissingFeatures, OrderWord, RelationArgs, Target};
+use crate::options::choices::{
+    Form, IdWord, MissingFeatures, MissingWord, NumberWord, OrderWord, RelationArgs, Target,
+};
 use crate::terminal::summary;
 use crate::{Outcome, Session};
 
@@ -40,11 +49,11 @@ impl Command {
     pub fn run(self, session: &Session) -> Result<Outcome> {
         match self.form {
             RawForm::Edges(arguments) => {
-                let job = arguments.job();
+                let job = arguments.job()?;
                 summary::run_job(session, &job.out, |context| job.run(context))
             }
             RawForm::Relations(arguments) => {
-                let job = arguments.job();
+                let job = arguments.job()?;
                 summary::run_job(session, &job.out, |context| job.run(context))
             }
             RawForm::Tu(arguments) => {
@@ -77,7 +86,11 @@ Examples:
   ignn ingest edges com-dblp.ungraph.txt.gz --out dblp.ignn \\
       --communities com-dblp.all.cmty.txt.gz --communities-top 58 --split train=0.06,test=0.10
   ignn ingest edges 'part-*.csv' --source buyer --target seller --weight sum --directed --out t.ignn
-  ignn ingest edges cora.mtx --features x.npz --labels labels.csv --splits split.csv --out cora.ignn")]
+  ignn ingest edges cora.mtx --features x.npz --labels labels.csv --splits split.csv --out cora.ignn
+  ignn ingest edges edges.csv --nodes people.csv --label team --features age,income,city \\
+      --split train=0.6,val=0.2,test=0.2 --out people.ignn
+  ignn ingest edges edges.csv --nodes homes.parquet --regress price --features all --out homes.ignn
+  ignn ingest edges new-edges.csv --nodes new-people.csv --encode-as run --out new.ignn")]
 struct Edges {
     /// Edge files, or quoted globs; read in this order
     #[arg(required = true, value_name = "FILE")]
@@ -140,25 +153,62 @@ struct Edges {
     #[arg(long, value_enum, default_value_t = OrderWord::None, help_heading = "Nodes")]
     order: OrderWord,
 
-    /// The nodes are 0 to N-1, with or without edges; any other id is an error
-    #[arg(long, value_name = "N", conflicts_with = "nodes_file", help_heading = "Nodes")]
-    nodes: Option<u64>,
+    /// The nodes: a number N for ids 0 to N-1, or a table with one row per node
+    ///
+    /// Any other id in the edges is an error; nodes without edges are kept. The table is CSV, TSV or
+    /// Parquet with a header. --label, --regress, --features and --split-column choose its columns by
+    /// name. A file with ids alone is for --nodes-file.
+    #[arg(
+        long,
+        value_name = "N|TABLE",
+        conflicts_with = "nodes_file",
+        value_parser = PathBufValueParser::new().map(NodesWord::from),
+        help_heading = "Nodes"
+    )]
+    nodes: Option<NodesWord>,
+
+    /// Column of the node table with the ids [default: node, id or node_id, otherwise the first]
+    #[arg(long, value_name = "COLUMN", help_heading = "Nodes")]
+    id_column: Option<String>,
 
     /// File with all node ids, one per line, in node order; any other id is an error
     #[arg(long, value_name = "FILE", help_heading = "Nodes")]
     nodes_file: Option<PathBuf>,
 
-    /// Node features: .npy, .npz (dense, or scipy CSR), Matrix Market, CSV or Parquet
+    /// Node features: a file (.npy, .npz, Matrix Market, CSV or Parquet), or columns of the node table
     ///
+    /// With --nodes TABLE: names of columns, separated by commas, or `all` for all but those of ids,
+    /// labels and splits. Numbers, words and missing values are encoded as --numbers, --words and
+    /// --missing say. The dataset and models keep the encoding, and --encode-as applies it to another
+    /// table.
+    ///
+    /// A file is dense or sparse (scipy CSR).
     /// CSV and Parquet have the ids in column `node` (CSV: or the first column) and one column per
     /// feature. Rows without ids, as in the other formats and in Parquet without a column `node`,
     /// belong to the nodes with ids 0, 1, 2, ..., or to those of --nodes-file in its order.
-    #[arg(long, value_name = "FILE", help_heading = "Nodes")]
+    #[arg(long, value_name = "FILE|COLUMNS", help_heading = "Nodes")]
     features: Option<PathBuf>,
+
+    #[command(flatten, next_help_heading = "Nodes")]
+    table: TableArgs,
 
     /// What to do with a node without features
     #[arg(long, value_enum, default_value_t = MissingFeatures::Error, help_heading = "Nodes")]
     missing_features: MissingFeatures,
+
+    /// Column of the node table with the class of each node
+    #[arg(long, value_name = "COLUMN", help_heading = "Labels and splits")]
+    label: Option<String>,
+
+    /// Column of numbers to predict, for a regression: of the node table, or of --labels
+    #[arg(long, value_name = "COLUMN", help_heading = "Labels and splits")]
+    regress: Option<String>,
+
+    /// Column of the node table with the part of each node, such as train, val or test
+    ///
+    /// Several columns, separated by commas, are several splits, or masks of one: see --splits.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Labels and splits")]
+    split_column: Vec<String>,
 
     /// Labels as CSV or Parquet: `node,label`; a node may have several rows, one per label
     #[arg(
@@ -201,8 +251,123 @@ struct Edges {
     split: Vec<String>,
 }
 
+/// The value of `--nodes`.
+#[derive(Clone, Debug)]
+enum NodesWord {
+    Count(u64),
+    Table(PathBuf),
+}
+
+impl From<PathBuf> for NodesWord {
+    fn from(word: PathBuf) -> Self {
+        match word.to_str().and_then(|word| word.parse().ok()) {
+            Some(count) => Self::Count(count),
+            None => Self::Table(word),
+        }
+    }
+}
+
+/// How the columns of a node table become features.
+#[derive(Debug, Args)]
+struct TableArgs {
+    /// Encode the node table as this dataset or model has it, instead of learning an encoding
+    ///
+    /// Words that the encoding does not know become zeros, with a note.
+    #[arg(long, value_name = "DATASET|RUN|MODEL", conflicts_with = "features")]
+    encode_as: Option<PathBuf>,
+
+    /// What becomes of columns of numbers [default: standardised]
+    #[arg(long, value_enum, hide_default_value = true)]
+    numbers: Option<NumberWord>,
+
+    /// What becomes of columns of words: auto, one-hot, hashed or hashed:COLUMNS [default: auto]
+    ///
+    /// one-hot: one feature per word of the training nodes; any other word becomes zeros. hashed: 64
+    /// features, or COLUMNS; each word is 1 in one of them. auto: one-hot for up to 100 words, hashed
+    /// for more.
+    #[arg(long, value_name = "HOW")]
+    words: Option<Words>,
+
+    /// What becomes of missing values: empty cells, NA, N/A, NaN and null [default: mean]
+    #[arg(long, value_enum, hide_default_value = true)]
+    missing: Option<MissingWord>,
+
+    /// Columns of numbers to read as words, such as codes
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    categories: Vec<String>,
+}
+
+impl TableArgs {
+    /// The first option that was given, for messages.
+    fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--encode-as", self.encode_as.is_some()),
+            ("--numbers", self.numbers.is_some()),
+            ("--words", self.words.is_some()),
+            ("--missing", self.missing.is_some()),
+            ("--categories", !self.categories.is_empty()),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
+    fn columns(&self, features: Chosen) -> Columns {
+        Columns {
+            features,
+            categories: self.categories.clone(),
+            numbers: self.numbers.map(NumberWord::choice).unwrap_or_default(),
+            words: self.words.unwrap_or_default(),
+            missing: self.missing.map(MissingWord::choice).unwrap_or_default(),
+        }
+    }
+}
+
+/// The encoding that a dataset or a model keeps.
+fn encoding_of(path: &Path) -> Result<Encoding> {
+    let found = match path.join(MANIFEST).is_file() {
+        true => DatasetDir::open(path)?.manifest().encoding.clone(),
+        false => Model::load(predict::model_file(path)?)?.encoding,
+    };
+    found.ok_or_else(|| {
+        let path = path.display();
+        anyhow!("{path}: no encoding of a node table (expected one made with `--nodes TABLE --features`)")
+    })
+}
+
 impl Edges {
-    fn job(self) -> IngestEdges {
+    /// The node table with its columns, if there is one.
+    fn node_table(&self) -> Result<Option<NodeTable>> {
+        let Some(NodesWord::Table(file)) = &self.nodes else {
+            let label = [
+                ("--label", self.label.is_some()),
+                ("--split-column", !self.split_column.is_empty()),
+                ("--id-column", self.id_column.is_some()),
+            ];
+            let given = label.into_iter().find(|(_, given)| *given).map(|(name, _)| name);
+            if let Some(option) = given.or_else(|| self.table.given()) {
+                bail!("{option} needs a node table: pass --nodes TABLE");
+            }
+            return Ok(None);
+        };
+        let features = match self.features.as_deref().map(|word| word.to_str()) {
+            None => Chosen::None,
+            Some(Some("all")) => Chosen::All,
+            Some(Some(names)) => {
+                Chosen::Named(names.split(',').map(|name| name.trim().to_string()).collect())
+            }
+            Some(None) => bail!("--features: names of columns are UTF-8"),
+        };
+        Ok(Some(NodeTable {
+            file: file.clone(),
+            id: self.id_column.clone(),
+            label: self.label.clone(),
+            splits: self.split_column.clone(),
+            columns: self.table.columns(features),
+            encoding: self.table.encode_as.as_deref().map(encoding_of).transpose()?,
+        }))
+    }
+
+    fn job(self) -> Result<IngestEdges> {
+        let table = self.node_table()?;
         let choice = match (self.communities_larger_than, self.communities_top) {
             (Some(members), _) => CommunityChoice::LargerThan(members),
             (None, Some(count)) => CommunityChoice::Top(count),
@@ -213,7 +378,7 @@ impl Edges {
             (false, true) => Some(false),
             (false, false) => None,
         };
-        IngestEdges {
+        Ok(IngestEdges {
             input: EdgeInput {
                 files: self.files,
                 format: self.format.choice(),
@@ -228,17 +393,22 @@ impl Edges {
             force: self.destination.force,
             relation: self.relation.options(),
             order: self.order.choice(),
-            node_count: self.nodes,
+            node_count: match self.nodes {
+                Some(NodesWord::Count(count)) => Some(count),
+                _ => None,
+            },
             nodes_file: self.nodes_file,
             node_data: NodeData {
-                features: self.features,
+                features: self.features.filter(|_| table.is_none()),
+                table,
+                regress: self.regress,
                 missing_features_zero: self.missing_features == MissingFeatures::Zero,
                 labels: self.labels,
                 communities: self.communities.map(|file| (file, choice)),
                 splits: self.splits,
                 draw: self.split,
             },
-        }
+        })
     }
 }
 
@@ -267,7 +437,13 @@ Example (dblp.toml):
   file = \"cites.tsv\"
   directed = true
 
-  ignn ingest relations dblp.toml --out dblp.ignn")]
+  ignn ingest relations dblp.toml --out dblp.ignn
+
+One table with everything about the nodes:
+  node-table = \"authors.csv\"
+  label = \"area\"
+  features = [\"papers\", \"country\"]
+  split-column = \"part\"")]
 struct Relations {
     /// The TOML file
     #[arg(value_name = "SPEC.toml")]
@@ -279,12 +455,17 @@ struct Relations {
 
     #[command(flatten)]
     destination: Target,
+
+    /// Encode the node table as this dataset or model has it, instead of learning an encoding
+    #[arg(long, value_name = "DATASET|RUN|MODEL")]
+    encode_as: Option<PathBuf>,
 }
 
 impl Relations {
-    fn job(self) -> IngestRelations {
+    fn job(self) -> Result<IngestRelations> {
         let Target { out, force, .. } = self.destination;
-        IngestRelations { spec: self.spec, data: self.data, out, force }
+        let encoding = self.encode_as.as_deref().map(encoding_of).transpose()?;
+        Ok(IngestRelations { spec: self.spec, data: self.data, out, force, encoding })
     }
 }
 
@@ -292,7 +473,8 @@ impl Relations {
 ///
 /// Reads `NAME_A.txt`, `NAME_graph_indicator.txt` and `NAME_graph_labels.txt` into one dataset of
 /// many graphs. Node labels (as one-hot features) and node attributes are read if they exist. Edge
-/// labels and attributes are ignored.
+/// labels and attributes are ignored. With --regress, graphs have a number of
+/// `NAME_graph_attributes.txt` to predict; train on a split of the graphs that --split draws.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -310,6 +492,15 @@ struct Tu {
     #[arg(long)]
     degree_features: bool,
 
+    /// Column of `NAME_graph_attributes.txt`, from 0, to predict instead of the class of a graph
+    #[arg(long, value_name = "COLUMN")]
+    regress: Option<usize>,
+
+    /// Draw a random split of the graphs by fractions: `[NAME:]train=0.8,val=0.1,test=0.1`; may be
+    /// repeated
+    #[arg(long, value_name = "SHARES")]
+    split: Vec<String>,
+
     #[command(flatten, next_help_heading = "The matrix")]
     relation: RelationArgs,
 }
@@ -321,6 +512,8 @@ impl Tu {
             out: self.destination.out,
             force: self.destination.force,
             degree_features: self.degree_features,
+            regress: self.regress,
+            draw: self.split,
             relation: self.relation.options(),
         }
     }

@@ -105,6 +105,9 @@ pub struct Inspection {
     ids: ignn_format::ids::IdsEntry,
     relations: Vec<RelationReport>,
     features: Option<ignn_format::features::FeaturesEntry>,
+    /// How the columns of a table became the features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<ignn_format::encoding::Encoding>,
     labels: Option<LabelReport>,
     splits: Vec<SplitEntry>,
     graphs: Option<GraphReport>,
@@ -184,6 +187,7 @@ impl Inspection {
             ids: manifest.ids.clone(),
             relations: relations.collect::<Result<_>>()?,
             features: manifest.features.clone(),
+            encoding: manifest.encoding.clone(),
             labels,
             splits: manifest.splits.clone(),
             graphs: GraphReport::of(&dataset)?,
@@ -214,6 +218,9 @@ impl Inspection {
             }
         }
         sheet.row(["features".into(), self.feature_words()]);
+        for column in self.encoding.iter().flat_map(|encoding| &encoding.columns) {
+            sheet.row([String::new(), summary::column_words(column)]);
+        }
         sheet
             .row(["labels".into(), self.labels.as_ref().map_or("none".into(), LabelReport::words)]);
         for split in &self.splits {

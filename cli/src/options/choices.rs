@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::edges::options::{self, RelationOptions};
+use ignn_ingest::features::encoded::{Missing, Numbers};
 use ignn_ingest::order::Order;
 use ignn_ingest::source::edge_input::{EdgeFormat, IdChoice};
 
@@ -172,6 +173,45 @@ impl OrderWord {
             Self::None => Order::None,
             Self::Degree => Order::Degree,
             Self::Rcm => Order::Rcm,
+        }
+    }
+}
+
+/// Values of `--numbers`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum NumberWord {
+    /// mean 0 and deviation 1 over the training nodes
+    Standardised,
+    /// as they are
+    Plain,
+}
+
+impl NumberWord {
+    /// The library's choice.
+    pub fn choice(self) -> Numbers {
+        match self {
+            Self::Standardised => Numbers::Standardised,
+            Self::Plain => Numbers::Plain,
+        }
+    }
+}
+
+/// Values of `--missing`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum MissingWord {
+    /// the mean of the training nodes (zeros for words), with a further column that is 1 where the
+    /// value is missing, if training nodes lack values
+    Mean,
+    /// stop with an error
+    Refuse,
+}
+
+impl MissingWord {
+    /// The library's choice.
+    pub fn choice(self) -> Missing {
+        match self {
+            Self::Mean => Missing::Mean,
+            Self::Refuse => Missing::Refuse,
         }
     }
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
-use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
+use ignn::report::{quantity, readable};
 use ignn::run::path_text;
 use ignn_format::Manifest;
+use ignn_format::encoding::{ColumnEncoding, Rule, Scaling};
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::LabelKind;
 use ignn_format::manifest::{Normalisation, RelationEntry};
@@ -21,6 +22,9 @@ use serde_json::json;
 use super::progress::{self, Console};
 use super::shell;
 use crate::{Outcome, Session, machine};
+
+/// Longest name of a column that is shown.
+const SHOWN_COLUMN: usize = 60;
 
 /// Time, phases and notes of a job.
 pub struct Run {
@@ -132,6 +136,9 @@ pub fn as_text(job: &Job, out: &Path) -> String {
             "features".into(),
             format!("{}, {kind}", quantity::plural(features.columns, "column", "columns")),
         ]);
+        for column in manifest.encoding.iter().flat_map(|encoding| &encoding.columns) {
+            sheet.row([String::new(), column_words(column)]);
+        }
     }
     if let Some(labels) = &manifest.labels {
         let classes = quantity::plural(labels.classes, "class", "classes");
@@ -186,6 +193,23 @@ fn read_as(made: &DatasetSummary) -> Vec<String> {
         ),
     }
     lines
+}
+
+/// How a column of a table is encoded: `city: 3 words, one column each`.
+pub fn column_words(column: &ColumnEncoding) -> String {
+    let name = readable::line(&column.name, SHOWN_COLUMN);
+    let how = match &column.rule {
+        Rule::Number { scale: Some(Scaling { mean, deviation }), .. } => {
+            format!("a number, mean {mean:.4}, deviation {deviation:.4}")
+        }
+        Rule::Number { scale: None, .. } => "a number, as it is".into(),
+        Rule::Words { words } => {
+            format!("{}, one column each", quantity::plural(words.len() as u64, "word", "words"))
+        }
+        Rule::Hashed { columns } => format!("words, hashed to {columns} columns"),
+    };
+    let missing = if column.indicator { ", and whether it is missing" } else { "" };
+    format!("{name}: {how}{missing}")
 }
 
 /// `default: train 140, val 500, test 1,000`.

@@ -6,6 +6,7 @@ mod edges;
 mod nodes;
 mod options;
 mod sets;
+mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};

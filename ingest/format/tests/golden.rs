@@ -1,5 +1,5 @@
-//! Datasets written by the first version, which are kept forever: they must open, pass the check
-//! and have the same content.
+//! Datasets written by the first program of each version, which are kept forever: they must open, pass
+//! the check and have the same content.
 //!
 //! They were written by `IGNN_WRITE_GOLDEN=1 cargo test -p ignn-format --test golden`, which only
 //! writes missing datasets. A later version gets its own folder; these files never change.
@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 
 use ignn_format::check::check;
 use ignn_format::ids::Ids;
+use ignn_format::labels::Labels;
 use ignn_format::{DatasetDir, FormatError};
 use sample::Rows;
 
+/// The version of the format that has a dataset, and the path of the dataset.
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
+    let version = if name == "table" { "v2" } else { "v1" };
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version).join(name)
 }
 
 /// The golden dataset, and the same dataset written now.
@@ -91,6 +94,20 @@ fn relations_with_sparse_features() {
         assert!(
             dataset.relation("edges").unwrap_err().to_string().ends_with("(it has: flow, link)")
         );
+    }
+}
+
+#[test]
+fn numbers_and_an_encoded_table() {
+    for (dataset, _keep) in both("table", sample::table_maker) {
+        assert_sound(&dataset);
+        let manifest = dataset.manifest();
+        assert_eq!((manifest.version, manifest.lowest_version()), (2, 2));
+        assert_eq!(manifest.encoding, Some(sample::encoding()));
+        let Labels::Number { name, of } = dataset.labels().unwrap() else { panic!("numbers") };
+        assert_eq!((&name[0][..], of[0], of[1]), ("price", 1.5, -2e300));
+        assert!(of[2].is_nan());
+        assert_eq!(dataset.graphs().unwrap(), Some(sample::numbered_graphs()));
     }
 }
 

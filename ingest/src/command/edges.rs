@@ -61,7 +61,7 @@ impl IngestEdges {
 
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
-        self.node_data.check()?;
+        self.node_data.check(context)?;
         self.nodes_file.iter().try_for_each(|path| text::open_file(path).map(drop))?;
         let mut builder = DatasetBuilder::begin(
             context,
@@ -127,6 +127,9 @@ impl IngestEdges {
             IdChoice::Integer => Some(true),
             IdChoice::String => Some(false),
         };
+        if let Some(table) = &self.node_data.table {
+            return table.list(context, integer).map(Some);
+        }
         let limit = Reader::id_memory(context);
         self.nodes_file.as_ref().map(|path| NodeList::read(path, integer, limit)).transpose()
     }

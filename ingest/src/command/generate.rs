@@ -16,6 +16,7 @@ use crate::synthetic::grid::{Grid, GridOptions};
 use crate::synthetic::ppi::{self, PpiOptions};
 use crate::synthetic::ppi_raw;
 use crate::synthetic::raw::{self, RAW};
+use crate::synthetic::rings::{Rings, RingsOptions};
 use crate::synthetic::rmat::{Rmat, RmatOptions};
 use crate::synthetic::sbm::{Density, Sbm, SbmOptions};
 
@@ -32,6 +33,8 @@ pub enum Kind {
     Sbm(SbmOptions),
     /// Grid or torus.
     Grid(GridOptions),
+    /// Rings with a number to predict.
+    Rings(RingsOptions),
 }
 
 /// Options of `ignn generate`.
@@ -68,6 +71,9 @@ impl Generate {
             Kind::Rmat(options) => self.write(targets, &Rmat::new(options, context.seed)?, context),
             Kind::Sbm(options) => self.write(targets, &Sbm::new(options, context.seed)?, context),
             Kind::Grid(options) => self.write(targets, &Grid::new(options)?, context),
+            Kind::Rings(options) => {
+                self.write(targets, &Rings::new(options, context.seed)?, context)
+            }
             Kind::Ppi(options) => {
                 context.observer.phase("make graphs", None, Unit::Items("graphs"));
                 let set = ppi::generate(options, context)?;
@@ -201,6 +207,16 @@ impl Kind {
                     ("coordinates", o.coordinates.to_string()),
                 ],
             ),
+            Self::Rings(o) => (
+                "rings",
+                vec![
+                    ("rings", o.rings.to_string()),
+                    ("length", o.length.to_string()),
+                    ("decay", o.decay.to_string()),
+                    ("noise", o.noise.to_string()),
+                    ("by-graph", o.by_graph.to_string()),
+                ],
+            ),
         };
         (name, options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
@@ -231,6 +247,7 @@ mod tests {
             Kind::Rmat(RmatOptions { scale: 8, ..RmatOptions::default() }),
             Kind::Sbm(SbmOptions { nodes: 500, ..SbmOptions::default() }),
             Kind::Grid(GridOptions::default()),
+            Kind::Rings(RingsOptions::default()),
         ];
         for kind in kinds {
             let target = dir.path().join(kind.describe().0);
@@ -241,7 +258,7 @@ mod tests {
         }
         let bad = Kind::Grid(GridOptions { rows: 0, ..GridOptions::default() });
         assert!(generate(bad, Some(dir.path().join("bad"))).is_err());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 5);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 6);
         let error = generate(Kind::Grid(GridOptions::default()), None).unwrap_err().to_string();
         assert_eq!(error, "generate: nothing to write: pass --out DIR or --raw DIR");
     }

@@ -9,6 +9,7 @@ use crate::context::{Context, Unit};
 use crate::edges::options::RelationOptions;
 use crate::error::Result;
 use crate::source::tu;
+use crate::splits;
 
 /// Options of `ignn ingest tu`.
 #[derive(Clone, Debug)]
@@ -21,6 +22,10 @@ pub struct IngestTu {
     pub force: bool,
     /// Add the degree as the last feature column even if the nodes have labels or attributes.
     pub degree_features: bool,
+    /// The column of the graphs' attributes, from 0, that is predicted instead of their class.
+    pub regress: Option<usize>,
+    /// Splits of the graphs to draw: `[NAME:]train=0.8,val=0.1,test=0.1`.
+    pub draw: Vec<String>,
     /// Direction, normalisation, duplicates, self-loops.
     pub relation: RelationOptions,
 }
@@ -28,15 +33,24 @@ pub struct IngestTu {
 impl IngestTu {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
+        splits::check(&self.draw)?;
         let target = builder::claim(&self.out, self.force)?;
         context.observer.phase("read", None, Unit::Items("files"));
         check_held(context, &self.directory)?;
-        let tu = tu::read(&self.directory, self.degree_features)?;
+        let mut tu = tu::read(&self.directory, self.degree_features, self.regress)?;
+        if let Some(graphs) = &mut tu.collection.graphs {
+            let labels = graphs.item_labels();
+            let count = graphs.len() as u64;
+            graphs.splits = splits::draw(&self.draw, labels.as_ref(), count, None, context.seed)?;
+        }
         for path in &tu.unused {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            context
-                .observer
-                .note(&format!("{name} is not used: only nodes have features in a dataset"));
+            let why = match (name.contains("_edge_"), self.regress) {
+                (false, None) => "to predict one of its columns, pass --regress COLUMN",
+                (false, Some(_)) => "--regress predicts a number instead",
+                (true, _) => "only nodes have features in a dataset",
+            };
+            context.observer.note(&format!("{name} is not used: {why}"));
         }
         if tu.has_degrees && !self.degree_features {
             context.observer.note(
@@ -47,6 +61,13 @@ impl IngestTu {
             ("name".to_owned(), tu.name),
             ("degree_features".to_owned(), tu.has_degrees.to_string()),
         ]);
+        if let Some(column) = self.regress {
+            options.insert("regress".to_owned(), column.to_string());
+        }
+        if !self.draw.is_empty() {
+            options.insert("split".to_owned(), self.draw.join(" "));
+            options.insert("seed".to_owned(), context.seed.to_string());
+        }
         for (column, values) in tu.node_label_values.iter().enumerate() {
             options.insert(format!("node_labels_{column}"), join(values));
         }

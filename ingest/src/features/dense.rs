@@ -166,25 +166,25 @@ fn read_row(
 }
 
 /// Rows by node.
-struct RowBuckets {
+pub(super) struct RowBuckets {
     columns: usize,
     buckets: Buckets,
 }
 
 impl RowBuckets {
-    fn new(job: &Job, sink: &dyn Sink, columns: usize) -> Self {
+    pub fn new(job: &Job, sink: &dyn Sink, columns: usize) -> Self {
         let nodes = job.nodes.nodes();
         let path = sink.scratch().join("features.rows");
         let buckets = Buckets::new(path, nodes, columns * size_of::<f32>(), nodes, job.memory());
         Self { columns, buckets }
     }
 
-    fn push(&mut self, node: u32, values: &[f32]) -> Result<()> {
+    pub fn push(&mut self, node: u32, values: &[f32]) -> Result<()> {
         self.buckets.push(node, |bytes| bytes.extend_from_slice(bytemuck::cast_slice(values)))
     }
 
     /// Writes all rows; nodes without a row get zeros.
-    fn write(&self, sink: &mut dyn Sink) -> Result<()> {
+    pub fn write(&self, sink: &mut dyn Sink) -> Result<()> {
         let columns = self.columns;
         sink.add_dense(columns, &|first, out| {
             out.fill(0.0);

@@ -9,6 +9,7 @@
 
 mod buckets;
 mod dense;
+pub mod encoded;
 mod sparse;
 
 use std::path::{Path, PathBuf};

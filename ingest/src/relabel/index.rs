@@ -11,6 +11,7 @@ use crate::nodes::NodeLookup;
 use crate::relabel::external::KeyFile;
 use crate::relabel::intern::IntegerMap;
 use crate::source::edge_list::{self, Key};
+use crate::source::table::Table;
 use crate::source::text::Lines;
 
 /// Ids in ascending order or as listed, and a new order of the nodes, if there is one.
@@ -73,14 +74,41 @@ impl NodeList {
         if names.is_empty() {
             return Err(IngestError::file(path, "no node ids (expected one per line)"));
         }
-        let twice = |at: usize| {
-            IngestError::line(
-                path,
-                lines_of[at],
-                "each node once",
-                format!("{:?} again", names[at]),
-            )
-        };
+        Self::of_names(names, integer, |at, expected, found| {
+            IngestError::line(path, lines_of[at], expected, found)
+        })
+    }
+
+    /// The column of ids of a table, at most `limit` bytes of memory.
+    pub fn of_table(mut table: Table, integer: Option<bool>, limit: u64) -> Result<Self> {
+        let column = table.require_id()?;
+        let (mut names, mut numbers): (Vec<Box<str>>, Vec<u64>) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        while let Some(batch) = table.next_batch()? {
+            for row in 0..batch.rows() {
+                let cell = batch.cell(row, column);
+                let Some(name) = cell.text() else {
+                    return Err(table.error(batch.number(row), "a node id", cell.shown()));
+                };
+                bytes += name.len() as u64 + 120;
+                if bytes > limit {
+                    return Err(IngestError::memory(table.path(), "the ids", bytes, limit));
+                }
+                names.push(name.into());
+                numbers.push(batch.number(row));
+            }
+        }
+        Self::of_names(names, integer, |at, expected, found| {
+            table.error(numbers[at], expected, found)
+        })
+    }
+
+    fn of_names(
+        names: Vec<Box<str>>,
+        integer: Option<bool>,
+        wrong: impl Fn(usize, &str, String) -> IngestError,
+    ) -> Result<Self> {
+        let twice = |at: usize| wrong(at, "each node once", format!("{:?} again", names[at]));
         let integer =
             integer.unwrap_or_else(|| names.iter().all(|name| u64::parse(name.as_bytes()).is_ok()));
         if integer {
@@ -88,9 +116,7 @@ impl NodeList {
             let mut map = IntegerMap::default();
             for (at, name) in names.iter().enumerate() {
                 let id = u64::parse(name.as_bytes());
-                let id = id.map_err(|e| {
-                    IngestError::line(path, lines_of[at], e, quoted(name.as_bytes()))
-                })?;
+                let id = id.map_err(|e| wrong(at, e, quoted(name.as_bytes())))?;
                 ids.push(id);
                 if map.insert(id, at as u32).is_some() {
                     return Err(twice(at));

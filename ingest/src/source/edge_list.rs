@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use ignn_format::nearest::nearest;
+
 use crate::error::{IngestError, Result, quoted};
 use crate::source::edge_input::{EdgeInput, IdChoice};
 use crate::source::text;
@@ -384,7 +386,9 @@ impl Layout {
                         .or_else(|| chosen.parse().ok().filter(|&at: &usize| at < names.len()));
                     found.map(Some).ok_or_else(|| {
                         let what = if header {
-                            format!("columns: {}", names.join(", "))
+                            let near = nearest(chosen, names.iter().map(String::as_str));
+                            let near = near.map(|near| format!(", did you mean {near:?}?"));
+                            format!("columns: {}{}", names.join(", "), near.unwrap_or_default())
                         } else {
                             format!("{} columns, no header", names.len())
                         };

@@ -10,6 +10,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use ignn_format::nearest::nearest;
 use ignn_format::{FormatError, guarded};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
@@ -57,7 +58,10 @@ impl EdgeTable {
             };
             let wanted = chosen.as_deref().unwrap_or(known[0]);
             found.ok_or_else(|| {
-                let found = names.join(", ");
+                let near = chosen.as_deref();
+                let near = near.and_then(|near| nearest(near, names.iter().map(String::as_str)));
+                let near = near.map(|near| format!(", did you mean {near:?}?")).unwrap_or_default();
+                let found = names.join(", ") + &near;
                 let what = format!(
                     "no column {wanted:?} for the {role} (found {found}): name it with --{role}"
                 );

@@ -2,6 +2,7 @@
 //! faster parser.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::source::text::Lines;
@@ -33,10 +34,13 @@ pub fn integer_within(
 }
 
 /// A finite number.
-pub fn finite(path: &Path, line: u64, field: &[u8]) -> Result<f32> {
-    let number: Option<f32> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
+pub fn finite<T>(path: &Path, line: u64, field: &[u8]) -> Result<T>
+where
+    T: FromStr + Copy + Into<f64>,
+{
+    let number: Option<T> = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
     number
-        .filter(|number| number.is_finite())
+        .filter(|&number| number.into().is_finite())
         .ok_or_else(|| IngestError::line(path, line, "a finite number", quoted(field)))
 }
 

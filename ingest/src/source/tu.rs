@@ -7,11 +7,13 @@
 //! | `NAME_graph_indicator.txt` | one per node | number of the node's graph, from 1, ascending |
 //! | `NAME_A.txt` | one per edge | two node numbers, from 1; undirected edges are listed in both directions |
 //! | `NAME_graph_labels.txt` | one per graph | its class, an integer |
+//! | `NAME_graph_attributes.txt` (optional) | one per graph | numbers: one column may be predicted |
 //! | `NAME_node_labels.txt` (optional) | one per node | integers: each column becomes one-hot features |
 //! | `NAME_node_attributes.txt` (optional) | one per node | numbers: features after the one-hot ones |
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use ignn_format::graphs::Graphs;
 use ignn_format::ids::Ids;
@@ -39,8 +41,9 @@ pub struct Tu {
 }
 
 /// Reads the dataset in a directory. With `degree_features`, or if nodes have no other features,
-/// the degree becomes the last feature.
-pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
+/// the degree becomes the last feature. With `regress`, graphs have the numbers in that column of
+/// their attributes instead of classes.
+pub fn read(directory: &Path, degree_features: bool, regress: Option<usize>) -> Result<Tu> {
     let name = find_name(directory)?;
     let file = |part: &str| directory.join(format!("{name}_{part}.txt"));
     let indicator_path = file("graph_indicator");
@@ -48,13 +51,32 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
     let (graphs, nodes) =
         (graph_of.last().map_or(0, |&graph| graph as usize + 1), graph_of.len() as u64);
 
-    let labels =
-        read_integers(&file("graph_labels"), "one per graph", graphs as u64, &indicator_path)?;
-    if labels.columns > 1 {
-        let what = format!("{} columns (expected 1, the class of the graph)", labels.columns);
-        return Err(IngestError::file(file("graph_labels"), what));
-    }
-    let (classes, of) = classes_of(&labels.values);
+    let (classes, labels, numbers) = match regress {
+        None => {
+            let path = file("graph_labels");
+            let labels = read_integers(&path, "one per graph", graphs as u64, &indicator_path)?;
+            if labels.columns > 1 {
+                let what =
+                    format!("{} columns (expected 1, the class of the graph)", labels.columns);
+                return Err(IngestError::file(path, what));
+            }
+            let (classes, of) = classes_of(&labels.values);
+            let classes: Vec<String> = classes.iter().map(i64::to_string).collect();
+            (classes, of.iter().map(|&class| class as i32).collect(), Vec::new())
+        }
+        Some(column) => {
+            let path = file("graph_attributes");
+            let (columns, values) =
+                read_attributes(&path, "one per graph", graphs as u64, &indicator_path)?;
+            if column >= columns {
+                let what =
+                    format!("{columns} columns (expected a column {column}, counting from 0)");
+                return Err(IngestError::file(path, what));
+            }
+            let numbers = values.iter().skip(column).step_by(columns).copied();
+            (vec![format!("attribute {column}")], Vec::new(), numbers.collect())
+        }
+    };
     let edges = read_edges(&file("A"), &graph_of)?;
 
     let mut features = FeatureTable::default();
@@ -70,7 +92,9 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         }
     }
     if file("node_attributes").exists() {
-        let (columns, values) = read_attributes(&file("node_attributes"), nodes, &indicator_path)?;
+        let path = file("node_attributes");
+        let (columns, values) =
+            read_attributes::<f32>(&path, "one per node", nodes, &indicator_path)?;
         features.add_plain(columns, &values);
     }
     let has_degrees = degree_features || features.columns() == 0;
@@ -78,7 +102,8 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         features.add_plain(1, &degrees(nodes, &edges));
     }
 
-    let unused = ["edge_labels", "edge_attributes", "graph_attributes"].map(file).into_iter();
+    let other = if regress.is_some() { "graph_labels" } else { "graph_attributes" };
+    let unused = ["edge_labels", "edge_attributes", other].map(file).into_iter();
     let unused = unused.filter(|path| path.exists()).collect();
     let first_node =
         (0..=graphs).map(|graph| graph_of.partition_point(|&of| (of as usize) < graph) as u64);
@@ -90,9 +115,9 @@ pub fn read(directory: &Path, degree_features: bool) -> Result<Tu> {
         graphs: Some(Graphs {
             ids: (1..=graphs).map(|graph| graph.to_string()).collect(),
             first_node: first_node.collect(),
-            classes: classes.iter().map(i64::to_string).collect(),
-            labels: of.iter().map(|&class| class as i32).collect(),
-            numbers: Vec::new(),
+            classes,
+            labels,
+            numbers,
             splits: Vec::new(),
         }),
         ..Collection::default()
@@ -198,9 +223,17 @@ fn read_integers(path: &Path, each: &str, expected: u64, indicator: &Path) -> Re
     Ok(Integers { columns, values })
 }
 
-fn read_attributes(path: &Path, nodes: u64, indicator: &Path) -> Result<(usize, Vec<f32>)> {
+fn read_attributes<T>(
+    path: &Path,
+    each: &str,
+    rows: u64,
+    indicator: &Path,
+) -> Result<(usize, Vec<T>)>
+where
+    T: FromStr + Copy + Into<f64>,
+{
     let mut values = Vec::new();
-    let columns = read_table(path, "one per node", nodes, indicator, |line, field| {
+    let columns = read_table(path, each, rows, indicator, |line, field| {
         values.push(finite(path, line, field)?);
         Ok(())
     })?;
@@ -278,7 +311,7 @@ pub(crate) mod tests {
 
     fn message(files: &[(&str, &str)]) -> String {
         let dir = write(files);
-        let error = read(dir.path(), false).unwrap_err().to_string();
+        let error = read(dir.path(), false, None).unwrap_err().to_string();
         error.strip_prefix(&format!("{}/", dir.path().display())).unwrap_or(&error).to_owned()
     }
 
@@ -286,7 +319,7 @@ pub(crate) mod tests {
     fn a_small_set_is_read_whole() {
         let dir =
             write(&[("node_attributes", "1,2\n3, 4\n5,6\n7,8\n9,1e1\n"), ("edge_labels", "1\n")]);
-        let tu = read(dir.path(), true).unwrap();
+        let tu = read(dir.path(), true, None).unwrap();
         assert_eq!(tu.name, "T");
         assert_eq!(tu.node_label_values, [[3, 7]]);
         assert_eq!(tu.unused, [dir.path().join("T_edge_labels.txt")]);
@@ -308,7 +341,7 @@ pub(crate) mod tests {
         for part in ["node_labels", "node_attributes"] {
             fs::remove_file(dir.path().join(format!("T_{part}.txt"))).unwrap();
         }
-        let tu = read(dir.path(), false).unwrap();
+        let tu = read(dir.path(), false, None).unwrap();
         let Some(Features::Dense { columns: 1, fill }) = tu.collection.features() else { panic!() };
         let mut rows = [0.0; 5];
         fill(0, &mut rows);
@@ -374,7 +407,7 @@ pub(crate) mod tests {
             "T_node_attributes.txt:2: expected 2 columns, found 1"
         );
         let empty = tempfile::tempdir().unwrap();
-        let error = read(empty.path(), false).unwrap_err().to_string();
+        let error = read(empty.path(), false, None).unwrap_err().to_string();
         assert!(error.ends_with("no file NAME_A.txt (expected a TU dataset)"), "{error}");
     }
 
@@ -389,7 +422,7 @@ pub(crate) mod tests {
             ("NCI1", 4110, 37),
         ];
         for (name, graphs, columns) in sets {
-            let tu = read(&root.join(name), false).unwrap();
+            let tu = read(&root.join(name), false, None).unwrap();
             let found = tu.collection.graphs.unwrap();
             assert_eq!((found.labels.len(), found.classes.len()), (graphs, 2), "{name}");
             assert_eq!(tu.collection.features.columns(), columns, "{name}");
@@ -415,7 +448,7 @@ pub(crate) mod tests {
             let part = ["graph_indicator", "A", "graph_labels", "node_labels", "node_attributes"][part];
             let dir = write(&[]);
             fs::write(dir.path().join(format!("T_{part}.txt")), &bytes).unwrap();
-            let _ = read(dir.path(), true);
+            let _ = read(dir.path(), true, None);
         }
     }
 }

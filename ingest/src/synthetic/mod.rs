@@ -8,6 +8,7 @@ mod npy;
 pub mod ppi;
 pub mod ppi_raw;
 pub mod raw;
+pub mod rings;
 pub mod rmat;
 pub mod sbm;
 

@@ -83,6 +83,10 @@ pub fn write(
             .filter_map(|(node, &class)| Some((node, classes.get(usize::try_from(class).ok()?)?)));
         write_csv(&directory.join("labels.csv"), "node,label", rows)?;
     }
+    if let Some(Labels::Number { name: [name], of }) = content.labels() {
+        let texts: Vec<String> = of.iter().map(f64::to_string).collect();
+        write_csv(&directory.join("numbers.csv"), &format!("node,{name}"), (0u64..).zip(&texts))?;
+    }
     for Split { parts, of, .. } in content.splits() {
         let rows = (0u64..)
             .zip(&of)

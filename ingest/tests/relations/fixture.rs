@@ -42,7 +42,8 @@ impl Fixture {
     pub fn job(&self, spec: &str, out: &str) -> IngestRelations {
         let path = self.0.path().join("spec.toml");
         std::fs::write(&path, spec).unwrap();
-        IngestRelations { spec: path, data: None, out: self.0.path().join(out), force: true }
+        let out = self.0.path().join(out);
+        IngestRelations { spec: path, data: None, out, force: true, encoding: None }
     }
 
     pub fn run(&self, spec: &str) -> Result<(DatasetSummary, Vec<String>), String> {

@@ -29,7 +29,8 @@ fn wrong_specifications_have_exact_messages() {
         ),
         (
             format!("{head}lables = \"x\"\n"),
-            "spec.toml:2: expected one of the keys target, nodes, features, missing-features, \
+            "spec.toml:2: expected one of the keys target, nodes, node-table, id-column, label, \
+             regress, split-column, categories, numbers, words, missing, features, missing-features, \
              labels, communities, communities-larger-than, communities-top, splits, split, \
              normalise, lists, relations at the top, found \"lables\" (did you mean \"labels\"?)",
         ),

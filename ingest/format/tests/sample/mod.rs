@@ -10,6 +10,7 @@ use ignn_format::array::ArrayWriter;
 use ignn_format::checksum::FileEntry;
 use ignn_format::csr::CsrWriter;
 use ignn_format::dataset::relation_path;
+use ignn_format::encoding::{ColumnEncoding, Encoding, Rule, Scaling};
 use ignn_format::features::{self, FeatureKind, FeaturesEntry, SparseRows};
 use ignn_format::graphs::{self, Graphs};
 use ignn_format::ids::{self, IdKind, Ids, IdsEntry};
@@ -261,5 +262,42 @@ pub fn relations_maker(root: &Path) -> Maker {
     maker.sparse(10_000, &sparse_rows());
     maker.labels(&multi_labels());
     maker.splits(&two_splits());
+    maker
+}
+
+pub fn encoding() -> Encoding {
+    let scale = Some(Scaling { mean: 2.5, deviation: 0.5 });
+    let words = strings(&["a b", "\u{e9}"]);
+    Encoding {
+        columns: vec![
+            ColumnEncoding::new("age", Rule::Number { scale, fill: 2.5 }, true),
+            ColumnEncoding::new("city", Rule::Words { words }, false),
+            ColumnEncoding::new("code", Rule::Hashed { columns: 2 }, false),
+        ],
+    }
+}
+
+pub fn numbered_graphs() -> Graphs {
+    Graphs {
+        classes: strings(&["energy"]),
+        labels: Vec::new(),
+        numbers: vec![0.25, -1e-300],
+        ..many_graphs()
+    }
+}
+
+/// The same graphs with numbers, of nodes and of graphs, and features from a table.
+pub fn table_maker(root: &Path) -> Maker {
+    fs::create_dir_all(root).unwrap();
+    let mut maker = Maker::new(root, 6);
+    maker.manifest.version = 2;
+    maker.relation("edges", false, Normalisation::Renorm, PATH_ROWS, None, &path_scale());
+    maker.ids(&Ids::from_strings(STRING_IDS));
+    let row = |node: u16| [f32::from(node), 0.0, 1.0, 0.0, 0.0, 1.0];
+    maker.dense(6, 4, &(0..6).flat_map(row).collect::<Vec<f32>>());
+    maker.manifest.encoding = Some(encoding());
+    let none = f64::NAN;
+    maker.labels(&Labels::numbers("price", vec![1.5, -2e300, none, 0.0, none, 7.0]));
+    maker.graphs(&numbered_graphs());
     maker
 }

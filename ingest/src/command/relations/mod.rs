@@ -12,6 +12,8 @@ mod spec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use ignn_format::encoding::Encoding;
+
 use crate::builder::{self, DatasetBuilder, DatasetSummary};
 use crate::command::node_data::{add_ids, file_name, file_names};
 use crate::context::{Context, Unit};
@@ -35,12 +37,23 @@ pub struct IngestRelations {
     pub out: PathBuf,
     /// Replace an existing target.
     pub force: bool,
+    /// The encoding of an earlier dataset or model, for the node table.
+    pub encoding: Option<Encoding>,
 }
 
 impl IngestRelations {
     /// Runs the job.
     pub fn run(&self, context: &Context) -> Result<DatasetSummary> {
-        let spec = Spec::read(&self.spec, self.data.as_deref())?;
+        let mut spec = Spec::read(&self.spec, self.data.as_deref())?;
+        match (&mut spec.node_data.table, &self.encoding) {
+            (Some(table), Some(encoding)) => table.encoding = Some(encoding.clone()),
+            (None, Some(_)) => {
+                let what = "--encode-as needs a node-table in the specification";
+                return Err(IngestError::file(&self.spec, what));
+            }
+            (_, None) => {}
+        }
+        spec.node_data.check(context).map_err(|error| error.about(&self.spec))?;
         let mut builder = DatasetBuilder::begin(
             context,
             builder::claim(&self.out, self.force)?,

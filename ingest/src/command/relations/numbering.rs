@@ -5,8 +5,6 @@
 //! of the ids in all relations and in the lists' columns of the target type, and of the rows of
 //! features without ids. That union is held in memory.
 
-use std::path::Path;
-
 use crate::builder::DatasetBuilder;
 use crate::command::relations::spec::{Edges, Nodes, Spec};
 use crate::context::Context;
@@ -87,14 +85,13 @@ impl EdgeMap {
 pub fn read(context: &Context, builder: &DatasetBuilder, spec: &Spec) -> Result<Numbered> {
     let input = Input::open(context, spec)?;
     let job = Job { context, builder, spec, input: &input };
-    let known = match &spec.nodes {
-        Nodes::Seen => None,
-        Nodes::Count(count) => Some(NodeIndex::new(KnownIds::Consecutive, *count)),
-        Nodes::File(path) => {
-            let list = job.node_list(path)?;
+    let known = match (&spec.nodes, job.node_list()?) {
+        (Nodes::Count(count), _) => Some(NodeIndex::new(KnownIds::Consecutive, *count)),
+        (_, Some(list)) => {
             let nodes = list.len() as u64;
             Some(NodeIndex::new(KnownIds::Listed(list), nodes))
         }
+        (_, None) => None,
     };
     let (mut types, lists) = job.read_lists(known.as_ref())?;
     let mut sizes: Vec<u64> = types.iter().map(TypeIds::len).collect();
@@ -205,8 +202,15 @@ struct Job<'a> {
 type ReadLists<'k> = (Vec<TypeIds<'k>>, Vec<Option<NumberedList>>);
 
 impl Job<'_> {
-    fn node_list(&self, path: &Path) -> Result<NodeList> {
-        NodeList::read(path, None, Reader::id_memory(self.context))
+    /// The nodes, where the specification lists them.
+    fn node_list(&self) -> Result<Option<NodeList>> {
+        Ok(match (&self.spec.nodes, &self.spec.node_data.table) {
+            (Nodes::File(path), _) => {
+                Some(NodeList::read(path, None, Reader::id_memory(self.context))?)
+            }
+            (Nodes::Table, Some(table)) => Some(table.list(self.context, None)?),
+            _ => None,
+        })
     }
 
     fn read_lists<'k>(&self, known: Option<&'k NodeIndex>) -> Result<ReadLists<'k>> {
@@ -260,10 +264,7 @@ impl Job<'_> {
             self.check_kind(files)?;
             // To sum unweighted duplicates, each edge needs a weight of 1.
             let weighted = files.weighted || options.duplicates == Duplicates::Sum;
-            let list = match &self.spec.nodes {
-                Nodes::File(path) => Some(self.node_list(path)?),
-                _ => None,
-            };
+            let list = self.node_list()?;
             let reader = Reader {
                 context: &share,
                 files,
@@ -395,7 +396,7 @@ impl Job<'_> {
         index: &NodeIndex,
     ) -> Result<NumberedEdges> {
         let Relabelled { edges, index: own, rank, .. } = read;
-        if matches!(self.spec.nodes, Nodes::File(_)) {
+        if matches!(self.spec.nodes, Nodes::File(_) | Nodes::Table) {
             return Ok(NumberedEdges { edges, map: EdgeMap::Identity });
         }
         // Without a rank, the numbers are the ids themselves.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use ignn_format::manifest::Normalisation;
 use ignn_format::names::valid_name;
 
-use crate::command::node_data::NodeData;
+use crate::command::node_data::{NodeData, NodeTable};
 use crate::edges::options::{Duplicates, RelationOptions, SelfLoops};
 use crate::error::{IngestError, Result};
+use crate::features::encoded::{Chosen, Columns, Missing, Numbers, Words};
 use crate::labels::CommunityChoice;
 use crate::source::edge_input::{EdgeFormat, EdgeInput, IdChoice};
 use crate::source::text;
@@ -18,6 +19,15 @@ use crate::splits;
 const TOP_KEYS: &[&str] = &[
     "target",
     "nodes",
+    "node-table",
+    "id-column",
+    "label",
+    "regress",
+    "split-column",
+    "categories",
+    "numbers",
+    "words",
+    "missing",
     "features",
     "missing-features",
     "labels",
@@ -74,6 +84,8 @@ pub enum Nodes {
     Count(u64),
     /// From a file that lists them.
     File(PathBuf),
+    /// From the node table.
+    Table,
 }
 
 /// A list of pairs of two types.
@@ -164,6 +176,13 @@ impl Spec {
                 Some(Err(file)) => Nodes::File(folder.join(file)),
             };
         let node_data = node_data(&root, folder)?;
+        let nodes = match (&node_data.table, nodes) {
+            (None, nodes) => nodes,
+            (Some(_), Nodes::Seen) => Nodes::Table,
+            (Some(_), _) => {
+                return Err(root.wrong("nodes", "absent if node-table is given", "both"));
+            }
+        };
         let spec = Self { path: path.into(), target, nodes, node_data, lists, relations };
         spec.check_node_files()?;
         Ok(spec)
@@ -188,12 +207,57 @@ impl Spec {
     }
 }
 
+/// Keys that have a meaning with a node table only.
+const TABLE_KEYS: &[&str] =
+    &["id-column", "label", "split-column", "categories", "numbers", "words", "missing"];
+
+/// The table of the nodes, with the columns that are used.
+fn node_table(root: &Section, file: PathBuf) -> Result<NodeTable> {
+    let features = match root.strings("features")? {
+        None => Chosen::None,
+        Some(names) if names == ["all"] => Chosen::All,
+        Some(names) => Chosen::Named(names),
+    };
+    let words = match root.string("words")? {
+        None => Words::default(),
+        Some(word) => word
+            .parse()
+            .map_err(|expected: String| root.wrong("words", &expected, format!("{word:?}")))?,
+    };
+    let numbers = [("standardised", Numbers::Standardised), ("plain", Numbers::Plain)];
+    let missing = [("mean", Missing::Mean), ("refuse", Missing::Refuse)];
+    Ok(NodeTable {
+        file,
+        id: root.string("id-column")?,
+        label: root.string("label")?,
+        splits: root.strings("split-column")?.unwrap_or_default(),
+        columns: Columns {
+            features,
+            categories: root.strings("categories")?.unwrap_or_default(),
+            numbers: root.choice("numbers", &numbers)?.unwrap_or_default(),
+            words,
+            missing: root.choice("missing", &missing)?.unwrap_or_default(),
+        },
+        encoding: None,
+    })
+}
+
 /// Features, labels and splits.
 fn node_data(root: &Section, folder: &Path) -> Result<NodeData> {
     let file = |key| Ok::<_, IngestError>(root.string(key)?.map(|file| folder.join(file)));
     let missing = root.choice("missing-features", &[("error", false), ("zero", true)])?;
+    let table = file("node-table")?.map(|file| node_table(root, file)).transpose()?;
+    if table.is_none() {
+        for key in TABLE_KEYS {
+            if root.has(key) {
+                return Err(root.wrong(key, "absent without node-table", "it"));
+            }
+        }
+    }
     let mut data = NodeData {
-        features: file("features")?,
+        regress: root.string("regress")?,
+        features: if table.is_some() { None } else { file("features")? },
+        table,
         missing_features_zero: missing.unwrap_or(false),
         labels: file("labels")?,
         ..NodeData::default()

@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ignn_format::ids::IdKind;
+use ignn_format::nearest::nearest;
 
 use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
@@ -27,11 +28,19 @@ const ID_NAMES: [&str; 3] = ["node", "id", "node_id"];
 /// The same in messages.
 const ID_NAMES_SHOWN: &str = "\"node\", \"id\" or \"node_id\"";
 
+/// How a table is opened.
+#[derive(Clone, Debug)]
+enum Opening {
+    /// What is known of its cells decides whether the first line of text is a header.
+    Guessed { ids: IdKind, numbers: bool },
+    /// The first line of text is a header; ids are in the column of this name.
+    Named { id: Option<String> },
+}
+
 /// An opened table.
 pub struct Table {
     path: PathBuf,
-    ids: IdKind,
-    numbers: bool,
+    opening: Opening,
     memory: u64,
     names: Option<Vec<String>>,
     width: usize,
@@ -177,15 +186,33 @@ impl Table {
     ///
     /// A batch takes about `memory` bytes at most.
     pub fn open(path: &Path, ids: IdKind, numbers: bool, memory: u64) -> Result<Self> {
+        Self::open_as(path, Opening::Guessed { ids, numbers }, memory)
+    }
+
+    /// Opens a table whose columns are chosen by name: the first line of text is a header. Ids are
+    /// in the column `id`; without a name, in one named `node`, `id` or `node_id`, or else in the
+    /// first column of a text.
+    pub fn open_named(path: &Path, id: Option<&str>, memory: u64) -> Result<Self> {
+        Self::open_as(path, Opening::Named { id: id.map(String::from) }, memory)
+    }
+
+    fn open_as(path: &Path, opening: Opening, memory: u64) -> Result<Self> {
+        let named_id = match &opening {
+            Opening::Named { id } => id.clone(),
+            Opening::Guessed { .. } => None,
+        };
+        let id_of = |names: &[String]| match &named_id {
+            Some(id) => position(path, names, id).map(Some),
+            None => Ok(find_id(names)),
+        };
         if is_parquet(path)? {
             let rows = Columnar::open(path, memory)?;
             let names = rows.names();
-            let (width, id) = (names.len(), find_id(&names));
             check_unique(path, &names)?;
+            let (width, id) = (names.len(), id_of(&names)?);
             return Ok(Self {
                 path: path.into(),
-                ids,
-                numbers,
+                opening,
                 memory,
                 names: Some(names),
                 width,
@@ -199,20 +226,25 @@ impl Table {
         let first = rows.first_row();
         let is_integer = |cell: &String| cell.parse::<u64>().is_ok();
         let is_number = |cell: &String| cell.is_empty() || cell.parse::<f32>().is_ok();
-        let is_header = find_id(&first).is_some()
-            || ids == IdKind::Integer && !is_integer(&first[0])
-            || numbers && !first[1..].iter().all(is_number);
+        let is_header = match opening {
+            Opening::Named { .. } => true,
+            Opening::Guessed { ids, numbers } => {
+                find_id(&first).is_some()
+                    || ids == IdKind::Integer && !is_integer(&first[0])
+                    || numbers && !first[1..].iter().all(is_number)
+            }
+        };
         let width = first.len();
         let (names, id, first, first_row) = if is_header {
             rows.drop_first_row();
             check_unique(path, &first)?;
-            let id = find_id(&first).unwrap_or(0);
+            let id = id_of(&first)?.unwrap_or(0);
             (Some(first), Some(id), None, Vec::new())
         } else {
             (None, Some(0), Some(rows.first_line()), first)
         };
         let (path, rows) = (path.into(), Rows::Delimited(rows));
-        Ok(Self { path, ids, numbers, memory, names, width, id, first, first_row, rows })
+        Ok(Self { path, opening, memory, names, width, id, first, first_row, rows })
     }
 
     /// The file.
@@ -223,6 +255,21 @@ impl Table {
     /// Names of all columns, if there is a header.
     pub fn names(&self) -> Option<&[String]> {
         self.names.as_deref()
+    }
+
+    /// The column of this name; an error that names the nearest one if there is none.
+    pub fn position(&self, name: &str) -> Result<usize> {
+        position(&self.path, self.names().unwrap_or_default(), name)
+    }
+
+    /// Whether the file says what is a number and what is a text, as Parquet does.
+    pub fn is_typed(&self) -> bool {
+        matches!(self.rows, Rows::Columnar(_))
+    }
+
+    /// The same table from its first row.
+    pub fn again(&self) -> Result<Self> {
+        Self::open_as(&self.path, self.opening.clone(), self.memory)
     }
 
     /// The first row of a text without a header; empty otherwise.
@@ -359,7 +406,7 @@ impl Table {
     }
 
     fn first_row_of(&self, node: u32, nodes: &dyn NodeLookup) -> Result<Option<u64>> {
-        let mut again = Self::open(&self.path, self.ids, self.numbers, self.memory)?;
+        let mut again = self.again()?;
         while let Some(batch) = again.next_batch()? {
             for row in 0..batch.rows() {
                 if again.node(&batch, row, nodes)? == node {
@@ -423,6 +470,21 @@ fn check_unique(path: &Path, names: &[String]) -> Result<()> {
             Err(IngestError::file(path, what))
         }
     }
+}
+
+/// The position of a name among those of the columns.
+fn position(path: &Path, names: &[String], name: &str) -> Result<usize> {
+    names.iter().position(|own| own == name).ok_or_else(|| {
+        let same = names.iter().find(|own| own.eq_ignore_ascii_case(name)).map(String::as_str);
+        let near = same.or_else(|| nearest(name, names.iter().map(String::as_str)));
+        let near = near.map_or(String::new(), |near| format!(", did you mean {near:?}?"));
+        let what = format!(
+            "no column {} (found: {}{near})",
+            quoted(name.as_bytes()),
+            quoted(names.join(", ").as_bytes())
+        );
+        IngestError::file(path, what)
+    })
 }
 
 fn find_id(names: &[String]) -> Option<usize> {

@@ -1,0 +1,333 @@
+//! One table with everything about the nodes: from CSV and Parquet to a dataset, a model, and
+//! predictions for a new table; for classes and for numbers.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow_array::{Float64Array, StringArray};
+use ignn_format::DatasetDir;
+use ignn_format::encoding::Rule;
+
+use crate::crossval::words;
+use crate::raw::parquet;
+use crate::sandbox::Sandbox;
+
+/// People in two teams: reds are young and live in Bonn or Rome, blues are older and live in Rome or
+/// Oslo. Friends are of the same team. The price depends on the age alone.
+fn people(first: usize, count: usize) -> (String, String) {
+    let mut nodes = String::from("id,team,age,income,city,price,part\n");
+    let mut edges = String::from("from,to,since\n");
+    for i in first..first + count {
+        let (team, base, cities) = match i % 2 {
+            0 => ("red", 20, ["Bonn", "Rome"]),
+            _ => ("blue", 40, ["Rome", "Oslo"]),
+        };
+        let age = base + (i * 7) % 11;
+        let income = if i % 9 == 4 { "NA".into() } else { format!("{}", 1000 + 10 * (i % 30)) };
+        let city = cities[(i / 2) % 2];
+        let part = ["train", "train", "val", "test"][(i / 2) % 4];
+        writeln!(nodes, "p{i},{team},{age},{income},{city},{},{part}", 1000 + 50 * age).unwrap();
+        for step in [2, 6] {
+            writeln!(edges, "p{i},p{},2020", first + (i - first + step) % count).unwrap();
+        }
+    }
+    (nodes, edges)
+}
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (name, first, count) in [("", 0, 80), ("new-", 200, 24)] {
+        let (nodes, edges) = people(first, count);
+        sandbox.file(&format!("{name}nodes.csv"), nodes);
+        sandbox.file(&format!("{name}edges.csv"), edges);
+    }
+    sandbox
+}
+
+/// Features of all nodes, row by row.
+fn features(sandbox: &Sandbox, name: &str) -> Vec<Vec<f32>> {
+    let dataset = DatasetDir::open(sandbox.path(name)).unwrap();
+    let columns = dataset.features().unwrap().columns as usize;
+    let mut rows = vec![0.0; dataset.nodes() as usize * columns];
+    dataset.read_dense(0, &mut rows, columns).unwrap();
+    rows.chunks(columns).map(<[f32]>::to_vec).collect()
+}
+
+#[test]
+fn a_table_becomes_classes_and_a_new_table_is_encoded_alike() {
+    let sandbox = sandbox();
+    let run = sandbox.ignn(&words(
+        "ingest edges edges.csv --nodes nodes.csv --label team --features age,income,city \
+         --split-column part --out d -q",
+    ));
+    run.exits(0)
+        .says("features     6 columns, dense\n")
+        .says("age: a number, mean ")
+        .says("income: a number, mean ")
+        .says(", and whether it is missing\n")
+        .says("city: 3 words, one column each\n")
+        .says("labels       2 classes, 80 labelled nodes, one per node\n")
+        .says("split        default: train 40, val 20, test 20\n");
+    let rows = features(&sandbox, "d");
+    // Ages of the training nodes have mean 0 and deviation 1, those of all nodes need not.
+    let train = |row: &usize| (row / 2) % 4 < 2;
+    let ages: Vec<f32> = (0..80).filter(train).map(|row| rows[row][0]).collect();
+    let mean = ages.iter().sum::<f32>() / 40.0;
+    let variance = ages.iter().map(|age| (age - mean).powi(2)).sum::<f32>() / 40.0;
+    assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-5, "{mean} {variance}");
+    // Node 4 lacks an income: the mean, and an indicator. It lives in Bonn.
+    assert_eq!(rows[4][1..], [0.0, 1.0, 1.0, 0.0, 0.0]);
+    assert_eq!(rows[3][3..], [0.0, 1.0, 0.0], "Oslo is between Bonn and Rome");
+
+    sandbox.ignn(&words("train d --out run --epochs 40 --set model.state=8 -q")).exits(0);
+    let eval = sandbox.ignn(&words("eval d --model run --json -q")).exits(0).json();
+    let test = &eval["evaluation"]["parts"][2];
+    assert!(test["accuracy"].as_f64().unwrap() > 0.9, "{test}");
+    for score in ["balanced_accuracy", "roc_auc", "average_precision"] {
+        assert!(test[score].as_f64().unwrap() > 0.9, "{score}: {test}");
+    }
+    assert!(test["log_loss"].as_f64().unwrap() < 0.5 && test["r2"].is_null(), "{test}");
+
+    // A new table, encoded by the model; one of the cities is unknown.
+    let nodes = sandbox.read("new-nodes.csv").replacen("Rome", "Paris", 1);
+    sandbox.file("new-nodes.csv", nodes);
+    let encode = "ingest edges new-edges.csv --nodes new-nodes.csv --out new --encode-as";
+    let run = sandbox.ignn(&words(&format!("{encode} run --label team"))).exits(0);
+    let note = "note: new-nodes.csv: column \"city\": words that no training node has, such as \
+                \"Paris\", got zeros: 1 nodes\n";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    let encoding =
+        |name: &str| DatasetDir::open(sandbox.path(name)).unwrap().manifest().encoding.clone();
+    assert_eq!(encoding("new"), encoding("d"));
+    let run = sandbox.ignn(&words("predict new --model run --out p.csv --json -q")).exits(0);
+    let all = &run.json()["evaluation"]["parts"][0];
+    assert!(all["accuracy"].as_f64().unwrap() > 0.9, "{all}");
+    assert!(sandbox.read("p.csv").starts_with("id,predicted,probability,p_blue,p_red\np200,red,"));
+    // The dataset keeps the encoding as well.
+    sandbox.ignn(&words(&format!("{encode} d --force -q"))).exits(0);
+    assert_eq!(encoding("new"), encoding("d"));
+
+    // Encoded by its own statistics, the same table means something else to the model.
+    let own =
+        "ingest edges new-edges.csv --nodes new-nodes.csv --features age,income,city --out own -q";
+    sandbox.ignn(&words(own)).exits(0);
+    sandbox.ignn(&words("predict own --model run --out q.csv -q")).fails_with(
+        "run/model.safetensors: the model reads the columns of a node table as it was encoded for \
+         its training (found another encoding of column \"age\" in own): make the dataset with \
+         `ignn ingest ... --encode-as run/model.safetensors`",
+    );
+}
+
+#[test]
+fn a_table_becomes_numbers_in_their_own_unit() {
+    let sandbox = sandbox();
+    let run = sandbox.ignn(&words(
+        "ingest edges edges.csv --nodes nodes.csv --regress price --features age,city \
+         --split-column part --out d -q",
+    ));
+    run.exits(0).says("labels       a number, 80 labelled nodes\n");
+    sandbox.ignn(&words("inspect d -q")).exits(0).says("the number price, 80 labelled nodes");
+    sandbox.ignn(&words("check d -q")).exits(0);
+    let train = "train d --epochs 150 --set model.state=8 --set model.dropout=0 --set \
+                 model.input=both --out run -q";
+    sandbox.ignn(&words(train)).exits(0).says("test R2").says("test RMSE").says("test MAE");
+    let eval = sandbox.ignn(&words("eval d --model run -q")).exits(0);
+    let eval = eval.says("  part   nodes  labelled       R2");
+    assert!(!eval.stdout.contains("accuracy") && !eval.stdout.contains("classes of"));
+    let report = sandbox.ignn(&words("eval d --model run --json -q")).exits(0).json();
+    let test = &report["evaluation"]["parts"][2];
+    assert!(test["r2"].as_f64().unwrap() > 0.9, "{test}");
+    assert!(test["accuracy"].is_null() && test["roc_auc"].is_null(), "{test}");
+
+    let encode = "ingest edges new-edges.csv --nodes new-nodes.csv --encode-as run --out new -q";
+    sandbox.ignn(&words(encode)).exits(0);
+    sandbox.ignn(&words("predict new --model run --out p.csv -q")).exits(0);
+    let table = sandbox.read("p.csv");
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("id,predicted,error_bound"));
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let node: usize = cells[0][1..].parse().unwrap();
+        let age = (if node % 2 == 0 { 20 } else { 40 }) + (node * 7) % 11;
+        let [predicted, bound] = [1, 2].map(|at| cells[at].parse::<f64>().unwrap());
+        assert!((predicted - (1000 + 50 * age) as f64).abs() < 400.0, "{line}, age {age}");
+        assert!(bound > 0.0 && bound < 10.0, "{line}");
+    }
+    sandbox.ignn(&words("report run --out r.html -q")).exits(0);
+    assert!(sandbox.read("r.html").contains("RMSE"));
+    sandbox.ignn(&words("export d --labels l.csv -q")).exits(0);
+    assert!(sandbox.read("l.csv").starts_with("node,label\np0,2000\np1,"));
+    // The labels may come from a file of their own.
+    let other = "ingest edges edges.csv --labels l.csv --regress label --out e -q";
+    sandbox.ignn(&words(other)).exits(0).says("a number, 80 labelled nodes");
+
+    // It has no node table, and so no encoding.
+    sandbox
+        .ignn(&words("ingest edges edges.csv --nodes nodes.csv --encode-as e --out x -q"))
+        .fails_with(
+            "e: no encoding of a node table (expected one made with `--nodes TABLE --features`)",
+        );
+
+    // What has a meaning for classes only is refused, and the other way round.
+    let refused = |arguments: &str, message: &str| {
+        sandbox.ignn(&words(&format!("{arguments} -q"))).fails_with(message);
+    };
+    refused(
+        "train d --out x --set train.monitor=accuracy",
+        "train.monitor: accuracy is no score of the dataset's labels (found numbers): use r2, rmse, \
+         mae, loss or auto",
+    );
+    refused(
+        "train d --out x --set train.loss=cross-entropy",
+        "train.loss: cross-entropy does not fit the dataset's labels (found numbers, expected one \
+         class per node): use train.loss=squared, absolute or auto",
+    );
+    refused(
+        "train d --out x --set train.class_weights=balanced",
+        "train.class_weights: needs classes (found numbers, \"price\"): use \
+         train.class_weights=none",
+    );
+    refused(
+        "train d --out x --set model.kind=label-propagation",
+        "model.kind: needs classes (found numbers, \"price\"): use another kind, such as sgc or gcn",
+    );
+    refused(
+        "train d --out x --set train.task=classification",
+        "train.task: classification needs classes (found numbers, \"price\"): make the dataset with \
+         `ignn ingest ... --label price`, or use train.task=regression",
+    );
+    refused(
+        "predict d --model run --out x.csv --top 2",
+        "--top: the model predicts a number, \"price\", and no classes: leave --top out",
+    );
+    let one =
+        "ingest edges edges.csv --nodes nodes.csv --label team --split-column part --out c -q";
+    sandbox.ignn(&words(one)).exits(0);
+    refused(
+        "train c --out x --set train.monitor=rmse",
+        "train.monitor: rmse is no score of the dataset's labels (found one class per node): use \
+         accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc, average-precision, log-loss, \
+         loss or auto",
+    );
+    refused(
+        "train c --out x --set train.loss=absolute",
+        "train.loss: absolute does not fit the dataset's labels (found one class per node, expected \
+         numbers): use train.loss=cross-entropy or auto",
+    );
+    refused(
+        "train c --out x --set train.task=regression",
+        "train.task: regression needs numbers (found the class \"blue\"): make the dataset with \
+         `ignn ingest ... --regress COLUMN`, or use train.task=classification",
+    );
+    // Classes whose names are numbers are numbers if the task says so.
+    let ages =
+        "ingest edges edges.csv --nodes nodes.csv --label age --split-column part --out a -q";
+    sandbox.ignn(&words(ages)).exits(0);
+    let train = "train a --out arun --epochs 3 --set train.task=regression -q";
+    sandbox.ignn(&words(train)).exits(0).says("test R2");
+    sandbox.ignn(&words("eval a --model arun -q")).exits(0).says("RMSE");
+}
+
+#[test]
+fn the_best_epoch_is_chosen_by_any_score() {
+    let sandbox = sandbox();
+    let ingest =
+        "ingest edges edges.csv --nodes nodes.csv --label team --split-column part --out d -q";
+    sandbox.ignn(&words(ingest)).exits(0);
+    for monitor in ["balanced-accuracy", "roc-auc", "average-precision", "log-loss"] {
+        let train =
+            format!("train d --epochs 4 --set train.monitor={monitor} --out {monitor} -q --json");
+        let name = monitor.replace('-', "_");
+        assert_eq!(sandbox.ignn(&words(&train)).exits(0).json()["monitor"], *name);
+    }
+    // A validation part of one class ranks nothing.
+    let one = sandbox.read("nodes.csv").replace("blue,", "red,");
+    sandbox.file("nodes.csv", one.replacen("red", "blue", 1));
+    sandbox.ignn(&words(&format!("{ingest} --force"))).exits(0);
+    sandbox.ignn(&words("train d --set train.monitor=roc-auc --out x -q")).fails_with(
+        "train.monitor: roc_auc needs items of at least two classes in the validation part (found \
+         one class): use another score, or another split",
+    );
+}
+
+#[test]
+fn parquet_and_specifications_take_the_same_tables() {
+    let sandbox = sandbox();
+    let text = sandbox.read("nodes.csv");
+    let cells: Vec<Vec<&str>> =
+        text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let texts = |at: usize| -> arrow_array::ArrayRef {
+        Arc::new(cells.iter().map(|row| Some(row[at])).collect::<StringArray>())
+    };
+    let numbers = |at: usize| -> arrow_array::ArrayRef {
+        Arc::new(cells.iter().map(|row| row[at].parse::<f64>().ok()).collect::<Float64Array>())
+    };
+    let table = parquet(vec![
+        ("id", texts(0)),
+        ("team", texts(1)),
+        ("age", numbers(2)),
+        ("income", numbers(3)),
+        ("city", texts(4)),
+        ("part", texts(6)),
+    ]);
+    sandbox.file("nodes.parquet", table);
+    let options = "--label team --features all --split-column part -q";
+    let without = text.lines().map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        [&cells[..5], &cells[6..]].concat().join(",") + "\n"
+    });
+    sandbox.file("plain.csv", without.collect::<String>());
+    for (table, out) in [("plain.csv", "csv"), ("nodes.parquet", "parquet")] {
+        let ingest = format!("ingest edges edges.csv --nodes {table} {options} --out {out}");
+        sandbox.ignn(&words(&ingest)).exits(0).says("features     6 columns");
+    }
+    assert_eq!(features(&sandbox, "csv"), features(&sandbox, "parquet"));
+
+    sandbox.file(
+        "spec.toml",
+        "target = \"person\"\nnode-table = \"nodes.parquet\"\nlabel = \"team\"\n\
+         features = [\"age\", \"income\", \"city\"]\nsplit-column = \"part\"\n\
+         [relations.friends]\nfile = \"edges.csv\"\n",
+    );
+    sandbox.ignn(&words("ingest relations spec.toml --out spec -q")).exits(0);
+    assert_eq!(features(&sandbox, "spec"), features(&sandbox, "csv"));
+    sandbox.ignn(&words("ingest relations spec.toml --encode-as csv --out again -q")).exits(0);
+    assert_eq!(features(&sandbox, "again"), features(&sandbox, "csv"));
+    sandbox.file(
+        "spec.toml",
+        "target = \"person\"\nlabel = \"team\"\n[relations.r]\nfile = \"edges.csv\"\n",
+    );
+    sandbox
+        .ignn(&words("ingest relations spec.toml --out x -q"))
+        .fails_with("spec.toml:2: expected label to be absent without node-table, found it");
+}
+
+#[test]
+fn numbers_words_and_missing_values_follow_their_options() {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.csv", "0,1\n1,2\n2,3\n");
+    sandbox.file("n.csv", "id,x,code,part\n0,10,7,train\n1,30,8,train\n2,,9,test\n3,50,7,test\n");
+    let ingest = |options: &str| {
+        let words = format!("ingest edges e.csv --nodes n.csv {options} --out d --force -q");
+        sandbox.ignn(&super::crossval::words(&words)).exits(0);
+        features(&sandbox, "d")
+    };
+    // No training node lacks a value: no indicator, and the mean of the training nodes.
+    let rows = ingest("--features x --split-column part");
+    assert_eq!(rows, [[-1.0], [1.0], [0.0], [3.0]]);
+    assert_eq!(ingest("--features x --split-column part --numbers plain")[2], [20.0]);
+    let rows = ingest("--features code --categories code --split-column part");
+    assert_eq!(rows, [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0]], "9 is unknown");
+    let rows = ingest("--features code --categories code --words hashed:5");
+    assert!(rows.iter().all(|row| row.len() == 5 && row.iter().sum::<f32>() == 1.0), "{rows:?}");
+    let encoding = DatasetDir::open(sandbox.path("d")).unwrap().manifest().encoding.clone();
+    assert_eq!(encoding.unwrap().columns[0].rule, Rule::Hashed { columns: 5 });
+    // Without a split, all nodes count, and node 2 lacks a value.
+    let rows = ingest("--features x");
+    assert_eq!((rows[2].len(), rows[2][1], rows[0][1]), (2, 1.0, 0.0));
+    // All columns but those with another use.
+    assert_eq!(
+        ingest("--features all --label code --split-column part"),
+        [[-1.0], [1.0], [0.0], [3.0]]
+    );
+}
