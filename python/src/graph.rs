@@ -515,6 +515,7 @@ fn edges_job(
         communities: path("communities")?.map(|file| (file, choice)),
         splits: some("splits")?.map(|it| it.extract()).transpose()?.unwrap_or_default(),
         draw: some("draw")?.map(|it| it.extract()).transpose()?.unwrap_or_default(),
+        ..NodeData::default()
     };
     Ok(job)
 }
@@ -549,7 +550,7 @@ pub fn ingest_relations(
     seed: u64,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Graph> {
-    let job = IngestRelations { spec, data, out: out.clone(), force };
+    let job = IngestRelations { spec, data, out: out.clone(), force, encoding: None };
     ingest(py, listener, out, (memory_limit, seed), move |context| job.run(context).map(drop))
 }
 
@@ -573,7 +574,9 @@ pub fn ingest_directory(
     let (target, options) = (out.clone(), (memory_limit, 0));
     match kind {
         "tu" => {
-            let job = IngestTu { directory: path, out, force, degree_features, relation };
+            let (regress, draw) = (None, Vec::new());
+            let job =
+                IngestTu { directory: path, out, force, degree_features, regress, draw, relation };
             ingest(py, listener, target, options, move |context| job.run(context).map(drop))
         }
         "dgcnn" => {
