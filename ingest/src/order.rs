@@ -59,6 +59,41 @@ pub fn check_memory(
     Err(IngestError::Usage(format!("{what}: raise --memory, or use --order none")))
 }
 
+/// From this many nodes on, a state of 16 columns (64 MiB) exceeds the caches of most machines.
+pub const MANY_NODES: u64 = 1 << 20;
+
+/// What to tell about a large graph in the order of its ids, of whose rows these are the offsets:
+/// whether hubs have so many of the entries that their states would mostly be in cache if they were
+/// next to each other.
+pub fn advice(offsets: &[u64]) -> Option<String> {
+    let nodes = offsets.len().saturating_sub(1);
+    if (nodes as u64) < MANY_NODES {
+        return None;
+    }
+    // Nodes and entries by the logarithm of the degree.
+    let mut classes = [(0u64, 0u64); 65];
+    for pair in offsets.windows(2) {
+        let degree = pair[1].saturating_sub(pair[0]);
+        let (count, entries) = &mut classes[(u64::BITS - degree.leading_zeros()) as usize];
+        (*count, *entries) = (*count + 1, *entries + degree);
+    }
+    let (mut hubs, mut entries) = (0, 0);
+    for (count, more) in classes.iter().rev() {
+        if hubs + count > nodes as u64 / 16 {
+            break;
+        }
+        (hubs, entries) = (hubs + count, entries + more);
+    }
+    let share = entries as f64 / offsets[nodes].max(1) as f64;
+    (share > 0.5).then(|| {
+        format!(
+            "{hubs} of {nodes} nodes have {:.0} % of the entries: --order degree places them next to \
+             each other, which makes sweeps faster",
+            100.0 * share
+        )
+    })
+}
+
 /// The new position of each node.
 pub fn positions(order: Order, pattern: &Pattern) -> Vec<u32> {
     let sequence = match order {
@@ -140,6 +175,27 @@ mod tests {
         let entries = rows.iter().map(|row| row.len() as u64).sum();
         let csr = CsrFile::open(dir.path(), "in", rows.len() as u64, entries, false).unwrap();
         (dir, csr)
+    }
+
+    #[test]
+    fn a_large_graph_with_hubs_gets_advice() {
+        let offsets = |nodes: u64, hubs: u64, degree: u64| {
+            let degrees = (0..nodes).map(|node| if node < hubs { degree } else { 4 });
+            let mut offsets = vec![0];
+            offsets.extend(degrees.scan(0, |sum, degree| {
+                *sum += degree;
+                Some(*sum)
+            }));
+            offsets
+        };
+        let nodes = MANY_NODES;
+        let advice_of = |hubs, degree| advice(&offsets(nodes, hubs, degree));
+        let note = advice_of(nodes / 32, 256).expect("hubs with two thirds of the entries");
+        assert!(note.starts_with("32768 of 1048576 nodes have 67 %"), "{note}");
+        assert_eq!(advice_of(nodes / 32, 64), None, "a third of the entries");
+        assert_eq!(advice_of(nodes / 8, 256), None, "too many hubs");
+        assert_eq!(advice_of(0, 0), None, "no hubs");
+        assert_eq!(advice(&offsets(1000, 10, 1000)), None, "small");
     }
 
     #[test]

@@ -188,15 +188,20 @@ impl IngestEdges {
         }
         let built =
             builder.build(RELATION, &mut read.edges, map, &self.relation, &describe, reorder)?;
-        if !reorder {
-            return Ok(built);
-        }
-        context.observer.phase("order nodes", Some(index.nodes()), Unit::Items("nodes"));
         let directory = relation_path(builder.path(), RELATION);
         let open = |direction| {
             let entry = &built.entry;
             CsrFile::open(&directory, direction, index.nodes(), entry.nonzeros, entry.weighted)
         };
+        if !reorder {
+            if index.nodes() >= order::MANY_NODES
+                && let Some(advice) = order::advice(open("in")?.offsets())
+            {
+                context.observer.note(&advice);
+            }
+            return Ok(built);
+        }
+        context.observer.phase("order nodes", Some(index.nodes()), Unit::Items("nodes"));
         let incoming = open("in")?;
         let outgoing = if built.entry.symmetric { None } else { Some(open("out")?) };
         let position = order::positions(
