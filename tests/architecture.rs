@@ -19,6 +19,9 @@ const PACKAGES: [Package; 3] = [
     Package { name: "ignn_format", src: "ingest/format/src" },
 ];
 
+/// The sources of all packages; that for Python is no part of the workspace.
+const SOURCES: [&str; 5] = ["src", "cli/src", "ingest/src", "ingest/format/src", "python/src"];
+
 /// The root of the project.
 pub fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -212,7 +215,7 @@ const INSTRUCTION_SETS: [&str; 2] = ["src/kernels/simd/avx2.rs", "src/kernels/si
 
 #[test]
 fn mmap_is_called_in_one_place_and_unsafe_stays_where_it_is_allowed() {
-    for package in ["src", "cli/src", "ingest/src", "ingest/format/src"] {
+    for package in SOURCES {
         for path in sources(&project().join(package)) {
             if path.ends_with("ingest/format/src/mapped.rs") {
                 continue;
@@ -252,7 +255,7 @@ const CHANGES: [&str; 16] = [
 #[test]
 fn files_are_changed_in_one_place() {
     let mut wrong = Vec::new();
-    for package in ["src", "cli/src", "ingest/src", "ingest/format/src"] {
+    for package in SOURCES {
         for path in sources(&project().join(package)) {
             let inside = path.strip_prefix(project()).unwrap().to_string_lossy().into_owned();
             let is_test = inside.ends_with("/tests.rs") || inside.contains("/tests/");
@@ -317,7 +320,7 @@ fn every_unsafe_block_says_why_it_is_sound() {
 
 #[test]
 fn no_drawer_for_odds_and_ends() {
-    for package in ["src", "cli/src", "ingest/src", "ingest/format/src"] {
+    for package in SOURCES {
         for path in sources(&project().join(package)) {
             let odd = path.iter().any(|step| {
                 let name = step.to_string_lossy();

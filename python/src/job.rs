@@ -62,7 +62,6 @@ fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
     let pool = build_pool(threads)?;
     // The threads of a parent process are not here, and nothing can be asked of them.
     std::mem::forget(own.replace(Pool { process, pool: Arc::clone(&pool) }));
-    ABANDONED.store(0, Ordering::Relaxed);
     Ok(pool)
 }
 
@@ -87,6 +86,13 @@ pub fn threads(py: Python<'_>) -> PyResult<usize> {
 /// Waits for work whose caller was interrupted: it ends after its epoch, with a checkpoint.
 #[pyfunction]
 pub fn wait(py: Python<'_>) -> PyResult<()> {
+    let own = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_parents = own.as_ref().is_some_and(|own| own.process != std::process::id());
+    drop(own);
+    if is_parents {
+        // That work goes on in the process that this one was forked off from.
+        ABANDONED.store(0, Ordering::Relaxed);
+    }
     while ABANDONED.load(Ordering::Acquire) > 0 {
         py.detach(|| thread::sleep(Duration::from_millis(5)));
         py.check_signals()?;
@@ -162,9 +168,11 @@ impl ignn_ingest::Observer for Reports {
 
 /// The two ends of a job.
 fn channel<T: Send + 'static>(
-    listens: bool,
+    listener: Option<&Bound<'_, PyAny>>,
     threads: usize,
-) -> (Reports, Sender<Message<T>>, Caller<T>) {
+) -> PyResult<(Reports, Sender<Message<T>>, Caller<T>)> {
+    let wants = |listener: &Bound<'_, PyAny>| listener.getattr("wants_epochs")?.is_truthy();
+    let listens = listener.map(wants).transpose()?.unwrap_or(false);
     let (sender, receiver) = mpsc::channel();
     let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
     let done = sender.clone();
@@ -183,7 +191,7 @@ fn channel<T: Send + 'static>(
         progress: Arc::clone(&progress),
         threads,
     };
-    (reports, done, Caller { receiver: Mutex::new(receiver), stop, progress })
+    Ok((reports, done, Caller { receiver: Mutex::new(receiver), stop, progress }))
 }
 
 struct Caller<T> {
@@ -280,7 +288,7 @@ pub fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     wait(py)?;
     let pool = pool(py)?;
-    let (reports, done, caller) = channel(listener.is_some(), pool.current_num_threads());
+    let (reports, done, caller) = channel(listener, pool.current_num_threads())?;
     let abandoned = Arc::new(Mutex::new(Some(false)));
     let end = End(Arc::clone(&abandoned));
     let body = move || {
@@ -313,7 +321,7 @@ pub fn run_borrowing<T: Send + 'static>(
 ) -> PyResult<T> {
     wait(py)?;
     let pool = pool(py)?;
-    let (reports, done, caller) = channel(listener.is_some(), pool.current_num_threads());
+    let (reports, done, caller) = channel(listener, pool.current_num_threads())?;
     thread::scope(|scope| {
         let body = move || {
             let result = pool.install(|| parallel::stoppable(&reports.stop, || work(&reports)));

@@ -142,6 +142,23 @@ def test_a_fork_after_a_fit_works(graph: ignn.Graph) -> None:
     assert model.predict(graph).logits.tolist() == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_after_an_interrupted_call_does_not_wait_for_it() -> None:
+    graph = slow_graph()
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        ignn.train(graph, SLOW | {"solver.tolerance": 1e-30, "solver.max_sweeps": 20}, quiet=True)
+    child = os.fork()
+    if child == 0:
+        ignn.wait()
+        os._exit(0)
+    hangs = threading.Timer(60, lambda: os.kill(child, signal.SIGKILL))
+    hangs.start()
+    _, status = os.waitpid(child, 0)
+    hangs.cancel()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

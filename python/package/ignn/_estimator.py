@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -359,9 +360,9 @@ def _truth(items: Items) -> Array:
 
 def _not_fitted(name: str) -> Exception:
     text = f"this {name} is not fitted yet: call fit first"
-    try:
-        from sklearn.exceptions import NotFittedError
-    except ImportError:
+    if "sklearn" not in sys.modules:
         return ValueError(text)
+    from sklearn.exceptions import NotFittedError
+
     error: Exception = NotFittedError(text)
     return error

@@ -1,14 +1,40 @@
 """The extension module, as the package uses it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "NotConverged",
+    "Graph",
+    "Model",
+    "Predictions",
+    "Run",
+    "Layer",
+    "build",
+    "ingest_edges",
+    "ingest_relations",
+    "ingest_directory",
+    "check_settings",
+    "train",
+    "resume",
+    "report",
+    "set_threads",
+    "threads",
+    "wait",
+    "__version__",
+]
+
 __version__: str
 
-_Listener = Callable[[str, Any], bool]
+@type_check_only
+class _Listener(Protocol):
+    @property
+    def wants_epochs(self) -> bool: ...
+    def __call__(self, what: str, value: Any, /) -> bool: ...
+
 _Split = tuple[str, list[str], npt.NDArray[np.uint8]]
 _Solve = dict[str, Any]
 _Floats = npt.NDArray[np.float32]
@@ -16,6 +42,7 @@ _Floats = npt.NDArray[np.float32]
 class NotConverged(RuntimeError):
     """A solve did not reach its tolerance, where that was asked to be an error."""
 
+@final
 class Graph:
     path: str
     nodes: int
@@ -40,6 +67,7 @@ class Graph:
         self, relation: int, incoming: bool
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], _Floats | None, _Floats | None]: ...
 
+@final
 class Model:
     classes: list[str]
     is_multi_label: bool
@@ -53,6 +81,7 @@ class Model:
     def predict(self, graph: Graph) -> Predictions: ...
     def embed(self, graph: Graph) -> tuple[_Floats, _Solve | None]: ...
 
+@final
 class Predictions:
     is_certified: bool
     def positions(self) -> npt.NDArray[np.int64]: ...
@@ -63,6 +92,7 @@ class Predictions:
     def solve(self) -> _Solve | None: ...
     def evaluate(self) -> dict[str, Any]: ...
 
+@final
 class Run:
     directory: str | None
     ended: str
@@ -71,8 +101,9 @@ class Run:
     def history(self) -> list[dict[str, Any]]: ...
     def figures(self) -> dict[str, Any] | None: ...
 
+@final
 class Layer:
-    def __init__(self, graph: Graph, phi: str) -> None: ...
+    def __new__(cls, graph: Graph, phi: str) -> Layer: ...
     def radii(self) -> list[float]: ...
     def solve(
         self,

@@ -37,6 +37,11 @@ class Listener:
         self._bar: Any = None
         self._shown = time.monotonic()
 
+    @property
+    def wants_epochs(self) -> bool:
+        """Whether anybody would see epochs; a short epoch is not worth a report to nobody."""
+        return not self._quiet or self._callback is not None or logger.isEnabledFor(logging.INFO)
+
     def __call__(self, what: str, value: Any) -> bool:
         if what == "epoch":
             return self._epoch(value)
