@@ -352,7 +352,9 @@ pub enum FeatureArrays<'py> {
 
 /// Makes a dataset of arrays: in a directory, or in a temporary one that goes with the graph.
 #[pyfunction]
-#[pyo3(signature = (nodes, relations, *, ids, features, labels, splits, graphs, out, force, memory_limit, listener))]
+#[pyo3(signature = (
+    nodes, relations, *, ids, features, labels, splits, graphs, out, force, memory_limit, listener
+))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
 pub fn build(
     py: Python<'_>,

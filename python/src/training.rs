@@ -105,7 +105,9 @@ type PartArrays<'py> =
 
 /// Trains a model.
 #[pyfunction]
-#[pyo3(signature = (graph, settings, *, preset, config, out, force, init, memory_limit, parts, listener))]
+#[pyo3(signature = (
+    graph, settings, *, preset, config, out, force, init, memory_limit, parts, listener
+))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
 pub fn train(
     py: Python<'_>,

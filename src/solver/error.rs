@@ -1,5 +1,5 @@
-//! Errors of a solve: NaN or infinity, by origin, and a request to stop. The search for the origin runs only after a sweep
-//! has found a value that is not finite.
+//! Errors of a solve: NaN or infinity, by origin, and a request to stop. The search for the origin
+//! runs only after a sweep has found a value that is not finite.
 
 use crate::dense::MatrixRef;
 use crate::kernels::elementwise::first_not_finite;
