@@ -86,6 +86,7 @@ fn with_text(run: &SavedRun, text: &str) -> ShownRun {
         ..Scores::default()
     };
     let classes = PartScores {
+        error_bound: None,
         part: text.into(),
         nodes: Some(1),
         graphs: None,

@@ -137,6 +137,7 @@ fn a_table_becomes_numbers_in_their_own_unit() {
     let report = sandbox.ignn(&words("eval d --model run --json -q")).exits(0).json();
     let test = &report["evaluation"]["parts"][2];
     assert!(test["r2"].as_f64().unwrap() > 0.9, "{test}");
+    assert!(test["error_bound"].as_f64().unwrap() < 10.0, "{test}");
     assert!(test["accuracy"].is_null() && test["roc_auc"].is_null(), "{test}");
 
     let encode = "ingest edges new-edges.csv --nodes new-nodes.csv --encode-as run --out new -q";
@@ -330,4 +331,44 @@ fn numbers_words_and_missing_values_follow_their_options() {
         ingest("--features all --label code --split-column part"),
         [[-1.0], [1.0], [0.0], [3.0]]
     );
+}
+
+#[test]
+fn graphs_have_numbers_too() {
+    let sandbox = Sandbox::new();
+    let generate = "generate rings --by-graph --rings 60 --length 6 --out g -q";
+    sandbox.ignn(&words(generate)).exits(0).says("graphs           60, a number each\n");
+    sandbox.ignn(&words("check g -q")).exits(0);
+    sandbox.ignn(&words("inspect g -q")).exits(0).says("heat: 60");
+    let train = "train g --epochs 60 --set model.state=2 --set model.activation=identity --set \
+                 model.pooling=mean --set model.dropout=0 --set train.batch=30 --out run -q";
+    sandbox.ignn(&words(train)).exits(0);
+    let report = sandbox.ignn(&words("eval g --model run --json -q")).exits(0).json();
+    let test = &report["evaluation"]["parts"][2];
+    assert!(test["r2"].as_f64().unwrap() > 0.9 && test["graphs"] == 15, "{test}");
+    sandbox.ignn(&words("predict g --model run --out p.csv -q")).exits(0);
+    assert!(sandbox.read("p.csv").starts_with("graph,predicted,error_bound\n0,"));
+    sandbox.ignn(&words("crossval g --out cv -q")).fails_with(
+        "g: graphs have numbers, and folds are drawn by class (expected classes): use `ignn train` \
+         on a split over graphs",
+    );
+
+    // Attributes of a TU collection: the second column, with a split of the graphs.
+    let (mut edges, mut indicator, mut attributes) = (String::new(), String::new(), String::new());
+    for graph in 0..12 {
+        let first = 3 * graph + 1;
+        writeln!(edges, "{first}, {}\n{}, {first}", first + 1, first + 1).unwrap();
+        write!(indicator, "{0}\n{0}\n{0}\n", graph + 1).unwrap();
+        writeln!(attributes, "7, {}.25", 100 * graph).unwrap();
+    }
+    sandbox.file("T/T_A.txt", edges).file("T/T_graph_indicator.txt", indicator);
+    sandbox.file("T/T_graph_attributes.txt", attributes);
+    let ingest = "ingest tu T --regress 1 --split train=0.5,val=0.25,test=0.25 --out t -q";
+    sandbox.ignn(&words(ingest)).exits(0).says("train 6, val 3, test 3");
+    sandbox.ignn(&words("export t --graphs g.csv -q")).exits(0);
+    assert!(sandbox.read("g.csv").contains("\n3,6,3,200.25,"), "{}", sandbox.read("g.csv"));
+    sandbox.ignn(&words("train t --epochs 2 --out trun -q")).exits(0).says("test RMSE");
+    sandbox
+        .ignn(&words("ingest tu T --regress 2 --out x -q"))
+        .fails_with("T/T_graph_attributes.txt: 2 columns (expected a column 2, counting from 0)");
 }

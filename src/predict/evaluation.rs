@@ -1,6 +1,7 @@
 //! Scores of predictions for each part of a split: overall, by class, and the confusion matrix. It
 //! processes one chunk of items at a time and adds up counts; the formulas are in `metrics`.
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::error::PredictError;
@@ -42,6 +43,10 @@ pub struct PartScores {
     /// The scores.
     #[serde(flatten)]
     pub scores: Scores,
+    /// For numbers: how far a predicted one can be from that of the exact equilibrium at most, in the
+    /// unit of the dataset. See [`SolvedModel::number_error`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_bound: Option<f64>,
     /// One line per class; for sets of classes by the threshold of 0.5. Empty for numbers.
     pub classes: Vec<ClassLine>,
     /// The confusion matrix, where an item has one class.
@@ -88,6 +93,7 @@ impl Evaluation {
                 graphs: (item == Item::Graph).then_some(part.items.len() as u64),
                 labelled: labelled.len() as u64,
                 scores,
+                error_bound: largest_error(solved, &labelled),
                 classes: counts.per_class().into_iter().map(line).collect(),
                 confusion,
             })
@@ -99,6 +105,12 @@ impl Evaluation {
             left_out: truth.left_out(),
         })
     }
+}
+
+/// The largest error bound of some numbers; `None` for classes, and where there is no bound.
+fn largest_error(solved: &SolvedModel, items: &[u32]) -> Option<f64> {
+    let bounds = items.par_iter().filter(|_| solved.bounds_numbers());
+    bounds.filter_map(|&item| solved.number_error(item)).max_by(f64::total_cmp)
 }
 
 /// Largest number of logits of a part that are kept for a ranking, 512 MiB of them.

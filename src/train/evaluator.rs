@@ -19,7 +19,7 @@ pub(super) struct Evaluator {
     task: Arc<Task>,
     loss: Loss,
     /// Whether the best epoch is chosen by a ranking.
-    ranks_all: bool,
+    sorts_all: bool,
 }
 
 impl Evaluator {
@@ -32,7 +32,7 @@ impl Evaluator {
             }
         };
         let loss = Loss { kind: task.loss(), class_weights };
-        Self { task: Arc::clone(task), loss, ranks_all: monitor.is_ranking() }
+        Self { task: Arc::clone(task), loss, sorts_all: monitor.is_ranking() }
     }
 
     /// The loss of a pass; its gradient goes into the pass.
@@ -44,7 +44,7 @@ impl Evaluator {
     /// Loss and scores of some items.
     pub fn evaluate(&self, logits: MatrixRef<'_>, ids: &[u32]) -> PartRecord {
         let loss = self.loss.evaluate(logits, ids, self.task.targets(), None);
-        let ranked = self.ranks_all || logits.rows() * logits.cols() <= RANKED_LOGITS;
+        let ranked = self.sorts_all || logits.rows() * logits.cols() <= RANKED_LOGITS;
         let scores = self.task.scores(logits, ids, ranked);
         let scores = Scores { log_loss: self.log_loss(logits, ids, loss), ..scores };
         let named = Metric::ALL.into_iter().filter(|metric| *metric != Metric::Loss);

@@ -23,7 +23,8 @@ use crate::{Outcome, Session};
 /// precision: of the second class where there are two, otherwise the mean over classes, each against
 /// the rest. Log loss is the mean negative logarithm of the probability of the true class; of
 /// multiple labels, over all pairs of node and class. Numbers are scored by R2, RMSE and MAE, in
-/// their own unit. Definitions are those of scikit-learn.
+/// their own unit; the error bound is the largest one of `ignn predict`. Definitions are those of
+/// scikit-learn.
 ///
 /// Nodes without labels are skipped. Models of whole graphs are scored by graph.
 ///

@@ -511,6 +511,9 @@ impl GraphReport {
         let Some(graphs) = dataset.directory().graphs()? else { return Ok(None) };
         let sizes = graphs.first_node.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
         let mut classes: Vec<_> = graphs.classes.iter().map(|class| (class.clone(), 0)).collect();
+        if let Some((_, count)) = classes.first_mut().filter(|_| !graphs.numbers.is_empty()) {
+            *count = graphs.numbers.iter().filter(|number| !number.is_nan()).count() as u64;
+        }
         for &label in &graphs.labels {
             if let Some((_, graphs)) =
                 usize::try_from(label).ok().and_then(|label| classes.get_mut(label))

@@ -33,6 +33,8 @@ pub fn parts(evaluation: &Evaluation) -> String {
         .collect();
     let names: Vec<String> = shown.iter().map(|metric| score_name(metric.name())).collect();
     let names = names.iter().map(String::as_str);
+    let is_bounded = evaluation.parts.iter().any(|part| part.error_bound.is_some());
+    let names = names.chain(is_bounded.then_some("error bound"));
     let first = ["part", items(evaluation), "labelled"];
     let mut sheet = Sheet::columns(&first.into_iter().chain(names).collect::<Vec<_>>());
     for part in &evaluation.parts {
@@ -41,7 +43,11 @@ pub fn parts(evaluation: &Evaluation) -> String {
             _ => "-".into(),
         };
         let cells = [part.part.clone(), count(part.items()), count(part.labelled)];
-        sheet.row(cells.into_iter().chain(shown.iter().map(figure)));
+        let bound = is_bounded.then(|| match part.error_bound {
+            Some(bound) => format!("{bound:.1e}"),
+            None => "-".into(),
+        });
+        sheet.row(cells.into_iter().chain(shown.iter().map(figure)).chain(bound));
     }
     format!("{heading}\n{}", sheet.render())
 }

@@ -123,6 +123,7 @@ pub fn as_text(job: &Job, out: &Path) -> String {
     if let Some(graphs) = &manifest.graphs {
         let classes = match graphs.classes.len() {
             0 => "no labels".to_string(),
+            _ if graphs.numbers => "a number each".to_string(),
             classes => quantity::plural(classes as u64, "class", "classes"),
         };
         sheet.row(["graphs".into(), format!("{}, {classes}", quantity::count(graphs.count))]);
