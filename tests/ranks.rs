@@ -148,9 +148,12 @@ fn what_works_on_one_rank_only_is_refused_by_name() {
         first
     };
     for (sets, expected) in [
-        (&["model.kind=gcn"][..], "model.kind=gcn works on one rank only: run it without mpirun"),
+        (
+            &["model.kind=gcn"][..],
+            "a model without an equilibrium works on one rank only: run it without mpirun",
+        ),
         (&["model.state=[8,8]"], "a stack of several layers works on one rank only"),
-        (&["model.features=learned"], "learning features works on one rank only"),
+        (&["model.features=learned"], "a model with learned features works on one rank only"),
         (&["model.batch_norm=true"], "batch normalisation works on one rank only"),
     ] {
         let found = message(&graph, sets);

@@ -15,15 +15,17 @@ mod commands;
 #[cfg(test)]
 mod document;
 mod options;
+mod ranks;
 mod reproduce;
 mod sample;
 mod terminal;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
-use ignn::parallel;
+use ignn::parallel::{self, Ranks};
 use ignn::report::quantity;
 use ignn::run::machine;
 use ignn_format::storage;
@@ -34,6 +36,7 @@ use commands::{
     predict, report, train,
 };
 use options::memory_size::{self, MemorySize};
+use ranks::Job;
 use terminal::{messages, printer};
 
 // Ingest allocates buffers of a few megabytes on one thread and frees them on another. The system
@@ -44,17 +47,25 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     storage::faults::from_environment();
+    printer::set_silent(ranks::launched().is_some_and(|[rank, _]| rank > 0));
     let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
     messages::stop_cleanly_on_signals(command.shared.quiet);
     ignn_format::mapped::report_bus_errors();
     ignn_format::mapped::report_size_limits();
     messages::explain_panics();
-    match command.run() {
+    let job = match Job::start() {
+        Ok(job) => job,
+        Err(error) => {
+            messages::print_error(&error);
+            return ExitCode::from(messages::code(&error));
+        }
+    };
+    match command.run(job.ranks()) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Missed) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(messages::STOPPED),
         Err(error) => {
-            messages::print_error(&error);
+            job.report(&error);
             ExitCode::from(messages::code(&error))
         }
     }
@@ -169,10 +180,20 @@ enum Command {
     Man(man::Command),
 }
 
+impl Command {
+    /// Whether several ranks can do it together.
+    fn runs_on_ranks(&self) -> bool {
+        matches!(self, Self::Train(_) | Self::Predict(_) | Self::Eval(_))
+    }
+}
+
 impl Cli {
     /// Runs the chosen command.
-    fn run(self) -> Result<Outcome> {
-        let session = Session::new(&self.shared)?;
+    fn run(self, ranks: &Arc<dyn Ranks>) -> Result<Outcome> {
+        let session = ranks::agree(&**ranks, Session::new(&self.shared, ranks))?;
+        if !ranks.is_alone() && !self.command.runs_on_ranks() {
+            bail!("this command runs on one rank only: run it without mpirun");
+        }
         match self.command {
             Command::Ingest(command) => command.run(&session),
             Command::Generate(command) => command.run(&session),
@@ -203,10 +224,11 @@ struct Session {
     no_sync: bool,
     json: bool,
     quiet: bool,
+    ranks: Arc<dyn Ranks>,
 }
 
 impl Session {
-    fn new(shared: &Shared) -> Result<Self> {
+    fn new(shared: &Shared, ranks: &Arc<dyn Ranks>) -> Result<Self> {
         let cores = machine::cores();
         let (threads, most) = (shared.threads.unwrap_or(cores), parallel::most_threads(cores));
         if threads > most {
@@ -230,13 +252,20 @@ impl Session {
             has_seed: shared.seed.is_some(),
             no_sync: shared.no_sync,
             json: shared.json,
-            quiet: shared.quiet,
+            // The first rank shows the progress.
+            quiet: shared.quiet || !ranks.is_first(),
+            ranks: Arc::clone(ranks),
         })
     }
 
     /// Threads, memory, seed and observer for an ingest job.
     fn context<'a>(&self, observer: &'a dyn Observer) -> Context<'a> {
         Context { threads: self.threads, memory: self.memory, seed: self.seed, observer }
+    }
+
+    /// The result of this rank, or the error of another one.
+    fn agree<T>(&self, result: Result<T>) -> Result<T> {
+        ranks::agree(&*self.ranks, result)
     }
 
     /// Refuses `--seed` for a run that already has a seed.

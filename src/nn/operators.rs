@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::graph::Relation;
+use crate::graph::{Graph, Relation};
 use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, ghosts, views};
 use crate::parallel::{Partition, Ranks, RowBlocks, Rows};
 use crate::solver::graph_radii::{graph_radii, of_graphs};
@@ -53,6 +53,19 @@ struct Whole {
 /// Why a graph cannot be shared by several ranks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
+    /// Ranks that see different datasets.
+    #[error(
+        "rank {rank} sees another dataset (found {found}, expected {expected}): every rank must see \
+         the same files"
+    )]
+    OtherDataset {
+        /// The first rank that differs from the first of all.
+        rank: usize,
+        /// The checksum of its dataset.
+        found: String,
+        /// That of the first rank's.
+        expected: String,
+    },
     /// Repeated rows are gathered once, from a table of all ranks.
     #[error(
         "relation {relation} has nodes with the same neighbours, whose sums are computed once: that \
@@ -68,6 +81,21 @@ pub enum RankError {
     /// It failed on another rank.
     #[error("{0}")]
     Other(String),
+}
+
+impl RankError {
+    /// Refuses ranks that see different datasets; all ranks call it together.
+    pub fn check_same(graph: &Graph, ranks: &dyn Ranks) -> Result<(), Self> {
+        let all = ranks.gather(graph.manifest().checksum().into_bytes());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match all.iter().position(|found| *found != all[0]) {
+            None => Ok(()),
+            Some(rank) => {
+                let (found, expected) = (text(&all[rank]), text(&all[0]));
+                Err(Self::OtherDataset { rank, found, expected })
+            }
+        }
+    }
 }
 
 impl Operators {

@@ -1,8 +1,11 @@
-//! The thread pool of the process, and the blocks of rows that it works on. Results never depend on
-//! the number of threads. This module knows nothing about graphs.
+//! The thread pool of the process, and the blocks of rows that it works on; ranks that share rows,
+//! and what they exchange. Results never depend on the number of threads or ranks. This module knows
+//! nothing about graphs.
 
 mod blocks;
 mod jobs;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod partition;
 mod ranks;
 mod rows;
@@ -17,6 +20,8 @@ use rayon::ThreadBuilder;
 
 pub use blocks::RowBlocks;
 pub use jobs::for_each_job;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use partition::Partition;
 pub use ranks::{Alone, Ranks, ThreadRanks};
 pub use rows::{Node, Rows};

@@ -7,7 +7,8 @@ use ignn_format::FormatError;
 
 use super::truth::TruthError;
 use crate::kernels::AdjacencyError;
-use crate::models::{LayerError, SavedError};
+use crate::models::{LayerError, OneRank, SavedError};
+use crate::nn::RankError;
 
 /// A model and a dataset that do not fit, or a part of one that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,20 @@ pub enum PredictError {
     /// The model's file.
     #[error(transparent)]
     Saved(#[from] SavedError),
+    /// A model that works on one rank only.
+    #[error(transparent)]
+    OneRank(#[from] OneRank),
+    /// A graph that cannot be shared by several ranks.
+    #[error("{}: {source}", path.display())]
+    Ranks {
+        /// The dataset.
+        path: PathBuf,
+        /// Why not.
+        source: RankError,
+    },
+    /// An error of another rank.
+    #[error("{0}")]
+    OtherRank(String),
     /// The dataset's graph.
     #[error("{}: {source}", path.display())]
     Adjacency {

@@ -45,13 +45,15 @@ mod truth;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ignn_format::FormatError;
 
 use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::models::Model;
-use crate::nn::Operators;
+use crate::nn::{Operators, RankError};
+use crate::parallel::Ranks;
 
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
@@ -77,7 +79,7 @@ impl Model {
         let predictor = self.predictor(graph)?;
         let posedness = predictor.posedness();
         let solved = predictor.solve(&self.config.forward())?;
-        let items: Vec<u32> = (0..solved.states().rows() as u32).collect();
+        let items: Vec<u32> = (0..solved.len() as u32).collect();
         let mut logits = Matrix::zeros(items.len(), self.classes.len());
         solved.each_chunk(&items, |items, rows| {
             for (row, &item) in items.iter().enumerate() {
@@ -113,6 +115,15 @@ impl Model {
 /// The operators of a graph, with their bounds.
 pub fn operators(graph: &Graph) -> Result<Operators, PredictError> {
     Ok(Operators::of(graph.relations()?))
+}
+
+/// The same on one of several ranks, which all call this together.
+pub fn operators_on(graph: &Graph, ranks: &Arc<dyn Ranks>) -> Result<Operators, PredictError> {
+    let wrong = |source| PredictError::Ranks { path: graph.path().into(), source };
+    RankError::check_same(graph, &**ranks).map_err(wrong)?;
+    let relations = graph.relations().map_err(PredictError::from);
+    let relations = ranks.agree(relations, PredictError::OtherRank)?;
+    Operators::of_rank(relations, ranks).map_err(wrong)
 }
 
 /// The model's file: the one named, or the one in a run directory.

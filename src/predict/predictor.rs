@@ -18,8 +18,11 @@ use crate::graph::Graph;
 use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph};
-use crate::nn::{Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot};
+use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, OneRank};
+use crate::nn::{
+    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot, select_rows,
+};
+use crate::parallel::Rows;
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
 
 /// Largest number of items that are read out at once.
@@ -63,8 +66,10 @@ pub struct Predictor {
 /// A model whose equilibria on a graph are solved.
 pub struct SolvedModel {
     network: Network,
-    /// What the readout sees, one row per item.
+    /// What the readout sees, one row per item; on several ranks, of own nodes and ghosts.
     states: Matrix,
+    /// Who owns which rows, on several ranks.
+    rows: Option<Rows>,
     solves: Vec<SolveInfo>,
     scaling: Option<Scaling>,
     /// Largest absolute entry of the states before they were pooled, and the first node of each
@@ -88,7 +93,16 @@ impl Predictor {
         if item == Item::Graph && graphs.is_none() {
             return Err(PredictError::OneGraph { model: origin.into(), dataset: path.into() });
         }
-        let features = features(model, origin, graph, operators)?;
+        let ranks = operators.rows().ranks();
+        if graphs.is_some() && !ranks.is_alone() {
+            return Err(OneRank::COLLECTION.into());
+        }
+        if model.scaling.is_some() && !ranks.is_alone() {
+            return Err(OneRank::NUMBERS.into());
+        }
+        let features = features(model, origin, graph, operators);
+        let mut features = ranks.agree(features, PredictError::OtherRank)?;
+        features.update(operators.rows());
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let graphs = match graphs {
             // Learned features belong to all nodes of their graph at once.
@@ -108,6 +122,7 @@ impl Predictor {
             pools: item == Item::Graph,
         };
         let network = model.restored(&facts, origin)?;
+        network.check_ranks(operators, &model.config.forward())?;
         let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
         let (graph, operators) = (graph.clone(), operators.clone());
@@ -150,9 +165,11 @@ impl Predictor {
     /// see [`SolveInfo::converged`].
     pub fn solve(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
         let graph = self.graph.clone();
+        let rows = self.operators.rows().clone();
         let solved = self.solve_batches(params);
         // First: a graph that was changed explains whatever went wrong.
-        graph.check_unchanged()?;
+        let unchanged = graph.check_unchanged().map_err(PredictError::from);
+        rows.ranks().agree(unchanged, PredictError::OtherRank)?;
         solved
     }
 
@@ -162,7 +179,8 @@ impl Predictor {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
             let states = on.seen(&network);
-            return Ok(SolvedModel { states, network, solves, scaling, pooled: None });
+            let rows = Some(operators.rows().clone()).filter(|rows| !rows.is_alone());
+            return Ok(SolvedModel { states, rows, network, solves, scaling, pooled: None });
         };
         let mut largest: f64 = 0.0;
         let path = graph.path();
@@ -193,7 +211,7 @@ impl Predictor {
             }
         }
         let pooled = (pools && scaling.is_some()).then_some((largest, first_node));
-        Ok(SolvedModel { network, states, solves, scaling, pooled })
+        Ok(SolvedModel { network, states, rows: None, solves, scaling, pooled })
     }
 }
 
@@ -246,8 +264,59 @@ impl SolvedModel {
         &self.solves
     }
 
+    /// Number of items of all ranks.
+    pub fn len(&self) -> usize {
+        self.rows.as_ref().map_or(self.states.rows(), Rows::all)
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `work` with the items and what the readout sees of them, one chunk at a time, one row
+    /// per item. On several ranks all call it together, with the same items in ascending order.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn each_state_chunk<E: From<PredictError> + ToString>(
+        &self,
+        items: &[u32],
+        mut work: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let width = self.states().cols() + self.outputs();
+        let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_ITEMS);
+        for chunk in items.chunks(at_once) {
+            let mut rows = Matrix::zeros(chunk.len(), self.states.cols());
+            match &self.rows {
+                None => {
+                    select_rows(self.states(), chunk, &mut rows);
+                    work(chunk, rows.view())?;
+                }
+                Some(over) => {
+                    self.share_rows(over, chunk, &mut rows);
+                    let other = |message| PredictError::OtherRank(message).into();
+                    over.ranks().agree(work(chunk, rows.view()), other)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of some items, of all ranks.
+    fn share_rows(&self, over: &Rows, items: &[u32], rows: &mut Matrix) {
+        let own = over.positions(items);
+        let mut rows = rows.view_mut();
+        let stride = rows.stride();
+        for at in own {
+            let row = items[at] as usize - over.own().start;
+            rows.padded_row_mut(at).copy_from_slice(self.states.view().padded_row(row));
+        }
+        over.share(items, rows.padded_mut(), stride);
+    }
+
     /// What the readout sees: one row per node, or per graph where the model pools. For one layer
-    /// that is the equilibrium.
+    /// that is the equilibrium. On several ranks, own nodes and ghosts have rows.
     pub fn states(&self) -> MatrixRef<'_> {
         self.states.view()
     }
@@ -318,24 +387,22 @@ impl SolvedModel {
     ///
     /// # Panics
     /// If there is no such item.
-    pub fn each_chunk<E: From<PredictError>>(
+    pub fn each_chunk<E: From<PredictError> + ToString>(
         &self,
         items: &[u32],
         mut work: impl FnMut(&[u32], MatrixRef<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let width = self.states().cols() + self.outputs();
-        let at_once = (CHUNK_FLOATS / width.max(1)).clamp(1, CHUNK_ITEMS);
-        for chunk in items.chunks(at_once) {
-            let logits = self.network.logits(self.states(), chunk);
+        self.each_state_chunk(items, |chunk, states| {
+            let all: Vec<u32> = (0..chunk.len() as u32).collect();
+            let logits = self.network.logits(states, &all);
             for (row, &number) in chunk.iter().enumerate() {
                 if let Some(&found) = logits.row(row).iter().find(|logit| !logit.is_finite()) {
                     let item = if self.network.pooling.is_some() { "graph" } else { "node" };
                     return Err(PredictError::Overflow { item, number, found }.into());
                 }
             }
-            work(chunk, logits.view())?;
-        }
-        Ok(())
+            work(chunk, logits.view())
+        })
     }
 }
 
@@ -394,8 +461,11 @@ fn features(
     }
     match made {
         Some(made) => Ok(Features::Dense(made)),
-        None if model.config.model.normalise_features => Ok(Features::read(graph)?.normalised()),
-        None => Ok(Features::read(graph)?),
+        None => {
+            let features = Features::read_rows(graph, operators.rows())?;
+            let normalises = model.config.model.normalise_features;
+            Ok(if normalises { features.normalised() } else { features })
+        }
     }
 }
 

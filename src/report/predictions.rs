@@ -207,23 +207,27 @@ impl PredictionRows<'_> {
     }
 }
 
-/// Writes the table of some rows of embeddings under a temporary name; call
-/// [`TableWriter::finish`] to give it its own.
-pub fn embedding_table(
-    target: TableTarget,
-    ids: &IdColumns,
-    states: MatrixRef<'_>,
-    items: impl IntoIterator<Item = u32>,
-) -> Result<TableWriter> {
+/// A table of embeddings of this width under a temporary name; call [`TableWriter::finish`] to give
+/// it its own.
+pub fn embedding_table(target: TableTarget, ids: &IdColumns, width: usize) -> Result<TableWriter> {
     let mut columns = ids.columns();
-    columns.extend((0..states.cols()).map(|column| (format!("x{column}"), ColumnKind::Float)));
-    let mut table = TableWriter::create(target, &columns)?;
-    for item in items {
+    columns.extend((0..width).map(|column| (format!("x{column}"), ColumnKind::Float)));
+    TableWriter::create(target, &columns)
+}
+
+/// Adds the embeddings of some items, one row of `states` for each.
+pub fn write_embeddings(
+    table: &mut TableWriter,
+    ids: &IdColumns,
+    items: &[u32],
+    states: MatrixRef<'_>,
+) -> Result<()> {
+    for (row, &item) in items.iter().enumerate() {
         let mut cells = ids.cells(item);
-        cells.extend(states.row(item as usize).iter().map(|&x| Cell::Float(x)));
+        cells.extend(states.row(row).iter().map(|&x| Cell::Float(x)));
         table.row(&cells)?;
     }
-    Ok(table)
+    Ok(())
 }
 
 impl Predictions {
@@ -270,8 +274,10 @@ impl Embeddings {
     /// once the new one is complete.
     pub fn write(&self, file: impl AsRef<Path>) -> Result<(), PredictError> {
         let ids = IdColumns::of(self.graph(), self.item())?;
-        let items = 0..self.view().rows() as u32;
+        let items: Vec<u32> = (0..self.view().rows() as u32).collect();
         let target = TableTarget::claim(file.as_ref(), Some(&ANY_FILE))?;
-        Ok(embedding_table(target, &ids, self.view(), items)?.finish()?)
+        let mut table = embedding_table(target, &ids, self.view().cols())?;
+        write_embeddings(&mut table, &ids, &items, self.view())?;
+        Ok(table.finish()?)
     }
 }

@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::metrics::Metric;
-use crate::models::{LayerError, ModelError};
+use crate::models::{LayerError, ModelError, OneRank};
 use crate::nn::RankError;
 use crate::optim::GradientError;
 use crate::settings::SettingError;
@@ -29,28 +29,8 @@ pub enum TrainError {
     #[error(transparent)]
     Optimiser(#[from] SettingError),
     /// Something that works on one rank only.
-    #[error("{what} on one rank only: run it without mpirun{hint}")]
-    OneRank {
-        /// What it is, with its verb.
-        what: String,
-        /// Another way, after a comma.
-        hint: &'static str,
-    },
-    /// Ranks that see different datasets.
-    #[error(
-        "{}: rank {rank} sees another dataset (found {found}, expected {expected}): every rank must \
-         see the same files", path.display()
-    )]
-    OtherDataset {
-        /// The dataset, as the first rank sees it.
-        path: PathBuf,
-        /// The first rank that differs.
-        rank: usize,
-        /// Its checksum there.
-        found: String,
-        /// Its checksum on the first rank.
-        expected: String,
-    },
+    #[error(transparent)]
+    OneRank(#[from] OneRank),
     /// A graph that cannot be shared by several ranks.
     #[error("{}: {source}", path.display())]
     Ranks {

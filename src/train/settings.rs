@@ -7,8 +7,8 @@ use super::{Task, TrainError};
 use crate::config::{Config, Learn, ReadoutKind};
 use crate::dense::Matrix;
 use crate::metrics::{Metric, Monitor};
+use crate::models::Kind;
 use crate::models::kinds::{KINDS, Output};
-use crate::models::{BodyShape, Kind, LayerShape, Network};
 
 /// Checks `train.monitor`: the metric must be defined for these labels.
 pub fn monitor(labels: LabelKind, wanted: Monitor) -> Result<Metric, TrainError> {
@@ -44,41 +44,6 @@ pub fn words(labels: LabelKind) -> &'static str {
         LabelKind::Multi => SETS,
         LabelKind::Number => NUMBERS,
     }
-}
-
-/// Refuses what works on one rank only.
-pub fn on_ranks(task: &Task, config: &Config, model: &Network) -> Result<(), TrainError> {
-    if task.ranks().is_alone() {
-        return Ok(());
-    }
-    let refuse = |what: &str, hint| Err(TrainError::OneRank { what: what.into(), hint });
-    let is_solved = |layer: &LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
-    if task.graphs().is_some() {
-        return refuse("training on a collection of graphs works", "");
-    }
-    if !model.layers.iter().all(is_solved) {
-        let what = format!("model.kind={} works", config.model.kind);
-        return Err(TrainError::OneRank { what, hint: "" });
-    }
-    if task.learns_features() {
-        return refuse("learning features works", ", or make the dataset with --features");
-    }
-    if model.layers.len() > 1 {
-        return refuse("a stack of several layers works", "");
-    }
-    if model.layers[0].between.is_some() {
-        return refuse("a skip connection works", "");
-    }
-    if model.layers[0].norm.is_some() {
-        return refuse("batch normalisation works", "");
-    }
-    if task.operators()?.is_acyclic() && config.forward().method.takes_order() {
-        return refuse(
-            "solving a graph without cycles in its order works",
-            ", or with --set solver.method=anderson",
-        );
-    }
-    Ok(())
 }
 
 /// Checks `train.learn`: the readout must be one that can be learned that way.

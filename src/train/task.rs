@@ -19,7 +19,9 @@ use crate::graph::{Graph, Manifest, RelationEntry};
 use crate::metrics::{Ranking, Scores};
 use crate::models::kinds::{ComputedFeatures, FeatureRule};
 use crate::models::{Facts, Kind, ModelError};
-use crate::nn::{ClassWeights, Features, LossChoice, LossKind, Operators, PoolingChoice, Targets};
+use crate::nn::{
+    ClassWeights, Features, LossChoice, LossKind, Operators, PoolingChoice, RankError, Targets,
+};
 use crate::parallel::{Alone, Ranks, Rows};
 
 /// Kinds of labels, for messages.
@@ -134,17 +136,9 @@ impl Task {
         config: &Config,
         ranks: Arc<dyn Ranks>,
     ) -> Result<Self, TrainError> {
-        let checksums = ranks.gather(graph.manifest().checksum().into_bytes());
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if let Some(rank) = checksums.iter().position(|found| *found != checksums[0]) {
-            let (found, expected) = (text(&checksums[rank]), text(&checksums[0]));
-            return Err(TrainError::OtherDataset {
-                path: graph.path().into(),
-                rank,
-                found,
-                expected,
-            });
-        }
+        let path = graph.path().to_path_buf();
+        let same = RankError::check_same(&graph, &*ranks);
+        same.map_err(|source| TrainError::Ranks { path, source })?;
         let opened = ranks.agree(Self::open(graph, config), TrainError::OtherRank)?;
         Ok(Self { ranks, ..opened })
     }

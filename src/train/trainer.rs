@@ -28,7 +28,7 @@ use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
 use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
-use super::settings::{check_ranked, learnable, monitor, on_ranks};
+use super::settings::{check_ranked, learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{Config, FeatureStart, Learn, OnCollapse};
@@ -37,7 +37,7 @@ use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Kind, Mode, Model, Network};
+use crate::models::{Kind, Mode, Model, Network, OneRank};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
 use crate::solver::{GradientKind, Posedness, SolveInfo};
@@ -167,13 +167,12 @@ impl Trainer {
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
                 label_start::apply(&task, &config, &mut model)?;
-                on_ranks(&task, &config, &model)?;
+                model.check_ranks(operators, &config.forward())?;
                 let one = OneGraph::new(&task, &model, operators)?;
                 (model, GraphSet::One(one))
             }
             Some(_) if !task.ranks().is_alone() => {
-                let what = "training on a collection of graphs works".into();
-                return Err(TrainError::OneRank { what, hint: "" });
+                return Err(OneRank::COLLECTION.into());
             }
             Some((graphs, parts)) => {
                 let place = || task.graph().path().to_path_buf();

@@ -2,13 +2,16 @@
 //! `predict`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
 use ignn::config::find_part;
-use ignn::predict::{Evaluation, PartScores, Parts};
+use ignn::parallel::{Alone, Ranks};
+use ignn::predict::{Evaluation, PartScores, Parts, Truth};
 use ignn_ingest::{Observer, Unit};
 
+use crate::ranks::agree;
 use crate::terminal::on_dataset::{ModelArgs, ModelReport, Opened};
 use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
@@ -56,7 +59,7 @@ pub struct Command {
 pub fn of_run(run: &Path, dataset: &Path, console: &Console) -> Result<PartScores> {
     let model = ModelArgs::new(dataset.into(), run.into());
     let (_, mut evaluation, shown) =
-        Command { model, split: None, part: None }.evaluate(console)?;
+        Command { model, split: None, part: None }.evaluate(&Alone::shared(), console)?;
     Ok(evaluation.parts.swap_remove(shown))
 }
 
@@ -64,7 +67,7 @@ impl Command {
     /// Solves, scores and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let console = Console::new(session.quiet);
-        let result = self.evaluate(&console);
+        let result = self.evaluate(&session.ranks, &console);
         // After an error too: the progress bar must be gone before the message.
         console.finish();
         let (report, evaluation, shown) = result?;
@@ -80,19 +83,29 @@ impl Command {
         Ok(report.outcome())
     }
 
-    fn evaluate(&self, console: &Console) -> Result<(ModelReport, Evaluation, usize)> {
+    fn evaluate(
+        &self,
+        ranks: &Arc<dyn Ranks>,
+        console: &Console,
+    ) -> Result<(ModelReport, Evaluation, usize)> {
+        let (opened, truth, parts, shown) = agree(&**ranks, self.prepare(console))?;
+        let operators = opened.operators(ranks, console)?;
+        let (predictor, mut report) = opened.predictor(&operators, console)?;
+        opened.note_mixed(&parts, &report, console);
+        let prediction = opened.solve(predictor, &mut report, console)?;
+        console.phase("score", None, Unit::Items("nodes"));
+        Ok((report, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
+    }
+
+    /// What can be refused before the long work.
+    fn prepare(&self, console: &Console) -> Result<(Opened, Truth, Parts, usize)> {
         let opened = self.model.open()?;
         // Report problems with labels and splits before the long work.
         let truth = opened.truth(console)?;
         let config = &opened.model.config.train;
         let parts = Parts::of(opened.choice(), self.split.as_deref(), &config.split)?;
         let shown = self.shown(&opened, &parts)?;
-        let operators = opened.operators(console)?;
-        let (predictor, mut report) = opened.predictor(&operators, console)?;
-        opened.note_mixed(&parts, &report, console);
-        let prediction = opened.solve(predictor, &mut report, console)?;
-        console.phase("score", None, Unit::Items("nodes"));
-        Ok((report, Evaluation::of(&prediction, opened.item, &truth, &parts)?, shown))
+        Ok((opened, truth, parts, shown))
     }
 
     /// Index of the part to show results by class for.

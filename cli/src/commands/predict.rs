@@ -8,7 +8,7 @@ use clap::Args;
 use ignn::graph::LabelKind;
 use ignn::predict::{Evaluation, Parts, SolvedModel, Truth};
 use ignn::report::predictions::{
-    EMBEDDINGS, IdColumns, PREDICTIONS, PredictionRows, embedding_table,
+    EMBEDDINGS, IdColumns, PREDICTIONS, PredictionRows, embedding_table, write_embeddings,
 };
 use ignn::report::quantity::plural;
 use ignn::report::table::{TableTarget, TableWriter};
@@ -100,6 +100,9 @@ pub struct Command {
     force: bool,
 }
 
+/// Targets, model and dataset, parts, whether only the first is predicted, and labels.
+type Prepared = ([Option<TableTarget>; 2], Opened, Parts, bool, Option<Truth>);
+
 /// What `predict` did.
 struct Report {
     model: ModelReport,
@@ -112,7 +115,7 @@ impl Command {
     /// Solves, writes and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let console = Console::new(session.quiet);
-        let result = self.predict(&console);
+        let result = self.predict(session, &console);
         // After an error too: the progress bar must be gone before the message.
         console.finish();
         let report = result?;
@@ -126,27 +129,10 @@ impl Command {
         Ok(if report.is_refused { Outcome::Missed } else { report.model.outcome() })
     }
 
-    fn predict(&self, console: &Console) -> Result<Report> {
-        // Refuse whatever can be refused before the long work.
-        if let (Some(out), Some(embeddings)) = (&self.out, &self.embeddings)
-            && out == embeddings
-        {
-            bail!("{}: named twice: each table needs its own file", out.display());
-        }
-        let texts = Texts::safe_if(self.csv_safe);
-        let claim = |file: &Option<PathBuf>, kind| -> Result<Option<TableTarget>> {
-            let Some(file) = file else { return Ok(None) };
-            Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
-        };
-        let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
-        let opened = self.model.open()?;
-        if self.top.is_some() && opened.model.labels == LabelKind::Number {
-            let model = opened.model.classes.join("");
-            bail!("--top: the model predicts a number, {model:?}, and no classes: leave --top out");
-        }
-        let (parts, is_one) = self.parts(&opened, console)?;
-        let truth = truth(&opened, console)?;
-        let operators = opened.operators(console)?;
+    fn predict(&self, session: &Session, console: &Console) -> Result<Report> {
+        let (targets, opened, parts, is_one, truth) =
+            session.agree(self.prepare(session, console))?;
+        let operators = opened.operators(&session.ranks, console)?;
         let (predictor, mut report) = opened.predictor(&operators, console)?;
         if self.certified && report.is_certified != Some(true) {
             return Ok(Report {
@@ -160,10 +146,10 @@ impl Command {
         let prediction = opened.solve(predictor, &mut report, console)?;
         let items: Vec<u32> = match is_one {
             true => parts.parts[0].items.clone(),
-            false => (0..prediction.states().rows() as u32).collect(),
+            false => (0..prediction.len() as u32).collect(),
         };
         console.phase("write", Some(items.len() as u64), Unit::Items("rows"));
-        let written = self.write(targets, &opened, &prediction, &items, console)?;
+        let written = self.write(session, targets, &opened, &prediction, &items, console)?;
         // The ids, too.
         report.not_verified = opened.dataset.not_verified();
         let score = |truth| {
@@ -172,6 +158,33 @@ impl Command {
         };
         let evaluation = truth.map(score).transpose()?;
         Ok(Report { model: report, written, evaluation, is_refused: false })
+    }
+
+    /// What can be refused before the long work: targets, model and dataset, parts, labels.
+    fn prepare(&self, session: &Session, console: &Console) -> Result<Prepared> {
+        // Refuse whatever can be refused before the long work.
+        if let (Some(out), Some(embeddings)) = (&self.out, &self.embeddings)
+            && out == embeddings
+        {
+            bail!("{}: named twice: each table needs its own file", out.display());
+        }
+        let texts = Texts::safe_if(self.csv_safe);
+        let claim = |file: &Option<PathBuf>, kind| -> Result<Option<TableTarget>> {
+            // The first rank writes.
+            let Some(file) = file.as_ref().filter(|_| session.ranks.is_first()) else {
+                return Ok(None);
+            };
+            Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
+        };
+        let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
+        let opened = self.model.open()?;
+        if self.top.is_some() && opened.model.labels == LabelKind::Number {
+            let model = opened.model.classes.join("");
+            bail!("--top: the model predicts a number, {model:?}, and no classes: leave --top out");
+        }
+        let (parts, is_one) = self.parts(&opened, console)?;
+        let truth = truth(&opened, console)?;
+        Ok((targets, opened, parts, is_one, truth))
     }
 
     /// The parts to score, and whether the first of them is all that is predicted.
@@ -209,34 +222,44 @@ impl Command {
 
     fn write(
         &self,
+        session: &Session,
         [out, embeddings]: [Option<TableTarget>; 2],
         opened: &Opened,
         prediction: &SolvedModel,
         items: &[u32],
         console: &Console,
     ) -> Result<Vec<(PathBuf, u64)>> {
-        let ids = IdColumns::of(&opened.dataset, opened.item)?;
-        let rows = items.len() as u64;
-        let (mut tables, mut written) = (Vec::new(), Vec::new());
-        if let Some(target) = out {
-            written.push((target.path().to_path_buf(), rows));
+        let ids = session.agree(IdColumns::of(&opened.dataset, opened.item).map_err(Into::into))?;
+        let written = |target: &TableTarget| (target.path().to_path_buf(), items.len() as u64);
+        let written = [&out, &embeddings].into_iter().flatten().map(written).collect();
+        let mut tables = Vec::new();
+        if self.out.is_some() {
             let (model, top) = (&opened.model, self.top.map(usize::from));
             let (classes, labels) = (&model.classes[..], model.labels);
             let rows_of = PredictionRows { classes, labels, top, ids: &ids, solved: prediction };
-            let mut table = TableWriter::create(target, &rows_of.columns())?;
+            let table = out.map(|target| TableWriter::create(target, &rows_of.columns()));
+            let mut table = session.agree(table.transpose().map_err(Into::into))?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
-                rows_of.write(&mut table, items, logits)?;
+                if let Some(table) = &mut table {
+                    rows_of.write(table, items, logits)?;
+                }
                 console.advance(items.len() as u64);
                 Ok(())
             })?;
-            tables.push(table);
+            tables.extend(table);
         }
-        if let Some(target) = embeddings {
-            written.push((target.path().to_path_buf(), rows));
-            let (states, items) = (prediction.states(), items.iter().copied());
-            tables.push(embedding_table(target, &ids, states, items)?);
+        if self.embeddings.is_some() {
+            let width = prediction.states().cols();
+            let table = embeddings.map(|target| embedding_table(target, &ids, width));
+            let mut table = session.agree(table.transpose().map_err(Into::into))?;
+            prediction.each_state_chunk(items, |items, states| -> Result<()> {
+                let rows = table.as_mut().map(|table| write_embeddings(table, &ids, items, states));
+                Ok(rows.transpose()?.unwrap_or_default())
+            })?;
+            tables.extend(table);
         }
-        tables.into_iter().try_for_each(TableWriter::finish)?;
+        let finished = tables.into_iter().try_for_each(TableWriter::finish);
+        session.agree(finished.map_err(Into::into))?;
         Ok(written)
     }
 }

@@ -1,6 +1,7 @@
 //! `ignn train`: turns options into a [`Run`], trains it and prints the figures.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -143,9 +144,15 @@ impl Command {
         }
         let notes = Notes::new(session.quiet);
         let run = match &self.resume {
-            Some(directory) => self.resumed(directory, session)?,
-            None => self.new_run(session, &notes)?,
+            Some(directory) => self.resumed(directory, session),
+            None => self.new_run(session, &notes),
         };
+        let run = session.agree(run)?.on_ranks(Arc::clone(&session.ranks));
+        if self.seeds.is_some() && !session.ranks.is_alone() {
+            bail!(
+                "--seeds works on one rank only: run it without mpirun, or train one seed at a time"
+            );
+        }
         let runs = match &self.seeds {
             Some(Seeds(seeds)) => train_seeds(&run, seeds, session, &notes)?,
             None => vec![train_one(&run, session, &notes)?],

@@ -2,12 +2,14 @@
 //! solve. Tables of scores are in `score_tables`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
 use ignn::graph::Graph;
 use ignn::models::Model;
 use ignn::nn::Operators;
+use ignn::parallel::Ranks;
 use ignn::predict::{self, Choice, Item, Parts, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
@@ -104,10 +106,10 @@ impl Opened {
         }
     }
 
-    /// The graph with its bounds.
-    pub fn operators(&self, console: &Console) -> Result<Operators> {
+    /// The graph with its bounds, or the share of one of several ranks.
+    pub fn operators(&self, ranks: &Arc<dyn Ranks>, console: &Console) -> Result<Operators> {
         console.phase("compute the spectral bound", None, Unit::Items("nodes"));
-        Ok(predict::operators(&self.dataset)?)
+        Ok(predict::operators_on(&self.dataset, ranks)?)
     }
 
     /// The model on the graph. Prints notes if it was trained elsewhere or is not certified here.

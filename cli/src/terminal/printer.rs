@@ -7,6 +7,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use clap::builder::StyledStr;
@@ -14,6 +15,18 @@ use ignn::report::readable;
 use ignn::run::path_text;
 use indicatif::ProgressBar;
 use serde::Serializer;
+
+/// Whether nothing is written: one of several ranks prints.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on, nothing is written, or everything again.
+pub fn set_silent(is_silent: bool) {
+    IS_SILENT.store(is_silent, Ordering::Relaxed);
+}
+
+fn is_silent() -> bool {
+    IS_SILENT.load(Ordering::Relaxed)
+}
 
 /// Longest name next to a progress bar, in characters.
 const BAR_NAME: usize = 60;
@@ -36,8 +49,8 @@ pub fn path_as_json<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, 
 
 /// Writes text of the program's own to standard output as it is.
 pub fn exact(text: &str) -> Result<()> {
-    if cfg!(test) {
-        // Tests run commands in their own process, whose output is the list of tests.
+    // Tests run commands in their own process, whose output is the list of tests.
+    if cfg!(test) || is_silent() {
         return Ok(());
     }
     written(&mut io::stdout().lock(), text).context("standard output: cannot write")
@@ -61,6 +74,9 @@ pub fn styled_result(text: &StyledStr) -> Result<()> {
 /// Writes a message about arguments to standard error, in colours where that is a terminal that has
 /// them.
 pub fn styled_message(text: &StyledStr) {
+    if is_silent() {
+        return;
+    }
     let plain = text.to_string();
     // The message may quote an argument, which can contain anything.
     if readable::lines(&plain) != plain {
@@ -81,6 +97,9 @@ fn has_colours(stream: &impl IsTerminal) -> bool {
 
 /// Writes a message to standard error.
 pub fn message(text: &str) {
+    if is_silent() {
+        return;
+    }
     // Nothing can be done if standard error is closed.
     let _ = writeln!(io::stderr(), "{}", readable::message(text));
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Parser;
+use ignn::parallel::Alone;
 use tempfile::TempDir;
 
 use crate::{Cli, Outcome};
@@ -40,7 +41,9 @@ impl Place {
             None => word.to_string(),
         };
         let words = ["ignn", "-q"].into_iter().chain(line.split_whitespace()).map(word);
-        Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}")).run()
+        Cli::try_parse_from(words)
+            .unwrap_or_else(|error| panic!("{line}: {error}"))
+            .run(&Alone::shared())
     }
 
     #[track_caller]

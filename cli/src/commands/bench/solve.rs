@@ -8,6 +8,7 @@ use clap::Args;
 use ignn::dense::Matrix;
 use ignn::models::Mode;
 use ignn::nn::{Backward, Equilibrium};
+use ignn::parallel::Alone;
 use ignn::report::quantity;
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Method, Reference, SolveInfo, SolveParams, Used, Workspace};
@@ -140,7 +141,7 @@ impl Solve {
 
     fn measure(&self, session: &Session, console: &Console) -> Result<Vec<Line>> {
         let opened = self.model.open()?;
-        let operators = opened.operators(console)?;
+        let operators = opened.operators(&Alone::shared(), console)?;
         let (predictor, _) = opened.predictor(&operators, console)?;
         let (mut model, mut on) = predictor.on_graph();
         // The inputs of all layers, and states for the derivatives.

@@ -1,0 +1,55 @@
+//! What works on one rank only.
+
+use super::network::Network;
+use super::shape::{BodyShape, LayerShape};
+use crate::nn::Operators;
+use crate::solver::SolveParams;
+
+/// Something that works on one rank only.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} on one rank only: run it without mpirun{hint}")]
+pub struct OneRank {
+    what: &'static str,
+    /// Another way, after a comma.
+    hint: &'static str,
+}
+
+impl OneRank {
+    /// A collection of graphs.
+    pub const COLLECTION: Self = Self { what: "a collection of graphs works", hint: "" };
+    /// Predictions of numbers.
+    pub const NUMBERS: Self = Self { what: "predicting numbers works", hint: "" };
+}
+
+impl Network {
+    /// Refuses a network that cannot be computed on the ranks of these operators.
+    pub fn check_ranks(&self, operators: &Operators, params: &SolveParams) -> Result<(), OneRank> {
+        if operators.rows().is_alone() {
+            return Ok(());
+        }
+        let refuse = |what, hint| Err(OneRank { what, hint });
+        let is_solved = |layer: &LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
+        if !self.layers.iter().all(is_solved) {
+            return refuse("a model without an equilibrium works", "");
+        }
+        if self.table().is_some() {
+            return refuse("a model with learned features works", "");
+        }
+        if self.layers.len() > 1 {
+            return refuse("a stack of several layers works", "");
+        }
+        if self.layers[0].between.is_some() {
+            return refuse("a skip connection works", "");
+        }
+        if self.layers[0].norm.is_some() {
+            return refuse("batch normalisation works", "");
+        }
+        if operators.is_acyclic() && params.method.takes_order() {
+            return refuse(
+                "solving a graph without cycles in its order works",
+                ", or train with --set solver.method=plain",
+            );
+        }
+        Ok(())
+    }
+}
