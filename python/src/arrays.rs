@@ -4,9 +4,10 @@
 use std::any::Any;
 
 use ignn::dense::{Matrix, MatrixRef};
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::ndarray::ArrayView2;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayon::prelude::*;
 
 /// Memory that numpy arrays look at.
 #[pyclass(frozen, module = "ignn._ignn")]
@@ -111,16 +112,24 @@ impl Array {
     }
 }
 
-/// A matrix with the entries of a numpy array: padded and aligned, so always a copy.
-pub fn to_matrix(array: &PyReadonlyArray2<'_, f32>) -> Matrix {
-    let (view, shape) = (array.as_array(), array.shape());
-    let mut matrix = Matrix::zeros(shape[0], shape[1]);
-    for (at, row) in view.rows().into_iter().enumerate() {
-        let own = matrix.row_mut(at);
-        match row.as_slice() {
-            Some(row) => own.copy_from_slice(row),
-            None => own.iter_mut().zip(row).for_each(|(own, value)| *own = *value),
+/// Rows that are copied at a time.
+const ROWS: usize = 1 << 12;
+
+/// A matrix with the entries of a numpy array: padded and aligned, so always a copy. It is made on
+/// all threads of the pool that it is called in.
+pub fn to_matrix(view: ArrayView2<'_, f32>) -> Matrix {
+    let (rows, cols) = view.dim();
+    let mut matrix = Matrix::zeros(rows, cols);
+    let mut own = matrix.view_mut();
+    let stride = own.stride().max(1);
+    own.padded_mut().par_chunks_mut(stride * ROWS).enumerate().for_each(|(chunk, own)| {
+        for (at, own) in own.chunks_mut(stride).enumerate() {
+            let row = view.row(chunk * ROWS + at);
+            match row.as_slice() {
+                Some(row) => own[..cols].copy_from_slice(row),
+                None => own.iter_mut().zip(row).for_each(|(own, value)| *own = *value),
+            }
         }
-    }
+    });
     matrix
 }

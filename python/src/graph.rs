@@ -1,21 +1,27 @@
 //! `Graph`: a dataset directory, opened; made from arrays or from raw files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ignn::format::DatasetDir;
+use ignn::format::encoding::Encoding;
 use ignn::format::features::SparseRows;
+use ignn::format::manifest::MANIFEST;
 use ignn::format::storage::TemporaryDirectory;
 use ignn::graph::{Graphs, Ids, Labels, Normalisation, Split};
+use ignn::models::Model;
 use ignn::nn::Features;
+use ignn::predict;
 use ignn::report::quantity;
 use ignn::run::machine;
 use ignn_ingest::command::arrays::{ArrayEdges, ArrayFeatures, Column, IngestArrays};
 use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::graphsage::IngestGraphSage;
-use ignn_ingest::command::node_data::NodeData;
+use ignn_ingest::command::node_data::{NodeData, NodeTable};
 use ignn_ingest::command::relations::IngestRelations;
 use ignn_ingest::command::tu::IngestTu;
 use ignn_ingest::edges::options::{Duplicates, RelationOptions, SelfLoops};
+use ignn_ingest::features::encoded::{Chosen, Columns, Missing, Numbers, Words};
 use ignn_ingest::labels::CommunityChoice;
 use ignn_ingest::source::edge_input::{EdgeInput, IdChoice};
 use ignn_ingest::{Context, IngestError};
@@ -259,14 +265,14 @@ impl RelationChoice {
 }
 
 /// Node numbers in a numpy array: one per edge, or two columns of which one is taken.
-enum Numbers<'py> {
+enum NodeArray<'py> {
     I32(PyReadonlyArray1<'py, i32>),
     I64(PyReadonlyArray1<'py, i64>),
     U32(PyReadonlyArray1<'py, u32>),
     U64(PyReadonlyArray1<'py, u64>),
 }
 
-impl<'py> Numbers<'py> {
+impl<'py> NodeArray<'py> {
     fn new(array: &Bound<'py, PyAny>) -> PyResult<Self> {
         array
             .extract()
@@ -350,6 +356,29 @@ pub enum FeatureArrays<'py> {
     Sparse(SparseArrays<'py>),
 }
 
+/// A directory for a dataset of this name that goes with its graph.
+const TEMPORARY: &str = "graph.ignn";
+
+/// Where a dataset is made: where the caller says, or in a temporary directory.
+fn target(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TemporaryDirectory>)> {
+    if let Some(out) = out {
+        return Ok((out, None));
+    }
+    let directory = TemporaryDirectory::create("ignn-graph", TEMPORARY)
+        .map_err(|error| exception(Failure::from(error)))?;
+    Ok((directory.path().join(TEMPORARY), Some(directory)))
+}
+
+/// Opens what was made there.
+fn opened(path: &Path, temporary: Option<TemporaryDirectory>) -> Result<Graph, Failure> {
+    let is_temporary = temporary.is_some();
+    let graph = match temporary {
+        Some(directory) => ignn::graph::Graph::open_temporary(path, directory)?,
+        None => ignn::graph::Graph::open(path)?,
+    };
+    Ok(Graph { graph, is_temporary })
+}
+
 /// Makes a dataset of arrays: in a directory, or in a temporary one that goes with the graph.
 #[pyfunction]
 #[pyo3(signature = (
@@ -370,22 +399,11 @@ pub fn build(
     memory_limit: Option<u64>,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Graph> {
-    const NAME: &str = "graph.ignn";
-    let temporary = match &out {
-        Some(_) => None,
-        None => Some(
-            TemporaryDirectory::create("ignn-graph", NAME)
-                .map_err(|error| exception(Failure::from(error)))?,
-        ),
-    };
-    let path = match (&out, &temporary) {
-        (None, Some(directory)) => directory.path().join(NAME),
-        _ => out.unwrap_or_default(),
-    };
-    let ends: Vec<(Numbers, Option<Numbers>)> = relations
+    let (path, temporary) = target(out)?;
+    let ends: Vec<(NodeArray, Option<NodeArray>)> = relations
         .iter()
         .map(|(_, sources, targets, ..)| {
-            Ok((Numbers::new(sources)?, targets.as_ref().map(Numbers::new).transpose()?))
+            Ok((NodeArray::new(sources)?, targets.as_ref().map(NodeArray::new).transpose()?))
         })
         .collect::<PyResult<_>>()?;
     let mut edges = Vec::new();
@@ -447,12 +465,7 @@ pub fn build(
     };
     job::run_borrowing(py, listener, move |reports| {
         job.run(&context(reports, memory_limit, 0)?).map_err(Failure::ingest)?;
-        let is_temporary = temporary.is_some();
-        let graph = match temporary {
-            Some(directory) => ignn::graph::Graph::open_temporary(&path, directory)?,
-            None => ignn::graph::Graph::open(&path)?,
-        };
-        Ok(Graph { graph, is_temporary })
+        opened(&path, temporary)
     })
 }
 
@@ -470,24 +483,70 @@ fn ingest(
     })
 }
 
+/// A value of the options, where it is given.
+fn option<'py, T: FromPyObjectOwned<'py>>(
+    options: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Option<T>> {
+    let given = options.get_item(name)?.filter(|it| !it.is_none());
+    given.map(|it| it.extract().map_err(Into::into)).transpose()
+}
+
+/// The encoding that a dataset or a model keeps.
+fn encoding_of(path: &Path) -> Result<Encoding, Failure> {
+    let found = match path.join(MANIFEST).is_file() {
+        true => DatasetDir::open(path)?.manifest().encoding.clone(),
+        false => Model::load(predict::model_file(path)?)?.encoding,
+    };
+    found.ok_or_else(|| {
+        let path = path.display();
+        Failure::argument(format!(
+            "{path}: no encoding of a node table (expected one made with nodes=TABLE and features)"
+        ))
+    })
+}
+
+/// The node table, if there is one.
+fn node_table(options: &Bound<'_, PyDict>) -> PyResult<Option<NodeTable>> {
+    let Some(file) = option(options, "table")? else { return Ok(None) };
+    let features = match option::<Vec<String>>(options, "columns")? {
+        None => Chosen::None,
+        Some(names) if names == ["all"] => Chosen::All,
+        Some(names) => Chosen::Named(names),
+    };
+    let numbers = [("standardised", Numbers::Standardised), ("plain", Numbers::Plain)];
+    let missing = [("mean", Missing::Mean), ("refuse", Missing::Refuse)];
+    let of = |name: &str| -> PyResult<String> { Ok(option(options, name)?.unwrap_or_default()) };
+    let words: Words = of("words")?
+        .parse()
+        .map_err(|expected| PyValueError::new_err(format!("words: expected {expected}")))?;
+    let encoding = option::<PathBuf>(options, "encode_as")?;
+    Ok(Some(NodeTable {
+        id: option(options, "id_column")?,
+        label: option(options, "label")?,
+        splits: option(options, "split_columns")?.unwrap_or_default(),
+        columns: Columns {
+            features,
+            categories: option(options, "categories")?.unwrap_or_default(),
+            numbers: word("numbers", &of("numbers")?, &numbers).map_err(exception)?,
+            words,
+            missing: word("missing", &of("missing")?, &missing).map_err(exception)?,
+        },
+        encoding: encoding.as_deref().map(encoding_of).transpose().map_err(exception)?,
+        ..NodeTable::new(file)
+    }))
+}
+
 /// The options of `ignn ingest edges`.
 fn edges_job(
     files: Vec<PathBuf>,
     out: PathBuf,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<IngestEdges> {
-    let text = |name: &str| -> PyResult<Option<String>> {
-        options.get_item(name)?.filter(|it| !it.is_none()).map(|it| it.extract()).transpose()
-    };
-    let path = |name: &str| -> PyResult<Option<PathBuf>> {
-        options.get_item(name)?.filter(|it| !it.is_none()).map(|it| it.extract()).transpose()
-    };
-    let number = |name: &str| -> PyResult<Option<u64>> {
-        options.get_item(name)?.filter(|it| !it.is_none()).map(|it| it.extract()).transpose()
-    };
-    let is_set = |name: &str| -> PyResult<Option<bool>> {
-        options.get_item(name)?.filter(|it| !it.is_none()).map(|it| it.extract()).transpose()
-    };
+    let number = |name: &str| option::<u64>(options, name);
+    let text = |name: &str| option::<String>(options, name);
+    let path = |name: &str| option::<PathBuf>(options, name);
+    let is_set = |name: &str| Ok::<_, PyErr>(option(options, name)?.unwrap_or(false));
     let choice = match (number("communities_larger_than")?, number("communities_top")?) {
         (Some(members), _) => CommunityChoice::LargerThan(members),
         (None, Some(count)) => CommunityChoice::Top(count as usize),
@@ -499,25 +558,25 @@ fn edges_job(
     let mut job = IngestEdges::new(files, out);
     job.input = EdgeInput {
         ids,
-        header: is_set("header")?,
+        header: option(options, "header")?,
         source: text("source")?,
         target: text("target")?,
         weight: text("weight")?,
-        unweighted: is_set("unweighted")?.unwrap_or(false),
+        unweighted: is_set("unweighted")?,
         ..job.input
     };
     job.relation = options.extract::<RelationChoice>()?.options().map_err(exception)?;
-    (job.force, job.node_count) = (is_set("force")?.unwrap_or(false), number("nodes")?);
+    (job.force, job.node_count) = (is_set("force")?, number("nodes")?);
     job.nodes_file = path("nodes_file")?;
-    let some = |name: &str| options.get_item(name);
     job.node_data = NodeData {
         features: path("features")?,
-        missing_features_zero: is_set("missing_features_zero")?.unwrap_or(false),
+        missing_features_zero: is_set("missing_features_zero")?,
         labels: path("labels")?,
         communities: path("communities")?.map(|file| (file, choice)),
-        splits: some("splits")?.map(|it| it.extract()).transpose()?.unwrap_or_default(),
-        draw: some("draw")?.map(|it| it.extract()).transpose()?.unwrap_or_default(),
-        ..NodeData::default()
+        splits: option(options, "splits")?.unwrap_or_default(),
+        draw: option(options, "draw")?.unwrap_or_default(),
+        table: node_table(options)?,
+        regress: text("regress")?,
     };
     Ok(job)
 }
@@ -528,14 +587,18 @@ fn edges_job(
 pub fn ingest_edges(
     py: Python<'_>,
     files: Vec<PathBuf>,
-    out: PathBuf,
+    out: Option<PathBuf>,
     options: &Bound<'_, PyDict>,
     memory_limit: Option<u64>,
     seed: u64,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Graph> {
-    let job = edges_job(files, out.clone(), options)?;
-    ingest(py, listener, out, (memory_limit, seed), move |context| job.run(context).map(drop))
+    let (path, temporary) = target(out)?;
+    let job = edges_job(files, path.clone(), options)?;
+    job::run(py, listener, move |reports| {
+        job.run(&context(reports, memory_limit, seed)?).map_err(Failure::ingest)?;
+        opened(&path, temporary)
+    })
 }
 
 /// A specification of relations to a dataset.

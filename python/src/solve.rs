@@ -64,8 +64,8 @@ impl Layer {
         tight: bool,
     ) -> PyResult<Solved> {
         let params = params(tolerance, max_sweeps, method, tight)?;
-        let (weights, width) = self.weights(&weights)?;
-        let input = self.rows("B", &input, width)?;
+        let (weights, width) = self.weights(py, &weights)?;
+        let input = self.rows(py, "B", &input, width)?;
         let (operators, activation) = (self.operators.clone(), self.activation);
         let (kept, graph) = (Arc::clone(&self.kept), self.graph.clone());
         let (state, info) = job::run(py, None, move |_| {
@@ -100,9 +100,9 @@ impl Layer {
         gradients: bool,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>, Vec<Py<PyAny>>)> {
         let params = params(tolerance, max_sweeps, method, false)?;
-        let (weights, width) = self.weights(&weights)?;
-        let state = self.rows("X", &state, width)?;
-        let right = self.rows("R", &right, width)?;
+        let (weights, width) = self.weights(py, &weights)?;
+        let state = self.rows(py, "X", &state, width)?;
+        let right = self.rows(py, "R", &right, width)?;
         let (operators, activation) = (self.operators.clone(), self.activation);
         let (relations, graph) = (self.relations, self.graph.clone());
         let (adjoint, info, gradients) = job::run(py, None, move |_| {
@@ -123,45 +123,51 @@ impl Layer {
 
 impl Layer {
     /// The weights, one square matrix per relation, and their width.
-    fn weights(&self, weights: &[PyReadonlyArray2<'_, f32>]) -> PyResult<(Vec<Matrix>, usize)> {
-        let matrices: Vec<Matrix> = weights.iter().map(to_matrix).collect();
-        let width = matrices.first().map_or(0, Matrix::rows);
-        if matrices.len() != self.relations {
+    fn weights(
+        &self,
+        py: Python<'_>,
+        weights: &[PyReadonlyArray2<'_, f32>],
+    ) -> PyResult<(Vec<Matrix>, usize)> {
+        let shapes: Vec<_> = weights.iter().map(|own| own.as_array().dim()).collect();
+        if shapes.len() != self.relations {
             return Err(PyValueError::new_err(format!(
                 "W: expected one matrix for each of {} relations, found {}",
                 self.relations,
-                matrices.len()
+                shapes.len()
             )));
         }
-        let other = matrices.iter().find(|it| it.rows() != width || it.cols() != width);
-        if let Some(other) = other.or(matrices.first().filter(|_| width == 0)) {
+        let width = shapes.first().map_or(0, |shape| shape.0);
+        if let Some((rows, cols)) = shapes.iter().find(|&&it| it != (width, width) || width == 0) {
             return Err(PyValueError::new_err(format!(
-                "W: expected square matrices of one width, found {} x {}",
-                other.rows(),
-                other.cols()
+                "W: expected square matrices of one width, found {rows} x {cols}"
             )));
         }
+        let matrices = weights.iter().map(|own| copied(py, own)).collect::<PyResult<_>>()?;
         Ok((matrices, width))
     }
 
     /// A matrix with one row per node.
     fn rows(
         &self,
+        py: Python<'_>,
         name: &str,
         array: &PyReadonlyArray2<'_, f32>,
         width: usize,
     ) -> PyResult<Matrix> {
-        let matrix = to_matrix(array);
-        let nodes = self.operators.nodes();
-        if (matrix.rows(), matrix.cols()) != (nodes, width) {
+        let ((rows, cols), nodes) = (array.as_array().dim(), self.operators.nodes());
+        if (rows, cols) != (nodes, width) {
             return Err(PyValueError::new_err(format!(
-                "{name}: expected {nodes} x {width} (nodes x state), found {} x {}",
-                matrix.rows(),
-                matrix.cols()
+                "{name}: expected {nodes} x {width} (nodes x state), found {rows} x {cols}"
             )));
         }
-        Ok(matrix)
+        copied(py, array)
     }
+}
+
+/// The entries of an array as a matrix.
+fn copied(py: Python<'_>, array: &PyReadonlyArray2<'_, f32>) -> PyResult<Matrix> {
+    let view = array.as_array();
+    job::run_borrowing(py, None, move |_| Ok(to_matrix(view)))
 }
 
 fn take(

@@ -293,6 +293,54 @@ def test_raw_files_are_ingested(tmp_path: Path) -> None:
         ignn.ingest(tmp_path / "none.csv", out=tmp_path / "h.ignn")
 
 
+PEOPLE = {
+    "id": ["ann", "bob", "eve", "joe"],
+    "age": [31.0, None, 40.0, 22.0],
+    "city": ["Ulm", "Rom", "Ulm", None],
+    "team": ["red", "red", "blue", "blue"],
+    "part": ["train", "train", "train", "test"],
+}
+FRIENDS = {"source": ["ann", "bob", "eve"], "target": ["bob", "eve", "joe"]}
+
+
+def people(kind: str) -> tuple[Any, Any]:
+    if kind == "dict":
+        return FRIENDS, PEOPLE
+    library = pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
+    make = library.table if kind == "arrow" else library.DataFrame
+    return make(FRIENDS), make(PEOPLE)
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "arrow"])
+def test_tables_with_words_and_missing_values(kind: str, tmp_path: Path) -> None:
+    edges, nodes = people(kind)
+    graph = ignn.Graph.from_tables(
+        edges, nodes, features="all", label="team", split_column="part", out=tmp_path / "a.ignn"
+    )
+    assert graph.ids.tolist() == PEOPLE["id"] and graph.classes.tolist() == ["blue", "red"]
+    assert graph.splits()["default"]["test"].tolist() == [3]
+    assert graph.x.shape[0] == 4 and np.isfinite(graph.x).all()
+    # The same columns for other people, with the statistics of the first ones.
+    other = ignn.Graph.from_tables(edges, nodes, encode_as=graph)
+    assert np.array_equal(other.x, graph.x) and other.is_temporary
+    run = ignn.train(graph, {"train.epochs": 2, "model.state": 4}, quiet=True)
+    assert len(run.model.predict(other)) == 4
+
+
+def test_numbers_of_a_table() -> None:
+    graph = ignn.Graph.from_tables(
+        FRIENDS, PEOPLE | {"price": [1.5, 2.5, 3.0, 4.0]}, features=["city"], regress="price"
+    )
+    assert graph.is_regression and graph.y is not None and graph.y.tolist() == [1.5, 2.5, 3.0, 4.0]
+
+
+def test_a_column_that_is_not_there_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match="tem.*team"):
+        ignn.Graph.from_tables(FRIENDS, PEOPLE, label="tem")
+    with pytest.raises(ValueError, match="words: expected"):
+        ignn.Graph.from_tables(FRIENDS, PEOPLE, features="all", words="warm")
+
+
 def test_what_a_person_sees(graph: ignn.Graph) -> None:
     text = "Graph(nodes: 24, edges: 86, features: 5, classes: 3, split: train 6, validation 6, test 12)"
     assert repr(graph) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -56,6 +57,24 @@ def column(table: ArrayLike, name: str) -> Array:
         raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
     found = table.column(name) if hasattr(table, "column_names") else table[name]
     return as_array(found)
+
+
+def write_table(table: ArrayLike, path: str) -> None:
+    """Writes a table as CSV with a header; missing values are empty."""
+    names = column_names(table)
+    if names is None:
+        raise ValueError(f"expected a table with named columns, found {type(table)}")
+    if hasattr(table, "write_csv"):  # polars
+        table.write_csv(path)
+    elif hasattr(table, "to_csv"):  # pandas
+        table.to_csv(path, index=False)
+    else:
+        columns = [column(table, name).tolist() for name in names]
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(names)
+            for row in zip(*columns, strict=True):
+                writer.writerow(["" if _is_missing(value) else value for value in row])
 
 
 def _pick(table: ArrayLike, asked: str | None, known: Sequence[str], at: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ from ._listener import Listener
 Normalise: TypeAlias = Literal["renorm", "row", "none"]
 Duplicates: TypeAlias = Literal["max", "sum", "first", "error"]
 SelfLoops: TypeAlias = Literal["drop", "keep"]
+Numbers: TypeAlias = Literal["standardised", "plain"]
+Missing: TypeAlias = Literal["mean", "refuse"]
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
@@ -213,6 +216,85 @@ class Graph:
             force=force,
             memory=memory,
         )
+
+    @classmethod
+    def from_tables(
+        cls,
+        edges: ArrayLike,
+        nodes: ArrayLike,
+        *,
+        features: str | Sequence[str] | None = None,
+        label: str | None = None,
+        regress: str | None = None,
+        split_column: str | Sequence[str] = (),
+        draw: str | Sequence[str] = (),
+        id_column: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        weight: str | None = None,
+        categories: Sequence[str] = (),
+        numbers: Numbers = "standardised",
+        words: str = "auto",
+        missing: Missing = "mean",
+        encode_as: PathLike | Graph | None = None,
+        directed: bool = False,
+        normalise: Normalise = "renorm",
+        seed: int = 0,
+        out: PathLike | None = None,
+        force: bool = False,
+        memory: int | str | None = None,
+    ) -> Graph:
+        """A graph from a table of edges and a table of nodes, of pandas, polars or Arrow.
+
+        Columns of the table of nodes become features: numbers are standardised, words become
+        one-hot columns, missing values the mean. The dataset and its models keep the encoding, and
+        `encode_as` applies it to new tables. It is :func:`ignn.ingest` of both tables as files.
+
+        Args:
+            features: names of columns, or "all" for all that have no other use.
+            label: the column of classes.
+            regress: the column of numbers to predict.
+            split_column: the column of parts, such as train, val and test.
+            draw: random splits instead, such as "train=0.6,val=0.2,test=0.2".
+
+        >>> import ignn
+        >>> people = {"id": ["ann", "bob", "eve"], "age": [31, None, 40], "city": ["Ulm", "Rom", "Ulm"],
+        ...           "team": ["red", "red", "blue"], "part": ["train", "test", "train"]}
+        >>> edges = {"source": ["ann", "bob"], "target": ["bob", "eve"]}
+        >>> graph = ignn.Graph.from_tables(edges, people, features="all", label="team",
+        ...                                split_column="part")
+        >>> graph.classes.tolist(), graph.num_nodes
+        (['blue', 'red'], 3)
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            files = [os.path.join(folder, name) for name in ("edges.csv", "nodes.csv")]
+            _arrays.write_table(edges, files[0])
+            _arrays.write_table(nodes, files[1])
+            return ingest(
+                files[0],
+                nodes=files[1],
+                out=out,
+                features=features,
+                label=label,
+                regress=regress,
+                split_column=split_column,
+                draw=draw,
+                id_column=id_column,
+                source=source,
+                target=target,
+                weight=weight,
+                header=True,
+                categories=categories,
+                numbers=numbers,
+                words=words,
+                missing=missing,
+                encode_as=encode_as,
+                directed=directed,
+                normalise=normalise,
+                seed=seed,
+                force=force,
+                memory=memory,
+            )
 
     @classmethod
     def _build(
@@ -562,6 +644,17 @@ def paths(value: PathLike | Sequence[PathLike]) -> list[str]:
     return [os.fspath(path) for path in value]
 
 
+def _optional(path: Any) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _names(names: Any) -> list[str]:
+    """Names of columns."""
+    if isinstance(names, os.PathLike):
+        raise ValueError("features: expected names of columns of the table of nodes, or 'all'")
+    return [str(name) for name in names]
+
+
 def _opened(native: _ignn.Graph) -> Graph:
     graph = Graph(native)
     return Graphs(native) if graph.is_collection else graph
@@ -581,11 +674,20 @@ def open(path: PathLike) -> Graph:  # noqa: A001
 def ingest(
     files: PathLike | Sequence[PathLike],
     *,
-    out: PathLike,
+    out: PathLike | None = None,
     kind: Literal["edges", "relations", "tu", "dgcnn", "graphsage"] = "edges",
-    features: PathLike | None = None,
+    features: PathLike | Sequence[str] | None = None,
     missing_features: Literal["error", "zero"] = "error",
     labels: PathLike | None = None,
+    label: str | None = None,
+    regress: str | None = None,
+    split_column: str | Sequence[str] = (),
+    id_column: str | None = None,
+    categories: Sequence[str] = (),
+    numbers: Numbers = "standardised",
+    words: str = "auto",
+    missing: Missing = "mean",
+    encode_as: PathLike | Graph | None = None,
     communities: PathLike | None = None,
     communities_top: int | None = None,
     communities_larger_than: int | None = None,
@@ -597,7 +699,7 @@ def ingest(
     unweighted: bool = False,
     header: bool | None = None,
     ids: Literal["auto", "integer", "text"] = "auto",
-    nodes: int | None = None,
+    nodes: int | PathLike | None = None,
     nodes_file: PathLike | None = None,
     data: PathLike | None = None,
     degree_features: bool = False,
@@ -617,7 +719,14 @@ def ingest(
     Args:
         files: edge files (text, CSV, Parquet, Matrix Market; plain, gzip or zstd); for other kinds
             the specification (`relations`), the directory (`tu`, `graphsage`) or file (`dgcnn`).
-        out: the dataset directory to create.
+        out: the dataset directory to create [default, for edges: a temporary one].
+        nodes: the number of nodes, or a table with one row per node (CSV, TSV or Parquet).
+        features: a file; or, of the table of nodes, names of columns or "all".
+        label, regress, split_column, id_column: columns of the table: classes, numbers to predict,
+            parts of splits, ids.
+        numbers, words, missing, categories: how columns become features: "standardised" or "plain";
+            "auto", "one-hot", "hashed" or "hashed:64"; "mean" or "refuse"; columns of codes.
+        encode_as: encode the table as this dataset, run or model does.
         draw: random splits by fractions, such as "train=0.06,test=0.10".
 
     >>> import tempfile, pathlib, ignn
@@ -627,20 +736,22 @@ def ingest(
     >>> graph.ids.tolist()
     ['ada', 'bob', 'eve']
     """
-    target_path, limit = os.fspath(out), _arrays.memory_bytes(memory)
+    target_path, limit = _optional(out), _arrays.memory_bytes(memory)
     relation: dict[str, Any] = {"directed": directed, "normalise": normalise}
     relation |= {"duplicates": duplicates, "self_loops": self_loops}
 
-    def optional(path: PathLike | None) -> str | None:
-        return None if path is None else os.fspath(path)
-
     with Listener("ingest", quiet=quiet) as listener:
         if kind == "edges":
+            table = None if nodes is None or isinstance(nodes, int) else os.fspath(nodes)
+            columns: list[str] | None = None
+            if table is not None and features is not None:
+                columns = [features] if isinstance(features, str) else list(_names(features))
+            encoded = encode_as.path if isinstance(encode_as, Graph) else encode_as
             options: dict[str, Any] = relation | {
-                "features": optional(features),
+                "features": None if table else _optional(features),
                 "missing_features_zero": missing_features == "zero",
-                "labels": optional(labels),
-                "communities": optional(communities),
+                "labels": _optional(labels),
+                "communities": _optional(communities),
                 "communities_top": communities_top,
                 "communities_larger_than": communities_larger_than,
                 "splits": paths(splits),
@@ -651,8 +762,19 @@ def ingest(
                 "unweighted": unweighted,
                 "header": header,
                 "ids": ids,
-                "nodes": nodes,
-                "nodes_file": optional(nodes_file),
+                "nodes": nodes if isinstance(nodes, int) else None,
+                "nodes_file": _optional(nodes_file),
+                "table": table,
+                "columns": columns,
+                "id_column": id_column,
+                "label": label,
+                "regress": regress,
+                "split_columns": [split_column] if isinstance(split_column, str) else list(split_column),
+                "categories": list(categories),
+                "numbers": numbers,
+                "words": words,
+                "missing": missing,
+                "encode_as": _optional(encoded),
                 "force": force,
             }
             native = _ignn.ingest_edges(
@@ -660,11 +782,13 @@ def ingest(
             )
         else:
             (path,) = paths(files)
+            if target_path is None:
+                raise ValueError(f"out: expected a directory to create for kind={kind!r}")
             if kind == "relations":
                 native = _ignn.ingest_relations(
                     path,
                     target_path,
-                    data=optional(data),
+                    data=_optional(data),
                     force=force,
                     memory_limit=limit,
                     seed=seed,

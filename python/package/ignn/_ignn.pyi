@@ -143,7 +143,7 @@ def build(
 ) -> Graph: ...
 def ingest_edges(
     files: Sequence[str],
-    out: str,
+    out: str | None,
     options: Mapping[str, Any],
     *,
     memory_limit: int | None,

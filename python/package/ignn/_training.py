@@ -125,8 +125,8 @@ def train(
     """Trains a model on the split of a graph.
 
     With `out`, everything is kept in a run directory, as by `ignn train`, with the same bytes.
-    Ctrl-C raises `KeyboardInterrupt` at once; the current epoch is finished behind, a checkpoint is
-    written, and :func:`ignn.resume` continues the run.
+    Ctrl-C raises `KeyboardInterrupt` at once; the current epoch is finished in the background, a
+    checkpoint is written, and :func:`ignn.resume` continues the run.
 
     Args:
         settings: settings by key, such as ``{"model.state": 64, "train.epochs": 200}``; the keys of
