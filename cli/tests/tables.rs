@@ -149,7 +149,7 @@ fn a_table_becomes_numbers_in_their_own_unit() {
     for line in lines {
         let cells: Vec<&str> = line.split(',').collect();
         let node: usize = cells[0][1..].parse().unwrap();
-        let age = (if node % 2 == 0 { 20 } else { 40 }) + (node * 7) % 11;
+        let age = (if node.is_multiple_of(2) { 20 } else { 40 }) + (node * 7) % 11;
         let [predicted, bound] = [1, 2].map(|at| cells[at].parse::<f64>().unwrap());
         assert!((predicted - (1000 + 50 * age) as f64).abs() < 400.0, "{line}, age {age}");
         assert!(bound > 0.0 && bound < 10.0, "{line}");

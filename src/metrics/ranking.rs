@@ -87,7 +87,7 @@ impl Ranking {
         };
         match logits.cols() {
             2 => of_class(1),
-            classes => Self::mean((0..classes).into_par_iter().map(of_class).collect()),
+            classes => Self::mean(&(0..classes).into_par_iter().map(of_class).collect::<Vec<_>>()),
         }
     }
 
@@ -109,11 +109,11 @@ impl Ranking {
             members.iter().for_each(|&row| items[row].1 = true);
             Self::of_decision(items)
         };
-        Self::mean(members.par_iter().enumerate().map(of_class).collect())
+        Self::mean(&members.par_iter().enumerate().map(of_class).collect::<Vec<_>>())
     }
 
     /// The mean over classes, each score over those that have it.
-    fn mean(classes: Vec<Self>) -> Self {
+    fn mean(classes: &[Self]) -> Self {
         let mean = |score: fn(&Self) -> Option<f64>| {
             let values: Vec<f64> = classes.iter().filter_map(score).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

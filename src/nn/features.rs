@@ -30,7 +30,7 @@ pub enum Features {
 impl Features {
     /// Reads the features of a dataset; if it has none, the error says how to get some.
     pub fn read(dataset: &Graph) -> Result<Self> {
-        Self::read_rows(dataset, &Rows::alone(RowBlocks::for_sums(dataset.nodes() as usize, &[])))
+        Self::read_rows(dataset, &Rows::alone(RowBlocks::for_sums(dataset.nodes(), &[])))
     }
 
     /// The features of a rank's own rows. Dense ones have rows for ghosts, which

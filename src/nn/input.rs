@@ -61,6 +61,7 @@ pub struct Input {
 }
 
 /// Features with entries dropped.
+#[allow(clippy::large_enum_variant)] // One per network.
 enum Dropped {
     Dense(Matrix),
     Sparse { rows: Sparse, own: Option<Sparse>, transposed: Sparse },
