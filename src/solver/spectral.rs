@@ -10,7 +10,7 @@
 //!    u = 1/s if the same scale s applies to rows and columns: renormalised graphs, undirected ones
 //!    from either side and directed ones from the A side.
 //! 2. Symmetric matrices: power iteration over all rows, with a Rayleigh quotient as the lower
-//!    bound ([`super::symmetric`]).
+//!    bound (`symmetric.rs`).
 //! 3. Cycles. The radius is the largest radius of a strongly connected component. A graph without
 //!    cycles has radius 0.
 //! 4. Power iteration inside all components at once, on A + sigma I with sigma half the current

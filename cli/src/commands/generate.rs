@@ -140,10 +140,10 @@ struct Chains {
 
 /// Rings of nodes with a number to predict: a regression with a known answer
 ///
-/// A node has one feature u, a normal variate. Its number is 20 + 5 (sum over d of decay^|d| u(i + d)
-/// + noise e(i)), summed around its ring without end: every node of the ring counts. A linear model
-/// with a state of one number is exact: without noise it reaches R2 = 1. Half of the nodes are for
-/// training, a quarter for validation.
+/// A node has one feature u, a normal variate. Its number is
+/// 20 + 5 (sum over d of decay^|d| u(i + d) + noise e(i)), summed around its ring without end: every
+/// node of the ring counts. A linear model with a state of one number is exact: without noise it
+/// reaches R2 = 1. Half of the nodes are for training, a quarter for validation.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -253,8 +253,10 @@ impl Command {
             let table = embeddings.map(|target| embedding_table(target, &ids, width));
             let mut table = session.agree(table.transpose().map_err(Into::into))?;
             prediction.each_state_chunk(items, |items, states| -> Result<()> {
-                let rows = table.as_mut().map(|table| write_embeddings(table, &ids, items, states));
-                Ok(rows.transpose()?.unwrap_or_default())
+                if let Some(table) = &mut table {
+                    write_embeddings(table, &ids, items, states)?;
+                }
+                Ok(())
             })?;
             tables.extend(table);
         }
