@@ -533,7 +533,7 @@ mod tests {
             splits: vec![split(vec![0, 1])],
         });
         run(&job).unwrap();
-        let dataset = DatasetDir::open(&dir.path().join("all")).unwrap();
+        let dataset = DatasetDir::open(dir.path().join("all")).unwrap();
         let findings = check::check(&dataset, &|_, _, _| ());
         assert!(findings.is_empty(), "{findings:?}");
     }
