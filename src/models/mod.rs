@@ -26,6 +26,7 @@ mod shape;
 pub use error::ModelError;
 pub use kinds::Kind;
 pub use network::Network;
+pub(crate) use network::own_rows;
 pub use on_graph::{LayerError, Mode, OnGraph};
 pub use one_rank::OneRank;
 pub use pass::Pass;

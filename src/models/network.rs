@@ -26,6 +26,7 @@ use crate::config::ModelConfig;
 use crate::dense::{Matrix, MatrixRef};
 use crate::nn::{BatchNorm, Dropout, Mapped, Pooling, Readout, RunningStatistics, Slot};
 use crate::optim::Parameter;
+use crate::parallel::Rows;
 use crate::solver::Posedness;
 use crate::solver::projection::{ProjectionError, project_rows};
 
@@ -67,6 +68,14 @@ pub struct Network {
     radii: Vec<f64>,
     /// Which parameters are biases. The name cannot tell: it may end in the name of a relation.
     biases: Vec<usize>,
+}
+
+/// The rows of a rank, without ghosts.
+pub(crate) fn own_rows(whole: &Matrix, rows: &Rows) -> Matrix {
+    let mut own = Matrix::zeros(rows.len(), whole.cols());
+    let block = whole.view().block(rows.own());
+    own.view_mut().padded_mut().copy_from_slice(block.padded());
+    own
 }
 
 impl Network {
@@ -172,6 +181,20 @@ impl Network {
         }
         for ((_, statistic), value) in self.statistics_by_name_mut().into_iter().zip(values) {
             *statistic = value;
+        }
+    }
+
+    /// Leaves a rank its own rows of the table of learned features, if there is one.
+    pub fn keep_rows(&mut self, rows: &Rows) {
+        let Some(table) = self.table() else { return };
+        let parameter = &mut self.parameters[table];
+        parameter.rows = Some(rows.clone());
+        if rows.is_alone() {
+            return;
+        }
+        parameter.value = own_rows(&parameter.value, rows);
+        if parameter.gradient.rows() > 0 {
+            parameter.gradient = Matrix::zeros(rows.len(), parameter.value.cols());
         }
     }
 

@@ -204,15 +204,21 @@ impl Input {
             Source::Learned if gathered == 0 => {
                 elementwise::copy(values[0], b.view_mut());
                 if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
-                    mask.apply(ids, b.view_mut());
+                    mask.apply(&ids[..nodes], b.view_mut());
                 }
             }
             Source::Learned => {
+                let over = self.operators.rows();
                 let mut kept = None;
-                if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
-                    let kept = kept.insert(Matrix::zeros(b.rows(), b.cols()));
-                    elementwise::copy(values[0], kept.view_mut());
-                    mask.apply(ids, kept.view_mut());
+                if self.dropped.is_some() || !over.is_alone() {
+                    let kept = kept.insert(Matrix::zeros(over.with_ghosts(), b.cols()));
+                    let mut rows = kept.view_mut();
+                    elementwise::copy(values[0], rows.reborrow().first(nodes));
+                    let shape = (rows.stride(), rows.cols());
+                    over.update(None, rows.padded_mut(), shape, None);
+                    if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
+                        mask.apply(ids, rows);
+                    }
                 }
                 let table = kept.as_ref().map_or(values[0], Matrix::view);
                 gather(0, table, b);
@@ -278,18 +284,20 @@ impl Input {
                     elementwise::copy(sum.view(), gradient.reborrow());
                 }
             }
-            Source::Learned if gathered == 0 => elementwise::copy(g, gradients[0].reborrow()),
+            Source::Learned if gathered == 0 => {
+                elementwise::copy(g.first(rows.len()), gradients[0].reborrow());
+            }
             Source::Learned => {
                 gather(0, gradients[0].reborrow());
                 for relation in 1..gathered {
-                    let mut sum = Matrix::zeros(g.rows(), g.cols());
+                    let mut sum = Matrix::zeros(rows.len(), g.cols());
                     gather(relation, sum.view_mut());
                     elementwise::add(sum.view(), gradients[0].reborrow());
                 }
             }
         }
         if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
-            mask.apply(ids, gradients[0].reborrow());
+            mask.apply(&ids[..rows.len()], gradients[0].reborrow());
         }
     }
 

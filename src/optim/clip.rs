@@ -15,6 +15,8 @@
 //! # Ok::<(), ignn::optim::GradientError>(())
 //! ```
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{CHUNK, Parameter};
@@ -56,7 +58,7 @@ impl Clip {
     pub fn apply(self, largest: f64, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
         let mut squares = Vec::with_capacity(parameters.len());
         for parameter in parameters.iter() {
-            let sum = sum_of_squares(parameter.gradient.view().padded());
+            let sum = squares_of(parameter);
             // Squares of f32 are far below the largest f64, so only an entry that is not finite
             // makes the sum so.
             if !sum.is_finite() {
@@ -87,6 +89,14 @@ fn shorten(parameter: &mut Parameter, norm: f64, largest: f64) {
     }
 }
 
+/// Over the rows of all ranks, if the parameter has one for each node.
+fn squares_of(parameter: &Parameter) -> f64 {
+    let gradient = parameter.gradient.view();
+    let Some(rows) = &parameter.rows else { return sum_of_squares(gradient.padded()) };
+    let part = |rows: Range<usize>| vec![sum_of_squares(gradient.block(rows).padded())];
+    rows.sum(part, |a, b| vec![a[0] + b[0]]).map_or(0.0, |sum| sum[0])
+}
+
 fn sum_of_squares(values: &[f32]) -> f64 {
     const LANES: usize = 8;
     if values.len() > CHUNK {
@@ -106,7 +116,12 @@ fn sum_of_squares(values: &[f32]) -> f64 {
 
 fn not_finite(parameter: &Parameter) -> GradientError {
     let first = elementwise::first_not_finite(parameter.gradient.view());
-    let (row, found) = first.unwrap_or((0, f32::NAN));
+    let (mut row, mut found) = first.unwrap_or((usize::MAX, f32::NAN));
+    if let Some(rows) = &parameter.rows {
+        let own = [row.saturating_add(rows.own().start) as u64, found.to_bits().into()];
+        let first = rows.ranks().merge(own, |a, b| if b[0] < a[0] { b } else { a });
+        (row, found) = (first[0] as usize, f32::from_bits(first[1] as u32));
+    }
     GradientError { parameter: parameter.name.clone(), row, found }
 }
 

@@ -2,6 +2,7 @@
 //! Models give names their meaning; optimisers change the values.
 
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
+use crate::parallel::Rows;
 
 /// A learned matrix.
 #[derive(Clone, Debug)]
@@ -16,19 +17,21 @@ pub struct Parameter {
     pub decays: bool,
     /// Multiplies the learning rate. A parameter with factor 0 does not change.
     pub rate_factor: f64,
+    /// For a table with a row for each node: who owns which rows. A rank has its own alone.
+    pub rows: Option<Rows>,
 }
 
 impl Parameter {
     /// A parameter with a gradient of zero.
     pub fn new(name: impl Into<String>, value: Matrix, decays: bool) -> Self {
         let gradient = Matrix::zeros(value.rows(), value.cols());
-        Self { name: name.into(), value, gradient, decays, rate_factor: 1.0 }
+        Self { name: name.into(), value, gradient, decays, rate_factor: 1.0, rows: None }
     }
 
     /// A value that no step changes, without memory for a gradient.
     pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
         let gradient = Matrix::zeros(0, value.cols());
-        Self { name: name.into(), value, gradient, decays: false, rate_factor: 1.0 }
+        Self { name: name.into(), value, gradient, decays: false, rate_factor: 1.0, rows: None }
     }
 }
 

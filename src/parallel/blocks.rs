@@ -65,7 +65,7 @@ impl RowBlocks {
     /// one part. They depend on the rows alone, so that the sums of all matrices with these rows
     /// can be cut at the same places.
     pub fn for_sums(rows: usize, offsets: &[&[u64]]) -> Self {
-        let parts = (rows / 256).clamp(Self::SUM_PARTS, 64 * Self::SUM_PARTS);
+        let parts = (rows / 1024).clamp(Self::SUM_PARTS, 64 * Self::SUM_PARTS);
         let target = Self::work_of_sums(rows, offsets).div_ceil(parts as u64).max(1);
         Self::with_work(rows, offsets, Self::SUM_WORK, target, Self::STEP)
     }

@@ -121,8 +121,9 @@ impl Predictor {
             outputs: model.classes.len(),
             pools: item == Item::Graph,
         };
-        let network = model.restored(&facts, origin)?;
+        let mut network = model.restored(&facts, origin)?;
         network.check_ranks(operators, &model.config.forward())?;
+        network.keep_rows(operators.rows());
         let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
         let (graph, operators) = (graph.clone(), operators.clone());

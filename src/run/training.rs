@@ -17,8 +17,8 @@ use super::place::{Fill, Kept, Place, Records};
 use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
 use crate::graph::Graph;
-use crate::models::Model;
 use crate::models::file::ModelFile;
+use crate::models::{Model, OneRank};
 use crate::parallel::{self, Alone, Ranks};
 use crate::train::{Ended, Observer, Task, TrainError, Trainer, checkpoint, memory};
 
@@ -204,10 +204,12 @@ impl Run {
             let before = self.agree(self.trainer(task))?;
             self.save(&mut place, &before)?;
         }
+        let model = trainer.best_model();
         let saved = match is_kept && is_first {
-            true => self.save_model(&place, &trainer),
+            true => self.save_model(&place, &model),
             false => Ok(()),
         };
+        drop(model);
         self.agree(saved)?;
         let has_converged = history.has_converged();
         let seconds = started.elapsed().as_secs_f64();
@@ -276,12 +278,12 @@ impl Run {
         self.ranks.agree(saved, TrainError::OtherRank)
     }
 
-    fn save_model<B>(&self, place: &Place<'_, B>, trainer: &Trainer) -> Result<(), RunError>
+    fn save_model<B>(&self, place: &Place<'_, B>, model: &Model) -> Result<(), RunError>
     where
         B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
     {
         place.sync()?;
-        Ok(trainer.best_model().save(self.directory.model_file())?)
+        Ok(model.save(self.directory.model_file())?)
     }
 
     /// Reserves the directory; refuses one with content that is neither resumed nor replaced.
@@ -309,6 +311,9 @@ impl Run {
         let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
         if let Some(init) = &self.init {
             let model = Model::load(init)?;
+            if !self.ranks.is_alone() && model.has_learned_features() {
+                return Err(TrainError::from(OneRank::INIT).into());
+            }
             model.copy_into(trainer.network_mut(), init)?;
             model.check_nodes(&self.graph, init)?;
             // Another graph may have another bound.

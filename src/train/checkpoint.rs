@@ -16,15 +16,17 @@
 //!
 //! As in every [file of tensors](crate::models::file), a checksum over all bytes is verified.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::best::{Best, EpochScore};
 use super::collapse::CollapseWatch;
-use super::trainer::{GraphSet, all_values};
+use super::trainer::{GraphSet, all_values, whole_rows};
 use super::{TrainError, Trainer};
 use crate::config::Config;
 use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
+use crate::models::own_rows;
 use crate::nn::{Equilibrium, Slot, Vectors};
 use crate::parallel::Rows;
 
@@ -47,9 +49,13 @@ pub fn path(run: &Path) -> PathBuf {
     run.join("checkpoint").join(STATE)
 }
 
-/// The states of all ranks, on the first of them. Nothing on one rank, whose layers have them.
+/// The states and tables of all ranks, on the first of them. Nothing on one rank, which has them.
 #[derive(Default)]
-pub(crate) struct WholeStates(Vec<WholeLayer>);
+pub(crate) struct WholeStates {
+    layers: Vec<WholeLayer>,
+    /// By name.
+    tables: BTreeMap<String, Matrix>,
+}
 
 struct WholeLayer {
     state: Matrix,
@@ -74,7 +80,21 @@ impl Trainer {
         if self.task.ranks().is_alone() {
             return WholeStates::default();
         }
-        WholeStates(self.kept_layers().filter_map(WholeLayer::of).collect())
+        let layers = self.kept_layers().filter_map(WholeLayer::of).collect();
+        let mut tables = BTreeMap::new();
+        let divided = self.model.parameters.iter().enumerate();
+        for (at, parameter) in divided {
+            let Some(rows) = &parameter.rows else { continue };
+            let mut own = vec![(parameter.name.clone(), parameter.value.view())];
+            let moments = self.optimiser.state().into_iter();
+            own.extend(moments.filter(|(name, _)| is_of(name, &parameter.name)));
+            let best = self.best.iter();
+            own.extend(best.map(|best| (best_name(&parameter.name), best.values[at].view())));
+            for (name, matrix) in own {
+                tables.extend(whole_rows(matrix, rows).map(|whole| (name, whole)));
+            }
+        }
+        WholeStates { layers, tables }
     }
 
     /// Writes a checkpoint with the checksum of the records before it, for [`records`].
@@ -96,10 +116,13 @@ impl Trainer {
         self.task.graph().check_unchanged()?;
         let mut tensors = Vec::new();
         let values = all_values(&self.model);
+        let of_all = |name: &str| whole.tables.get(name).map(Matrix::view);
         for (slot, value) in &values {
-            tensors.push(Tensor::matrix(&slot.name, value.view()));
+            let value = of_all(&slot.name).unwrap_or(value.view());
+            tensors.push(Tensor::matrix(&slot.name, value));
         }
         for (name, matrix) in self.optimiser.state() {
+            let matrix = of_all(&name).unwrap_or(matrix);
             tensors.push(Tensor::matrix(name, matrix));
         }
         let own = [
@@ -112,7 +135,9 @@ impl Trainer {
         texts.extend(own.map(|(name, text)| (name.to_string(), text)));
         if let Some(best) = &self.best {
             for ((slot, _), value) in values.iter().zip(&best.values) {
-                tensors.push(Tensor::matrix(format!("best.{}", slot.name), value.view()));
+                let name = best_name(&slot.name);
+                let value = of_all(&name).unwrap_or(value.view());
+                tensors.push(Tensor::matrix(name, value));
             }
             texts.insert(BEST_EPOCH.into(), best.score.epoch.to_string());
             texts.insert(BEST_VALUE.into(), best.score.value.to_bits().to_string());
@@ -121,7 +146,7 @@ impl Trainer {
         self.collapse.save(&mut texts);
         let mut rows: Vec<(String, Matrix)> = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
-            let whole = whole.0.get(at);
+            let whole = whole.layers.get(at);
             let (state, adjoint, kept) = match whole {
                 Some(WholeLayer { state, adjoint, kept }) => {
                     (state, adjoint, kept.each_ref().map(Option::as_ref))
@@ -179,19 +204,32 @@ impl Trainer {
             found => Ok(found),
         };
         let same = |matrix: &Matrix, name: &str| file.matrix(name, matrix.rows(), matrix.cols());
+        // The rows of this rank, of a parameter with a row for each node.
+        let own = |name: &str, of: &str, shape: (usize, usize)| -> Result<Matrix, TrainError> {
+            let parameter = self.model.parameters.iter().find(|parameter| parameter.name == of);
+            let rows = parameter.and_then(|parameter| parameter.rows.as_ref());
+            match rows.filter(|rows| !rows.is_alone()) {
+                Some(rows) => Ok(own_rows(&file.matrix(name, rows.all(), shape.1)?, rows)),
+                None => Ok(file.matrix(name, shape.0, shape.1)?),
+            }
+        };
         let mut values = Vec::new();
         for (slot, value) in all_values(&self.model) {
-            values.push(same(value, &slot.name)?);
+            values.push(own(&slot.name, &slot.name, (value.rows(), value.cols()))?);
         }
         let mut moments = Vec::new();
         for (name, matrix) in self.optimiser.state() {
-            moments.push((name.clone(), file.matrix(&name, matrix.rows(), matrix.cols())?));
+            let names = self.model.parameters.iter().map(|parameter| &parameter.name[..]);
+            let of = names.into_iter().find(|of| is_of(&name, of)).unwrap_or_default();
+            let read = own(&name, of, (matrix.rows(), matrix.cols()))?;
+            moments.push((name, read));
         }
         let best = match file.texts().contains_key(BEST_EPOCH) {
             false => None,
             true => {
-                let read =
-                    |(slot, value): (Slot, &Matrix)| same(value, &format!("best.{}", slot.name));
+                let read = |(slot, value): (Slot, &Matrix)| {
+                    own(&best_name(&slot.name), &slot.name, (value.rows(), value.cols()))
+                };
                 let values =
                     all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
@@ -292,13 +330,8 @@ impl WholeLayer {
     /// The states of a layer on all ranks; `None` but on the first.
     fn of(layer: &Equilibrium) -> Option<Self> {
         let rows = layer.rows();
-        let whole = |matrix: &Matrix| {
-            let all = rows.collect(matrix.view().first(rows.len()).padded())?;
-            let mut whole = Matrix::zeros(rows.all(), matrix.cols());
-            whole.view_mut().padded_mut().copy_from_slice(&all);
-            Some(whole)
-        };
-        let (state, adjoint) = (whole(&layer.state), whole(&layer.adjoint));
+        let (state, adjoint) =
+            (whole_rows(layer.state.view(), rows), whole_rows(layer.adjoint.view(), rows));
         let kept = layer.kept().map(|kept| {
             let Vectors { u, v } = kept?;
             let u = u.as_ref().map(|u| rows.collect(&u[..rows.len()]));
@@ -317,6 +350,16 @@ fn local(whole: Matrix, rows: &Rows) -> Matrix {
     let own = whole.view().block(rows.own());
     local.view_mut().padded_mut()[..own.padded().len()].copy_from_slice(own.padded());
     local
+}
+
+/// Name of a parameter of the best epoch.
+fn best_name(parameter: &str) -> String {
+    format!("best.{parameter}")
+}
+
+/// Whether a name is that of a moment of this parameter.
+fn is_of(moment: &str, parameter: &str) -> bool {
+    moment.strip_suffix(parameter).is_some_and(|kind| kind.ends_with('.'))
 }
 
 /// Names of the certificates' vectors of a layer, forward and adjoint, u and v.

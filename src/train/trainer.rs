@@ -32,7 +32,7 @@ use super::settings::{check_ranked, learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{Config, FeatureStart, Learn, OnCollapse};
-use crate::dense::Matrix;
+use crate::dense::{Matrix, MatrixRef};
 use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
@@ -40,6 +40,7 @@ use crate::models::kinds::FeatureRule;
 use crate::models::{Kind, Mode, Model, Network, OneRank};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
+use crate::parallel::Rows;
 use crate::solver::{GradientKind, Posedness, SolveInfo};
 
 /// Why training ended.
@@ -168,6 +169,10 @@ impl Trainer {
                 }
                 label_start::apply(&task, &config, &mut model)?;
                 model.check_ranks(operators, &config.forward())?;
+                if config.train.hide > 0.0 && !operators.rows().is_alone() {
+                    return Err(OneRank::HIDE.into());
+                }
+                model.keep_rows(operators.rows());
                 let one = OneGraph::new(&task, &model, operators)?;
                 (model, GraphSet::One(one))
             }
@@ -703,12 +708,17 @@ impl Trainer {
         Ok(rows)
     }
 
-    /// The best model so far, or the current one where there is no validation part.
+    /// The best model so far, or the current one where there is no validation part. On several ranks
+    /// all call it together, and the first one has all rows of learned features.
     pub fn best_model(&self) -> Model {
         let at_hand = all_values(&self.model);
-        let value = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
-            let best = self.best.as_ref().map(|best| &best.values[at]);
-            (slot, best.unwrap_or(value).clone())
+        let value = |(at, (mut slot, value)): (usize, (Slot, &Matrix))| {
+            let best = self.best.as_ref().map_or(value, |best| &best.values[at]);
+            let rows = self.model.parameters.get(at).and_then(|parameter| parameter.rows.as_ref());
+            let value = rows.and_then(|rows| whole_rows(best.view(), rows));
+            let value = value.unwrap_or_else(|| best.clone());
+            slot.shape = (value.rows(), value.cols());
+            (slot, value)
         };
         let mut config = self.config.clone();
         if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
@@ -759,6 +769,17 @@ fn first_learned(model: &Network, config: &Config) -> usize {
     let head = model.head();
     let below = model.parameters[..head].iter().any(|parameter| parameter.rate_factor > 0.0);
     if config.train.learn == Learn::All && below { 0 } else { head }
+}
+
+/// On the first of several ranks, the rows of all of them; all call it together.
+pub(super) fn whole_rows(own: MatrixRef<'_>, rows: &Rows) -> Option<Matrix> {
+    if rows.is_alone() {
+        return None;
+    }
+    let all = rows.collect(own.first(rows.len()).padded())?;
+    let mut whole = Matrix::zeros(rows.all(), own.cols());
+    whole.view_mut().padded_mut().copy_from_slice(&all);
+    Some(whole)
 }
 
 /// All parameters, then all statistics, by name.
