@@ -217,19 +217,20 @@ monitor = "loss"
         name: "imdb",
         doc: "Films related by actors and by directors: two relations, bags of words.",
         chosen: Chosen {
-            tried: "25 random ones",
-            by: "by validation accuracy alone; 14 earlier settings had been tried with test scores \
-                 in view",
-            saw_test: Some(false),
+            tried: "25 random ones, then 22 by hand",
+            by: "by validation accuracy, of the latter the mean of five seeds; their test scores \
+                 were printed beside it",
+            saw_test: Some(true),
         },
         text: r#"
 [model]
 state = 64
-# The best of 25 random settings by validation accuracy alone. The paper has 0.5 each and a weight
-# decay of 0.001.
+# The paper has 0.5 each.
 kappa = [0.55, 0.55]
 input = "own"
 init = "identity"
+# Validation accuracy 77.7 instead of 76.1, the best without it (with a weight decay of 0.01).
+normalise_features = true
 feature_dropout = 0.5
 dropout = 0.3
 
@@ -239,7 +240,7 @@ adjoint_tolerance = 1e-4
 
 [optim]
 learning_rate = 0.01
-weight_decay = 0.01
+weight_decay = 0.001
 
 [train]
 epochs = 100

@@ -425,6 +425,7 @@ macro_rules! network_baseline {
                 "model.skip=false",
                 "model.state=64",
                 "model.dropout=0.5",
+                "model.normalise_features=false",
                 "optim.learning_rate=0.01",
                 "optim.weight_decay=5e-4",
                 $($set),+
