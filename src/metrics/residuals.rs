@@ -34,8 +34,10 @@ impl Residuals {
             return Self::default();
         }
         let count = truth.len() as f64;
-        let mean = truth.iter().sum::<f64>() / count;
-        let spread: f64 = truth.iter().map(|y| (y - mean).powi(2)).sum();
+        // Around one of the targets: their sum would lose what sets them apart where all are large.
+        let first = truth[0];
+        let mean = truth.iter().map(|y| y - first).sum::<f64>() / count;
+        let spread: f64 = truth.iter().map(|y| (y - first - mean).powi(2)).sum();
         let errors = || predicted.iter().zip(truth).map(|(f, y)| f - y);
         let squares: f64 = errors().map(|error| error * error).sum();
         let explained = match spread > 0.0 {
@@ -54,6 +56,13 @@ impl Residuals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_offset_of_all_targets_changes_nothing() {
+        let (predicted, truth) = ([2.5, 0.0, 2.0, 8.0], [3.0, -0.5, 2.0, 7.0]);
+        let far = |x: [f64; 4]| x.map(|x| x + 1e15);
+        assert_eq!(Residuals::of(&far(predicted), &far(truth)), Residuals::of(&predicted, &truth));
+    }
 
     #[test]
     fn special_cases_are_those_of_scikit_learn() {

@@ -346,8 +346,8 @@ impl SolvedModel {
 
     /// How far the number of an item can be from the one that the exact equilibrium gives, in the
     /// user's unit: the certified error of the state, taken through the absolute values of the
-    /// readout's weights, with the roundings of pooling and readout. It bounds errors of the
-    /// computation, not of the model.
+    /// readout's weights, with the roundings of pooling, readout and scaling. It bounds errors of
+    /// the computation, not of the model.
     ///
     /// `None` for classes, and where nothing certifies the state that the readout takes: models of
     /// several layers or without an equilibrium, with a skip connection, batch normalisation or
@@ -375,7 +375,13 @@ impl SolvedModel {
         let head = self.network.head()..self.network.parameters.len();
         let row = self.states.row(item as usize);
         let bound = self.network.readout.error_bound(&self.network.values(&head), row, own);
-        Some(bound.first()? * scaling.deviation)
+        let bound = bound.first()?;
+        // mean + deviation * logit is rounded twice in f64. The bound has the roundings of the readout,
+        // and with them the logit's size; without a map the logit is in the row.
+        let largest = row.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
+        let logit = (bound / f64::from(f32::EPSILON)).max(largest.into());
+        let rounding = f64::EPSILON * (scaling.mean.abs() + 2.0 * scaling.deviation * logit);
+        Some(bound * scaling.deviation + rounding)
     }
 
     /// Number of logits per item.
