@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ import numpy as np
 import pytest
 
 import ignn
+
+# A job in the background of a shell ignores SIGINT, and so would Python: nothing would end what the
+# tests of Ctrl-C have begun.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def cliques(count: int = 2, size: int = 8) -> np.ndarray:
