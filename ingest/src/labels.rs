@@ -133,10 +133,7 @@ pub fn numbers_from_column(
     let mut seen = NodeSet::new(nodes.nodes());
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
-            let node = table.node(&batch, row, nodes)?;
-            if !seen.insert(node) {
-                return Err(table.repeated(&batch, row, node, nodes));
-            }
+            let node = table.new_node(&batch, row, nodes, &mut seen)?;
             let cell = batch.cell(row, column);
             if encoded::is_missing(cell) {
                 continue;

@@ -91,10 +91,7 @@ pub fn from_columns(
     let mut seen = NodeSet::new(nodes.nodes());
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
-            let node = table.node(&batch, row, nodes)?;
-            if !seen.insert(node) {
-                return Err(table.repeated(&batch, row, node, nodes));
-            }
+            let node = table.new_node(&batch, row, nodes, &mut seen)?;
             if let Some(masks) = &masks {
                 assign_by_masks(&mut splits[0], node, masks, &table, &batch, row)?;
                 continue;

@@ -131,10 +131,7 @@ pub fn add(
     let mut oddities = vec![Oddities::default(); at.len()];
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
-            let node = table.node(&batch, row, nodes)?;
-            if !seen.insert(node) {
-                return Err(table.repeated(&batch, row, node, nodes));
-            }
+            let node = table.new_node(&batch, row, nodes, &mut seen)?;
             let mut rest = &mut row_of[..];
             for ((column, &at), odd) in encoding.columns.iter().zip(at).zip(&mut oddities) {
                 let (own, after) = rest.split_at_mut(column.width());

@@ -16,6 +16,7 @@ use ignn_format::ids::IdKind;
 use ignn_format::nearest::nearest;
 
 use crate::error::{IngestError, Result, quoted};
+use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
 use crate::source::{parquet_file, plausible, text};
 use columnar::{Columnar, ColumnarBatch};
@@ -379,6 +380,21 @@ impl Table {
             ),
             _ => expected.into(),
         }
+    }
+
+    /// The node of a row, which joins those of the rows before; an error if it is one of them.
+    pub fn new_node(
+        &self,
+        batch: &Batch,
+        row: usize,
+        nodes: &dyn NodeLookup,
+        seen: &mut NodeSet,
+    ) -> Result<u32> {
+        let node = self.node(batch, row, nodes)?;
+        if !seen.insert(node) {
+            return Err(self.repeated(batch, row, node, nodes));
+        }
+        Ok(node)
     }
 
     /// The error for a node that an earlier row has too; it reads the file again to find that row.
