@@ -10,7 +10,6 @@ use ignn_format::labels::Labels;
 
 use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
-use crate::features::encoded;
 use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
 use crate::source::communities;
@@ -135,10 +134,10 @@ pub fn numbers_from_column(
         for row in 0..batch.rows() {
             let node = table.new_node(&batch, row, nodes, &mut seen)?;
             let cell = batch.cell(row, column);
-            if encoded::is_missing(cell) {
+            if cell.is_missing() {
                 continue;
             }
-            of[node as usize] = encoded::number(cell).ok_or_else(|| {
+            of[node as usize] = cell.finite().ok_or_else(|| {
                 let expected = format!("a finite number in {}", table.column_name(column));
                 table.error(batch.number(row), &expected, cell.shown())
             })?;

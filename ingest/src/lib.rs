@@ -20,11 +20,11 @@
 //! | [`source`] | 3 | raw file formats: parsing, nothing else |
 //! | [`builder`] | 3 | a dataset under construction |
 //! | [`relabel`] | 4 | from the ids in the files to node numbers |
-//! | [`labels`] | 5 | labels from tables and community files |
+//! | [`labels`] | 4 | labels from tables and community files |
 //! | [`splits`] | 4 | splits from tables, and drawn ones |
 //! | [`features`] | 4 | features from arrays, matrices and tables |
 //! | [`synthetic`] | 4 | generators of graphs |
-//! | [`command`] | 6 | one file per command: options in, a finished dataset out |
+//! | [`command`] | 5 | one file per command: options in, a finished dataset out |
 //!
 //! A job is a plain struct of options with a method `run`:
 //!

@@ -61,17 +61,22 @@ impl Change {
         if ranks.is_alone() {
             return self;
         }
-        let floats = [self.weighted, self.largest, self.state, self.row].map(f32::to_bits);
-        let floats = floats.map(u64::from);
-        let all = [self.finite.into(), self.rows, self.moved];
-        let sent = [floats[0], floats[1], floats[2], floats[3], all[0], all[1], all[2]];
-        let float = |bits: u64| f32::from_bits(bits as u32);
-        let merged = ranks.merge(sent, |a, b| {
-            let larger = |at: usize| u64::from(float(a[at]).max(float(b[at])).to_bits());
-            [larger(0), larger(1), larger(2), larger(3), a[4] & b[4], a[5] + b[5], a[6] + b[6]]
-        });
-        let [weighted, largest, state, row, finite, rows, moved] = merged;
-        let [weighted, largest, state, row] = [weighted, largest, state, row].map(float);
+        Self::of_words(
+            ranks.merge(self.words(), |a, b| Self::of_words(a).merge(Self::of_words(b)).words()),
+        )
+    }
+
+    /// As ranks send it.
+    fn words(self) -> [u64; 7] {
+        let Self { weighted, largest, state, row, finite, rows, moved } = self;
+        let [weighted, largest, state, row] =
+            [weighted, largest, state, row].map(|x| u64::from(x.to_bits()));
+        [weighted, largest, state, row, finite.into(), rows, moved]
+    }
+
+    fn of_words([weighted, largest, state, row, finite, rows, moved]: [u64; 7]) -> Self {
+        let [weighted, largest, state, row] =
+            [weighted, largest, state, row].map(|bits| f32::from_bits(bits as u32));
         Self { weighted, largest, state, row, finite: finite == 1, rows, moved }
     }
 

@@ -47,7 +47,7 @@ struct Inner {
 struct Whole {
     incoming: Vec<Adjacency>,
     outgoing: Vec<Adjacency>,
-    is_acyclic: [bool; 2],
+    is_acyclic: bool,
 }
 
 /// Why a graph cannot be shared by several ranks.
@@ -153,30 +153,27 @@ impl Operators {
             return Ok(Self::of(relations));
         }
         let whole = ranks.is_first().then(|| Self::of(relations));
-        // Radii, whether each direction has no cycle, and the first relation with repeated rows.
+        // Radii, whether a direction has no cycle, and the first relation with repeated rows.
         let facts = whole.as_ref().map_or(Vec::new(), |whole| {
             let sides = [whole.incoming(), whole.outgoing()];
-            let acyclic =
-                sides.map(|side| f64::from(matches!(Order::of(&side), Some(Order::All(_)))));
+            let acyclic = sides.iter().any(|side| matches!(Order::of(side), Some(Order::All(_))));
             let shared = |a: &AdjacencyRef<'_>| a.shared().is_some();
             let all = whole.incoming().into_iter().zip(whole.outgoing());
             let repeats = all.map(|(a, b)| shared(&a) || shared(&b)).position(|shared| shared);
             let repeats = repeats.map_or(-1.0, |relation| relation as f64);
-            whole.radii().iter().copied().chain(acyclic).chain([repeats]).collect()
+            whole.radii().iter().copied().chain([f64::from(acyclic), repeats]).collect()
         });
         let facts = ranks.broadcast(0, bytemuck::cast_slice(&facts).to_vec());
         let facts: Vec<f64> = bytemuck::pod_collect_to_vec(&facts);
         let (radii, facts) = facts.split_at(relations.len());
-        if facts[2] >= 0.0 {
-            return Err(RankError::RepeatedRows { relation: facts[2] as usize });
+        if facts[1] >= 0.0 {
+            return Err(RankError::RepeatedRows { relation: facts[1] as usize });
         }
         let whole: Vec<_> = relations.iter().map(Adjacency::mapped).collect();
         let (incoming, outgoing): (Vec<_>, Vec<_>) = whole.into_iter().map(|[a, b]| (a, b)).unzip();
         let (rows, local) = {
             let (into, out) = (views(&incoming), views(&outgoing));
-            let offsets: Vec<_> = into.iter().map(AdjacencyRef::offsets).collect();
-            let parts = RowBlocks::for_sums(into[0].rows(), &offsets);
-            let partition = Partition::new(&parts, &offsets, ranks.size());
+            let (parts, partition) = partitioned(&into, ranks.size());
             let own = partition.rows(ranks.rank());
             let both: Vec<_> = into.iter().chain(&out).copied().collect();
             let ghosts = ghosts(&both, own.clone());
@@ -187,8 +184,7 @@ impl Operators {
             let local = ranks.agree(local.map_err(RankError::from), RankError::Other)?;
             (Rows::of_rank(Arc::clone(ranks), parts, partition, ghosts), local)
         };
-        let is_acyclic = [facts[0] == 1.0, facts[1] == 1.0];
-        let whole = Whole { incoming, outgoing, is_acyclic };
+        let whole = Whole { incoming, outgoing, is_acyclic: facts[0] == 1.0 };
         Ok(Self::with_rows(local.0, local.1, None, radii.to_vec(), rows, Some(whole)))
     }
 
@@ -252,7 +248,7 @@ impl Operators {
 
     /// On several ranks, whether a direction of the graph has no cycle through several nodes.
     pub fn is_acyclic(&self) -> bool {
-        self.inner.whole.as_ref().is_some_and(|whole| whole.is_acyclic.contains(&true))
+        self.inner.whole.as_ref().is_some_and(|whole| whole.is_acyclic)
     }
 
     /// The operators of some graphs of the dataset, over the same arrays. `radii` holds one bound
@@ -352,6 +348,15 @@ impl Operators {
         let rho = self.inner.radii[relation];
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
     }
+}
+
+/// The parts of sums over all rows, and which of them each rank has.
+pub(super) fn partitioned(incoming: &[AdjacencyRef<'_>], ranks: usize) -> (RowBlocks, Partition) {
+    let nodes = incoming.first().map_or(0, AdjacencyRef::rows);
+    let offsets: Vec<_> = incoming.iter().map(AdjacencyRef::offsets).collect();
+    let parts = RowBlocks::for_sums(nodes, &offsets);
+    let partition = Partition::new(&parts, &offsets, ranks);
+    (parts, partition)
 }
 
 fn owned<A: Into<Adjacency>>(side: Vec<A>) -> Vec<Adjacency> {

@@ -4,10 +4,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Equilibrium;
+use super::operators::partitioned;
 use crate::dense::stride;
 use crate::graph::Relation;
 use crate::kernels::{AdjacencyRef, ghosts};
-use crate::parallel::{Partition, RowBlocks};
 
 /// The share of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,20 +32,18 @@ impl RankPlan {
             .filter(|relation| relation.outgoing.is_some())
             .map(|relation| AdjacencyRef::outgoing(relation))
             .collect();
-        let nodes = incoming.first().map_or(0, AdjacencyRef::rows);
-        let offsets: Vec<_> = incoming.iter().map(AdjacencyRef::offsets).collect();
-        let parts = RowBlocks::for_sums(nodes, &offsets);
-        let partition = Partition::new(&parts, &offsets, ranks);
+        let (_, partition) = partitioned(&incoming, ranks);
         let all: Vec<_> = incoming.iter().chain(&outgoing).copied().collect();
         let needed: Vec<Vec<u32>> =
             (0..ranks).into_par_iter().map(|rank| ghosts(&all, partition.rows(rank))).collect();
         let mut plans: Vec<Self> = (0..ranks)
             .map(|rank| {
                 let rows = partition.rows(rank);
-                let entries = |offsets: &&[u64]| offsets[rows.end] - offsets[rows.start];
+                let entries =
+                    |a: &AdjacencyRef<'_>| a.offsets()[rows.end] - a.offsets()[rows.start];
                 Self {
                     rows: rows.len() as u64,
-                    nonzeros: offsets.iter().map(entries).sum(),
+                    nonzeros: incoming.iter().map(entries).sum(),
                     ghosts: needed[rank].len() as u64,
                     sent: 0,
                 }

@@ -303,10 +303,16 @@ impl Task {
         if self.learns_features {
             return Ok(Features::Learned);
         }
+        let normalised = |features: Features| match self.normalises_features {
+            true => features.normalised(),
+            false => features,
+        };
+        if self.ranks.is_alone() {
+            return Ok(normalised(Features::read(&self.graph)?));
+        }
         let rows = self.operators()?.rows();
         let features = Features::read_rows(&self.graph, rows).map_err(TrainError::from);
-        let features = self.ranks.agree(features, TrainError::OtherRank)?;
-        let mut features = if self.normalises_features { features.normalised() } else { features };
+        let mut features = normalised(self.ranks.agree(features, TrainError::OtherRank)?);
         features.update(rows);
         Ok(features)
     }

@@ -107,6 +107,9 @@ pub fn message(text: &str) {
 /// Writes a message to standard error, and lets no other thread write after it: for a thread that
 /// ends the process.
 pub fn last_message(text: &str) {
+    if is_silent() {
+        return;
+    }
     let mut error = io::stderr().lock();
     let _ = writeln!(error, "{}", readable::message(text));
     // Threads that are still at work would print how far they are.

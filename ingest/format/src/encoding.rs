@@ -96,6 +96,11 @@ impl Scaling {
         // Divided first, so that no sum overflows.
         let mean = numbers.iter().map(|number| number / count).sum::<f64>();
         let variance = numbers.iter().map(|number| (number - mean).powi(2) / count).sum::<f64>();
+        Self::new(mean, variance)
+    }
+
+    /// Of a mean and a variance; the deviation is 1 where none can be divided by.
+    pub fn new(mean: f64, variance: f64) -> Self {
         let deviation = variance.sqrt();
         let is_usable = deviation.is_finite() && deviation > f64::MIN_POSITIVE;
         Self { mean, deviation: if is_usable { deviation } else { 1.0 } }

@@ -26,7 +26,7 @@ use crate::{features, labels, splits};
 pub struct NodeTable {
     /// CSV, TSV or Parquet. Its rows are the nodes, with edges or without, in this order.
     pub file: PathBuf,
-    /// The column of ids; by default one named `node`, `id` or `node_id`, or the first.
+    /// The column of ids; by default one named `node`, `id` or `node_id`, or, in a text file, the first.
     pub id: Option<String>,
     /// The column of classes.
     pub label: Option<String>,
@@ -188,11 +188,6 @@ pub struct NodeData {
 impl NodeData {
     /// Reports missing files and invalid splits before the edges are read, which may take long.
     pub(super) fn check(&self, context: &Context) -> Result<()> {
-        if self.labels.is_some() && self.communities.is_some() {
-            return Err(IngestError::Usage(
-                "--labels and --communities cannot be used together".into(),
-            ));
-        }
         let label = self.table.as_ref().and_then(|table| table.label.as_ref());
         let sources = [
             ("--label", label.is_some()),

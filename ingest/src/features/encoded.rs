@@ -25,8 +25,6 @@ use crate::source::table::{Batch, Cell, ColumnKind, Table};
 pub const ONE_HOT_WORDS: usize = 100;
 /// Number of feature columns of a column with more words.
 pub const HASHED_COLUMNS: u32 = 64;
-/// Texts that stand for a missing value, in lower case.
-const MISSING: [&str; 4] = ["na", "n/a", "nan", "null"];
 
 /// Which columns become features, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -179,12 +177,12 @@ impl Oddities {
         out: &mut [f32],
     ) -> Result<()> {
         let cell = batch.cell(row, at);
-        let is_missing = is_missing(cell);
+        let is_missing = cell.is_missing();
         self.missing += u64::from(is_missing && !column.indicator);
         if column.is_number() {
             let number = match is_missing {
                 true => None,
-                false => Some(number(cell).ok_or_else(|| not_a_number(table, batch, row, at))?),
+                false => Some(cell.finite().ok_or_else(|| not_a_number(table, batch, row, at))?),
             };
             column.put_number(number, out);
             if let Some(bad) = out.iter().find(|value| !value.is_finite()) {
@@ -312,7 +310,7 @@ impl Seen {
         options: &Columns,
     ) -> Result<()> {
         let cell = batch.cell(row, self.column);
-        if is_missing(cell) {
+        if cell.is_missing() {
             if options.missing == Missing::Refuse {
                 let expected = format!(
                     "a value in {} (--missing mean fills in the mean)",
@@ -323,7 +321,7 @@ impl Seen {
             self.missing += u64::from(trains);
             return Ok(());
         }
-        let as_number = number(cell).filter(|_| !self.as_words);
+        let as_number = cell.finite().filter(|_| !self.as_words);
         match as_number {
             Some(value) => {
                 self.numbers += 1;
@@ -379,10 +377,7 @@ impl Seen {
             if self.trained == 0.0 {
                 return Err(nothing(table, self.column));
             }
-            let deviation = (self.squares / self.trained).sqrt();
-            let is_usable = deviation.is_finite() && deviation > f64::MIN_POSITIVE;
-            let deviation = if is_usable { deviation } else { 1.0 };
-            let scaling = Scaling { mean: self.mean, deviation };
+            let scaling = Scaling::new(self.mean, self.squares / self.trained);
             if !scaling.is_sound() {
                 let what = format!(
                     "{}: the mean of its numbers overflows: leave the column out, or rescale it",
@@ -429,28 +424,6 @@ fn not_a_number(table: &Table, batch: &Batch, row: usize, column: usize) -> Inge
     table.error(batch.number(row), &expected, batch.cell(row, column).shown())
 }
 
-/// Whether a cell has no value: empty, null, NaN, or a text that stands for it.
-pub fn is_missing(cell: Cell<'_>) -> bool {
-    match cell {
-        Cell::Missing => true,
-        Cell::Float(value) => value.is_nan(),
-        Cell::Text(text) => MISSING.iter().any(|missing| text.eq_ignore_ascii_case(missing)),
-        _ => false,
-    }
-}
-
-/// A finite number.
-pub fn number(cell: Cell<'_>) -> Option<f64> {
-    let number = match cell {
-        Cell::Missing | Cell::Boolean(_) => return None,
-        Cell::Text(text) => text.parse().ok()?,
-        Cell::Signed(value) => value as f64,
-        Cell::Unsigned(value) => value as f64,
-        Cell::Float(value) => value,
-    };
-    number.is_finite().then_some(number)
-}
-
 /// Whether a text looks like a date, with or without a time: 2021-03-04, 4.3.2021, 03/04/21.
 fn is_date(text: &str) -> bool {
     let day = text.split(['T', ' ']).next().unwrap_or(text);
@@ -489,16 +462,5 @@ mod tests {
             let expected = "auto, one-hot, hashed or hashed:COLUMNS, with 1 to 1048576 columns";
             assert_eq!(error, expected);
         }
-    }
-
-    #[test]
-    fn missing_values_have_several_spellings() {
-        for text in ["NA", "n/a", "NaN", "null", "NULL"] {
-            assert!(is_missing(Cell::Text(text)), "{text}");
-        }
-        assert!(is_missing(Cell::Missing) && is_missing(Cell::Float(f64::NAN)));
-        assert!(!is_missing(Cell::Text("none")) && !is_missing(Cell::Float(0.0)));
-        assert_eq!(number(Cell::Text("inf")), None);
-        assert_eq!(number(Cell::Text("-1.5e3")), Some(-1500.0));
     }
 }

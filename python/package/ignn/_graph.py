@@ -714,7 +714,7 @@ def ingest(
 ) -> Graph:
     """Converts raw files to a dataset directory, in bounded memory, and opens it.
 
-    The same job with the same options as `ignn ingest`, and the same bytes.
+    The job of `ignn ingest`, with the same bytes and most of its options.
 
     Args:
         files: edge files (text, CSV, Parquet, Matrix Market; plain, gzip or zstd); for other kinds

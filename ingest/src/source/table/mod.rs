@@ -24,6 +24,8 @@ use delimited::{Delimited, DelimitedBatch};
 
 /// First bytes of a Parquet file.
 pub const PARQUET_MAGIC: &[u8] = b"PAR1";
+/// Texts that stand for a missing value, in lower case.
+const MISSING: [&str; 4] = ["na", "n/a", "nan", "null"];
 /// Names of the column of node ids, in lower case.
 const ID_NAMES: [&str; 3] = ["node", "id", "node_id"];
 /// The same in messages.
@@ -121,6 +123,28 @@ impl<'a> Cell<'a> {
             Self::Float(value) => Some(value as f32),
             Self::Boolean(value) => Some(f32::from(u8::from(value))),
         }
+    }
+
+    /// Whether it has no value: empty, null, NaN, or a text that stands for it.
+    pub fn is_missing(self) -> bool {
+        match self {
+            Self::Missing => true,
+            Self::Float(value) => value.is_nan(),
+            Self::Text(text) => MISSING.iter().any(|missing| text.eq_ignore_ascii_case(missing)),
+            _ => false,
+        }
+    }
+
+    /// As a finite number, if it is one; a truth value is none.
+    pub fn finite(self) -> Option<f64> {
+        let number = match self {
+            Self::Missing | Self::Boolean(_) => return None,
+            Self::Text(text) => text.parse().ok()?,
+            Self::Signed(value) => value as f64,
+            Self::Unsigned(value) => value as f64,
+            Self::Float(value) => value,
+        };
+        number.is_finite().then_some(number)
     }
 
     /// For messages: quoted, or "an empty cell".

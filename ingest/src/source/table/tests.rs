@@ -213,3 +213,14 @@ proptest! {
         prop_assert_eq!(&found[0].1[1..], &cells[..]);
     }
 }
+
+#[test]
+fn missing_values_have_several_spellings() {
+    for text in ["NA", "n/a", "NaN", "null", "NULL"] {
+        assert!(Cell::Text(text).is_missing(), "{text}");
+    }
+    assert!(Cell::Missing.is_missing() && Cell::Float(f64::NAN).is_missing());
+    assert!(!Cell::Text("none").is_missing() && !Cell::Float(0.0).is_missing());
+    assert_eq!(Cell::Text("inf").finite(), None);
+    assert_eq!(Cell::Text("-1.5e3").finite(), Some(-1500.0));
+}
