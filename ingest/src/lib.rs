@@ -12,7 +12,7 @@
 //! | [`node_set`] | 0 | a set of nodes, one bit per node |
 //! | [`nodes`] | 1 | from an id to its node |
 //! | [`content`] | 1 | the parts of a dataset, as sources and generators offer them |
-//! | [`order`] | 1 | orders of the nodes: by degree, reverse Cuthill-McKee |
+//! | [`order`] | 1 | orders of the nodes: by degree, reverse Cuthill-McKee, clusters |
 //! | [`edges`] | 1 | edges on their way to an adjacency: spool, partition, sort, merge |
 //! | [`collection`] | 2 | a dataset small enough to be held in memory |
 //! | [`metapath`] | 2 | products of bipartite lists |

@@ -164,6 +164,9 @@ pub enum OrderWord {
     Degree,
     /// reverse Cuthill-McKee: places neighbours near each other
     Rcm,
+    /// clusters of nodes together, and within them smaller ones: fewest rows to exchange on several
+    /// ranks
+    Cluster,
 }
 
 impl OrderWord {
@@ -173,6 +176,7 @@ impl OrderWord {
             Self::None => Order::None,
             Self::Degree => Order::Degree,
             Self::Rcm => Order::Rcm,
+            Self::Cluster => Order::Cluster,
         }
     }
 }

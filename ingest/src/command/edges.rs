@@ -211,11 +211,7 @@ impl IngestEdges {
         drop((incoming, outgoing));
         let spilled = built.counts.spilled;
         builder.discard_built(built)?;
-        builder.set_order(match self.order {
-            Order::None => "none",
-            Order::Degree => "degree",
-            Order::Rcm => "rcm",
-        });
+        builder.set_order(self.order.word());
         let composed: Vec<u32> = rank.iter().map(|&node| position[node as usize]).collect();
         let map = match map {
             NodeMap::Rank(set) => NodeMap::RankTable(set, &position),

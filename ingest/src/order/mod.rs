@@ -1,6 +1,8 @@
 //! Orders of the nodes that place neighbours or hubs close together, computed from an adjacency.
 //! The graph has to fit in memory; a message says so if it does not.
 
+mod cluster;
+
 use ignn_format::csr::CsrFile;
 
 use crate::error::{IngestError, Result};
@@ -15,6 +17,20 @@ pub enum Order {
     Degree,
     /// Reverse Cuthill-McKee: neighbours close together.
     Rcm,
+    /// Clusters of nodes together, and within them smaller clusters.
+    Cluster,
+}
+
+impl Order {
+    /// The word for it in commands and datasets.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Degree => "degree",
+            Self::Rcm => "rcm",
+            Self::Cluster => "cluster",
+        }
+    }
 }
 
 /// The adjacency to order by: one direction or both.
@@ -50,6 +66,8 @@ pub fn check_memory(
         Order::None => 0,
         Order::Degree => nodes * 24,
         Order::Rcm => nodes * 32 + graph,
+        // The entries between clusters are kept with their counts, in lists that grow by doubling.
+        Order::Cluster => nodes * 64 + 5 * graph,
     };
     if need <= memory {
         return Ok(());
@@ -100,6 +118,7 @@ pub fn positions(order: Order, pattern: &Pattern) -> Vec<u32> {
         Order::None => return (0..pattern.incoming.rows() as u32).collect(),
         Order::Degree => by_degree(pattern),
         Order::Rcm => reverse_cuthill_mckee(pattern),
+        Order::Cluster => cluster::sequence(pattern),
     };
     let mut position = vec![0u32; sequence.len()];
     for (at, node) in sequence.into_iter().enumerate() {
@@ -196,6 +215,52 @@ mod tests {
         assert_eq!(advice_of(nodes / 8, 256), None, "too many hubs");
         assert_eq!(advice_of(0, 0), None, "no hubs");
         assert_eq!(advice(&offsets(1000, 10, 1000)), None, "small");
+    }
+
+    #[test]
+    fn clusters_stay_together() {
+        // Twelve cliques of ten nodes, dealt out so that neighbours are far apart, in a ring.
+        let (cliques, size) = (12, 10);
+        let node = |clique: usize, member: usize| (member * cliques + clique) as u32;
+        let mut rows = vec![Vec::new(); cliques * size];
+        for (clique, member) in (0..cliques).flat_map(|c| (0..size).map(move |m| (c, m))) {
+            let row = &mut rows[node(clique, member) as usize];
+            row.extend((0..size).filter(|&m| m != member).map(|other| node(clique, other)));
+            match member {
+                0 => row.push(node((clique + 1) % cliques, 1)),
+                1 => row.push(node((clique + cliques - 1) % cliques, 0)),
+                _ => {}
+            }
+            row.sort_unstable();
+        }
+        let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+        let (_dir, csr) = csr(&rows);
+        let position = positions(Order::Cluster, &Pattern { incoming: &csr, outgoing: None });
+        let mut sorted = position.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..(cliques * size) as u32).collect::<Vec<_>>());
+        for clique in 0..cliques {
+            let places = (0..size).map(|member| position[node(clique, member) as usize]);
+            let (low, high) = (places.clone().min().unwrap(), places.max().unwrap());
+            assert_eq!(high - low, size as u32 - 1, "clique {clique} lies at {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn clusters_of_a_directed_graph_with_nodes_without_edges() {
+        let (_dir, incoming) = csr(&[&[3], &[], &[], &[3, 4], &[0]]);
+        let (_dir, outgoing) = csr(&[&[4], &[], &[], &[0, 3], &[3]]);
+        let pattern = Pattern { incoming: &incoming, outgoing: Some(&outgoing) };
+        let position = positions(Order::Cluster, &pattern);
+        let mut component = [position[0], position[3], position[4]];
+        component.sort_unstable();
+        assert_eq!(component[2] - component[0], 2, "{position:?}");
+        let mut sorted = position;
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4]);
+        let (_dir, empty) = csr(&[]);
+        let none = positions(Order::Cluster, &Pattern { incoming: &empty, outgoing: None });
+        assert!(none.is_empty());
     }
 
     #[test]
