@@ -334,6 +334,80 @@ fn numbers_words_and_missing_values_follow_their_options() {
 }
 
 #[test]
+fn missing_labels_and_parts_are_none() {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.csv", "0,1\n1,2\n2,3\n");
+    let rows = "id,team,part\n0,red,train\n1,NA,train\n2,blue,n/a\n3,nan,test\n";
+    sandbox.file("n.csv", rows);
+    let options = "--label team --split-column part --out d";
+    let run = sandbox.ignn(&words(&format!("ingest edges e.csv --nodes n.csv {options}"))).exits(0);
+    let run = run.says("labels       2 classes, 2 labelled nodes").says("train 2, test 1\n");
+    for note in [
+        "note: n.csv: column \"team\": \"NA\" and the like stand for a missing value: 2 nodes \
+         without a label (if it is a name, write it in other words)\n",
+        "note: n.csv: column \"part\": \"n/a\" and the like stand for a missing value: 1 nodes in \
+         no part (if it is a name, write it in other words)\n",
+    ] {
+        assert!(run.stderr.contains(note), "{}", run.stderr);
+    }
+    // Masks, and files of their own.
+    sandbox.file("m.csv", "id,train_mask,test_mask\n0,1,0\n1,NA,1\n2,0,null\n3,,\n");
+    let masks = "ingest edges e.csv --splits m.csv --labels n.csv --out m -q";
+    sandbox.file("n.csv", "id,label\n0,red\n1,NA\n2,blue\n");
+    sandbox.ignn(&words(masks)).exits(0).says("2 labelled nodes").says("train 1, test 1\n");
+}
+
+#[test]
+fn an_encoding_is_learned_or_given() {
+    let sandbox = Sandbox::new();
+    sandbox.file("e.csv", "0,1\n1,2\n2,3\n");
+    sandbox.file("n.csv", "id,day,part\n0,1,Training\n1,2,Training\n2,3,dev\n3,4,other\n");
+    let ingest =
+        |options: &str| sandbox.ignn(&words(&format!("ingest edges e.csv {options} --force")));
+    ingest("--nodes n.csv --features day --out d -q").exits(0);
+    for (option, name) in [
+        ("--numbers plain", "--numbers <NUMBERS>"),
+        ("--words hashed", "--words <HOW>"),
+        ("--missing refuse", "--missing <MISSING>"),
+        ("--categories day", "--categories <COLUMNS>"),
+        ("--features day", "--features <FILE|COLUMNS>"),
+    ] {
+        let run = ingest(&format!("--nodes n.csv --encode-as d {option} --out x")).exits(2);
+        let refused = format!("'--encode-as <DATASET|RUN|MODEL>' cannot be used with '{name}'");
+        assert!(run.stderr.contains(&refused), "{option}: {}", run.stderr);
+    }
+    let dates = parquet(vec![
+        ("id", crate::raw::column::<arrow_array::Int64Array>(vec![0, 1, 2, 3])),
+        ("day", Arc::new(arrow_array::Date32Array::from(vec![1, 2, 3, 4]))),
+    ]);
+    sandbox.file("n.parquet", dates);
+    ingest("--nodes n.parquet --encode-as d --out x -q").fails_with(
+        "n.parquet: column \"day\" holds dates, such as Date32 (expected numbers or words): write \
+         a number instead, such as the days since a fixed day, the year or the day of the week, or \
+         leave the column out of --features",
+    );
+    // A split that nobody named, and parts in other spellings.
+    let run = ingest("--nodes n.csv --features all --out x").exits(0);
+    let note = "note: n.csv: without a split, features are encoded by all nodes: add one with";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    assert!(!run.stderr.contains("looks like a split"), "\"other\" is no part: {}", run.stderr);
+    sandbox.file("n.csv", "id,day,part\n0,1,Training\n1,2,Training\n2,3,dev\n3,4,test\n");
+    let run = ingest("--nodes n.csv --features all --out x").exits(0);
+    let note = "note: n.csv: column \"part\" looks like a split, and became features: name it with \
+                --split-column if it is one\n";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    let run = ingest("--nodes n.csv --features all --split-column part --out x").exits(0);
+    assert!(!run.stderr.contains("note: n.csv: without"), "{}", run.stderr);
+    assert_eq!(features(&sandbox, "x"), [[-1.0], [1.0], [3.0], [5.0]], "by the training nodes");
+    // Parts of which none trains.
+    sandbox.file("n.csv", "id,day,part\n0,1,a\n1,2,a\n2,3,b\n3,4,b\n");
+    let run = ingest("--nodes n.csv --features day --split-column part --out x").exits(0);
+    let note =
+        "note: n.csv: without a part named train, features are encoded by all nodes: add one";
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+}
+
+#[test]
 fn graphs_have_numbers_too() {
     let sandbox = Sandbox::new();
     let generate = "generate rings --by-graph --rings 60 --length 6 --out g -q";

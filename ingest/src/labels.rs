@@ -13,7 +13,7 @@ use crate::error::{IngestError, Result, quoted};
 use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
 use crate::source::communities;
-use crate::source::table::{ColumnKind, Table, unknown};
+use crate::source::table::{ColumnKind, MissingTexts, Table, unknown};
 
 /// Which communities of a community file become labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 const LABEL_NAMES_SHOWN: &str = "\"label\", \"class\" or \"y\"";
 
 /// Reads a table with one row per label of a node. If any node has several labels, all nodes have
-/// sets of labels. Repeated rows and empty labels are ignored. Classes are ordered as numbers if
+/// sets of labels. Repeated rows and missing labels are ignored. Classes are ordered as numbers if
 /// all names are integers, else by their bytes.
 pub fn from_table(context: &Context, nodes: &dyn NodeLookup, path: &Path) -> Result<Labels> {
     let table = Table::open(path, nodes.kind(), false, context.memory / 4)?;
@@ -56,10 +56,11 @@ pub fn from_column(
     let mut names: Vec<String> = Vec::new();
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut pairs = Pairs::new(context, nodes, path)?;
+    let mut missing = MissingTexts::default();
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
             let node = table.node(&batch, row, nodes)?;
-            let Some(name) = batch.cell(row, column).text() else { continue };
+            let Some(name) = missing.value(batch.cell(row, column)) else { continue };
             let class = match known.get(name.as_ref()) {
                 Some(&class) => class,
                 None => {
@@ -80,6 +81,9 @@ pub fn from_column(
             pairs.push(node, class)?;
         }
         context.observer.advance(batch.rows() as u64);
+    }
+    if let Some(note) = missing.note(&table, column, "without a label") {
+        context.observer.note(&note);
     }
     let mut pairs = pairs.finish();
     if pairs.is_empty() {

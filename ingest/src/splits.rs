@@ -12,7 +12,7 @@ use crate::context::{Context, Unit};
 use crate::error::{IngestError, Result, quoted};
 use crate::node_set::NodeSet;
 use crate::nodes::NodeLookup;
-use crate::source::table::{Batch, ColumnKind, Table};
+use crate::source::table::{Batch, ColumnKind, MissingTexts, Table};
 use ignn_format::random::Sequence;
 
 /// Name of a split without a name.
@@ -25,8 +25,8 @@ const SPLIT_NAMES: [&str; 5] = ["split", "splits", "part", "fold", "set"];
 const MAX_PARTS: usize = NO_PART as usize;
 
 /// Reads a table. `node,split` is one split named "default"; `node,a,b` with a header has one split
-/// per further column, with its name. A node with an empty cell is in no part; each node appears at
-/// most once.
+/// per further column, with its name. A node whose cell is missing is in no part; each node appears
+/// at most once.
 ///
 /// Masks make one split named "default" instead: columns such as `train_mask`, `val_mask` and
 /// `test_mask`, one per part, with true or false (or 1 or 0) for each node. Columns beside them are
@@ -89,6 +89,7 @@ pub fn from_columns(
     let mut splits: Vec<Gathered> =
         names.into_iter().map(|name| Gathered::new(name, nodes.nodes())).collect();
     let mut seen = NodeSet::new(nodes.nodes());
+    let mut missing = vec![MissingTexts::default(); splits.len()];
     while let Some(batch) = table.next_batch()? {
         for row in 0..batch.rows() {
             let node = table.new_node(&batch, row, nodes, &mut seen)?;
@@ -96,8 +97,8 @@ pub fn from_columns(
                 assign_by_masks(&mut splits[0], node, masks, &table, &batch, row)?;
                 continue;
             }
-            for (split, &column) in splits.iter_mut().zip(&columns) {
-                let Some(part) = batch.cell(row, column).text() else { continue };
+            for ((split, &column), missing) in splits.iter_mut().zip(&columns).zip(&mut missing) {
+                let Some(part) = missing.value(batch.cell(row, column)) else { continue };
                 if !split.assign(node, &part) {
                     let expected = format!("at most {MAX_PARTS} different parts in a split");
                     return Err(table.error(batch.number(row), &expected, "one more"));
@@ -105,6 +106,11 @@ pub fn from_columns(
             }
         }
         context.observer.advance(batch.rows() as u64);
+    }
+    for (missing, &column) in missing.iter().zip(&columns) {
+        if let Some(note) = missing.note(&table, column, "in no part") {
+            context.observer.note(&note);
+        }
     }
     for (split, header) in splits.iter().zip(&headers) {
         if split.parts.is_empty() {
@@ -146,6 +152,16 @@ pub fn training_part(splits: &[Split]) -> Option<(&Split, u8)> {
     let split = splits.iter().find(|split| split.name == DEFAULT).or(splits.first())?;
     let part = split.parts.iter().position(|part| Role::of(part) == Role::Train)?;
     Some((split, part as u8))
+}
+
+/// Whether these are the names of parts of a split: train, validation and test, or the like.
+pub fn are_parts(names: &[String]) -> bool {
+    names.iter().all(|name| Role::of(name) != Role::Other)
+}
+
+/// Whether a column of this name is the mask of a part.
+pub fn is_mask(column: &str) -> bool {
+    mask_part(column).is_some_and(|part| Role::of(part) != Role::Other)
 }
 
 /// A column of a mask, and its part.
@@ -218,7 +234,7 @@ fn assign_by_masks(
     let mut found: Option<&Mask> = None;
     for mask in masks {
         let cell = batch.cell(row, mask.column);
-        let Some(text) = cell.text() else { continue };
+        let Some(text) = cell.text().filter(|_| !cell.is_missing()) else { continue };
         let wrong = |expected: &str, found: String| table.error(batch.number(row), expected, found);
         match (truth(&text), found) {
             (None, _) => {

@@ -2,13 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ignn::format::DatasetDir;
-use ignn::format::encoding::Encoding;
 use ignn::format::features::SparseRows;
-use ignn::format::manifest::MANIFEST;
 use ignn::format::storage::TemporaryDirectory;
 use ignn::graph::{Graphs, Ids, Labels, Normalisation, Split};
-use ignn::models::Model;
 use ignn::nn::Features;
 use ignn::predict;
 use ignn::report::quantity;
@@ -492,23 +488,40 @@ fn option<'py, T: FromPyObjectOwned<'py>>(
     given.map(|it| it.extract().map_err(Into::into)).transpose()
 }
 
-/// The encoding that a dataset or a model keeps.
-fn encoding_of(path: &Path) -> Result<Encoding, Failure> {
-    let found = match path.join(MANIFEST).is_file() {
-        true => DatasetDir::open(path)?.manifest().encoding.clone(),
-        false => Model::load(predict::model_file(path)?)?.encoding,
-    };
-    found.ok_or_else(|| {
-        let path = path.display();
-        Failure::argument(format!(
-            "{path}: no encoding of a node table (expected one made with nodes=TABLE and features)"
-        ))
-    })
+/// Options that say how columns of a node table become features.
+const ENCODING: [&str; 5] = ["columns", "numbers", "words", "missing", "categories"];
+/// Other options that mean something with a node table only.
+const OF_TABLE: [&str; 4] = ["label", "split_column", "id_column", "encode_as"];
+
+/// The first of these options that is given.
+fn first_given(
+    options: &Bound<'_, PyDict>,
+    names: &[&'static str],
+) -> PyResult<Option<&'static str>> {
+    for &name in names {
+        if options.get_item(name)?.is_some_and(|value| !value.is_none()) {
+            return Ok(Some(if name == "columns" { "features" } else { name }));
+        }
+    }
+    Ok(None)
 }
 
 /// The node table, if there is one.
 fn node_table(options: &Bound<'_, PyDict>) -> PyResult<Option<NodeTable>> {
-    let Some(file) = option(options, "table")? else { return Ok(None) };
+    let Some(file) = option(options, "table")? else {
+        return match first_given(options, &[&OF_TABLE[..], &ENCODING].concat())? {
+            Some(name) => {
+                let what = format!("{name}: needs a table of nodes: pass nodes=TABLE");
+                Err(PyValueError::new_err(what))
+            }
+            None => Ok(None),
+        };
+    };
+    let encoding = option::<PathBuf>(options, "encode_as")?;
+    if let (Some(_), Some(name)) = (&encoding, first_given(options, &ENCODING)?) {
+        let what = format!("encode_as and {name} cannot be used together");
+        return Err(PyValueError::new_err(what));
+    }
     let features = match option::<Vec<String>>(options, "columns")? {
         None => Chosen::None,
         Some(names) if names == ["all"] => Chosen::All,
@@ -516,23 +529,25 @@ fn node_table(options: &Bound<'_, PyDict>) -> PyResult<Option<NodeTable>> {
     };
     let numbers = [("standardised", Numbers::Standardised), ("plain", Numbers::Plain)];
     let missing = [("mean", Missing::Mean), ("refuse", Missing::Refuse)];
-    let of = |name: &str| -> PyResult<String> { Ok(option(options, name)?.unwrap_or_default()) };
-    let words: Words = of("words")?
-        .parse()
-        .map_err(|expected| PyValueError::new_err(format!("words: expected {expected}")))?;
-    let encoding = option::<PathBuf>(options, "encode_as")?;
+    let text = |name: &str| option::<String>(options, name);
+    let words = text("words")?.map(|word| word.parse::<Words>()).transpose();
+    let words =
+        words.map_err(|expected| PyValueError::new_err(format!("words: expected {expected}")))?;
+    let numbers = text("numbers")?.map(|own| word("numbers", &own, &numbers)).transpose();
+    let missing = text("missing")?.map(|own| word("missing", &own, &missing)).transpose();
+    let encoding = encoding.as_deref().map(predict::encoding_of).transpose();
     Ok(Some(NodeTable {
         id: option(options, "id_column")?,
         label: option(options, "label")?,
-        splits: option(options, "split_columns")?.unwrap_or_default(),
+        splits: option(options, "split_column")?.unwrap_or_default(),
         columns: Columns {
             features,
             categories: option(options, "categories")?.unwrap_or_default(),
-            numbers: word("numbers", &of("numbers")?, &numbers).map_err(exception)?,
-            words,
-            missing: word("missing", &of("missing")?, &missing).map_err(exception)?,
+            numbers: numbers.map_err(exception)?.unwrap_or_default(),
+            words: words.unwrap_or_default(),
+            missing: missing.map_err(exception)?.unwrap_or_default(),
         },
-        encoding: encoding.as_deref().map(encoding_of).transpose().map_err(exception)?,
+        encoding: encoding.map_err(|error| exception(error.into()))?,
         ..NodeTable::new(file)
     }))
 }
@@ -603,26 +618,31 @@ pub fn ingest_edges(
 
 /// A specification of relations to a dataset.
 #[pyfunction]
-#[pyo3(signature = (spec, out, *, data, force, memory_limit, seed, listener))]
+#[pyo3(signature = (spec, out, *, data, encode_as, force, memory_limit, seed, listener))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
 pub fn ingest_relations(
     py: Python<'_>,
     spec: PathBuf,
     out: PathBuf,
     data: Option<PathBuf>,
+    encode_as: Option<PathBuf>,
     force: bool,
     memory_limit: Option<u64>,
     seed: u64,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Graph> {
-    let job = IngestRelations { spec, data, out: out.clone(), force, encoding: None };
+    let encoding = encode_as.as_deref().map(predict::encoding_of).transpose();
+    let encoding = encoding.map_err(|error| exception(error.into()))?;
+    let job = IngestRelations { spec, data, out: out.clone(), force, encoding };
     ingest(py, listener, out, (memory_limit, seed), move |context| job.run(context).map(drop))
 }
 
 /// A set of many graphs to a dataset: a directory of the TU collection or of GraphSAGE, or a file
 /// of DGCNN.
 #[pyfunction]
-#[pyo3(signature = (kind, path, out, relation, *, force, degree_features, memory_limit, listener))]
+#[pyo3(signature = (
+    kind, path, out, relation, *, force, degree_features, regress, draw, memory_limit, seed, listener
+))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
 pub fn ingest_directory(
     py: Python<'_>,
@@ -632,14 +652,16 @@ pub fn ingest_directory(
     relation: RelationChoice,
     force: bool,
     degree_features: bool,
+    regress: Option<usize>,
+    draw: Vec<String>,
     memory_limit: Option<u64>,
+    seed: u64,
     listener: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Graph> {
     let relation = relation.options().map_err(exception)?;
-    let (target, options) = (out.clone(), (memory_limit, 0));
+    let (target, options) = (out.clone(), (memory_limit, seed));
     match kind {
         "tu" => {
-            let (regress, draw) = (None, Vec::new());
             let job =
                 IngestTu { directory: path, out, force, degree_features, regress, draw, relation };
             ingest(py, listener, target, options, move |context| job.run(context).map(drop))

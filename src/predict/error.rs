@@ -72,6 +72,15 @@ pub enum PredictError {
         /// What differs.
         found: String,
     },
+    /// No node table.
+    #[error(
+        "{}: no encoding of a node table (expected one made with `--nodes TABLE --features`)",
+        path.display()
+    )]
+    NoEncoding {
+        /// The dataset or model.
+        path: PathBuf,
+    },
     /// Learned features of other nodes.
     #[error(
         "{}: the model has learned a row of features for each node of its own graph (found {found} \

@@ -47,7 +47,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignn_format::FormatError;
+use ignn_format::encoding::Encoding;
+use ignn_format::manifest::MANIFEST;
+use ignn_format::{DatasetDir, FormatError};
 
 use crate::dense::Matrix;
 use crate::graph::Graph;
@@ -124,6 +126,16 @@ pub fn operators_on(graph: &Graph, ranks: &Arc<dyn Ranks>) -> Result<Operators, 
     let relations = graph.relations().map_err(PredictError::from);
     let relations = ranks.agree(relations, PredictError::OtherRank)?;
     Operators::of_rank(relations, ranks).map_err(wrong)
+}
+
+/// The encoding of a node table that a dataset, or the model of a run or a file, keeps.
+pub fn encoding_of(dataset_run_or_file: &Path) -> Result<Encoding, PredictError> {
+    let path = dataset_run_or_file;
+    let found = match path.join(MANIFEST).is_file() {
+        true => DatasetDir::open(path)?.manifest().encoding.clone(),
+        false => Model::load(model_file(path)?)?.encoding,
+    };
+    found.ok_or_else(|| PredictError::NoEncoding { path: path.into() })
 }
 
 /// The model's file: the one named, or the one in a run directory.

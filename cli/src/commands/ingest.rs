@@ -1,16 +1,12 @@
 //! `ignn ingest`: converts raw files to a dataset directory. It fills in the options of
 //! `ignn_ingest::command`, which does the work.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use ignn::models::Model;
 use ignn::predict;
-use ignn_format::DatasetDir;
-use ignn_format::encoding::Encoding;
-use ignn_format::manifest::MANIFEST;
 use ignn_ingest::command::dgcnn::IngestDgcnn;
 use ignn_ingest::command::edges::IngestEdges;
 use ignn_ingest::command::graphsage::IngestGraphSage;
@@ -273,7 +269,8 @@ struct TableArgs {
     /// Encode the node table as this dataset or model has it, instead of learning an encoding
     ///
     /// Words that the encoding does not know become zeros, with a note.
-    #[arg(long, value_name = "DATASET|RUN|MODEL", conflicts_with = "features")]
+    #[arg(long, value_name = "DATASET|RUN|MODEL")]
+    #[arg(conflicts_with_all = ["features", "numbers", "words", "missing", "categories"])]
     encode_as: Option<PathBuf>,
 
     /// What becomes of columns of numbers [default: standardised]
@@ -321,18 +318,6 @@ impl TableArgs {
     }
 }
 
-/// The encoding that a dataset or a model keeps.
-fn encoding_of(path: &Path) -> Result<Encoding> {
-    let found = match path.join(MANIFEST).is_file() {
-        true => DatasetDir::open(path)?.manifest().encoding.clone(),
-        false => Model::load(predict::model_file(path)?)?.encoding,
-    };
-    found.ok_or_else(|| {
-        let path = path.display();
-        anyhow!("{path}: no encoding of a node table (expected one made with `--nodes TABLE --features`)")
-    })
-}
-
 impl Edges {
     /// The node table with its columns, if there is one.
     fn node_table(&self) -> Result<Option<NodeTable>> {
@@ -362,7 +347,7 @@ impl Edges {
             label: self.label.clone(),
             splits: self.split_column.clone(),
             columns: self.table.columns(features),
-            encoding: self.table.encode_as.as_deref().map(encoding_of).transpose()?,
+            encoding: self.table.encode_as.as_deref().map(predict::encoding_of).transpose()?,
         }))
     }
 
@@ -457,6 +442,8 @@ struct Relations {
     destination: Target,
 
     /// Encode the node table as this dataset or model has it, instead of learning an encoding
+    ///
+    /// The columns are those of the encoding, whatever the TOML file says about features.
     #[arg(long, value_name = "DATASET|RUN|MODEL")]
     encode_as: Option<PathBuf>,
 }
@@ -464,7 +451,7 @@ struct Relations {
 impl Relations {
     fn job(self) -> Result<IngestRelations> {
         let Target { out, force, .. } = self.destination;
-        let encoding = self.encode_as.as_deref().map(encoding_of).transpose()?;
+        let encoding = self.encode_as.as_deref().map(predict::encoding_of).transpose()?;
         Ok(IngestRelations { spec: self.spec, data: self.data, out, force, encoding })
     }
 }

@@ -87,6 +87,24 @@ fn messages_about_tables() {
         )
         .file("n.parquet", dates),
         table(
+            "a feature twice",
+            "--nodes n.csv --features team,age,team",
+            "n.csv: column \"team\" is given twice (expected features once): leave it out of \
+             --features",
+        ),
+        table(
+            "the ids as a feature",
+            "--nodes n.csv --features age,id",
+            "n.csv: column \"id\" is the column of ids (expected features once): leave it out of \
+             --features",
+        ),
+        table(
+            "a label that is missing everywhere",
+            "--nodes na.csv --label team",
+            "na.csv: no labels: column \"team\" is empty",
+        )
+        .file("na.csv", "id,team\n0,NA\n1,\n2,nan\n"),
+        table(
             "Parquet without ids",
             "--nodes n.parquet --features key",
             "n.parquet: no column named \"node\", \"id\" or \"node_id\" (found: \"key\")",

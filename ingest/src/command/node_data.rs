@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ignn_format::encoding::Encoding;
+use ignn_format::encoding::{ColumnEncoding, Encoding, Rule};
 use ignn_format::ids::IdsWriter;
 use ignn_format::labels::Labels;
 use ignn_format::splits::Split;
@@ -78,11 +78,21 @@ impl NodeTable {
         self.feature_columns(&table, regress).map(drop)
     }
 
-    /// Positions of the columns that become features, in their order.
+    /// Positions of the columns that become features, in their order; all have a type that can be
+    /// encoded.
     fn feature_columns(&self, table: &Table, regress: Option<&str>) -> Result<Vec<usize>> {
-        if let Some(encoding) = &self.encoding {
-            return encoding.columns.iter().map(|column| table.position(&column.name)).collect();
-        }
+        let columns = match &self.encoding {
+            Some(encoding) => {
+                let names = encoding.columns.iter().map(|column| table.position(&column.name));
+                names.collect::<Result<Vec<usize>>>()?
+            }
+            None => self.chosen_columns(table, regress)?,
+        };
+        columns.iter().try_for_each(|&column| encoded::require(table, column))?;
+        Ok(columns)
+    }
+
+    fn chosen_columns(&self, table: &Table, regress: Option<&str>) -> Result<Vec<usize>> {
         let used: Vec<&str> = self
             .label
             .as_deref()
@@ -111,6 +121,19 @@ impl NodeTable {
                         "column {name} is what is predicted, or a split (expected features without \
                          it): leave it out of --features"
                     );
+                    return Err(IngestError::file(&self.file, what));
+                }
+                for (at, name) in names.iter().enumerate() {
+                    let name = quoted(name.as_bytes());
+                    let what = if table.id_column() == Some(table.position(&names[at])?) {
+                        format!("column {name} is the column of ids")
+                    } else if names[..at].contains(&names[at]) {
+                        format!("column {name} is given twice")
+                    } else {
+                        continue;
+                    };
+                    let what =
+                        format!("{what} (expected features once): leave it out of --features");
                     return Err(IngestError::file(&self.file, what));
                 }
                 names.iter().map(|name| table.position(name)).collect::<Result<_>>()?
@@ -148,8 +171,12 @@ impl NodeTable {
             None => {
                 let trained = splits::training_part(splits);
                 if trained.is_none() {
+                    let why = match splits.is_empty() {
+                        true => "without a split",
+                        false => "without a part named train",
+                    };
                     context.observer.note(&format!(
-                        "{}: without a split, features are encoded by all nodes: add one with \
+                        "{}: {why}, features are encoded by all nodes: add one with \
                          --split-column, --splits or --split, so that only training nodes count",
                         self.file.display()
                     ));
@@ -157,10 +184,33 @@ impl NodeTable {
                 let trains =
                     |node: u32| trained.is_none_or(|(split, part)| split.of[node as usize] == part);
                 let again = table.again()?;
-                encoded::learn(context, index, again, &columns, &self.columns, &trains)?
+                let learned =
+                    encoded::learn(context, index, again, &columns, &self.columns, &trains)?;
+                if self.columns.features == Chosen::All {
+                    self.note_splits(context, &learned);
+                }
+                learned
             }
         };
         encoded::add(context, builder, index, table, &columns, encoding)
+    }
+}
+
+impl NodeTable {
+    /// Columns that look like splits may be features by mistake.
+    fn note_splits(&self, context: &Context, encoding: &Encoding) {
+        let looks_so = |column: &&ColumnEncoding| match &column.rule {
+            Rule::Words { words } => words.len() > 1 && splits::are_parts(words),
+            _ => splits::is_mask(&column.name),
+        };
+        for ColumnEncoding { name, .. } in encoding.columns.iter().filter(looks_so) {
+            context.observer.note(&format!(
+                "{}: column {} looks like a split, and became features: name it with \
+                 --split-column if it is one",
+                self.file.display(),
+                quoted(name.as_bytes())
+            ));
+        }
     }
 }
 

@@ -223,7 +223,21 @@ impl Oddities {
     }
 }
 
-/// Learns the encoding of the columns `at` from the nodes for which `trains` holds.
+/// Refuses a column whose type has neither numbers nor words, whether its encoding is learned or not.
+pub fn require(table: &Table, column: usize) -> Result<()> {
+    use ColumnKind::{Boolean, Float, Integer, Other, Text};
+    if let Other(found) = &table.kind(column) {
+        let lower = found.to_lowercase();
+        if lower.contains("date") || lower.contains("time") || lower.contains("duration") {
+            return Err(dates(table, column, found));
+        }
+    }
+    let expected = "features: numbers or words; leave the column out of --features";
+    table.require(column, &[Text, Integer, Float, Boolean], expected)
+}
+
+/// Learns the encoding of the columns `at`, which [`require`] accepts, from the nodes for which
+/// `trains` holds.
 pub fn learn(
     context: &Context,
     nodes: &dyn NodeLookup,
@@ -236,16 +250,8 @@ pub fn learn(
     let name = |column: usize| table.names().map_or(String::new(), |names| names[column].clone());
     let mut seen: Vec<Seen> = Vec::new();
     for &column in at {
+        use ColumnKind::{Boolean, Text};
         let kind = table.kind(column);
-        if let ColumnKind::Other(found) = &kind {
-            let lower = found.to_lowercase();
-            if lower.contains("date") || lower.contains("time") || lower.contains("duration") {
-                return Err(dates(&table, column, found));
-            }
-        }
-        use ColumnKind::{Boolean, Float, Integer, Text};
-        let expected = "features: numbers or words; leave the column out of --features";
-        table.require(column, &[Text, Integer, Float, Boolean], expected)?;
         let is_category = options.categories.iter().any(|own| *own == name(column));
         let as_words = is_category || kind == Boolean || kind == Text && table.is_typed();
         seen.push(Seen::new(column, name(column), as_words));

@@ -233,9 +233,9 @@ class Graph:
         target: str | None = None,
         weight: str | None = None,
         categories: Sequence[str] = (),
-        numbers: Numbers = "standardised",
-        words: str = "auto",
-        missing: Missing = "mean",
+        numbers: Numbers | None = None,
+        words: str | None = None,
+        missing: Missing | None = None,
         encode_as: PathLike | Graph | None = None,
         directed: bool = False,
         normalise: Normalise = "renorm",
@@ -671,6 +671,25 @@ def open(path: PathLike) -> Graph:  # noqa: A001
     return _opened(_ignn.Graph.open(os.fspath(path)))
 
 
+#: Options of `ingest` for all kinds, and those that each kind has besides.
+_ALL_KINDS = {"files", "out", "kind", "force", "memory", "quiet", "seed"}
+_MATRIX = {"directed", "normalise", "duplicates", "self_loops"}
+_OWN = {
+    "relations": {"data", "encode_as"},
+    "tu": _MATRIX | {"degree_features", "regress", "draw"},
+    "dgcnn": _MATRIX,
+    "graphsage": _MATRIX,
+}
+
+
+def _refuse_unused(kind: str, given: Mapping[str, object]) -> None:
+    """Refuses options that the job of this kind does not have."""
+    used = _ALL_KINDS | _OWN[kind] if kind in _OWN else given.keys() - {"data", "degree_features"}
+    for name, default in (ingest.__kwdefaults__ or {}).items():
+        if name not in used and given[name] is not default:
+            raise ValueError(f"{name}: not an option of kind={kind!r}: leave it out")
+
+
 def ingest(
     files: PathLike | Sequence[PathLike],
     *,
@@ -680,13 +699,13 @@ def ingest(
     missing_features: Literal["error", "zero"] = "error",
     labels: PathLike | None = None,
     label: str | None = None,
-    regress: str | None = None,
+    regress: str | int | None = None,
     split_column: str | Sequence[str] = (),
     id_column: str | None = None,
     categories: Sequence[str] = (),
-    numbers: Numbers = "standardised",
-    words: str = "auto",
-    missing: Missing = "mean",
+    numbers: Numbers | None = None,
+    words: str | None = None,
+    missing: Missing | None = None,
     encode_as: PathLike | Graph | None = None,
     communities: PathLike | None = None,
     communities_top: int | None = None,
@@ -724,9 +743,10 @@ def ingest(
         features: a file; or, of the table of nodes, names of columns or "all".
         label, regress, split_column, id_column: columns of the table: classes, numbers to predict,
             parts of splits, ids.
-        numbers, words, missing, categories: how columns become features: "standardised" or "plain";
-            "auto", "one-hot", "hashed" or "hashed:64"; "mean" or "refuse"; columns of codes.
-        encode_as: encode the table as this dataset, run or model does.
+        numbers, words, missing, categories: how columns become features: "standardised" (default) or
+            "plain"; "auto" (default), "one-hot", "hashed" or "hashed:64"; "mean" (default) or
+            "refuse"; columns of codes.
+        encode_as: encode the table as this dataset, run or model does, instead.
         draw: random splits by fractions, such as "train=0.06,test=0.10".
 
     >>> import tempfile, pathlib, ignn
@@ -736,7 +756,10 @@ def ingest(
     >>> graph.ids.tolist()
     ['ada', 'bob', 'eve']
     """
+    _refuse_unused(kind, locals())
     target_path, limit = _optional(out), _arrays.memory_bytes(memory)
+    encoded = encode_as.path if isinstance(encode_as, Graph) else encode_as
+    drawn = [draw] if isinstance(draw, str) else list(draw)
     relation: dict[str, Any] = {"directed": directed, "normalise": normalise}
     relation |= {"duplicates": duplicates, "self_loops": self_loops}
 
@@ -746,7 +769,7 @@ def ingest(
             columns: list[str] | None = None
             if table is not None and features is not None:
                 columns = [features] if isinstance(features, str) else list(_names(features))
-            encoded = encode_as.path if isinstance(encode_as, Graph) else encode_as
+            split_columns = [split_column] if isinstance(split_column, str) else list(split_column)
             options: dict[str, Any] = relation | {
                 "features": None if table else _optional(features),
                 "missing_features_zero": missing_features == "zero",
@@ -755,7 +778,7 @@ def ingest(
                 "communities_top": communities_top,
                 "communities_larger_than": communities_larger_than,
                 "splits": paths(splits),
-                "draw": [draw] if isinstance(draw, str) else list(draw),
+                "draw": drawn,
                 "source": source,
                 "target": target,
                 "weight": weight,
@@ -768,9 +791,9 @@ def ingest(
                 "columns": columns,
                 "id_column": id_column,
                 "label": label,
-                "regress": regress,
-                "split_columns": [split_column] if isinstance(split_column, str) else list(split_column),
-                "categories": list(categories),
+                "regress": None if regress is None else str(regress),
+                "split_column": split_columns or None,
+                "categories": list(categories) or None,
                 "numbers": numbers,
                 "words": words,
                 "missing": missing,
@@ -789,6 +812,7 @@ def ingest(
                     path,
                     target_path,
                     data=_optional(data),
+                    encode_as=_optional(encoded),
                     force=force,
                     memory_limit=limit,
                     seed=seed,
@@ -802,7 +826,10 @@ def ingest(
                     relation,
                     force=force,
                     degree_features=degree_features,
+                    regress=None if regress is None else int(regress),
+                    draw=drawn,
                     memory_limit=limit,
+                    seed=seed,
                     listener=listener,
                 )
     return _opened(native)

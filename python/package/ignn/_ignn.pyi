@@ -155,6 +155,7 @@ def ingest_relations(
     out: str,
     *,
     data: str | None,
+    encode_as: str | None,
     force: bool,
     memory_limit: int | None,
     seed: int,
@@ -168,7 +169,10 @@ def ingest_directory(
     *,
     force: bool,
     degree_features: bool,
+    regress: int | None,
+    draw: Sequence[str],
     memory_limit: int | None,
+    seed: int,
     listener: _Listener | None,
 ) -> Graph: ...
 def check_settings(

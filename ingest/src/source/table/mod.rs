@@ -157,6 +157,40 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Counts texts that stand for a missing value, such as NA: whether one of them is a name is for the
+/// user to say.
+#[derive(Clone, Debug, Default)]
+pub struct MissingTexts {
+    count: u64,
+    example: Option<String>,
+}
+
+impl MissingTexts {
+    /// The text of a cell; `None` where the value is missing.
+    pub fn value<'a>(&mut self, cell: Cell<'a>) -> Option<Cow<'a, str>> {
+        if cell.is_missing() {
+            if let Cell::Text(_) = cell {
+                self.count += 1;
+                self.example.get_or_insert_with(|| cell.shown());
+            }
+            return None;
+        }
+        cell.text()
+    }
+
+    /// What to tell the user, if there were any; `fate` is what became of their nodes.
+    pub fn note(&self, table: &Table, column: usize, fate: &str) -> Option<String> {
+        let example = self.example.as_ref()?;
+        Some(format!(
+            "{}: {}: {example} and the like stand for a missing value: {} nodes {fate} (if it is a \
+             name, write it in other words)",
+            table.path().display(),
+            table.column_name(column),
+            self.count
+        ))
+    }
+}
+
 impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
