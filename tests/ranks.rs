@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use ignn::config::Config;
 use ignn::graph::{Edges, Graph, GraphBuilder, Normalisation};
 use ignn::parallel::{Alone, Ranks, ThreadRanks};
+use ignn::predict::{PredictError, Predictor, operators_on};
 use ignn::run::Run;
+use ignn::solver::SolveParams;
 use ignn::train::{EpochRecord, Fit, Observer, Task, TrainError, Trainer};
 
 const NODES: u32 = 700;
@@ -136,6 +138,31 @@ fn every_method_and_map_has_the_same_bits_on_several_ranks() {
 }
 
 #[test]
+fn stacks_skips_and_normalisations_have_the_same_bits_on_several_ranks() {
+    let graph = undirected(Normalisation::Renorm);
+    let stack = "model.state=[12,5,8]";
+    for sets in [
+        &[stack][..],
+        &[stack, "model.skip=true", "model.between=elu"],
+        &[stack, "model.batch_norm=true"],
+        &[stack, "model.skip=true", "model.batch_norm=true", "model.input=both", "model.bias=true"],
+        &[stack, "model.input=own", "model.skip=true", "model.layer_dropout=0.3"],
+        &["model.state=7", "model.batch_norm=true", "model.skip=true"],
+        &["model.state=[6,6]", "model.features=learned"],
+        &["model.state=9", "model.features=learned", "train.hide=0.3"],
+    ] {
+        same_on_all_ranks(&graph, sets, &[2, 5]);
+    }
+    // Several relations, and more ranks than parts.
+    let several = self::graph(&[
+        ("first", Edges::undirected(pairs(4, 900)).normalisation(Normalisation::Row)),
+        ("second", Edges::directed(pairs(5, 1100)).normalisation(Normalisation::Row)),
+    ]);
+    let sets = ["model.state=[8,4]", "model.skip=true", "model.batch_norm=true"];
+    same_on_all_ranks(&several, &sets, &[3, 50]);
+}
+
+#[test]
 fn directed_graphs_and_several_relations_have_the_same_bits_on_several_ranks() {
     let directed = graph(&[("edges", Edges::directed(pairs(3, 2500)))]);
     same_on_all_ranks(&directed, &["model.state=16"], &[3, 4]);
@@ -144,6 +171,40 @@ fn directed_graphs_and_several_relations_have_the_same_bits_on_several_ranks() {
         ("second", Edges::directed(pairs(5, 1100)).normalisation(Normalisation::Row)),
     ]);
     same_on_all_ranks(&several, &["model.state=16"], &[2, 5]);
+}
+
+#[test]
+fn numbers_and_their_bounds_have_the_same_bits_on_several_ranks() {
+    let value = |at: u64| (random(77 + at) % 2000) as f32 / 1000.0 - 1.0;
+    let part = |rest: u32| (0..NODES).filter(move |node| node % 5 == rest);
+    let graph = GraphBuilder::new(NODES as usize)
+        .edges(pairs(1, 1800))
+        .features(6, (0..u64::from(NODES) * 6).map(value).collect())
+        .numbers("price", (0..NODES).map(|node| Some(f64::from(node % 17) * 100.0)))
+        .split(part(0), part(1), part(2))
+        .build()
+        .unwrap();
+    let sets = ["model.state=10"];
+    let model = same_on_all_ranks(&graph, &sets, &[2, 5]).model;
+    let items: Vec<u32> = (0..NODES).filter(|node| node % 3 > 0).collect();
+    let predict = |ranks: Arc<dyn Ranks>| {
+        let operators = operators_on(&graph, &ranks).unwrap();
+        let predictor = Predictor::new(&model, Path::new("m"), &graph, &operators, None).unwrap();
+        let solved = predictor.solve(&SolveParams::default()).unwrap();
+        let mut numbers = Vec::new();
+        solved
+            .each_chunk(&items, |_, logits| -> Result<(), PredictError> {
+                numbers.extend((0..logits.rows()).map(|row| solved.number(logits.row(row))));
+                Ok(())
+            })
+            .unwrap();
+        (numbers, solved.number_errors(&items).expect("a certified model"))
+    };
+    let alone = predict(Alone::shared());
+    assert!(alone.1.iter().all(|error| *error > 0.0 && error.is_finite()));
+    for found in ThreadRanks::run(3, 1, predict) {
+        assert_eq!(found, alone);
+    }
 }
 
 #[test]
@@ -156,15 +217,10 @@ fn what_works_on_one_rank_only_is_refused_by_name() {
         assert_eq!(first, second);
         first
     };
-    for (sets, expected) in [
-        (
-            &["model.kind=gcn"][..],
-            "a model without an equilibrium works on one rank only: run it without mpirun",
-        ),
-        (&["model.state=[8,8]"], "a stack of several layers works on one rank only"),
-        (&["model.features=learned", "train.hide=0.3"], "train.hide works on one rank only"),
-        (&["model.batch_norm=true"], "batch normalisation works on one rank only"),
-    ] {
+    for (sets, expected) in [(
+        &["model.kind=gcn"][..],
+        "a model without an equilibrium works on one rank only: run it without mpirun",
+    )] {
         let found = message(&graph, sets);
         assert!(found.starts_with(expected), "{found}");
     }

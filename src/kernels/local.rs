@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{Adjacency, AdjacencyError, AdjacencyRef};
-use crate::dense::LINE;
+use crate::dense::{LINE, MatrixMut};
 use crate::parallel::{RowBlocks, Rows};
 
 /// The columns outside of some rows that these rows gather from in any of these relations,
@@ -42,6 +42,12 @@ pub fn ghosts(relations: &[AdjacencyRef<'_>], rows: Range<usize>) -> Vec<u32> {
         }
     }
     ghosts
+}
+
+/// Brings the ghosts of a matrix up to date; all ranks call it together.
+pub fn update_ghosts(rows: &Rows, mut matrix: MatrixMut<'_>) {
+    let shape = (matrix.stride(), matrix.cols());
+    rows.update(None, matrix.padded_mut(), shape, None);
 }
 
 // Ghosts begin with a line of any matrix.

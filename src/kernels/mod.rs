@@ -38,7 +38,7 @@ pub use activation::Activation;
 pub use adjacency::{AdjacencyError, AdjacencyRef};
 pub use change::{Change, Norm};
 pub use derivative::{Derivative, Signs};
-pub use local::ghosts;
+pub use local::{ghosts, update_ghosts};
 pub use operator::{Adjacency, views};
 pub use selected::Selected;
 pub use selection::Selection;

@@ -11,7 +11,7 @@ use super::pass::Pass;
 use super::shape::LayerShape;
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::elementwise;
-use crate::kernels::gradient;
+use crate::kernels::{gradient, update_ghosts};
 use crate::nn::{
     Backward, BatchNormMemory, Draw, Equilibrium, Features, Feed, Input, Operators, PoolingMemory,
     clear_rows, linear, normalise, scatter_rows, select_rows,
@@ -118,7 +118,7 @@ impl OnGraph {
     pub fn with_input(model: &Network, operators: &Operators, input: Input, trains: bool) -> Self {
         let mut input = Some(input);
         let layer = |shape: &LayerShape| {
-            let (nodes, width) = (operators.nodes(), shape.width);
+            let (nodes, width) = (operators.rows().with_ghosts(), shape.width);
             Layer {
                 fed: match input.take() {
                     Some(input) => Fed::Features(input),
@@ -246,6 +246,7 @@ impl OnGraph {
         let mut solves = Vec::new();
         let epoch = if let Mode::Training(epoch) = mode { Some(epoch) } else { None };
         let draw = epoch.map(|epoch| Draw { epoch, ids: &self.ids });
+        let (rows, nodes) = (self.operators.rows(), self.operators.nodes());
         for at in 0..self.layers.len() {
             let (below, rest) = self.layers.split_at_mut(at);
             let (layer, x) = (&mut rest[0], below.last().map(Layer::result));
@@ -264,32 +265,31 @@ impl OnGraph {
             solves.extend(solved.map_err(|source| LayerError { layer: at, source })?);
             if let (Some(mixed), Some(between)) = (&mut layer.mixed, model.layers[at].between) {
                 let skip = model.values(&places.skip);
+                let (v, bias) = (skip[0], skip[1].row(0));
+                let mut own = mixed.view_mut().first(nodes);
                 match (&layer.fed, x) {
-                    (Fed::Features(input), _) => input.own_times(skip[0], skip[1].row(0), mixed),
-                    (_, Some(x)) => {
-                        linear::forward(skip[0], Some(skip[1].row(0)), x, mixed.view_mut());
-                    }
+                    (Fed::Features(input), _) => input.own_times(v, bias, own.reborrow()),
+                    (_, Some(x)) => linear::forward(v, Some(bias), x.first(nodes), own.reborrow()),
                     (_, None) => unreachable!("the first layer is fed by features"),
                 }
-                elementwise::add_and_activate(between, layer.body.state().view(), mixed.view_mut());
+                elementwise::add_and_activate(between, layer.body.state().view().first(nodes), own);
+                update_ghosts(rows, mixed.view_mut());
             }
             if let Some(norm) = model.layers[at].norm {
                 let Layer { body, mixed, normed, .. } = layer;
                 let (normed, memory) =
                     normed.as_mut().expect("memory of a layer that is normalised");
-                let mixed = mixed.as_ref().unwrap_or(body.state()).view();
+                let mixed = mixed.as_ref().unwrap_or(body.state()).view().first(nodes);
                 let parameters = &model.parameters[places.norm];
                 let values: Vec<_> =
                     parameters.iter().map(|parameter| parameter.value.view()).collect();
                 let kept = &mut model.statistics[at];
+                let own = normed.view_mut().first(nodes);
                 match mode {
-                    Mode::Training(_) => {
-                        norm.train(&values, mixed, kept, memory, normed.view_mut());
-                    }
-                    Mode::Evaluation => {
-                        norm.evaluate(&values, mixed, kept, memory, normed.view_mut());
-                    }
+                    Mode::Training(_) => norm.train(rows, &values, mixed, kept, memory, own),
+                    Mode::Evaluation => norm.evaluate(&values, mixed, kept, memory, own),
                 }
+                update_ghosts(rows, normed.view_mut());
             }
         }
         Ok(solves)
@@ -420,24 +420,31 @@ impl OnGraph {
         let (below, rest) = self.layers.split_at_mut(at);
         let (layer, below) = (&mut rest[0], below.last_mut());
         let places = model.layers[at].at.clone();
+        let (rows, nodes) = (self.operators.rows(), self.operators.nodes());
         let (state, right, spare) = layer.body.state_right_spare();
         if let (Some(norm), Some((_, memory))) = (model.layers[at].norm, &mut layer.normed) {
-            let from = layer.mixed.as_ref().unwrap_or(state).view();
+            let from = layer.mixed.as_ref().unwrap_or(state).view().first(nodes);
             let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.norm]);
-            norm.backward(&values, from, memory, right.view(), &mut gradients, spare.view_mut());
-            std::mem::swap(right, spare);
+            let to = spare.view_mut().first(nodes);
+            norm.backward(rows, &values, from, memory, right.view(), &mut gradients, to);
+            match spare.rows() == nodes {
+                true => std::mem::swap(right, spare),
+                false => elementwise::copy(spare.view().first(nodes), right.view_mut()),
+            }
         }
         // The gradient of the skip connection needs R as it is before the layer's backward pass.
         let mut by_mixed = None;
         if let (Some(between), Some(mixed)) = (model.layers[at].between, &layer.mixed) {
-            elementwise::differentiate(between, mixed.view(), right.view_mut());
+            elementwise::differentiate(between, mixed.view().first(nodes), right.view_mut());
             let g = right.view();
             let by_v = match (&layer.fed, &below) {
-                (Fed::Below(_), Some(below)) => gradient::input(g, below.result()),
+                (Fed::Below(_), Some(below)) => {
+                    gradient::input_over(rows, g, below.result().first(nodes))
+                }
                 (Fed::Features(input), _) => input.own_gradient(g),
                 (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
             };
-            let bias = gradient::bias(g);
+            let bias = gradient::bias_over(rows, g);
             model.parameters[places.skip.start].gradient = by_v;
             model.parameters[places.skip.start + 1].gradient.row_mut(0).copy_from_slice(&bias);
             by_mixed = layer.body.changed_right();
@@ -454,15 +461,15 @@ impl OnGraph {
                 match (&layer.dropped, model.layers[at].dropout) {
                     (Some((kept, epoch)), Some(dropout)) => {
                         feed.backward(&values, kept.view(), g, &mut gradients, by_x.view_mut());
-                        dropout.apply(*epoch, &self.ids, by_x.view_mut());
+                        dropout.apply(*epoch, &self.ids[..nodes], by_x.view_mut());
                     }
                     _ => feed.backward(&values, x.view(), g, &mut gradients, by_x.view_mut()),
                 }
                 if model.layers[at].between.is_some() {
                     let v = model.parameters[places.skip.start].value.view();
                     let by_mixed = by_mixed.as_ref().unwrap_or(layer.body.right());
-                    linear::backward(v, by_mixed.view(), spare.view_mut());
-                    elementwise::add(spare.view(), by_x.view_mut());
+                    linear::backward(v, by_mixed.view(), spare.view_mut().first(nodes));
+                    elementwise::add(spare.view().first(nodes), by_x.view_mut());
                 }
             }
             (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),

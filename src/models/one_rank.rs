@@ -17,12 +17,8 @@ pub struct OneRank {
 impl OneRank {
     /// A collection of graphs.
     pub const COLLECTION: Self = Self { what: "a collection of graphs works", hint: "" };
-    /// Nodes that are hidden from a step.
-    pub const HIDE: Self = Self { what: "train.hide works", hint: "" };
     /// A model to start from, whose table has all rows.
     pub const INIT: Self = Self { what: "--init with learned features works", hint: "" };
-    /// Predictions of numbers.
-    pub const NUMBERS: Self = Self { what: "predicting numbers works", hint: "" };
 }
 
 impl Network {
@@ -35,15 +31,6 @@ impl Network {
         let is_solved = |layer: &LayerShape| matches!(layer.body, BodyShape::Equilibrium { .. });
         if !self.layers.iter().all(is_solved) {
             return refuse("a model without an equilibrium works", "");
-        }
-        if self.layers.len() > 1 {
-            return refuse("a stack of several layers works", "");
-        }
-        if self.layers[0].between.is_some() {
-            return refuse("a skip connection works", "");
-        }
-        if self.layers[0].norm.is_some() {
-            return refuse("batch normalisation works", "");
         }
         if operators.is_acyclic() && params.method.takes_order() {
             return refuse(

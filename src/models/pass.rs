@@ -102,6 +102,11 @@ impl Pass {
         &self.ids
     }
 
+    /// The rows of the nodes that this rank owns.
+    pub fn own_rows(&self) -> &[u32] {
+        &self.local
+    }
+
     /// The rows that the readout took, one per item.
     pub fn rows(&self) -> MatrixRef<'_> {
         self.rows.view()

@@ -19,22 +19,22 @@
 //! constants in the backward pass and are not updated. Without rows, nothing changes and gradients
 //! are zero.
 //!
-//! Sums are f64. Rows are divided into parts by their number alone, and partial sums are added in
-//! order, so the bits are the same for any number of threads.
+//! Sums are f64, over the rows of all ranks, and have the same bits on any number of threads and
+//! ranks.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::parallel::RowBlocks;
+use crate::parallel::Rows;
 
 /// Added to the variance, so that a constant column is not divided by zero.
 pub const EPSILON: f64 = 1e-5;
 /// Weight of a new batch in the running statistics.
 pub const MOMENTUM: f64 = 0.1;
 
-/// Largest number of partial sums.
-const PARTS: usize = 64;
 /// Rows per piece of elementwise work.
 const ROWS: usize = 64;
 
@@ -56,11 +56,10 @@ pub struct RunningStatistics {
 
 /// The sums of a pass, kept from forward to backward. It grows to the largest shape so far and is
 /// reused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct BatchNormMemory {
-    blocks: RowBlocks,
-    /// The sums of each part, one part after the other.
-    partial: Vec<f64>,
+    /// Number of rows.
+    rows: usize,
     mean: Vec<f64>,
     /// 1 / sqrt(variance + EPSILON)
     inverse: Vec<f64>,
@@ -69,20 +68,6 @@ pub struct BatchNormMemory {
     by_scale: Vec<f64>,
     /// Whether the pass used the statistics of the batch, so that gradients flow through them.
     is_batch: bool,
-}
-
-impl Default for BatchNormMemory {
-    fn default() -> Self {
-        Self {
-            blocks: RowBlocks::parts(0, &[], 1, PARTS),
-            partial: Vec::new(),
-            mean: Vec::new(),
-            inverse: Vec::new(),
-            by_shift: Vec::new(),
-            by_scale: Vec::new(),
-            is_batch: false,
-        }
-    }
 }
 
 impl RunningStatistics {
@@ -125,32 +110,33 @@ impl BatchNorm {
         vec![Matrix::from_fn(1, self.width, |_, _| 1.0), Matrix::zeros(1, self.width)]
     }
 
-    /// Computes Y from X with the statistics of X, and updates the running ones.
+    /// Computes Y from X with the statistics of the X of all ranks, and updates the running ones.
     ///
     /// # Panics
     /// If shapes do not match.
     pub fn train(
         &self,
+        over: &Rows,
         values: &[MatrixRef<'_>],
         x: MatrixRef<'_>,
         running: &mut RunningStatistics,
         memory: &mut BatchNormMemory,
         y: MatrixMut<'_>,
     ) {
-        if x.rows() < 2 {
+        if over.all() < 2 {
             return self.evaluate(values, x, running, memory, y);
         }
         memory.prepare(x.rows(), self.width);
         memory.is_batch = true;
-        let rows = x.rows() as f64;
-        let BatchNormMemory { blocks, partial, mean, inverse, .. } = memory;
-        sum(blocks, partial, mean, |row, sums| {
+        let rows = over.all() as f64;
+        let BatchNormMemory { mean, inverse, .. } = memory;
+        sum(over, mean, |row, sums| {
             sums.iter_mut().zip(x.row(row)).for_each(|(sum, &x)| *sum += f64::from(x));
         });
         mean.iter_mut().for_each(|mean| *mean /= rows);
         // Deviations from the mean, in a second pass: the difference of two large sums would lose a
         // small variance.
-        sum(blocks, partial, inverse, |row, sums| {
+        sum(over, inverse, |row, sums| {
             for ((sum, &x), &mean) in sums.iter_mut().zip(x.row(row)).zip(&*mean) {
                 *sum += (f64::from(x) - mean).powi(2);
             }
@@ -196,8 +182,10 @@ impl BatchNorm {
     ///
     /// # Panics
     /// If shapes do not match.
+    #[allow(clippy::too_many_arguments)] // Those of the other backward passes, and the rows.
     pub fn backward(
         &self,
+        over: &Rows,
         values: &[MatrixRef<'_>],
         x: MatrixRef<'_>,
         memory: &mut BatchNormMemory,
@@ -211,17 +199,12 @@ impl BatchNorm {
             (x.rows(), x.cols()),
             "a gradient of the same shape"
         );
-        assert_eq!(
-            (memory.blocks.rows(), memory.mean.len()),
-            (x.rows(), self.width),
-            "memory of this pass"
-        );
-        let BatchNormMemory { blocks, partial, mean, inverse, by_shift, by_scale, is_batch } =
-            memory;
-        sum(blocks, partial, by_shift, |row, sums| {
+        assert_eq!((memory.rows, memory.mean.len()), (x.rows(), self.width), "memory of this pass");
+        let BatchNormMemory { mean, inverse, by_shift, by_scale, is_batch, .. } = memory;
+        sum(over, by_shift, |row, sums| {
             sums.iter_mut().zip(by_y.row(row)).for_each(|(sum, &g)| *sum += f64::from(g));
         });
-        sum(blocks, partial, by_scale, |row, sums| {
+        sum(over, by_scale, |row, sums| {
             let entries = x.row(row).iter().zip(by_y.row(row)).zip(&*mean).zip(&*inverse);
             for (sum, (((&x, &g), mean), inverse)) in sums.iter_mut().zip(entries) {
                 *sum += (f64::from(x) - mean) * inverse * f64::from(g);
@@ -231,7 +214,7 @@ impl BatchNorm {
             gradient.row_mut(0).iter_mut().zip(sums).for_each(|(to, &sum)| *to = sum as f32);
         }
         // If the statistics are constants, no gradient flows through them.
-        let share = if *is_batch { 1.0 / x.rows() as f64 } else { 0.0 };
+        let share = if *is_batch { 1.0 / over.all() as f64 } else { 0.0 };
         let (scale, stride) = (values[0].row(0), x.stride());
         let parts = by_x.padded_mut().par_chunks_mut(stride.max(1)).enumerate();
         parts.with_min_len(ROWS).for_each(|(row, by_x)| {
@@ -282,46 +265,44 @@ impl BatchNorm {
 
 impl BatchNormMemory {
     fn prepare(&mut self, rows: usize, width: usize) {
-        if self.blocks.rows() != rows {
-            self.blocks = RowBlocks::parts(rows, &[], 1, PARTS);
-        }
-        self.partial.resize(self.blocks.len() * width, 0.0);
+        self.rows = rows;
         for sums in [&mut self.mean, &mut self.inverse, &mut self.by_shift, &mut self.by_scale] {
             sums.resize(width, 0.0);
         }
     }
 }
 
-/// Column sums; `add` adds the terms of one row.
-fn sum(
-    blocks: &RowBlocks,
-    partial: &mut [f64],
-    total: &mut [f64],
-    add: impl Fn(usize, &mut [f64]) + Sync,
-) {
-    total.fill(0.0);
-    let width = total.len().max(1);
-    partial.par_chunks_mut(width).enumerate().for_each(|(block, sums)| {
-        sums.fill(0.0);
-        blocks.range(block).for_each(|row| add(row, sums));
-    });
-    for sums in partial.chunks_exact(width) {
-        total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+/// Column sums over the rows of all ranks; `add` adds the terms of one row.
+fn sum(over: &Rows, total: &mut [f64], add: impl Fn(usize, &mut [f64]) + Sync) {
+    let part = |rows: Range<usize>| {
+        let mut sums = vec![0.0; total.len()];
+        rows.for_each(|row| add(row, &mut sums));
+        sums
+    };
+    let merge = |mut a: Vec<f64>, b: Vec<f64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    match over.sum(part, merge) {
+        Some(sums) => total.copy_from_slice(&sums),
+        None => total.fill(0.0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::naive::{self, Random, Rows};
-    use crate::parallel::with_threads;
+    use crate::kernels::naive::{self, Random};
+    use crate::parallel::{RowBlocks, with_threads};
 
-    fn wide(matrix: &Matrix) -> Rows {
+    type Wide = naive::Rows;
+
+    fn wide(matrix: &Matrix) -> Wide {
         (0..matrix.rows()).map(|i| matrix.row(i).iter().map(|&x| f64::from(x)).collect()).collect()
     }
 
     /// Mean and biased variance of each column.
-    fn moments(x: &Rows) -> Vec<(f64, f64)> {
+    fn moments(x: &Wide) -> Vec<(f64, f64)> {
         let rows = x.len() as f64;
         let column = |k: usize| {
             let mean = x.iter().map(|x| x[k]).sum::<f64>() / rows;
@@ -331,13 +312,17 @@ mod tests {
     }
 
     /// The formula in f64; by the statistics given, or by those of the batch.
-    fn naive(values: &[Rows], x: &Rows, given: Option<&[(f64, f64)]>) -> Rows {
+    fn naive(values: &[Wide], x: &Wide, given: Option<&[(f64, f64)]>) -> Wide {
         let statistics = given.map_or_else(|| moments(x), <[_]>::to_vec);
         let entry = |k: usize, x: f64| {
             let (mean, variance) = statistics[k];
             (x - mean) / (variance + 1e-5).sqrt() * values[0][0][k] + values[1][0][k]
         };
         x.iter().map(|x| x.iter().enumerate().map(|(k, &x)| entry(k, x)).collect()).collect()
+    }
+
+    fn rows(x: &Matrix) -> Rows {
+        Rows::alone(RowBlocks::for_sums(x.rows(), &[]))
     }
 
     struct Pass {
@@ -358,17 +343,18 @@ mod tests {
         let (mut y, mut by_x) = (nan(x.rows(), x.cols()), nan(x.rows(), x.cols()));
         let mut gradients = vec![nan(1, x.cols()), nan(1, x.cols())];
         let mut running = running(x.cols());
+        let over = rows(x);
         // Memory of another shape before, larger or smaller, must leave no trace.
         let mut memory = BatchNormMemory::default();
         memory.prepare(x.rows() / 2 + 40, x.cols() + 3);
-        memory.partial.fill(f64::NAN);
         if trains {
-            norm.train(&views, x.view(), &mut running, &mut memory, y.view_mut());
+            norm.train(&over, &views, x.view(), &mut running, &mut memory, y.view_mut());
         } else {
             norm.evaluate(&views, x.view(), &running, &mut memory, y.view_mut());
         }
         let mut slots: Vec<_> = gradients.iter_mut().map(Matrix::view_mut).collect();
-        norm.backward(&views, x.view(), &mut memory, by_y.view(), &mut slots, by_x.view_mut());
+        let (by_y, by_x_mut) = (by_y.view(), by_x.view_mut());
+        norm.backward(&over, &views, x.view(), &mut memory, by_y, &mut slots, by_x_mut);
         Pass { y, gradients, by_x, running }
     }
 
@@ -390,7 +376,7 @@ mod tests {
         let (values, mut running) = (norm.initial(), RunningStatistics::new(3));
         let views: Vec<_> = values.iter().map(Matrix::view).collect();
         let (mut memory, mut y) = (BatchNormMemory::default(), Matrix::zeros(20, 3));
-        norm.train(&views, x.view(), &mut running, &mut memory, y.view_mut());
+        norm.train(&rows(&x), &views, x.view(), &mut running, &mut memory, y.view_mut());
         for ((mean, variance), expected) in pairs(&running).into_iter().zip(moments(&wide(&x))) {
             assert!(
                 (mean - expected.0).abs() < 1e-6
@@ -399,7 +385,7 @@ mod tests {
         }
         let before = pairs(&running);
         let other = Matrix::from_fn(20, 3, |i, k| 5.0 + x.row(i)[k]);
-        norm.train(&views, other.view(), &mut running, &mut memory, y.view_mut());
+        norm.train(&rows(&other), &views, other.view(), &mut running, &mut memory, y.view_mut());
         let moved = pairs(&running);
         assert!(moved.iter().zip(before).all(|(new, old)| (new.0 - old.0 - 0.5).abs() < 1e-5));
     }
@@ -415,11 +401,11 @@ mod tests {
                 let before = pairs(&running(cols));
                 let given = (!trains || rows == 1).then_some(&before[..]);
                 let what = format!("{rows} x {cols}, training {trains}");
-                let mut all: Vec<Rows> = values.iter().map(wide).chain([wide(&x)]).collect();
+                let mut all: Vec<Wide> = values.iter().map(wide).chain([wide(&x)]).collect();
                 let g = wide(&by_y);
-                let forward = |all: &[Rows]| naive(&all[..2], &all[2], given);
+                let forward = |all: &[Wide]| naive(&all[..2], &all[2], given);
                 naive::assert_close(found.y.view(), &forward(&all), &what);
-                let value = |all: &[Rows]| -> f64 {
+                let value = |all: &[Wide]| -> f64 {
                     forward(all).iter().flatten().zip(g.iter().flatten()).map(|(y, g)| y * g).sum()
                 };
                 for (at, gradient) in found.gradients.iter().chain([&found.by_x]).enumerate() {

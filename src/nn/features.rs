@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::dense::Matrix;
 use crate::graph::Graph;
-use crate::kernels::elementwise;
+use crate::kernels::{elementwise, update_ghosts};
 use crate::parallel::{RowBlocks, Rows};
 
 /// Features of all nodes.
@@ -68,9 +68,7 @@ impl Features {
     /// Brings the rows of ghosts up to date; all ranks call it together.
     pub fn update(&mut self, over: &Rows) {
         if let Self::Dense(matrix) = self {
-            let mut view = matrix.view_mut();
-            let shape = (view.stride(), view.cols());
-            over.update(None, view.padded_mut(), shape, None);
+            update_ghosts(over, matrix.view_mut());
         }
     }
 

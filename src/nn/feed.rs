@@ -48,19 +48,21 @@ impl Feed {
         gradients: &mut [MatrixMut<'_>],
         by_x: MatrixMut<'_>,
     ) {
-        let gathered = self.shape.gathered();
+        let (gathered, rows) = (self.shape.gathered(), self.operators.rows());
         for (&adjacency, gradient) in
             self.operators.incoming().iter().zip(&mut gradients[..gathered])
         {
-            let sum = gradient::weight(adjacency, g, x);
+            let sum = gradient::weight_over(rows, adjacency, g.first(rows.len()), x);
             gradient.padded_mut().copy_from_slice(sum.view().padded());
         }
         if let Some(own) = self.shape.own() {
-            gradients[own].padded_mut().copy_from_slice(gradient::input(g, x).view().padded());
+            let sum = gradient::input_over(rows, g.first(rows.len()), x.first(rows.len()));
+            gradients[own].padded_mut().copy_from_slice(sum.view().padded());
         }
         if self.shape.has_bias {
             let last = gradients.len() - 1;
-            gradients[last].row_mut(0).copy_from_slice(&gradient::bias(g));
+            let sum = gradient::bias_over(rows, g.first(rows.len()));
+            gradients[last].row_mut(0).copy_from_slice(&sum);
         }
         self.multiply(&self.operators.outgoing(), values, PackedWeights::adjoint, None, g, by_x);
     }
@@ -82,7 +84,7 @@ impl Feed {
         let terms = sweep::terms(&adjacency[..gathered], &packed);
         let blocks = match &own {
             Some(own) if terms.is_empty() => {
-                RowBlocks::balanced(from.rows(), &[], own.inner() as u64 / 8 + 1)
+                RowBlocks::balanced(to.rows(), &[], own.inner() as u64 / 8 + 1)
             }
             _ => sweep::blocks(&terms),
         };

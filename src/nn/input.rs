@@ -29,7 +29,7 @@ use super::input_shape::{InputMap, InputShape, Mapped};
 use super::operators::Operators;
 use super::{linear, rows};
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{AdjacencyRef, elementwise, gradient};
+use crate::kernels::{AdjacencyRef, elementwise, gradient, update_ghosts};
 use crate::parallel::{RowBlocks, Rows};
 
 /// The features in the form in which passes use them.
@@ -43,7 +43,7 @@ enum Source {
     },
     Sparse {
         rows: Sparse,
-        /// Without ghosts, if there are any and the map reads own features.
+        /// Without ghosts, if there are any and the map or a skip connection reads own features.
         own: Option<Sparse>,
         transposed: Sparse,
         tables: [Matrix; 2],
@@ -91,7 +91,7 @@ impl Input {
                 }
             }
             Features::Sparse { rows, columns } => {
-                Source::sparse(Sparse::new(rows, columns), operators.rows(), &shape)
+                Source::sparse(Sparse::new(rows, columns), operators.rows(), &shape, keeps_own)
             }
             Features::Learned => {
                 assert_ne!(shape.map, InputMap::Both, "learned features are mapped once");
@@ -117,7 +117,7 @@ impl Input {
                 Source::Dense { prepared: selected(prepared), own: own.as_ref().map(selected) }
             }
             Source::Sparse { rows, .. } => {
-                Source::sparse(rows.select(nodes), operators.rows(), &self.shape)
+                Source::sparse(rows.select(nodes), operators.rows(), &self.shape, false)
             }
             Source::Learned => panic!("learned features belong to the nodes of one graph"),
         };
@@ -189,10 +189,10 @@ impl Input {
                     };
                 if let Some(own) = own {
                     let rows = without_ghosts.as_ref().unwrap_or(rows);
-                    rows.times(&transposed(values[own]), b);
+                    rows.times(&transposed(values[own]), b.view_mut());
                 }
                 for (relation, &omega) in values[..gathered].iter().enumerate() {
-                    rows.times(&transposed(omega), table);
+                    rows.times(&transposed(omega), table.view_mut());
                     if relation == 0 && own.is_none() {
                         gather(relation, table.view(), b);
                     } else {
@@ -214,8 +214,7 @@ impl Input {
                     let kept = kept.insert(Matrix::zeros(over.with_ghosts(), b.cols()));
                     let mut rows = kept.view_mut();
                     elementwise::copy(values[0], rows.reborrow().first(nodes));
-                    let shape = (rows.stride(), rows.cols());
-                    over.update(None, rows.padded_mut(), shape, None);
+                    update_ghosts(over, rows.reborrow());
                     if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
                         mask.apply(ids, rows);
                     }
@@ -301,18 +300,18 @@ impl Input {
         }
     }
 
-    /// to = U V^T + v: the skip connection of the first layer.
+    /// to = U V^T + v, for own rows: the skip connection of the first layer.
     ///
     /// # Panics
     /// If the features are learned, or [`Input::new`] did not keep U.
-    pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], to: &mut Matrix) {
+    pub fn own_times(&self, v: MatrixRef<'_>, bias: &[f32], mut to: MatrixMut<'_>) {
         match &self.source {
             Source::Dense { own: Some(u), .. } => {
-                linear::forward(v, Some(bias), u.view(), to.view_mut());
+                linear::forward(v, Some(bias), u.view().first(self.operators.nodes()), to);
             }
-            Source::Sparse { rows, .. } => {
-                rows.times(&transposed(v), to);
-                elementwise::add_row(bias, to.view_mut());
+            Source::Sparse { rows, own, .. } => {
+                own.as_ref().unwrap_or(rows).times(&transposed(v), to.reborrow());
+                elementwise::add_row(bias, to);
             }
             _ => panic!("features that were kept for a skip"),
         }
@@ -324,7 +323,10 @@ impl Input {
     /// As [`Input::own_times`].
     pub fn own_gradient(&self, g: MatrixRef<'_>) -> Matrix {
         match &self.source {
-            Source::Dense { own: Some(u), .. } => gradient::input(g, u.view()),
+            Source::Dense { own: Some(u), .. } => {
+                let rows = self.operators.rows();
+                gradient::input_over(rows, g, u.view().first(rows.len()))
+            }
             Source::Sparse { transposed, .. } => transposed.gradient(self.operators.rows(), g),
             _ => panic!("features that were kept for a skip"),
         }
@@ -332,7 +334,7 @@ impl Input {
 }
 
 impl Source {
-    fn sparse(rows: Sparse, over: &Rows, shape: &InputShape) -> Self {
+    fn sparse(rows: Sparse, over: &Rows, shape: &InputShape, keeps_own: bool) -> Self {
         assert_eq!(rows.rows.rows(), over.with_ghosts(), "one row of features per node");
         // The second table is needed only if several terms are added.
         let has_second = shape.gathered() + usize::from(shape.own().is_some()) > 1;
@@ -343,7 +345,7 @@ impl Source {
         }
         let own = rows.select(&(0..over.len() as u32).collect::<Vec<_>>());
         let transposed = own.transposed().continued();
-        let own = shape.own().map(|_| own);
+        let own = (keeps_own || shape.own().is_some()).then_some(own);
         Self::Sparse { transposed, rows, own, tables }
     }
 }
@@ -416,8 +418,8 @@ impl Sparse {
     }
 
     /// to = U table
-    fn times(&self, table: &Matrix, to: &mut Matrix) {
-        gradient::adjacency_times(&self.blocks, self.view(), table.view(), to.view_mut());
+    fn times(&self, table: &Matrix, to: MatrixMut<'_>) {
+        gradient::adjacency_times(&self.blocks, self.view(), table.view(), to);
     }
 
     /// If this operator is U^T: (U^T G)^T, m x p, over the rows of all ranks. The sum of a column

@@ -1,7 +1,6 @@
 //! Scores of predictions for each part of a split: overall, by class, and the confusion matrix. It
 //! processes one chunk of items at a time and adds up counts; the formulas are in `metrics`.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::error::PredictError;
@@ -109,8 +108,7 @@ impl Evaluation {
 
 /// The largest error bound of some numbers; `None` for classes, and where there is no bound.
 fn largest_error(solved: &SolvedModel, items: &[u32]) -> Option<f64> {
-    let bounds = items.par_iter().filter(|_| solved.bounds_numbers());
-    bounds.filter_map(|&item| solved.number_error(item)).max_by(f64::total_cmp)
+    solved.number_errors(items)?.into_iter().max_by(f64::total_cmp)
 }
 
 /// Largest number of logits of a part that are kept for a ranking, 512 MiB of them.

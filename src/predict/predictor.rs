@@ -11,6 +11,7 @@ use std::path::Path;
 use ignn_format::FormatError;
 use ignn_format::encoding::Scaling;
 use ignn_format::graphs::Graphs;
+use rayon::prelude::*;
 
 use super::error::PredictError;
 use crate::dense::{Matrix, MatrixRef};
@@ -96,9 +97,6 @@ impl Predictor {
         let ranks = operators.rows().ranks();
         if graphs.is_some() && !ranks.is_alone() {
             return Err(OneRank::COLLECTION.into());
-        }
-        if model.scaling.is_some() && !ranks.is_alone() {
-            return Err(OneRank::NUMBERS.into());
         }
         let features = features(model, origin, graph, operators);
         let mut features = ranks.agree(features, PredictError::OtherRank)?;
@@ -354,7 +352,7 @@ impl SolvedModel {
     /// `model.normalise_state`.
     ///
     /// # Panics
-    /// If there is no such item.
+    /// If there is no such item, or another rank has it.
     pub fn number_error(&self, item: u32) -> Option<f64> {
         let scaling = self.scaling.filter(|_| self.bounds_numbers())?;
         let largest = self.solves[0].certified_error?.largest;
@@ -373,7 +371,8 @@ impl SolvedModel {
             (None, _) => largest,
         };
         let head = self.network.head()..self.network.parameters.len();
-        let row = self.states.row(item as usize);
+        let first = self.rows.as_ref().map_or(0, |rows| rows.own().start);
+        let row = self.states.row(item as usize - first);
         let bound = self.network.readout.error_bound(&self.network.values(&head), row, own);
         let bound = bound.first()?;
         // mean + deviation * logit is rounded twice in f64. The bound has the roundings of the readout,
@@ -382,6 +381,24 @@ impl SolvedModel {
         let logit = (bound / f64::from(f32::EPSILON)).max(largest.into());
         let rounding = f64::EPSILON * (scaling.mean.abs() + 2.0 * scaling.deviation * logit);
         Some(bound * scaling.deviation + rounding)
+    }
+
+    /// The same for some items, in ascending order. On several ranks all call it together.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn number_errors(&self, items: &[u32]) -> Option<Vec<f64>> {
+        if !self.bounds_numbers() {
+            return None;
+        }
+        let own = self.rows.as_ref().map_or(0..items.len(), |rows| rows.positions(items));
+        let mut errors = vec![0.0; items.len()];
+        let places = errors[own.clone()].par_iter_mut().zip(&items[own]);
+        places.for_each(|(to, &item)| *to = self.number_error(item).unwrap_or(f64::NAN));
+        if let Some(rows) = &self.rows {
+            rows.share(items, &mut errors, 1);
+        }
+        Some(errors)
     }
 
     /// Number of logits per item.

@@ -165,12 +165,14 @@ impl PredictionRows<'_> {
         columns
     }
 
-    /// Writes the rows of some items from their logits, one row each.
+    /// Writes the rows of some items from their logits, one row each, with bounds of the errors of
+    /// numbers where there are any ([`SolvedModel::number_errors`]).
     pub fn write(
         &self,
         table: &mut TableWriter,
         items: &[u32],
         logits: MatrixRef<'_>,
+        errors: Option<&[f64]>,
     ) -> Result<()> {
         let name = |class: usize| self.classes[class].as_str();
         let (mut probability, mut order) = (Vec::new(), Vec::new());
@@ -179,7 +181,7 @@ impl PredictionRows<'_> {
             if let Some(number) = self.solved.number(logits) {
                 let mut cells = self.ids.cells(item);
                 cells.push(Cell::Double(number));
-                cells.extend(self.solved.number_error(item).map(Cell::Double));
+                cells.extend(errors.map(|errors| Cell::Double(errors[row])));
                 table.row(&cells)?;
                 continue;
             }
@@ -263,7 +265,8 @@ impl Predictions {
         let target = TableTarget::claim(file.as_ref(), Some(&ANY_FILE))?;
         let mut table = TableWriter::create(target, &rows.columns())?;
         let items: Vec<u32> = (0..self.len() as u32).collect();
-        rows.write(&mut table, &items, self.logits())?;
+        let errors = self.solved().number_errors(&items);
+        rows.write(&mut table, &items, self.logits(), errors.as_deref())?;
         Ok(table.finish()?)
     }
 }

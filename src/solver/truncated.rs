@@ -18,7 +18,7 @@ use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::elementwise;
 use crate::kernels::sweep::Sweep;
-use crate::kernels::{Change, Derivative, Norm};
+use crate::kernels::{Change, Derivative, Norm, update_ghosts};
 
 /// Makes `steps` adjoint sweeps from zero; `state` is overwritten.
 ///
@@ -49,9 +49,7 @@ pub fn adjoint(
         } else {
             elementwise::damp(damping, workspace.spare().view(), state.view_mut());
         }
-        let mut view = state.view_mut();
-        let shape = (view.stride(), view.cols());
-        rows.update(None, view.padded_mut(), shape, None);
+        update_ghosts(&rows, state.view_mut());
     }
     Ok(SolveInfo {
         sweeps: steps,

@@ -62,10 +62,11 @@ impl OneGraph {
             return self.solve(model, config, Mode::Training(epoch));
         };
         let hidden = hidden::draw(self.train.ids(), config.train.hide, config.train.seed, epoch);
-        let kept = hidden::take_rows(&mut model.parameters[table].value, &hidden);
+        let pass = self.on.pass(model, hidden.clone(), hidden);
+        let kept = hidden::take_rows(&mut model.parameters[table].value, pass.own_rows());
         let solved = self.solve(model, config, Mode::Training(epoch));
-        hidden::put_back(&mut model.parameters[table].value, &hidden, &kept);
-        self.hidden = Some(self.on.pass(model, hidden.clone(), hidden));
+        hidden::put_back(&mut model.parameters[table].value, pass.own_rows(), &kept);
+        self.hidden = Some(pass);
         solved
     }
 
@@ -109,7 +110,7 @@ impl OneGraph {
         };
         let solves = self.on.backward(model, pass, epoch, backward, &config.adjoint())?;
         if let (Some(pass), Some(table)) = (&mut hidden, model.table()) {
-            clear_rows(pass.ids(), model.parameters[table].gradient.view_mut());
+            clear_rows(pass.own_rows(), model.parameters[table].gradient.view_mut());
             // The next step hides other nodes.
             self.on.clear(pass);
         }

@@ -169,9 +169,6 @@ impl Trainer {
                 }
                 label_start::apply(&task, &config, &mut model)?;
                 model.check_ranks(operators, &config.forward())?;
-                if config.train.hide > 0.0 && !operators.rows().is_alone() {
-                    return Err(OneRank::HIDE.into());
-                }
                 model.keep_rows(operators.rows());
                 let one = OneGraph::new(&task, &model, operators)?;
                 (model, GraphSet::One(one))

@@ -240,8 +240,9 @@ impl Command {
             let table = out.map(|target| TableWriter::create(target, &rows_of.columns()));
             let mut table = session.agree(table.transpose().map_err(Into::into))?;
             prediction.each_chunk(items, |items, logits| -> Result<()> {
+                let errors = prediction.number_errors(items);
                 if let Some(table) = &mut table {
-                    rows_of.write(table, items, logits)?;
+                    rows_of.write(table, items, logits, errors.as_deref())?;
                 }
                 console.advance(items.len() as u64);
                 Ok(())
