@@ -46,7 +46,7 @@ fn options() {
             "a word of another option",
             "--order renorm",
             "invalid value 'renorm' for '--order <ORDER>'\n  [possible values: none, degree, \
-             rcm]\n\nFor more information, try '--help'.",
+             rcm, cluster]\n\nFor more information, try '--help'.",
         ),
         path(
             "too little memory for an order",
