@@ -253,6 +253,30 @@ impl Observer for StopAfter<'_> {
 }
 
 #[test]
+fn runs_of_several_seeds_are_the_same_on_several_ranks() {
+    let place = tempfile::tempdir().unwrap();
+    let graph = undirected(Normalisation::Renorm);
+    let config = config(&["model.state=8"]);
+    let train = |name: &str, size: usize| {
+        let directory = place.path().join(name);
+        let counts = ThreadRanks::run(size, 1, |ranks| {
+            let run = Run::new(graph.clone(), config.clone(), &directory).on_ranks(ranks);
+            assert!(size == 1 || run.runs_at_once(2).unwrap() == 1);
+            let stop = AtomicBool::new(false);
+            run.train_seeds(&[3, 5], 1, |_| (), |_| (), &stop).unwrap().len()
+        });
+        assert_eq!(counts, vec![2; size]);
+        ["seed-3", "seed-5"].map(|seed| {
+            let model = directory.join(seed).join("model.safetensors");
+            fs::read(model).unwrap()
+        })
+    };
+    let alone = train("alone", 1);
+    assert!(alone == train("three", 3));
+    assert!(alone[0] != alone[1]);
+}
+
+#[test]
 fn a_run_stops_on_three_ranks_and_ends_on_two_with_the_same_bytes() {
     stopped_and_resumed("model.features=given");
     stopped_and_resumed("model.features=learned");

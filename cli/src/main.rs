@@ -183,7 +183,11 @@ enum Command {
 impl Command {
     /// Whether several ranks can do it together.
     fn runs_on_ranks(&self) -> bool {
-        matches!(self, Self::Train(_) | Self::Predict(_) | Self::Eval(_))
+        match self {
+            Self::Train(_) | Self::Predict(_) | Self::Eval(_) => true,
+            Self::Bench(command) => command.runs_on_ranks(),
+            _ => false,
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub use jobs::for_each_job;
 pub use mpi::Mpi;
 pub use partition::Partition;
 pub use ranks::{Alone, Ranks, ThreadRanks};
-pub use rows::{Node, Rows};
+pub use rows::{Node, Rows, Traffic};
 pub use stop::{is_stopped, stoppable};
 
 /// Starts the pool that all parallel work shares. Only the first call has an effect. An error is

@@ -13,7 +13,8 @@
 //! rank. The result has the same bits on any number of ranks and threads.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use rayon::prelude::*;
@@ -50,6 +51,29 @@ struct Inner {
     sends: Vec<(usize, Vec<u32>)>,
     /// Positions among the ghosts of the rows of each of these ranks.
     receives: Vec<(usize, Range<usize>)>,
+    traffic: Mutex<Traffic>,
+}
+
+/// What a rank has exchanged to bring ghosts up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Number of exchanges.
+    pub exchanges: u64,
+    /// Bytes that it sent.
+    pub bytes: u64,
+    /// Time from the first row packed to the last one unpacked, waiting included.
+    pub seconds: f64,
+}
+
+impl Traffic {
+    /// What was exchanged after this.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            exchanges: self.exchanges - before.exchanges,
+            bytes: self.bytes - before.bytes,
+            seconds: self.seconds - before.seconds,
+        }
+    }
 }
 
 /// A partial sum that can be sent.
@@ -75,8 +99,7 @@ impl Rows {
     pub fn alone(parts: RowBlocks) -> Self {
         let partition = Partition::new(&parts, &[], 1);
         let (ghosts, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
-        let ranks = Alone::shared();
-        Self { inner: Arc::new(Inner { ranks, parts, partition, ghosts, sends, receives }) }
+        Self::of(Alone::shared(), parts, partition, ghosts, sends, receives)
     }
 
     /// The rows of this rank, with these ghosts, ascending. All ranks call it together: each learns
@@ -110,7 +133,20 @@ impl Rows {
             (rank, rows.into_iter().map(|row| row - start).collect::<Vec<u32>>())
         });
         let sends = sends.filter(|(_, rows)| !rows.is_empty()).collect();
-        Self { inner: Arc::new(Inner { ranks, parts, partition, ghosts, sends, receives }) }
+        Self::of(ranks, parts, partition, ghosts, sends, receives)
+    }
+
+    fn of(
+        ranks: Arc<dyn Ranks>,
+        parts: RowBlocks,
+        partition: Partition,
+        ghosts: Vec<u32>,
+        sends: Vec<(usize, Vec<u32>)>,
+        receives: Vec<(usize, Range<usize>)>,
+    ) -> Self {
+        let traffic = Mutex::default();
+        let inner = Inner { ranks, parts, partition, ghosts, sends, receives, traffic };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The ranks.
@@ -166,6 +202,11 @@ impl Rows {
         self.inner.sends.iter().map(|(_, rows)| rows.len()).sum()
     }
 
+    /// What this rank has exchanged so far.
+    pub fn traffic(&self) -> Traffic {
+        *self.inner.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The number in the graph of each row of a matrix that has ghosts; 0 between them.
     pub fn numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = self.own().map(|row| row as u32).collect();
@@ -216,6 +257,7 @@ impl Rows {
             return;
         }
         assert_eq!(state.len(), self.with_ghosts() * stride, "a matrix with ghosts");
+        let started = Instant::now();
         let row = |matrix: &[f32], row: u32| -> Range<usize> {
             debug_assert!(matrix.len() >= (row as usize + 1) * stride);
             row as usize * stride..row as usize * stride + cols
@@ -246,7 +288,8 @@ impl Rows {
             });
             (*rank, message)
         };
-        let messages = self.inner.sends.iter().map(pack).collect();
+        let messages: Vec<(usize, Vec<u8>)> = self.inner.sends.iter().map(pack).collect();
+        let sent: usize = messages.iter().map(|(_, message)| message.len()).sum();
         let from: Vec<usize> = self.inner.receives.iter().map(|(rank, _)| *rank).collect();
         let received = self.ranks().exchange(messages, &from);
         let first = Self::first_ghost(self.len());
@@ -276,6 +319,10 @@ impl Rows {
                 bytemuck::cast_slice_mut(to).copy_from_slice(bytes);
             }
         }
+        let mut traffic = self.inner.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        traffic.exchanges += 1;
+        traffic.bytes += sent as u64;
+        traffic.seconds += started.elapsed().as_secs_f64();
     }
 
     /// Makes a compact matrix, with one row of `stride` entries for each of these rows of the graph

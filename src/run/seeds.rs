@@ -1,6 +1,6 @@
 //! One run per seed. On small graphs several runs train at a time, one thread each; where one solve
-//! keeps all threads busy, they train one after another. The run directories are the same either
-//! way, up to measured times.
+//! keeps all threads busy, they train one after another, as they do on several ranks. The run
+//! directories are the same either way, up to measured times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,12 @@ use crate::train::{Observer, Task, TrainError, trainings_at_once};
 
 impl Run {
     /// How many of `count` runs train at a time: at most one per thread, as many as the memory
-    /// allows together, and only one where a step is large enough for all threads.
+    /// allows together, and only one where a step is large enough for all threads, or where several
+    /// ranks train it together.
     pub fn runs_at_once(&self, count: usize) -> Result<usize, RunError> {
+        if !self.ranks.is_alone() {
+            return Ok(1);
+        }
         let task = Task::open(self.graph.clone(), &self.config)?;
         Ok(trainings_at_once(&task, &self.config, count, self.threads, self.memory)?)
     }
@@ -35,16 +39,23 @@ impl Run {
     ) -> Result<Vec<FinishedRun>, RunError> {
         // The directory of all seeds, held until the last ends. It appears with that of the first
         // run: if it replaces another, then with the first result.
-        let room = SharedDirectory::new(self.directory.path(), self.claim()?);
-        let task = Arc::new(Task::open(self.graph.clone(), &self.config)?);
+        let claim = match self.ranks.is_first() {
+            true => self.claim().map(Some),
+            false => Ok(None),
+        };
+        let claim = self.agree(claim)?;
+        let room = claim.map(|claim| SharedDirectory::new(self.directory.path(), claim));
+        let ranks = Arc::clone(&self.ranks);
+        let task = Arc::new(Task::on_ranks(self.graph.clone(), &self.config, ranks)?);
         // Computed once on all threads, before the runs share it.
-        task.operators()?;
+        self.agree(task.operators().map(|_| ()))?;
         let train = |&seed: &u64| -> Result<Option<FinishedRun>, RunError> {
-            if stop.load(Ordering::Relaxed) {
+            if self.ranks.any(stop.load(Ordering::Relaxed)) {
                 return Ok(None);
             }
             let run = self.with_seed(seed);
             let begin = |fill: &mut Fill| {
+                let room = room.as_ref().expect("the first rank makes the directory");
                 let mut lock = None;
                 room.make(|draft| -> Result<(), TrainError> {
                     let draft = RunDir::new(draft).seed(seed);

@@ -227,7 +227,7 @@ impl Run {
     }
 
     /// A result that another rank may not have.
-    fn agree<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, RunError> {
+    pub(super) fn agree<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, RunError> {
         let other = |message| RunError::Train(TrainError::OtherRank(message));
         self.ranks.agree(result.map_err(Into::into), other)
     }

@@ -46,6 +46,6 @@ pub use concurrency::trainings_at_once;
 pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;
-pub use record::{EpochRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
+pub use record::{EpochRecord, ExchangeRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
 pub use task::{Parts, Task};
 pub use trainer::{Ended, Fit, Trainer};

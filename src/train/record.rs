@@ -53,6 +53,9 @@ pub struct EpochRecord {
     pub learning_rate: f64,
     /// Wall time by phase.
     pub seconds: PhaseSeconds,
+    /// On several ranks: rows that were sent to others, and the time that it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ExchangeRecord>,
     /// Nodes times sweeps per second of the solves, forward and adjoint.
     #[serde(deserialize_with = "json_number::or_nan")]
     pub nodes_per_second: f64,
@@ -86,6 +89,18 @@ pub struct PartRecord {
     /// Scores by the name of their [`Metric`]; "loss" is not among them.
     #[serde(flatten, deserialize_with = "json_number::map_or_nan")]
     pub scores: BTreeMap<String, f64>,
+}
+
+/// Exchanges between ranks. They depend on the number of ranks, as times do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeRecord {
+    /// Number of exchanges.
+    pub exchanges: u64,
+    /// Bytes that all ranks sent together.
+    pub bytes: u64,
+    /// Wall time of the rank that spent most on them; a part of the times by phase.
+    #[serde(deserialize_with = "json_number::or_nan")]
+    pub seconds: f64,
 }
 
 /// Wall time by phase of an epoch.
@@ -143,8 +158,8 @@ impl EpochRecord {
         self.forward.is_none_or(|solve| solve.is_done())
     }
 
-    /// The record without measured times, which differ from run to run; all else depends on the
-    /// dataset and the settings alone.
+    /// The record without measured times and exchanges, which differ from run to run; all else
+    /// depends on the dataset and the settings alone.
     pub fn without_times(&self) -> Self {
         let layer = |layer: &LayerRecord| LayerRecord {
             solves: layer.solves,
@@ -156,6 +171,7 @@ impl EpochRecord {
             adjoint: self.adjoint.map(SolveInfo::without_times),
             layers: self.layers.iter().map(layer).collect(),
             seconds: PhaseSeconds::default(),
+            exchange: None,
             nodes_per_second: 0.0,
             edges_per_second: 0.0,
             ..self.clone()
@@ -266,6 +282,7 @@ pub mod testing {
             gradient_norm: 2.0,
             learning_rate: 0.01,
             seconds: PhaseSeconds { forward: 0.5, adjoint: 0.25, ..PhaseSeconds::default() },
+            exchange: None,
             nodes_per_second: 1e6,
             edges_per_second: 4e6,
             failures: 0,

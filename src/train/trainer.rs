@@ -27,7 +27,7 @@ use super::faded::FadedWatch;
 use super::failures;
 use super::many_graphs::{Collected, ManyGraphs};
 use super::one_graph::OneGraph;
-use super::record::{EpochRecord, Observer, PartRecord, PhaseSeconds};
+use super::record::{EpochRecord, ExchangeRecord, Observer, PartRecord, PhaseSeconds};
 use super::settings::{check_ranked, learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
@@ -40,7 +40,7 @@ use crate::models::kinds::FeatureRule;
 use crate::models::{Kind, Mode, Model, Network, OneRank};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
-use crate::parallel::Rows;
+use crate::parallel::{Rows, Traffic};
 use crate::solver::{GradientKind, Posedness, SolveInfo};
 
 /// Why training ended.
@@ -429,6 +429,8 @@ impl Trainer {
         let is_last = epoch >= self.epochs();
         let is_evaluated = is_last || epoch.is_multiple_of(self.config.train.evaluate_every.max(1));
         let (mut seconds, mut solves) = (PhaseSeconds::default(), Solves::default());
+        let rows = self.task.operators()?.rows().clone();
+        let before = rows.traffic();
         let mut parts = self.evaluate(is_evaluated, is_last, &mut seconds, &mut solves)?;
         if let Some((_, part)) = parts.iter().find(|(name, _)| *name == "validation")
             && let Some(score) = EpochScore::new(self.monitor, epoch, part)
@@ -469,6 +471,7 @@ impl Trainer {
             gradient_norm: steps.gradient_norm,
             learning_rate: steps.learning_rate,
             seconds,
+            exchange: exchanged(&rows, rows.traffic().since(before)),
             nodes_per_second,
             edges_per_second,
             failures: self.failures,
@@ -787,4 +790,13 @@ pub(super) fn all_values(model: &Network) -> Vec<(Slot, &Matrix)> {
         (Slot { name, shape, is_bias: true }, value)
     });
     parameters.chain(statistics).collect()
+}
+
+/// What all ranks exchanged; all call it together.
+fn exchanged(rows: &Rows, traffic: Traffic) -> Option<ExchangeRecord> {
+    (!rows.is_alone()).then(|| ExchangeRecord {
+        exchanges: traffic.exchanges,
+        bytes: rows.ranks().sum(traffic.bytes),
+        seconds: rows.ranks().max(traffic.seconds),
+    })
 }

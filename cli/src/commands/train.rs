@@ -148,11 +148,6 @@ impl Command {
             None => self.new_run(session, &notes),
         };
         let run = session.agree(run)?.on_ranks(Arc::clone(&session.ranks));
-        if self.seeds.is_some() && !session.ranks.is_alone() {
-            bail!(
-                "--seeds works on one rank only: run it without mpirun, or train one seed at a time"
-            );
-        }
         let runs = match &self.seeds {
             Some(Seeds(seeds)) => train_seeds(&run, seeds, session, &notes)?,
             None => vec![train_one(&run, session, &notes)?],

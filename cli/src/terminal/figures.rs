@@ -147,6 +147,15 @@ pub fn one_run(figures: &Figures) -> String {
             let each = format!("{:.1} forward, {:.1} adjoint", sweeps.forward, sweeps.adjoint);
             sheet.row(["sweeps per epoch".to_string(), each]);
             sheet.row(["solves".to_string(), convergence(figures.failures, solve)]);
+            if let Some(exchange) = figures.last.as_ref().and_then(|last| last.exchange) {
+                let words = format!(
+                    "{} exchanges between ranks in the last epoch, {}, {}",
+                    quantity::count(exchange.exchanges),
+                    quantity::bytes(exchange.bytes),
+                    quantity::seconds(exchange.seconds)
+                );
+                sheet.row(["exchange".to_string(), words]);
+            }
         }
         None => {
             sheet.row(["solves", "none: this model has no equilibrium"]);

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod ingest;
+mod ranks;
 mod roofline;
 mod solve;
 mod sweep;
@@ -30,6 +31,11 @@ enum What {
 }
 
 impl Command {
+    /// Whether several ranks can do it together.
+    pub fn runs_on_ranks(&self) -> bool {
+        matches!(self.what, What::Sweep(_) | What::Train(_))
+    }
+
     /// Measures and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         match self.what {

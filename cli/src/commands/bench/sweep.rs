@@ -47,7 +47,7 @@ const HUBS: usize = 32;
 /// Threads among which the work of a sweep is divided to see how even it is.
 const MANY_THREADS: usize = 64;
 /// Largest difference from the verifier, relative to the largest entry.
-const TOLERANCE: f64 = 1e-4;
+pub(super) const TOLERANCE: f64 = 1e-4;
 
 /// Nanoseconds per non-zero of the fused sweep, forward and adjoint
 ///
@@ -66,6 +66,10 @@ const TOLERANCE: f64 = 1e-4;
 /// width: times, nanoseconds per non-zero, and two roofs, the time to stream every array once and
 /// the time to read every gathered row from a random place in lines of 64 bytes.
 ///
+/// Under `mpirun` every rank sweeps over its own rows. The table then has the times of a sweep and of the
+/// exchange that follows it, and the bytes that were sent, against those that `ignn inspect --ranks`
+/// plans.
+///
 /// Before timing, several thousand rows, including those of the highest degree, are computed again
 /// by plain loops in f64; if they differ, the exit code is 1. The command takes at most about a
 /// minute on any graph: repeats, and runs on fewer threads, end when the time is used up.
@@ -75,11 +79,12 @@ Examples:
   ignn bench sweep graph.ignn
   ignn bench sweep graph.ignn --state 64 --activation tanh --json
   ignn bench sweep graph.ignn --state 1,4,16,64,128
+  mpirun -n 2 ignn bench sweep graph.ignn --state 64,128
   IGNN_SIMD=avx2 ignn bench sweep graph.ignn --threads 4 --seconds 10")]
 pub struct Sweep {
     /// The dataset
     #[arg(value_name = "DIR")]
-    dataset: PathBuf,
+    pub(super) dataset: PathBuf,
 
     /// Width of the state, or several widths for a table
     #[arg(
@@ -89,11 +94,11 @@ pub struct Sweep {
         value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(1..=2048)
     )]
-    state: Vec<u16>,
+    pub(super) state: Vec<u16>,
 
     /// The activation
     #[arg(long, value_enum, default_value_t = Phi::Relu)]
-    activation: Phi,
+    pub(super) activation: Phi,
 
     /// Sweeps of each kind and number of threads at most; best and median are reported
     #[arg(
@@ -102,22 +107,22 @@ pub struct Sweep {
         default_value_t = REPEAT,
         value_parser = clap::value_parser!(u32).range(1..)
     )]
-    repeat: u32,
+    pub(super) repeat: u32,
 
     /// Approximate seconds of measurement; one sweep of each kind is always timed
     #[arg(long, value_name = "S", default_value_t = SECONDS, value_parser = seconds)]
-    seconds: f64,
+    pub(super) seconds: f64,
 
     /// Gather every row separately, even if rows are identical, to measure what sharing them saves
     #[arg(long)]
-    unshared: bool,
+    pub(super) unshared: bool,
 
     /// Also measure what the bounds before a solve cost: the spectral bound and a certificate
     #[arg(long)]
-    bounds: bool,
+    pub(super) bounds: bool,
 
     #[command(flatten)]
-    verification: Verification,
+    pub(super) verification: Verification,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -129,7 +134,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// An activation by its name.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Phi {
+pub(super) enum Phi {
     Identity,
     Relu,
     LeakyRelu,
@@ -191,6 +196,9 @@ struct Verified {
 impl Sweep {
     /// Measures and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
+        if !session.ranks.is_alone() {
+            return self.run_on_ranks(session);
+        }
         let console = Console::new(session.quiet);
         let result = self.measure(session, &console);
         console.finish();
@@ -531,7 +539,7 @@ impl Bench<'_> {
 }
 
 /// The largest difference; infinite where something is not a number, which `f64::max` would hide.
-fn difference(found: &[f32], expected: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn difference(found: &[f32], expected: impl Iterator<Item = f64>) -> f64 {
     let differences =
         found.iter().zip(expected).map(|(&found, expected)| (f64::from(found) - expected).abs());
     differences.fold(0.0, |worst, one| if one.is_nan() { f64::INFINITY } else { worst.max(one) })
@@ -561,15 +569,26 @@ fn random_matrix(seed: &mut u64, rows: usize, cols: usize, size: f32) -> Matrix 
         for (at, row) in range.enumerate() {
             let mut state = (*seed << 40) ^ row as u64;
             for x in part.row_mut(at) {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                *x = ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * size;
+                (state, *x) = next(state);
+                *x *= size;
             }
         }
     };
     blocks.map_reduce(matrix.view_mut(), MatrixMut::split_at, fill, |(), ()| ());
     matrix
+}
+
+/// The next state of a generator, and its number in [-1, 1).
+fn next(state: u64) -> (u64, f32) {
+    let state =
+        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (state, (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0)
+}
+
+/// An entry in [-1, 1) of a random matrix, by its place alone.
+pub(super) fn entry(seed: u64, row: u64, column: usize) -> f32 {
+    let start = (seed << 56) ^ (row << 20) ^ column as u64;
+    next(next(start).0).1
 }
 
 struct Measured {

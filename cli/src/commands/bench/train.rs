@@ -42,14 +42,16 @@ const SECONDS: f64 = 60.0;
 ///
 /// The command verifies that every loss is finite, that the loss of the last timed epoch is below
 /// that of the very first epoch, and that all solves converged; if any check fails, the exit code
-/// is 1. Settings are those of `ignn train`; `train.epochs` matters only to the schedule of the
+/// is 1. Under `mpirun` each rank has nodes of its own, and times are those of the first rank; the
+/// exchanges between ranks, a part of the other phases, have a line of their own. Settings are those of `ignn train`; `train.epochs` matters only to the schedule of the
 /// learning rate.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn bench train cora.ignn --preset cora
   ignn bench train graph.ignn --set model.state=128 --set solver.tolerance=1e-5 --json
-  ignn bench train graph.ignn --epochs 5 --warm-up 1 --threads 1")]
+  ignn bench train graph.ignn --epochs 5 --warm-up 1 --threads 1
+  mpirun -n 2 ignn bench train graph.ignn --set model.state=128 --threads 1")]
 pub struct Train {
     /// The dataset
     #[arg(value_name = "DATASET")]
@@ -92,15 +94,18 @@ impl Train {
     }
 
     fn measure(&self, session: &Session, console: &Console) -> Result<Measured> {
-        let mut config = self.settings.resolve(session)?;
+        let mut config = session.agree(self.settings.resolve(session))?;
         // The last epoch of a run takes no step, so it must not be timed.
         let epochs = u64::from(self.warm_up) + u64::from(self.repeat) + 1;
         config.train.epochs = config.train.epochs.max(epochs);
         console.phase("open the graph", None, Unit::Edges);
-        let task = Arc::new(Task::open(self.verification.open(&self.dataset)?, &config)?);
-        memory::check(&task, &config, session.memory)?;
-        let operators = task.operators()?;
-        let mut trainer = Trainer::with_task(Arc::clone(&task), config.clone())?;
+        let graph = session.agree(self.verification.open(&self.dataset))?;
+        let ranks = &session.ranks;
+        let task = Arc::new(Task::on_ranks(graph, &config, Arc::clone(ranks))?);
+        let operators = session.agree(task.operators().map_err(Into::into))?;
+        session.agree(memory::check(&task, &config, session.memory).map_err(Into::into))?;
+        let trainer = Trainer::with_task(Arc::clone(&task), config.clone());
+        let mut trainer = session.agree(trainer.map_err(Into::into))?;
         console.phase("warm up", Some(self.warm_up.into()), Unit::Items("epochs"));
         let mut losses = Vec::new();
         for _ in 0..self.warm_up {
@@ -114,7 +119,7 @@ impl Train {
             let record = trainer.advance()?;
             epochs.push((clock.elapsed().as_secs_f64(), record));
             console.advance(1);
-            if started.elapsed().as_secs_f64() > SECONDS {
+            if ranks.any(started.elapsed().as_secs_f64() > SECONDS) {
                 break;
             }
         }
@@ -163,8 +168,10 @@ struct Phase {
 
 impl Traffic {
     fn new(task: &Task, operators: &Operators, config: &Config, parameters: usize) -> Self {
+        // Of all ranks.
+        let ranks = operators.rows().ranks();
         let bytes = |side: &[AdjacencyRef<'_>]| {
-            sizes(side).iter().map(|&(_, bytes)| bytes as f64).sum::<f64>()
+            ranks.sum(sizes(side).iter().map(|&(_, bytes)| bytes as u64).sum()) as f64
         };
         let manifest = task.graph().manifest();
         let features = manifest.features.as_ref().filter(|_| !task.learns_features());
@@ -175,8 +182,8 @@ impl Traffic {
         });
         let parts = task.parts();
         Self {
-            nodes: operators.nodes() as f64,
-            nonzeros: operators.nonzeros() as f64,
+            nodes: operators.rows().all() as f64,
+            nonzeros: ranks.sum(operators.nonzeros() as u64) as f64,
             incoming: bytes(&operators.incoming()),
             outgoing: bytes(&operators.outgoing()),
             relations: operators.relations() as f64,
@@ -292,6 +299,14 @@ impl Measured {
         .max(0.0)
     }
 
+    /// Median time and bytes of the exchanges of an epoch, a part of the phases.
+    fn exchange(&self) -> Option<(f64, f64)> {
+        let all = self.epochs.iter().map(|(_, record)| record.exchange);
+        let all: Vec<_> = all.collect::<Option<_>>()?;
+        let seconds = middle(all.iter().map(|exchange| exchange.seconds).collect());
+        Some((seconds, middle(all.iter().map(|exchange| exchange.bytes as f64).collect())))
+    }
+
     fn is_finite(&self) -> bool {
         self.losses.iter().all(|loss| loss.is_finite())
     }
@@ -336,6 +351,9 @@ impl Measured {
             row(phase.name, phase.seconds, phase.edges, phase.bytes);
         }
         row("rest", self.rest(), None, None);
+        if let Some((seconds, bytes)) = self.exchange() {
+            row("exchange", seconds, None, Some(bytes));
+        }
         let (edges, bytes) = self.totals();
         row("epoch", seconds, edges, bytes);
         let mut facts = Sheet::pairs();
@@ -397,6 +415,9 @@ impl Measured {
             "bytes_per_epoch": bytes,
             "phases": phases.collect::<Vec<_>>(),
             "rest_seconds": self.rest(),
+            "exchange_seconds": self.exchange().map(|exchange| exchange.0),
+            "exchange_bytes": self.exchange().map(|exchange| exchange.1),
+            "ranks": session.ranks.size(),
             "losses": self.losses,
             "warm_up": self.losses.len() - self.epochs.len(),
             "timed": self.epochs.len(),
