@@ -107,9 +107,9 @@ fn mistakes_write_nothing() {
         .fails_with("e.xls: file extension (found \"xls\", expected .parquet, .tsv or .csv)");
     let exists = "mine.tsv: already exists: choose another name, or pass --force to replace it";
     sandbox.ignn(&["export", "d", "--edges", "mine.tsv"]).fails_with(exists);
-    sandbox
-        .ignn(&["export", "d", "--edges", "e.tsv", "--labels", "l.tsv"])
-        .fails_with("d: the dataset has no labels: ingest with --labels or --communities");
+    sandbox.ignn(&["export", "d", "--edges", "e.tsv", "--labels", "l.tsv"]).fails_with(
+        "d: the dataset has no labels: ingest with --label, --regress, --labels or --communities",
+    );
     sandbox
         .ignn(&["export", "d", "--edges", "e.tsv", "--relation", "cites"])
         .fails_with("d: the dataset has no relation \"cites\" (it has: edges)");

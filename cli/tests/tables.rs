@@ -169,6 +169,16 @@ fn a_table_becomes_numbers_in_their_own_unit() {
             "e: no encoding of a node table (expected one made with `--nodes TABLE --features`)",
         );
 
+    // Numbers whose squares overflow leave nothing behind.
+    sandbox.file("large.csv", sandbox.read("nodes.csv").replacen(",2000,", ",-2e200,", 1));
+    let large = "ingest edges edges.csv --nodes large.csv --regress price --split-column part";
+    sandbox.ignn(&words(&format!("{large} --out large -q"))).exits(0);
+    sandbox.ignn(&words("train large --out x -q")).fails_with(
+        "labels: the number -2e200 of \"price\" is too large (expected 1e100 at most in size): \
+         divide the numbers by a fixed one, or leave this one out, and ingest again",
+    );
+    assert!(!sandbox.path("x").exists());
+
     // What has a meaning for classes only is refused, and the other way round.
     let refused = |arguments: &str, message: &str| {
         sandbox.ignn(&words(&format!("{arguments} -q"))).fails_with(message);
@@ -227,6 +237,43 @@ fn a_table_becomes_numbers_in_their_own_unit() {
     let train = "train a --out arun --epochs 3 --set train.task=regression -q";
     sandbox.ignn(&words(train)).exits(0).says("test R2");
     sandbox.ignn(&words("eval a --model arun -q")).exits(0).says("RMSE");
+}
+
+#[test]
+fn nodes_are_cross_validated() {
+    let sandbox = sandbox();
+    let text = sandbox.read("nodes.csv").replacen("blue", "NA", 1);
+    sandbox.file("nodes.csv", text);
+    let small = "--folds 4 --epochs 40 --set model.state=4 --set model.dropout=0 --set \
+                 model.input=both -q";
+    let ingest = "ingest edges edges.csv --nodes nodes.csv --features age --force -q --out d";
+    // Classes; the node without one is in no fold. No split is needed.
+    sandbox.ignn(&words(&format!("{ingest} --label team"))).exits(0);
+    let run = sandbox.ignn(&words(&format!("crossval d {small} --out classes"))).exits(0);
+    run.says("fold     nodes  epoch").says("accuracy on test");
+    let folds = sandbox.read("classes/folds.csv");
+    assert!(folds.starts_with("node,fold\np0,") && !folds.contains("p1,"), "{folds}");
+    assert_eq!(folds.lines().count(), 80);
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&sandbox.read(&format!("{name}/crossval.json"))).unwrap()
+    };
+    let classes = json("classes");
+    assert!(classes["summary"]["validation"]["mean"].as_f64().unwrap() > 0.9, "{classes}");
+    assert_eq!((&classes["item"], &classes["summary"]["errors"]), (&"node".into(), &().into()));
+    // Numbers, and classes that are read as numbers.
+    sandbox.ignn(&words(&format!("{ingest} --regress price"))).exits(0);
+    sandbox.ignn(&words(&format!("crossval d {small} --out numbers"))).exits(0).says("R2 on test");
+    let numbers = json("numbers");
+    assert!(numbers["summary"]["validation"]["mean"].as_f64().unwrap() > 0.9, "{numbers}");
+    assert!(numbers["summary"]["errors"]["rmse"]["mean"].as_f64().unwrap() < 300.0, "{numbers}");
+    assert_eq!(numbers["folds"][0]["graphs"], serde_json::json!([40, 20, 20]));
+    sandbox.ignn(&words(&ingest.replace("--features age", "--label age"))).exits(0);
+    let wanted = "crossval d --folds 4 --epochs 3 --set train.task=regression -q";
+    sandbox.ignn(&words(wanted)).exits(0).says("R2 on test");
+    sandbox.ignn(&words(ingest)).exits(0);
+    sandbox.ignn(&words("crossval d -q")).fails_with(
+        "d: the dataset has no labels: ingest with --label, --regress, --labels or --communities",
+    );
 }
 
 #[test]
@@ -422,9 +469,23 @@ fn graphs_have_numbers_too() {
     assert!(test["r2"].as_f64().unwrap() > 0.9 && test["graphs"] == 15, "{test}");
     sandbox.ignn(&words("predict g --model run --out p.csv -q")).exits(0);
     assert!(sandbox.read("p.csv").starts_with("graph,predicted,error_bound\n0,"));
-    sandbox.ignn(&words("crossval g --out cv -q")).fails_with(
-        "g: graphs have numbers, and folds are drawn by class (expected classes): use `ignn train` \
-         on a split over graphs",
+    let options = "--folds 3 --epochs 60 --set model.state=2 --set model.activation=identity --set \
+                   model.pooling=mean --set model.dropout=0 --set train.batch=20";
+    let run = sandbox.ignn(&words(&format!("crossval g {options} --out cv -q"))).exits(0);
+    run.says("fold    graphs  epoch").says("R2 on test").says("RMSE ").says("MAE ");
+    let figures: serde_json::Value =
+        serde_json::from_str(&sandbox.read("cv/crossval.json")).unwrap();
+    assert_eq!((&figures["metric"], &figures["item"]), (&"r2".into(), &"graph".into()));
+    assert!(figures["summary"]["validation"]["mean"].as_f64().unwrap() > 0.8, "{figures}");
+    let [rmse, mae] =
+        ["rmse", "mae"].map(|name| figures["summary"]["errors"][name]["mean"].as_f64().unwrap());
+    assert!(0.0 < mae && mae <= rmse, "{figures}");
+    // Finished folds are taken over.
+    std::fs::remove_file(sandbox.path("cv/fold-1/fold.json")).unwrap();
+    let again = sandbox.ignn(&words("crossval --resume cv --json -q")).exits(0).json();
+    assert_eq!(again["summary"], figures["summary"]);
+    sandbox.ignn(&words("crossval g --readout svm -q")).fails_with(
+        "--readout: a support vector machine needs many graphs with a class each: use --readout model",
     );
 
     // Attributes of a TU collection: the second column, with a split of the graphs.

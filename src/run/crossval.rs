@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `config.toml`, `dataset.txt` | as in a run directory |
 //! | `setup.json` | number of folds and readout; configuration, and checksums of dataset and folds |
-//! | `folds.csv` | the fold of each graph |
+//! | `folds.csv` | the fold of each graph, or labelled node |
 //! | `fold-N/` | `metrics.jsonl`, `model.safetensors`, and `fold.json` once the fold is finished |
 //! | `crossval.json` | a [`CrossvalSummary`] |
 
@@ -30,9 +30,9 @@ use crate::kernels::Isa;
 use crate::metrics::Metric;
 use crate::models::Model;
 use crate::parallel;
-use crate::train::crossval::{FoldOutcome, FoldRecord, FoldTraining, Summary};
-use crate::train::folds::Folds;
-use crate::train::{EpochRecord, Observer, Task, Trainer, trainings_at_once};
+use crate::train::crossval::{self, FoldOutcome, FoldRecord, FoldTraining, Summary};
+use crate::train::folds::{self, Folds};
+use crate::train::{EpochRecord, Observer, Task, Trainer, trainings_at_once, wanted_labels};
 
 const FOLDS: &str = "folds.csv";
 const SUMMARY: &str = "crossval.json";
@@ -72,6 +72,9 @@ pub struct CrossvalSummary {
     pub dataset: CrossvalDataset,
     /// The machine.
     pub machine: CrossvalMachine,
+    /// What has a label: `graph` or `node`.
+    #[serde(default = "graph")]
+    pub item: String,
     /// The metric of all figures.
     pub metric: Metric,
     /// Folds, finished or not.
@@ -82,6 +85,11 @@ pub struct CrossvalSummary {
     pub folds: Vec<FoldRecord>,
     /// Wall time of the session.
     pub seconds: f64,
+}
+
+/// What all cross-validations of older versions divided.
+fn graph() -> String {
+    "graph".into()
 }
 
 /// The dataset of a cross-validation.
@@ -207,14 +215,6 @@ impl CrossvalDir {
 }
 
 /// `folds.csv`: the fold of each graph.
-fn folds_csv(ids: &[String], folds: &Folds, texts: csv::Texts) -> String {
-    let mut text = String::from("graph,fold\n");
-    for (id, fold) in ids.iter().zip(folds.of()) {
-        text += &format!("{},{fold}\n", texts.cell(id, ','));
-    }
-    text
-}
-
 fn fold_name(fold: usize) -> String {
     format!("fold-{fold}")
 }
@@ -337,11 +337,7 @@ impl Crossval {
             None => None,
         };
         let path = self.graph.path();
-        let graphs = self.graph.directory().graphs()?;
-        let seed = self.config.train.seed;
-        let folds = Folds::stratified(graphs.as_ref(), self.setup.folds, seed, path)?;
-        let ids = graphs.map(|graphs| graphs.ids).unwrap_or_default();
-        let folds_csv = folds_csv(&ids, &folds, csv::Texts::safe_if(self.setup.csv_safe));
+        let (folds, folds_csv) = self.folds()?;
         let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
         let mut finished = Vec::new();
         if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
@@ -356,7 +352,7 @@ impl Crossval {
             finished = directory.finished()?;
             for record in &finished {
                 let file = directory.fold_file(record.fold);
-                fold_file::check_graphs(&file, record, folds.parts(record.fold).lengths())?;
+                fold_file::check_items(&file, record, folds.parts(record.fold).lengths())?;
                 // Finished folds are not written again, so nothing else removes their drafts.
                 storage::remove_remains(&file);
                 storage::remove_remains(&RunDir::new(directory.fold(record.fold)).model_file());
@@ -364,7 +360,7 @@ impl Crossval {
         }
         let open = self.folds_but(&finished);
         let task = Task::with_parts(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
-        let count = self.setup.folds;
+        let (count, metric) = (self.setup.folds, crossval::metric(task.labels()));
         let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
         if claim.is_some() && !self.resumes {
             // Settings that no model can have are refused before a directory appears.
@@ -394,7 +390,8 @@ impl Crossval {
         let mut records = finished;
         records.extend(trained.into_iter().flatten());
         records.sort_by_key(|record| record.fold);
-        let summary = self.summarise(&records, at_once, started.elapsed().as_secs_f64());
+        let seconds = started.elapsed().as_secs_f64();
+        let summary = self.summarise(&records, metric, at_once, seconds);
         // Where nothing was left to train, the figures of the last session stay. A summary that is
         // damaged or older than the folds is written again.
         if open.is_empty()
@@ -412,6 +409,32 @@ impl Crossval {
             storage::write_file(&kept.directory.summary_file(), text.as_bytes())?;
         }
         Ok((summary, records))
+    }
+
+    /// What is divided into folds.
+    fn item(&self) -> &'static str {
+        if self.graph.manifest().graphs.is_some() { "graph" } else { "node" }
+    }
+
+    /// The folds, and `folds.csv`.
+    fn folds(&self) -> Result<(Folds, String), RunError> {
+        let path = self.graph.path();
+        let (labels, items, ids) = match self.graph.directory().graphs()? {
+            Some(graphs) => (folds::labels_of(&graphs, path)?, "graphs", graphs.ids),
+            None => {
+                let (labels, ids) = (self.graph.labels()?, self.graph.ids()?);
+                (labels, "labelled nodes", ids.iter().map(|id| id.to_string()).collect())
+            }
+        };
+        let labels = wanted_labels(labels, self.config.train.task)?;
+        let seed = self.config.train.seed;
+        let folds = Folds::stratified(&labels, items, self.setup.folds, seed, path)?;
+        let texts = csv::Texts::safe_if(self.setup.csv_safe);
+        let mut text = format!("{},fold\n", self.item());
+        for (item, fold) in folds.of() {
+            text += &format!("{},{fold}\n", texts.cell(&ids[item], ','));
+        }
+        Ok((folds, text))
     }
 
     fn train_fold(
@@ -457,7 +480,13 @@ impl Crossval {
         Ok(Some(*record))
     }
 
-    fn summarise(&self, records: &[FoldRecord], at_once: usize, seconds: f64) -> CrossvalSummary {
+    fn summarise(
+        &self,
+        records: &[FoldRecord],
+        metric: Metric,
+        at_once: usize,
+        seconds: f64,
+    ) -> CrossvalSummary {
         let without_curve =
             |record: &FoldRecord| FoldRecord { curve: Vec::new(), ..record.clone() };
         CrossvalSummary {
@@ -473,7 +502,8 @@ impl Crossval {
                 simd: Isa::chosen().name().into(),
                 peak_bytes: machine::peak_memory(),
             },
-            metric: Metric::Accuracy,
+            item: self.item().into(),
+            metric,
             folds_asked_for: self.setup.folds,
             summary: Summary::of(records),
             folds: records.iter().map(without_curve).collect(),

@@ -136,27 +136,31 @@ pub(super) fn read(path: &Path, setup: &str, fold: usize) -> Result<FoldRecord, 
     Ok(record)
 }
 
-/// Refuses a fold of other graphs: `expected` are their numbers for training, validation and test.
-pub(super) fn check_graphs(
+/// Refuses a fold of other items: `expected` are their numbers for training, validation and test.
+pub(super) fn check_items(
     path: &Path,
     record: &FoldRecord,
     expected: [usize; 3],
 ) -> Result<(), FormatError> {
-    let words = |graphs: [usize; 3]| graphs.map(|count| count.to_string()).join("/");
-    if record.graphs == expected {
+    let words = |items: [usize; 3]| items.map(|count| count.to_string()).join("/");
+    if record.items == expected {
         return Ok(());
     }
     let expected = format!("{}: {AGAIN}", words(expected));
-    Err(FormatError::invalid(path, "graphs", words(record.graphs), expected))
+    Err(FormatError::invalid(path, "graphs", words(record.items), expected))
 }
 
 /// A figure that training never gives: what it is, what was found, and what is expected.
 fn wrong_figure(record: &FoldRecord) -> Option<(&'static str, String, &'static str)> {
     let points = || record.curve.iter().chain([&record.chosen]);
     let of_svm = record.svm.iter().flat_map(|svm| [svm.validation, svm.test]);
-    let mut accuracies = points().flat_map(|point| [point.validation, point.test]).chain(of_svm);
-    if let Some(found) = accuracies.find(|accuracy| !(0.0..=1.0).contains(accuracy)) {
-        return Some(("accuracy", found.to_string(), "0 to 1"));
+    let mut scores = points().flat_map(|point| [point.validation, point.test]).chain(of_svm);
+    let (lowest, expected) = match record.errors.is_empty() {
+        true => (0.0, "0 to 1"),
+        false => (f64::MIN, "R2, 1 at most"),
+    };
+    if let Some(found) = scores.find(|score| !(lowest..=1.0).contains(score)) {
+        return Some(("score", found.to_string(), expected));
     }
     let falls = |pair: &&[Point]| pair[0].epoch >= pair[1].epoch;
     if let Some(pair) = record.curve.windows(2).find(falls) {
@@ -168,14 +172,16 @@ fn wrong_figure(record: &FoldRecord) -> Option<(&'static str, String, &'static s
         return Some(("chosen epoch", found, "a point of the curve"));
     }
     let of_svm = record.svm.iter().flat_map(|svm| [Some(svm.c), svm.gamma]).flatten();
-    let mut amounts = record.sweeps.into_iter().chain([record.seconds]).chain(of_svm);
+    let errors = record.errors.values().copied();
+    let mut amounts = record.sweeps.into_iter().chain([record.seconds]).chain(of_svm).chain(errors);
     // Below infinity, too.
     let found = amounts.find(|amount| !(0.0..f64::INFINITY).contains(amount))?;
-    Some(("sweeps, seconds, C or gamma", found.to_string(), "0 or more"))
+    Some(("sweeps, seconds, errors, C or gamma", found.to_string(), "0 or more"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
 
     use super::*;
@@ -195,9 +201,10 @@ mod tests {
         };
         FoldRecord {
             fold: 2,
-            graphs: [6, 2, 2],
+            items: [6, 2, 2],
             chosen: point(1),
             curve: vec![point(0), point(1)],
+            errors: BTreeMap::new(),
             svm: Some(svm),
             sweeps: [0.1 + 0.2, 1.0],
             failures: 0,
@@ -243,12 +250,19 @@ mod tests {
         };
         assert_eq!(
             refused_forged(|record| record.curve[0].test = 1.5),
-            "accuracy (found 1.5, expected 0 to 1"
+            "score (found 1.5, expected 0 to 1"
         );
         assert_eq!(
             refused_forged(|record| record.svm.as_mut().unwrap().test = -0.5),
-            "accuracy (found -0.5, expected 0 to 1"
+            "score (found -0.5, expected 0 to 1"
         );
+        let error = refused_forged(|record| {
+            // R2 has no lower end, but is finite.
+            record.curve[0].test = -1e300;
+            record.curve[0].validation = f64::NEG_INFINITY;
+            record.errors.insert("rmse".into(), 2.0);
+        });
+        assert!(error.starts_with("content (found invalid type: null, expected f64"), "{error}");
         assert_eq!(
             refused_forged(|record| record.curve[0].epoch = 1),
             "epochs of the curve (found 1 after 1, expected increasing ones"
@@ -259,9 +273,9 @@ mod tests {
         );
         assert_eq!(
             refused_forged(|record| record.seconds = -1.0),
-            "sweeps, seconds, C or gamma (found -1, expected 0 or more"
+            "sweeps, seconds, errors, C or gamma (found -1, expected 0 or more"
         );
-        let error = check_graphs(&path, &record(), [5, 3, 2]).unwrap_err().to_string();
+        let error = check_items(&path, &record(), [5, 3, 2]).unwrap_err().to_string();
         let expected = format!("fold.json: graphs (found 6/2/2, expected 5/3/2: {AGAIN})");
         assert!(error.ends_with(&expected), "{error}");
     }

@@ -23,6 +23,7 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::acceleration::Acceleration;
@@ -34,7 +35,7 @@ use super::error::{SolveError, find_origin};
 use super::method::{Choice, Method, Used, Why};
 use super::stopping::{Progress, Stopping};
 use super::workspace::Workspace;
-use crate::dense::Matrix;
+use crate::dense::{Matrix, MatrixRef};
 use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
@@ -53,8 +54,12 @@ pub const LOOSEST: f64 = 1e-2;
 /// A solve with more sweeps left than this, at the rate of its last two, is accelerated.
 const FEW_SWEEPS: f64 = 8.0;
 
-/// States below this count as zero: a residual relative to them would mean nothing.
-const TINY: f64 = f32::MIN_POSITIVE as f64;
+/// Inputs and states below this count as zero. A residual relative to smaller ones would mean nothing:
+/// at the tolerance, their changes are not normal numbers.
+const TINY: f32 = 1e-30;
+
+/// Entries of the input that are looked at together.
+const CHUNK: usize = 1 << 14;
 
 /// Rows below this fraction of the state's largest entry have faded: no residual is relative to
 /// them.
@@ -241,6 +246,11 @@ pub fn solve(
         "a solve without certificate keeps its best state"
     );
     let start = Instant::now();
+    if certificate.is_some() && is_zero(sweep.input, workspace.rows()) {
+        // An earlier state would fade by the contraction alone, and every sweep would change it by the
+        // same part.
+        state.view_mut().padded_mut().fill(0.0);
+    }
     // Every state is a buffer of the workspace while the solve runs: none is ever copied.
     let empty = Matrix::zeros(0, state.cols());
     workspace.states.push(std::mem::replace(state, empty));
@@ -250,6 +260,14 @@ pub fn solve(
     solver.release(workspace);
     *state = workspace.states.swap_remove(solver.at);
     Ok(solver.info(stopped?, state, workspace.rows(), start))
+}
+
+/// Whether all entries of the input, on all ranks, count as zero. The first that does not ends the
+/// search.
+fn is_zero(input: MatrixRef<'_>, rows: &Rows) -> bool {
+    let has_more = |chunk: &[f32]| chunk.iter().any(|entry| entry.is_nan() || entry.abs() >= TINY);
+    let has_more = input.padded().par_chunks(CHUNK).any(has_more);
+    rows.ranks().max(f64::from(u8::from(has_more))) == 0.0
 }
 
 /// One solve while it runs: sweeps, with a policy for when to stop, one for which rows to compute,
@@ -387,7 +405,7 @@ impl<'a> Solver<'a> {
             _ => self.active.prepare(next_sweep).map_or(Tracking::Nothing, Tracking::Activity),
         };
         let mut norm = self.certificate.map(Certificate::norm).unwrap_or_default();
-        norm.rows = (self.measure == Measure::Row).then_some(self.size * FADED);
+        norm.rows = (self.measure == Measure::Row).then_some((self.size * FADED).max(TINY));
         let from = workspace.states[self.at].view();
         let own = workspace.rows().len();
         let to_rows = next.view_mut().first(own);
@@ -527,7 +545,7 @@ impl<'a> Solver<'a> {
 /// The relative residual of a sweep by a measure.
 pub(super) fn relative_residual(change: &Change, measure: Measure) -> f64 {
     match measure {
-        Measure::State => f64::from(change.largest) / f64::from(change.state).max(TINY),
+        Measure::State => f64::from(change.largest) / f64::from(change.state.max(TINY)),
         Measure::Row => f64::from(change.row),
     }
 }

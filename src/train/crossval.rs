@@ -1,16 +1,16 @@
-//! Cross-validation over the graphs of a dataset: the training of one fold, and the summary of all.
-//! `folds` draws the folds; `run` schedules them and keeps their results.
+//! Cross-validation over the items of a dataset, which are graphs or nodes: the training of one fold,
+//! and the summary of all. `folds` draws the folds; `run` schedules them and keeps their results.
 //!
 //! | protocol | epoch of a fold |
 //! | --- | --- |
 //! | validation | the best on the fold's validation part: the fair figure |
-//! | mean curve | the one epoch with the best mean test accuracy over all folds (GIN paper) |
+//! | mean curve | the one epoch with the best mean test score over all folds (GIN paper) |
 //! | best of each | the best on the fold's own test part (published IGNN code) |
 //!
 //! The last two select on the test parts: they are for comparison with papers only. Deviations are
-//! sample standard deviations (n - 1).
+//! sample standard deviations (n - 1). The score is that of [`metric`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -20,12 +20,24 @@ use serde::{Deserialize, Serialize};
 use super::svm_readout::{SvmRecord, SvmSearch};
 use super::{Ended, EpochRecord, Observer, PartRecord, Parts, Task, TrainError, Trainer, memory};
 use crate::config::Config;
-use crate::graph::Graph;
+use crate::graph::{Graph, Labels};
 use crate::metrics::{MeanDeviation, Metric};
 use crate::models::Model;
 use crate::nn::svm::Gram;
 
-/// The accuracies of a fold in one epoch.
+/// The score of folds: accuracy of classes, micro-F1 of sets of classes, R2 of numbers.
+pub fn metric(labels: &Labels) -> Metric {
+    match labels {
+        Labels::Single { .. } => Metric::Accuracy,
+        Labels::Multi { .. } => Metric::MicroF1,
+        Labels::Number { .. } => Metric::R2,
+    }
+}
+
+/// Further scores of numbers, which have a unit.
+const OF_NUMBERS: [Metric; 2] = [Metric::Rmse, Metric::Mae];
+
+/// The scores of a fold in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The epoch; 0 is the untrained model.
@@ -41,13 +53,17 @@ pub struct Point {
 pub struct FoldRecord {
     /// From 0.
     pub fold: usize,
-    /// Number of graphs for training, validation and test.
-    pub graphs: [usize; 3],
+    /// Number of items, graphs or nodes, for training, validation and test.
+    #[serde(rename = "graphs")]
+    pub items: [usize; 3],
     /// The epoch chosen on the validation part.
     pub chosen: Point,
     /// All epochs that were evaluated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<Point>,
+    /// RMSE and MAE of the test part in the chosen epoch, by their names; empty for classes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, f64>,
     /// The support vector machine on the embeddings of the chosen epoch, if one was trained.
     pub svm: Option<SvmRecord>,
     /// Forward and adjoint sweeps per epoch.
@@ -60,7 +76,14 @@ pub struct FoldRecord {
     pub seconds: f64,
 }
 
-/// Mean test accuracy over the finished folds, by each protocol.
+impl FoldRecord {
+    /// The highest score on the test part, of any epoch.
+    pub fn best_test(&self) -> f64 {
+        self.curve.iter().map(|point| point.test).fold(self.chosen.test, f64::max)
+    }
+}
+
+/// Mean test score over the finished folds, by each protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of finished folds.
@@ -73,6 +96,9 @@ pub struct Summary {
     pub mean_curve_epoch: u64,
     /// Each fold at the epoch that is best on its test part.
     pub best_of_each: MeanDeviation,
+    /// RMSE and MAE at the epochs chosen on validation; empty for classes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, MeanDeviation>,
     /// The support vector machines, if they were trained.
     pub svm: Option<MeanDeviation>,
 }
@@ -107,19 +133,14 @@ impl FoldTraining<'_> {
         stop: &AtomicBool,
     ) -> Result<FoldOutcome, TrainError> {
         let clock = Instant::now();
-        let graphs = parts.lengths();
+        let items = parts.lengths();
         let task = Arc::new(Task::with_parts(self.dataset.clone(), self.config, Some(parts))?);
-        if let (Some(_), [name]) = (task.scaling(), task.labels().classes()) {
-            let hint = "folds are drawn by class: use `ignn train` on a split over graphs";
-            return Err(TrainError::ClassesOnly {
-                setting: "train.task",
-                name: name.clone(),
-                hint,
-            });
-        }
         let needed = memory::check(&task, self.config, self.memory)?;
         if self.svm.is_some() {
-            let all = graphs.iter().sum::<usize>() as u64;
+            if task.graphs().is_none() || metric(task.labels()) != Metric::Accuracy {
+                return Err(TrainError::NoMachine);
+            }
+            let all = items.iter().sum::<usize>() as u64;
             let needed = needed.saturating_add(Gram::bytes(all));
             if needed > self.memory {
                 let hint = format!(
@@ -130,13 +151,20 @@ impl FoldTraining<'_> {
             }
         }
         let mut trainer = Trainer::with_task(Arc::clone(&task), self.config.clone())?;
-        let mut curve =
-            Curve { observer, points: Vec::new(), sweeps: [0, 0], epochs: 0, converged: true };
+        let mut curve = Curve {
+            observer,
+            metric: metric(task.labels()),
+            points: Vec::new(),
+            errors: HashMap::new(),
+            sweeps: [0, 0],
+            epochs: 0,
+            converged: true,
+        };
         let ended = trainer.run(&mut curve, stop, |_| Ok(()))?;
         if ended == Ended::Stopped {
             return Ok(FoldOutcome::Stopped);
         }
-        let Curve { points, sweeps, epochs, converged, .. } = curve;
+        let Curve { points, mut errors, sweeps, epochs, converged, .. } = curve;
         let best = trainer.best().map(|best| best.score.epoch);
         let chosen =
             points.iter().find(|point| Some(point.epoch) == best).or(points.last()).copied();
@@ -147,7 +175,8 @@ impl FoldTraining<'_> {
         let each = |sweeps: u64| sweeps as f64 / f64::from(epochs.max(1));
         let record = FoldRecord {
             fold,
-            graphs,
+            items,
+            errors: chosen.and_then(|point| errors.remove(&point.epoch)).unwrap_or_default(),
             chosen: chosen.unwrap_or(Point { epoch: 0, validation: f64::NAN, test: f64::NAN }),
             curve: points,
             svm,
@@ -160,10 +189,13 @@ impl FoldTraining<'_> {
     }
 }
 
-/// Keeps the accuracies of every epoch and passes the record on.
+/// Keeps the scores of every epoch and passes the record on.
 struct Curve<'a> {
     observer: &'a mut dyn Observer,
+    metric: Metric,
     points: Vec<Point>,
+    /// Those of [`OF_NUMBERS`] on the test part, by epoch.
+    errors: HashMap<u64, BTreeMap<String, f64>>,
     sweeps: [u64; 2],
     epochs: u32,
     converged: bool,
@@ -175,11 +207,18 @@ impl Observer for Curve<'_> {
     }
 
     fn epoch(&mut self, record: &EpochRecord) -> ignn_format::Result<()> {
-        let score = |part: &PartRecord| part.scores.get(Metric::Accuracy.name()).copied();
+        let name = self.metric.name();
+        let score = |part: &PartRecord| part.scores.get(name).copied();
         if let (Some(validation), Some(test)) =
             (record.validation.as_ref().and_then(score), record.test.as_ref().and_then(score))
         {
             self.points.push(Point { epoch: record.epoch, validation, test });
+        }
+        if let (Metric::R2, Some(test)) = (self.metric, &record.test) {
+            let error = |metric: Metric| {
+                Some((metric.name().to_string(), *test.scores.get(metric.name())?))
+            };
+            self.errors.insert(record.epoch, OF_NUMBERS.into_iter().filter_map(error).collect());
         }
         let adjoint = record.adjoint.map_or(0, |solve| solve.sweeps);
         self.sweeps[0] += record.forward.map_or(0, |solve| solve.sweeps as u64);
@@ -216,8 +255,6 @@ impl Summary {
                 best = Some((point.epoch, mean));
             }
         }
-        let highest =
-            |fold: &FoldRecord| fold.curve.iter().map(|point| point.test).fold(0.0, f64::max);
         let chosen: Vec<f64> = folds.iter().map(|fold| fold.chosen.test).collect();
         let svm: Option<Vec<f64>> =
             folds.iter().map(|fold| fold.svm.as_ref().map(|svm| svm.test)).collect();
@@ -227,7 +264,17 @@ impl Summary {
             validation: MeanDeviation::of(&chosen),
             mean_curve,
             mean_curve_epoch,
-            best_of_each: MeanDeviation::of(&folds.iter().map(highest).collect::<Vec<_>>()),
+            best_of_each: MeanDeviation::of(
+                &folds.iter().map(FoldRecord::best_test).collect::<Vec<_>>(),
+            ),
+            errors: OF_NUMBERS
+                .into_iter()
+                .filter_map(|metric| {
+                    let of_fold = |fold: &FoldRecord| fold.errors.get(metric.name()).copied();
+                    let values: Option<Vec<f64>> = folds.iter().map(of_fold).collect();
+                    Some((metric.name().to_string(), MeanDeviation::of(&values?)))
+                })
+                .collect(),
             svm: svm.map(|values| MeanDeviation::of(&values)),
         })
     }
@@ -243,9 +290,10 @@ mod tests {
         let curve: Vec<Point> = tests.iter().enumerate().map(point).collect();
         FoldRecord {
             fold: number,
-            graphs: [8, 1, 1],
+            items: [8, 1, 1],
             chosen: curve[chosen],
             curve,
+            errors: BTreeMap::new(),
             svm: None,
             sweeps: [1.0, 1.0],
             failures: 0,
@@ -266,7 +314,10 @@ mod tests {
         );
         assert!((summary.mean_curve.mean - 0.7).abs() < 1e-12);
         assert!((summary.best_of_each.mean - 0.95).abs() < 1e-12);
-        assert_eq!(summary.svm, None);
+        assert_eq!((summary.svm, summary.errors), (None, BTreeMap::new()));
         assert_eq!(Summary::of(&[]), None);
+        // R2 may be below 0.
+        let folds = [fold(0, 0, &[-3.0, -2.0]), fold(1, 0, &[-1.0, -2.0])];
+        assert_eq!(Summary::of(&folds).unwrap().best_of_each.mean, -1.5);
     }
 }

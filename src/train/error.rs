@@ -274,6 +274,22 @@ pub enum TrainError {
         /// Sweeps made.
         sweeps: usize,
     },
+    /// A number to predict whose square overflows.
+    #[error(
+        "labels: the number {found:e} of {name:?} is too large (expected 1e100 at most in size): \
+         divide the numbers by a fixed one, or leave this one out, and ingest again"
+    )]
+    LargeNumber {
+        /// The column.
+        name: String,
+        /// The number.
+        found: f64,
+    },
+    /// A support vector machine on what is not one class per graph.
+    #[error(
+        "--readout: a support vector machine needs many graphs with a class each: use --readout model"
+    )]
+    NoMachine,
     /// More memory than allowed.
     #[error("training needs about {:.2} GiB (found {:.2} GiB allowed): \
              {hint}", gibibytes(*needed), gibibytes(*allowed))]

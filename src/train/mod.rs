@@ -47,5 +47,6 @@ pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;
 pub use record::{EpochRecord, ExchangeRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
+pub(crate) use task::wanted_labels;
 pub use task::{Parts, Task};
 pub use trainer::{Ended, Fit, Trainer};

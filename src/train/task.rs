@@ -195,6 +195,7 @@ impl Task {
         }
         let loss = loss(labels.kind(), config.train.loss)?;
         check_numbers(&labels, config)?;
+        check_size(&labels)?;
         let standardised = standardised(&labels, &parts.train);
         let has_features = graph.manifest().features.is_some();
         let rule = Kind::of(config.model.kind).features;
@@ -395,7 +396,7 @@ impl Task {
 }
 
 /// The labels as the task wants them: classes with numbers as names may be read as numbers.
-fn wanted_labels(labels: Labels, task: TaskChoice) -> Result<Labels, TrainError> {
+pub(crate) fn wanted_labels(labels: Labels, task: TaskChoice) -> Result<Labels, TrainError> {
     match (task, labels) {
         (TaskChoice::Classification, Labels::Number { name: [name], .. }) => {
             Err(TrainError::NotClasses { name })
@@ -422,6 +423,17 @@ fn check_numbers(labels: &Labels, config: &Config) -> Result<(), TrainError> {
         return refused("model.init_features", "use model.init_features=random");
     }
     Ok(())
+}
+
+/// Largest size of a number to predict: squares of differences of many are finite.
+const LARGEST: f64 = 1e100;
+
+fn check_size(labels: &Labels) -> Result<(), TrainError> {
+    let Labels::Number { name: [name], of } = labels else { return Ok(()) };
+    match of.iter().find(|number| number.abs() > LARGEST) {
+        Some(&found) => Err(TrainError::LargeNumber { name: name.clone(), found }),
+        None => Ok(()),
+    }
 }
 
 /// Statistics of the numbers of these items, and all numbers standardised by them.

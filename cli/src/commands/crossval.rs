@@ -20,11 +20,12 @@ use crate::{Outcome, Session};
 /// Number of folds by default.
 const FOLDS: u16 = 10;
 
-/// Cross-validate graph classification on a dataset of many graphs
+/// Cross-validate on the graphs of a dataset, or on the labelled nodes of one graph
 ///
-/// The graphs are divided into stratified folds, shuffled by --seed. Each fold trains its own
-/// model, which is tested on the graphs of the fold. Its epoch is chosen on the graphs of the next
-/// fold, and it is trained on all others. The result is the test accuracy by three protocols, each
+/// Graphs, or nodes, are divided into stratified folds, shuffled by --seed: each fold has its share of
+/// every class, or of small and large numbers. Each fold trains its own model, which is tested on the
+/// items of the fold. Its epoch is chosen on those of the next fold, and it is trained on all others.
+/// The result is the test accuracy (numbers: R2, with RMSE and MAE) by three protocols, each
 /// with mean and standard deviation (n - 1) over folds: at the epoch chosen on validation, which is
 /// the fair figure; at the epoch with the best mean test accuracy, as in the GIN paper; and at the
 /// best test epoch of each fold, as in the published code of the IGNN paper. The last two select on
@@ -42,9 +43,10 @@ Examples:
   ignn ingest tu MUTAG --normalise none --out mutag.ignn
   ignn crossval mutag.ignn --preset graphs --out runs/mutag
   ignn crossval mutag.ignn --preset graphs --readout svm --epochs 0
+  ignn crossval homes.ignn --folds 5 --set model.dropout=0
   ignn crossval --resume runs/mutag")]
 pub struct Command {
-    /// The dataset: many graphs with labels
+    /// The dataset: many graphs with labels, or one with labelled nodes; its splits are not used
     #[arg(value_name = "DATASET", required_unless_present = "resume")]
     dataset: Option<PathBuf>,
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use ignn::metrics::MeanDeviation;
+use ignn::metrics::{MeanDeviation, Metric};
 use ignn::report::quantity;
+use ignn::report::runs::score_name;
 use ignn::report::sheet::Sheet;
 use ignn::run::{CrossvalDir, CrossvalSummary};
 use ignn::train::crossval::{FoldRecord, Summary};
@@ -23,23 +24,24 @@ impl CrossvalReport<'_> {
     /// A table of folds, the figures by all protocols, and the next command.
     pub fn as_text(&self) -> String {
         let has_svm = self.records.iter().any(|record| record.svm.is_some());
-        let mut header = vec!["fold", "graphs", "epoch", "validation", "test", "best test"];
+        let metric = self.summary.metric;
+        let items = format!("{}s", self.summary.item);
+        let mut header = vec!["fold", &items, "epoch", "validation", "test", "best test"];
         header.extend(has_svm.then_some(["svm C", "svm gamma", "svm test"]).iter().flatten());
         header.extend(["sweeps", "time"]);
         let mut sheet = Sheet::columns(&header);
         for record in self.records {
-            let best = record.curve.iter().map(|point| point.test).fold(0.0, f64::max);
             let mut cells = vec![
                 record.fold.to_string(),
-                record.graphs.map(|count| count.to_string()).join("/"),
+                record.items.map(|count| count.to_string()).join("/"),
                 record.chosen.epoch.to_string(),
-                percent(record.chosen.validation),
-                percent(record.chosen.test),
-                percent(best),
+                shown(metric, record.chosen.validation),
+                shown(metric, record.chosen.test),
+                shown(metric, record.best_test()),
             ];
             if let Some(svm) = &record.svm {
                 let gamma = svm.gamma.map_or("-".into(), |gamma| format!("{gamma:.1e}"));
-                cells.extend([format!("{}", svm.c), gamma, percent(svm.test)]);
+                cells.extend([format!("{}", svm.c), gamma, shown(metric, svm.test)]);
             }
             let [forward, adjoint] = record.sweeps;
             cells.extend([
@@ -50,7 +52,7 @@ impl CrossvalReport<'_> {
         }
         let mut text = sheet.render();
         if let Some(figures) = &self.summary.summary {
-            text += &format!("\n{}", protocols(figures));
+            text += &format!("\n{}", protocols(figures, metric));
         }
         let failures = self.records.iter().map(|record| record.failures);
         let failures = failures.fold(0, u64::saturating_add);
@@ -83,10 +85,11 @@ impl CrossvalReport<'_> {
 }
 
 /// The figures by all protocols.
-fn protocols(summary: &Summary) -> String {
-    let mut sheet = Sheet::columns(&["accuracy on test", "mean", "deviation", "epoch"]);
+fn protocols(summary: &Summary, metric: Metric) -> String {
+    let score = format!("{} on test", score_name(metric.name()));
+    let mut sheet = Sheet::columns(&[&score, "mean", "deviation", "epoch"]);
     let mut row = |name: &str, MeanDeviation { mean, deviation }: MeanDeviation, epoch: String| {
-        sheet.row([name.to_string(), percent(mean), percent(deviation), epoch]);
+        sheet.row([name.to_string(), shown(metric, mean), shown(metric, deviation), epoch]);
     };
     row(
         "validation",
@@ -107,15 +110,27 @@ fn protocols(summary: &Summary) -> String {
         summary.best_of_each,
         "best on test in each fold (published IGNN code)".into(),
     );
+    for (name, error) in &summary.errors {
+        let cells = [error.mean, error.deviation].map(|value| quantity::score(Metric::Rmse, value));
+        let [mean, deviation] = cells;
+        sheet.row([score_name(name), mean, deviation, "as for validation".into()]);
+    }
     sheet.render()
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+fn shown(metric: Metric, value: f64) -> String {
+    match metric.is_share() {
+        true => format!("{:.1} %", 100.0 * value),
+        false => quantity::score(metric, value),
+    }
 }
 
-/// One line for a finished fold: `test 91.7 % at epoch 40, 2.31 s`.
+/// One line for a finished fold: `test 91.7 % at epoch 40, 2.31 s`, or with R2 where there are errors.
 pub fn in_short(record: &FoldRecord) -> String {
-    let (test, time) = (percent(record.chosen.test), quantity::seconds(record.seconds));
-    format!("test {test} at epoch {}, {time}", record.chosen.epoch)
+    let (name, metric) = match record.errors.is_empty() {
+        true => ("test", Metric::Accuracy),
+        false => ("test R2", Metric::R2),
+    };
+    let (test, time) = (shown(metric, record.chosen.test), quantity::seconds(record.seconds));
+    format!("{name} {test} at epoch {}, {time}", record.chosen.epoch)
 }

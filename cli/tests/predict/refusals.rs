@@ -192,7 +192,7 @@ fn mismatches_give_one_error() {
     sandbox
         .ignn(&bare)
         .fails_with("bare: the dataset has no features: ingest with --features FILE");
-    let labels = "bare: the dataset has no labels: ingest with --labels or --communities";
+    let labels = "bare: the dataset has no labels: ingest with --label, --regress, --labels or --communities";
     sandbox.ignn(&words("eval bare --model m.safetensors -q")).fails_with(labels);
     let part = words("predict bare --model m.safetensors --out p.csv --part test -q");
     sandbox

@@ -60,7 +60,7 @@ fn input_that_cannot_be_trained_is_refused_with_one_message() {
     );
     refused(
         "unlabelled",
-        "unlabelled: the dataset has no labels: ingest with --labels or --communities",
+        "unlabelled: the dataset has no labels: ingest with --label, --regress, --labels or --communities",
     );
     refused("unsplit", "unsplit: the dataset has no splits: ingest with --splits or --split");
     refused(

@@ -315,8 +315,9 @@ impl DatasetDir {
     /// Node labels.
     pub fn labels(&self) -> Result<Labels> {
         let entry = self.manifest.labels.as_ref();
-        let entry = entry
-            .ok_or_else(|| self.missing("labels", ": ingest with --labels or --communities"))?;
+        let entry = entry.ok_or_else(|| {
+            self.missing("labels", ": ingest with --label, --regress, --labels or --communities")
+        })?;
         self.expect([LABELS, CLASSES])?;
         labels::read(&self.path, entry, self.manifest.nodes)
     }

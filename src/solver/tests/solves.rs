@@ -75,6 +75,22 @@ fn a_warm_start_takes_fewer_sweeps_and_the_reason_to_stop_is_reported() {
 }
 
 #[test]
+fn an_input_that_counts_as_zero_ends_an_earlier_state() {
+    // From 1, sweeps alone would shrink the state by a factor of 0.99 each.
+    for b in [0.0, 1e-45, -1e-39, 1e-36] {
+        let equation = scalar(0.99, b, Activation::Tanh);
+        for measure in [Measure::State, Measure::Row] {
+            let params = SolveParams { measure, ..SolveParams::default() };
+            let (info, x) = solve(&equation, &params, 1.0);
+            let info = info.unwrap();
+            assert!(info.converged && info.sweeps == 1 && x.abs() < 1e-32, "{b:e}: {info:?}");
+        }
+    }
+    let (info, x) = solve(&scalar(0.5, 1e-25, Activation::Tanh), &SolveParams::default(), 0.0);
+    assert!(info.unwrap().converged && (x / 2e-25 - 1.0).abs() < 1e-4, "{x:e} counts");
+}
+
+#[test]
 fn the_best_state_is_kept_if_nothing_converges() {
     // x = -2 x + 1 has 1/3, from which every sweep moves away: the start is the best state.
     let equation = scalar(-2.0, 1.0, Activation::Identity);
