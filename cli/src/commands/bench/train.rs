@@ -183,7 +183,7 @@ impl Traffic {
         let parts = task.parts();
         Self {
             nodes: operators.rows().all() as f64,
-            nonzeros: ranks.sum(operators.nonzeros() as u64) as f64,
+            nonzeros: operators.nonzeros() as f64,
             incoming: bytes(&operators.incoming()),
             outgoing: bytes(&operators.outgoing()),
             relations: operators.relations() as f64,
