@@ -42,9 +42,11 @@ const SECONDS: f64 = 60.0;
 ///
 /// The command verifies that every loss is finite, that the loss of the last timed epoch is below
 /// that of the very first epoch, and that all solves converged; if any check fails, the exit code
-/// is 1. Under `mpirun` each rank has nodes of its own, and times are those of the first rank; the
-/// exchanges between ranks, a part of the other phases, have a line of their own. Settings are those of `ignn train`; `train.epochs` matters only to the schedule of the
+/// is 1. Settings are those of `ignn train`; `train.epochs` matters only to the schedule of the
 /// learning rate.
+///
+/// Under `mpirun` each rank has nodes of its own, and times are those of the first rank; the
+/// exchanges between ranks, a part of the other phases, have a line of their own.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
