@@ -14,7 +14,7 @@ use ignn::run::Run;
 use ignn::solver::SolveParams;
 use ignn::train::{EpochRecord, Fit, Observer, Task, TrainError, Trainer};
 
-const NODES: u32 = 700;
+pub(crate) const NODES: u32 = 700;
 const CLASSES: u32 = 3;
 
 /// Numbers from a position.
@@ -25,7 +25,7 @@ fn random(seed: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-fn pairs(seed: u64, count: u32) -> Vec<(u32, u32)> {
+pub(crate) fn pairs(seed: u64, count: u32) -> Vec<(u32, u32)> {
     let end = |at: u64| (random(seed * 1_000_003 + at) % u64::from(NODES)) as u32;
     let mut pairs: Vec<_> = (0..u64::from(count))
         .map(|at| (end(2 * at), end(2 * at + 1)))
@@ -40,7 +40,7 @@ fn pairs(seed: u64, count: u32) -> Vec<(u32, u32)> {
 }
 
 /// A graph with features that say little, and labels that depend on neighbours.
-fn graph(relations: &[(&str, Edges)]) -> Graph {
+pub(crate) fn graph(relations: &[(&str, Edges)]) -> Graph {
     let columns = 11;
     let value = |at: u64| (random(77 + at) % 2000) as f32 / 1000.0 - 1.0;
     let features: Vec<f32> = (0..u64::from(NODES) * columns).map(value).collect();
@@ -58,11 +58,11 @@ fn graph(relations: &[(&str, Edges)]) -> Graph {
         .unwrap()
 }
 
-fn undirected(normalisation: Normalisation) -> Graph {
+pub(crate) fn undirected(normalisation: Normalisation) -> Graph {
     graph(&[("edges", Edges::undirected(pairs(1, 1800)).normalisation(normalisation))])
 }
 
-fn config(sets: &[&str]) -> Config {
+pub(crate) fn config(sets: &[&str]) -> Config {
     let sets: Vec<String> =
         ["train.epochs=4"].iter().chain(sets).map(ToString::to_string).collect();
     Config::resolve(None, None, &sets).unwrap()
@@ -74,7 +74,7 @@ fn fit(graph: &Graph, config: &Config, ranks: Arc<dyn Ranks>) -> Result<Fit, Tra
 }
 
 /// What must not depend on the number of ranks.
-fn outcome(fit: &Fit) -> (Vec<EpochRecord>, Vec<Vec<u32>>) {
+pub(crate) fn outcome(fit: &Fit) -> (Vec<EpochRecord>, Vec<Vec<u32>>) {
     let history = fit.history.iter().map(EpochRecord::without_times).collect();
     let bits = fit
         .model
@@ -241,7 +241,7 @@ fn ranks_that_see_different_datasets_are_refused() {
 }
 
 /// Sets a flag after an epoch.
-struct StopAfter<'a>(u64, &'a AtomicBool);
+pub(crate) struct StopAfter<'a>(pub u64, pub &'a AtomicBool);
 
 impl Observer for StopAfter<'_> {
     fn epoch(&mut self, record: &EpochRecord) -> ignn::format::Result<()> {

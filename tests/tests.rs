@@ -12,6 +12,7 @@ mod golden;
 mod graph_builder;
 mod kinds;
 mod model;
+mod on_disk;
 mod pages;
 mod pooled;
 mod public_types;

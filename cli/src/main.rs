@@ -120,8 +120,8 @@ struct Shared {
 
     /// Memory limit for buffers: a size (2GiB, 512MiB) or a share of the machine (50%)
     ///
-    /// Beyond it, sorting continues in temporary files next to the output. Results do not depend on
-    /// it.
+    /// Beyond it, sorting continues in temporary files next to the output, and training and
+    /// prediction in the files of --scratch. Results do not depend on it.
     #[arg(long, global = true, value_name = "SIZE", default_value_t = memory_size::DEFAULT)]
     memory: MemorySize,
 

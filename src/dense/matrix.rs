@@ -11,6 +11,12 @@ pub fn stride(cols: usize) -> usize {
     if cols >= LINE { cols.div_ceil(LINE).saturating_mul(LINE) } else { cols.next_power_of_two() }
 }
 
+/// Lines of a matrix with this many entries per line.
+pub(super) fn lines(rows: usize, cols: usize, per_line: usize) -> usize {
+    let entries = rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
+    entries.div_ceil(per_line)
+}
+
 /// A matrix that owns its memory. See the [module](super) for the layout.
 #[derive(Clone, Debug)]
 pub struct Matrix<E = f32> {
@@ -44,6 +50,22 @@ impl Matrix {
         Self::blank(rows, cols)
     }
 
+    /// The same in memory, also within the scope of a [`super::Scratch`].
+    pub fn resident(rows: usize, cols: usize) -> Self {
+        let memory = Lines::resident(lines(rows, cols, LINE));
+        Self { memory, rows, cols, entry: PhantomData }
+    }
+
+    /// The same memory with another shape, which it has lines for. Entries are any; padding is to be
+    /// written.
+    ///
+    /// # Panics
+    /// If the memory is too small.
+    pub(super) fn reshaped(self, rows: usize, cols: usize) -> Self {
+        assert!(lines(rows, cols, LINE) <= self.all_lines().len(), "a shape that fits");
+        Self { rows, cols, ..self }
+    }
+
     /// A matrix with the entries `entry(row, column)`.
     pub fn from_fn(rows: usize, cols: usize, mut entry: impl FnMut(usize, usize) -> f32) -> Self {
         let mut matrix = Self::zeros(rows, cols);
@@ -59,10 +81,8 @@ impl Matrix {
 impl<E: Entry> Matrix<E> {
     /// A matrix of zeros, for any type of entries.
     pub fn blank(rows: usize, cols: usize) -> Self {
-        let entries =
-            rows.checked_mul(stride(cols)).expect("a matrix larger than the address space");
-        let lines = entries.div_ceil(size_of::<Line>() / size_of::<E>());
-        Self { memory: Lines::zeros(lines), rows, cols, entry: PhantomData }
+        let memory = Lines::zeros(lines(rows, cols, size_of::<Line>() / size_of::<E>()));
+        Self { memory, rows, cols, entry: PhantomData }
     }
 
     /// Number of rows.

@@ -19,6 +19,8 @@
 mod entry;
 mod matrix;
 mod memory;
+mod scratch;
 
 pub use entry::{Entry, HalfLine, LINE, Line};
 pub use matrix::{Matrix, MatrixMut, MatrixRef, stride};
+pub use scratch::{Lent, Scratch};

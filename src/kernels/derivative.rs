@@ -7,10 +7,11 @@
 //! | relu, leaky relu | one bit per entry ([`Signs`]) | 1/8 |
 //! | others | nothing: recomputed from X, which is in memory anyway | 4 |
 
+use half::f16;
 use rayon::prelude::*;
 
 use super::Activation;
-use crate::dense::{LINE, MatrixRef, stride};
+use crate::dense::{LINE, Matrix, MatrixRef, stride};
 
 /// Lines whose signs one task records, at least.
 const LINES_PER_TASK: usize = 4096;
@@ -28,9 +29,10 @@ const LINES_PER_TASK: usize = 4096;
 /// let d = Derivative::Signs { signs: &signs, slope: 0.0 };
 /// assert_eq!([d.at(0, 0), d.at(0, 1), d.at(0, 2)], [1.0, 0.0, 1.0]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Signs {
-    words: Vec<u16>,
+    /// The words, as 16-bit entries of a matrix, which may lie on a disk.
+    bits: Matrix<f16>,
     rows: usize,
     cols: usize,
 }
@@ -38,7 +40,7 @@ pub struct Signs {
 impl Signs {
     /// Signs of a state without positive entries.
     pub fn new(rows: usize, cols: usize) -> Self {
-        Self { words: vec![0; (rows * stride(cols)).div_ceil(LINE)], rows, cols }
+        Self { bits: Matrix::blank((rows * stride(cols)).div_ceil(LINE), 1), rows, cols }
     }
 
     /// Bytes of the signs of a state of this shape.
@@ -58,13 +60,13 @@ impl Signs {
 
     /// One word for each line of the state.
     pub fn words(&self) -> &[u16] {
-        &self.words
+        &bytemuck::cast_slice(self.bits.all_lines())[..self.bits.rows()]
     }
 
     /// Whether an entry is positive.
     pub fn get(&self, row: usize, col: usize) -> bool {
         let at = row * stride(self.cols) + col;
-        self.words[at / LINE] >> (at % LINE) & 1 == 1
+        self.words()[at / LINE] >> (at % LINE) & 1 == 1
     }
 
     /// Records the signs of a state of the same shape.
@@ -74,7 +76,9 @@ impl Signs {
             (self.rows, self.cols),
             "signs of a state of the same shape"
         );
-        let words = self.words.par_iter_mut().with_min_len(LINES_PER_TASK);
+        let count = self.bits.rows();
+        let words: &mut [u16] = bytemuck::cast_slice_mut(self.bits.all_lines_mut());
+        let words = words[..count].par_iter_mut().with_min_len(LINES_PER_TASK);
         words.zip(state.lines()).for_each(|(word, line)| {
             let bit = |(at, &x): (usize, &f32)| u16::from(x > 0.0) << at;
             *word = line.0.iter().enumerate().map(bit).fold(0, |word, bit| word | bit);

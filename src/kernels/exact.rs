@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use super::ahead::Ahead;
 use super::simd::{Kernel, Lanes};
 use super::sweep::{Direction, Sweep, Term};
 use super::{Activation, AdjacencyRef, Derivative};
@@ -57,6 +58,13 @@ pub fn evaluate<P: Send>(
     };
     let columns = sweep.terms.first().map_or(sweep.input.rows(), |term| term.adjacency.columns());
     assert_eq!(entries, columns * width, "a state with a row for each column");
+    let operators: Vec<_> = sweep.terms.iter().map(|term| term.adjacency).collect();
+    let copy = match from {
+        State::Single(state) => Ahead::of(state, &operators).filter(Ahead::takes_all),
+        State::Double(_) => None,
+    };
+    let copy = copy.map(|ahead| ahead.all());
+    let from = copy.as_ref().map_or(from, |copy| State::Single(copy.view()));
     let isa = sweep.scratch.isa();
     let block = |_, rows: Range<usize>, mut part: P| {
         let mut largest = 0.0f64;

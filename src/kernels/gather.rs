@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use super::AdjacencyRef;
 use super::simd::{Isa, Kernel, Lanes};
-use crate::dense::{LINE, Line, MatrixRef};
+use crate::dense::{LINE, Line, MatrixMut, MatrixRef};
+use crate::parallel::RowBlocks;
 
 /// Rows are prefetched this many entries before they are summed, across the ends of rows: a few
 /// microseconds.
@@ -139,6 +140,24 @@ pub fn rows_until(
     out: &mut [Line],
 ) {
     isa.dispatch(Gather { adjacency, from, what: What::Rows { rows, end, out } });
+}
+
+/// Gathers all rows, on all threads.
+pub fn all(
+    isa: Isa,
+    blocks: &RowBlocks,
+    adjacency: AdjacencyRef<'_>,
+    from: MatrixRef<'_>,
+    to: MatrixMut<'_>,
+) {
+    let block = |_, range, mut to: MatrixMut<'_>| {
+        if to.stride() < LINE {
+            packed(isa, adjacency, from, range, to.padded_mut());
+        } else {
+            rows(isa, adjacency, from, range, to.lines_mut());
+        }
+    };
+    blocks.map_reduce(to, MatrixMut::split_at, block, |(), ()| ());
 }
 
 /// The sum of some entries of a row, without the factor of the row, in the layout of [`rows`].

@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use super::adjacency::Factors;
+use super::ahead::Ahead;
 use super::simd::Isa;
 use super::transposed::transposed_product;
 use super::{AdjacencyRef, gather};
-use crate::dense::{LINE, Matrix, MatrixMut, MatrixRef};
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::{RowBlocks, Rows};
 
 /// Number of parts of the nodes whose column sums are added in order.
@@ -35,21 +36,35 @@ fn gathered(
     g: MatrixRef<'_>,
     x: MatrixRef<'_>,
 ) -> Matrix {
-    if let Some(factors) = adjacency.factors() {
-        let table = table(&factors, x);
-        return transposed_product(Isa::chosen(), rows, Some(factors.expand), g, table.view());
+    let (isa, factors) = (Isa::chosen(), adjacency.factors());
+    let ahead = Ahead::of(x, &[adjacency]);
+    if let Some(ahead) = ahead.as_ref().filter(|ahead| !ahead.takes_all()) {
+        let blocks = RowBlocks::balanced(adjacency.rows(), &[adjacency.gathered_offsets()], 2);
+        let all = ahead.rows(adjacency.rows(), |from, to| {
+            gather_in_memory(&blocks, adjacency, from, to);
+        });
+        let stored = factors.map_or(adjacency, |factors| factors.expand);
+        return transposed_product(isa, rows, Some(stored), g, x, Some(&all));
     }
-    transposed_product(Isa::chosen(), rows, Some(adjacency), g, x)
+    let copy = ahead.map(|ahead| ahead.all());
+    let x = copy.as_ref().map_or(x, |copy| copy.view());
+    match factors {
+        None => transposed_product(isa, rows, Some(adjacency), g, x, None),
+        Some(factors) => {
+            let table = table(&factors, x);
+            transposed_product(isa, rows, Some(factors.expand), g, table.view(), None)
+        }
+    }
 }
 
 /// G^T U (m x p): the gradient of Omega in the input map U Omega^T, and of the readout.
 pub fn input(g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
-    transposed_product(Isa::chosen(), None, None, g, u)
+    transposed_product(Isa::chosen(), None, None, g, u, None)
 }
 
 /// The same over the rows of all ranks.
 pub fn input_over(rows: &Rows, g: MatrixRef<'_>, u: MatrixRef<'_>) -> Matrix {
-    transposed_product(Isa::chosen(), Some(rows), None, g, u)
+    transposed_product(Isa::chosen(), Some(rows), None, g, u, None)
 }
 
 /// Column sums of G: the gradient of a bias.
@@ -90,6 +105,23 @@ pub fn adjacency_times(
         "an operator that fits"
     );
     assert_eq!((blocks.rows(), from.cols()), (to.rows(), to.cols()), "rows in, rows out");
+    let Some(ahead) = Ahead::of(from, &[adjacency]) else {
+        return gather_in_memory(blocks, adjacency, from, to);
+    };
+    if ahead.takes_all() {
+        return gather_in_memory(blocks, adjacency, ahead.all().view(), to);
+    }
+    let all = ahead.rows(to.rows(), |from, to| gather_in_memory(blocks, adjacency, from, to));
+    let copy = |_, rows, mut to: MatrixMut<'_>| all.copy(rows, to.lines_mut());
+    blocks.map_reduce(to, MatrixMut::split_at, copy, |(), ()| ());
+}
+
+fn gather_in_memory(
+    blocks: &RowBlocks,
+    adjacency: AdjacencyRef<'_>,
+    from: MatrixRef<'_>,
+    to: MatrixMut<'_>,
+) {
     match adjacency.factors() {
         Some(factors) => {
             let table = table(&factors, from);
@@ -101,7 +133,7 @@ pub fn adjacency_times(
 
 /// The distinct rows of an operator with repeated rows.
 fn table(factors: &Factors<'_>, from: MatrixRef<'_>) -> Matrix {
-    let made = |a: AdjacencyRef<'_>| Matrix::zeros(a.rows(), from.cols());
+    let made = |a: AdjacencyRef<'_>| Matrix::resident(a.rows(), from.cols());
     let (mut collected, mut rows) = (made(factors.collect.0), made(factors.core.0));
     fill_table(factors, from, &mut collected, &mut rows);
     rows
@@ -119,20 +151,13 @@ pub(super) fn fill_table(
 }
 
 fn gather(blocks: &RowBlocks, adjacency: AdjacencyRef<'_>, from: MatrixRef<'_>, to: MatrixMut<'_>) {
-    let isa = Isa::chosen();
-    let block = |_, rows, mut to: MatrixMut<'_>| {
-        if to.stride() < LINE {
-            gather::packed(isa, adjacency, from, rows, to.padded_mut());
-        } else {
-            gather::rows(isa, adjacency, from, rows, to.lines_mut());
-        }
-    };
-    blocks.map_reduce(to, MatrixMut::split_at, block, |(), ()| ());
+    gather::all(Isa::chosen(), blocks, adjacency, from, to);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::ahead::tests::everywhere;
     use crate::kernels::naive::{self, Operator, Random};
 
     #[test]
@@ -152,6 +177,29 @@ mod tests {
             let mut to = Matrix::from_fn(150, p, |_, _| f32::NAN);
             adjacency_times(&blocks, operator.view(), x.view(), to.view_mut());
             naive::assert_close(to.view(), &naive::gather(operator.view(), x.view()), "gather");
+        }
+    }
+
+    #[test]
+    fn a_matrix_on_the_disk_gives_the_same_bits() {
+        // The last result is wide.
+        for (seed, m, p) in [(0, 1, 1), (1, 3, 5), (2, 16, 16), (3, 17, 40), (4, 500, 600)] {
+            let random = &mut Random(seed);
+            let operator = Operator::random(random, 150, 130, seed as usize);
+            let (g, x) = (random.matrix(150, m), random.matrix(130, p));
+            let blocks = RowBlocks::balanced(150, &[operator.view().offsets()], 2000);
+            let found = everywhere(130, p, || {
+                let mut to = Matrix::zeros(150, p);
+                adjacency_times(&blocks, operator.view(), x.view(), to.view_mut());
+                let rows = Rows::alone(RowBlocks::for_sums(150, &[]));
+                let weights = [
+                    weight(operator.view(), g.view(), x.view()),
+                    weight_over(&rows, operator.view(), g.view(), x.view()),
+                ];
+                let all = weights.iter().chain([&to]).flat_map(|matrix| matrix.view().padded());
+                all.map(|x| x.to_bits()).collect::<Vec<_>>()
+            });
+            assert!(found.iter().all(|other| *other == found[0]), "{m} {p}");
         }
     }
 

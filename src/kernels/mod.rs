@@ -1,6 +1,6 @@
 //! Pure computation: the fused sweep and its adjoint, gathering, the products of the gradients,
-//! attention over edges, and elementwise operations. No files, no allocation inside a call, no
-//! logging. `solver` iterates sweeps to a fixed point.
+//! attention over edges, and elementwise operations. No files, no logging, and no allocation inside a
+//! call but what a scratch lends for matrices on a disk. `solver` iterates sweeps to a fixed point.
 //!
 //! Legend (matrices have one contiguous row per node):
 //!
@@ -13,6 +13,7 @@
 
 mod activation;
 mod adjacency;
+mod ahead;
 pub mod attention;
 mod change;
 mod derivative;
@@ -36,6 +37,7 @@ mod weights;
 
 pub use activation::Activation;
 pub use adjacency::{AdjacencyError, AdjacencyRef};
+pub use ahead::gathers_at_once;
 pub use change::{Change, Norm};
 pub use derivative::{Derivative, Signs};
 pub use local::{ghosts, update_ghosts};

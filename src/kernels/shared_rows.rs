@@ -257,6 +257,7 @@ mod tests {
 
     use super::*;
     use crate::dense::Matrix;
+    use crate::kernels::ahead::tests::everywhere;
     use crate::kernels::gradient::{self, adjacency_times};
     use crate::kernels::sweep::{self, Sweep, SweepScratch, Term};
     use crate::kernels::{Activation, Norm, PackedWeights, naive};
@@ -346,6 +347,13 @@ mod tests {
                     prop_assert!((x - y).abs() <= 1e-3 * (1.0 + x.abs()), "{} {}", x, y);
                 }
             }
+            let on_disk = everywhere(40, width, || {
+                let mut found = Matrix::zeros(of.len(), width);
+                adjacency_times(&blocks, factored, x.view(), found.view_mut());
+                let weight = gradient::weight(factored, g.view(), x.view());
+                [found, weight].map(|matrix| matrix.view().padded().to_vec())
+            });
+            prop_assert!(on_disk.iter().all(|found| *found == on_disk[0]));
         }
     }
 
@@ -366,10 +374,18 @@ mod tests {
                 let (blocks, scratch) = (sweep::blocks(&terms), SweepScratch::new(&terms));
                 let sweep =
                     Sweep { blocks: &blocks, terms: &terms, input: b.view(), scratch: &scratch };
-                let mut to = Matrix::zeros(100, width);
-                let change =
-                    sweep.forward(Activation::Relu, Norm::default(), x.view(), to.view_mut());
-                (to, change.largest)
+                let mut found = everywhere(100, width, || {
+                    let mut to = Matrix::resident(100, width);
+                    let change =
+                        sweep.forward(Activation::Relu, Norm::default(), x.view(), to.view_mut());
+                    (to, change.largest)
+                });
+                let first = found.swap_remove(0);
+                let is_first = |(to, moved): &(Matrix, f32)| {
+                    to.view().padded() == first.0.view().padded() && *moved == first.1
+                };
+                assert!(found.iter().all(is_first), "{width}");
+                first
             };
             let ((plain, moved), (found, found_moved)) =
                 (sweep(graph.view()), sweep(graph.view().with_shared(&shared)));

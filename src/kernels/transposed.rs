@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::ahead::GatheredRows;
 use super::product::{load, product, store};
 use super::simd::{Isa, Kernel, Lanes};
 use super::{AdjacencyRef, PackedWeights, gather};
@@ -35,7 +36,8 @@ const PACKED_BYTES: usize = 4 << 20;
 const BAND: usize = 8 * Isa::TILE;
 const ZERO: Line = Line([0.0; LINE]);
 
-/// G^T S; over the rows of all ranks, if they are given.
+/// G^T S; over the rows of all ranks, if they are given. With rows of S that were gathered ahead, X
+/// is not read.
 ///
 /// # Panics
 /// If shapes do not match.
@@ -45,15 +47,17 @@ pub(super) fn transposed_product(
     adjacency: Option<AdjacencyRef<'_>>,
     g: MatrixRef<'_>,
     x: MatrixRef<'_>,
+    ahead: Option<&GatheredRows>,
 ) -> Matrix {
     assert!(rows.is_none_or(|rows| rows.len() == g.rows()), "a row of G for each row");
     match adjacency {
+        Some(a) if ahead.is_some() => assert_eq!(a.rows(), g.rows(), "as many rows on both sides"),
         Some(a) => {
             assert_eq!((a.rows(), a.columns()), (g.rows(), x.rows()), "an operator that fits");
         }
         None => assert_eq!(g.rows(), x.rows(), "as many rows on both sides"),
     }
-    let factors = Factors { isa, adjacency, g, x };
+    let factors = Factors { isa, adjacency, g, x, ahead };
     if factors.result_lines() * size_of::<Line>() < WIDE || x.cols() < LINE {
         by_nodes(isa, rows, factors)
     } else {
@@ -80,6 +84,7 @@ struct Factors<'a> {
     adjacency: Option<AdjacencyRef<'a>>,
     g: MatrixRef<'a>,
     x: MatrixRef<'a>,
+    ahead: Option<&'a GatheredRows>,
 }
 
 impl Factors<'_> {
@@ -91,9 +96,10 @@ impl Factors<'_> {
     /// Some rows of S.
     #[inline(always)]
     fn gather(&self, rows: Range<usize>, out: &mut [Line]) {
-        match self.adjacency {
-            Some(adjacency) => gather::rows(self.isa, adjacency, self.x, rows, out),
-            None => gather::copy(self.x, rows, out),
+        match (self.ahead, self.adjacency) {
+            (Some(ahead), _) => ahead.copy(rows, out),
+            (None, Some(adjacency)) => gather::rows(self.isa, adjacency, self.x, rows, out),
+            (None, None) => gather::copy(self.x, rows, out),
         }
     }
 }
@@ -357,7 +363,7 @@ mod tests {
                 for (adjacency, x, expected) in
                     [(Some(operator.view()), x.view(), &gathered), (None, u.view(), &plain)]
                 {
-                    let factors = Factors { isa, adjacency, g: g.view(), x };
+                    let factors = Factors { isa, adjacency, g: g.view(), x, ahead: None };
                     naive::assert_close(
                         by_nodes(isa, None, factors).view(),
                         expected,
@@ -384,7 +390,7 @@ mod tests {
         let run = |way: fn(Isa, Factors<'_>) -> Matrix, threads| {
             with_threads(threads, || {
                 let (isa, adjacency) = (Isa::chosen(), Some(operator.view()));
-                let factors = Factors { isa, adjacency, g: g.view(), x: x.view() };
+                let factors = Factors { isa, adjacency, g: g.view(), x: x.view(), ahead: None };
                 way(isa, factors).view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             })
         };

@@ -8,10 +8,12 @@
 //! | [`network`](Network) | a shape with values |
 //! | [`on_graph`](OnGraph) | a network on a graph: forward and backward |
 //! | [`pass`](Pass) | the rows that are read out, and their gradients |
+//! | [`disk_plan`](DiskPlan) | which matrices lie on a disk, where memory does not hold them |
 //! | [`mod@file`] | `model.safetensors` |
 //! | [`saved`](Model) | a trained model, read and written |
 
 mod body;
+mod disk_plan;
 mod error;
 pub mod file;
 mod initial;
@@ -23,6 +25,7 @@ mod pass;
 mod saved;
 mod shape;
 
+pub use disk_plan::{DiskPlan, Needs, PlanError};
 pub use error::ModelError;
 pub use kinds::Kind;
 pub use network::Network;

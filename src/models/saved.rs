@@ -120,8 +120,12 @@ impl Model {
 
     /// Loads a file that [`Model::save`] wrote, or another program with the same names and texts.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SavedError> {
-        let path = path.as_ref();
-        let file = ModelFile::open(path)?;
+        Self::read(&ModelFile::open(path.as_ref())?)
+    }
+
+    /// The same from an open file.
+    pub fn read(file: &ModelFile) -> Result<Self, SavedError> {
+        let path = file.path();
         let config = Config::from_toml(file.text(text::CONFIG)?, path)?;
         let invalid = |what: &str, found: &str, expected: &str| {
             FormatError::invalid(path, format!("text {what}"), found, expected)

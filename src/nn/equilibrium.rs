@@ -195,6 +195,11 @@ impl Equilibrium {
         self.state.cols()
     }
 
+    /// Whether no cycle passes through more than one node, so that rows can be solved in order.
+    pub fn is_ordered(&self) -> bool {
+        matches!(self.forward.order, Some(Order::All(_)))
+    }
+
     /// The activation.
     pub fn activation(&self) -> Activation {
         self.activation

@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 
 use super::truth::TruthError;
 use crate::kernels::AdjacencyError;
-use crate::models::{LayerError, OneRank, SavedError};
+use crate::models::{LayerError, OneRank, PlanError, SavedError};
 use crate::nn::RankError;
 
 /// A model and a dataset that do not fit, or a part of one that cannot be read.
@@ -22,6 +22,9 @@ pub enum PredictError {
     /// A model that works on one rank only.
     #[error(transparent)]
     OneRank(#[from] OneRank),
+    /// More memory than allowed, with or without a disk.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A graph that cannot be shared by several ranks.
     #[error("{}: {source}", path.display())]
     Ranks {

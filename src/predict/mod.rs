@@ -38,6 +38,7 @@
 mod error;
 mod evaluation;
 mod parts;
+mod plan;
 mod predictions;
 mod predictor;
 mod probability;
@@ -60,6 +61,7 @@ use crate::parallel::Ranks;
 pub use error::PredictError;
 pub use evaluation::{ClassLine, Evaluation, PartScores};
 pub use parts::{Choice, Part, Parts};
+pub use plan::plan;
 pub use predictions::{Embeddings, Predictions, item_labels, predicted_classes};
 pub use predictor::{Item, Predictor, SolvedModel};
 pub use probability::{probabilities, ranked_classes};

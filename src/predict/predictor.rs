@@ -14,12 +14,13 @@ use ignn_format::graphs::Graphs;
 use rayon::prelude::*;
 
 use super::error::PredictError;
-use crate::dense::{Matrix, MatrixRef};
+use crate::config::Config;
+use crate::dense::{Matrix, MatrixRef, Scratch};
 use crate::graph::Graph;
 use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, OneRank};
+use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, OneRank, PlanError};
 use crate::nn::{
     Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot, select_rows,
 };
@@ -45,7 +46,12 @@ pub enum Item {
 impl Item {
     /// What a model predicts.
     pub fn of(model: &Model) -> Self {
-        match model.config.model.pooling {
+        Self::of_config(&model.config)
+    }
+
+    /// The same of a model with this configuration.
+    pub(super) fn of_config(config: &Config) -> Self {
+        match config.model.pooling {
             // The file of a model that was trained on graphs always names its pooling.
             PoolingChoice::Auto | PoolingChoice::None => Self::Node,
             PoolingChoice::Sum | PoolingChoice::Mean | PoolingChoice::Max => Self::Graph,
@@ -166,6 +172,8 @@ impl Predictor {
         let graph = self.graph.clone();
         let rows = self.operators.rows().clone();
         let solved = self.solve_batches(params);
+        // A disk without room explains whatever went wrong.
+        Scratch::check_current()?;
         // First: a graph that was changed explains whatever went wrong.
         let unchanged = graph.check_unchanged().map_err(PredictError::from);
         rows.ranks().agree(unchanged, PredictError::OtherRank)?;
@@ -176,6 +184,7 @@ impl Predictor {
         let Self { mut network, graph, operators, input, scaling, graphs } = self;
         let Some((first_node, radii)) = graphs else {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
+            PlanError::check_order(&on, params)?;
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
             let states = on.seen(&network);
             let rows = Some(operators.rows().clone()).filter(|rows| !rows.is_alone());

@@ -22,7 +22,12 @@ impl Run {
             return Ok(1);
         }
         let task = Task::open(self.graph.clone(), &self.config)?;
-        Ok(trainings_at_once(&task, &self.config, count, self.threads, self.memory)?)
+        let found = trainings_at_once(&task, &self.config, count, self.threads, self.memory);
+        match found {
+            // Runs with matrices on a disk, or the error of the first of them.
+            Err(TrainError::Memory { .. }) if self.scratch.is_some() => Ok(1),
+            found => Ok(found?),
+        }
     }
 
     /// Trains once for each seed in the directories `seed-N`, `at_once` runs at a time (see

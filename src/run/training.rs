@@ -16,9 +16,10 @@ use super::metrics_file::{Lines, Recorded};
 use super::place::{Fill, Kept, Place, Records};
 use super::{DatasetSummary, Figures, RunDir, RunError, RunSummary, machine};
 use crate::config::Config;
+use crate::dense::Scratch;
 use crate::graph::Graph;
 use crate::models::file::ModelFile;
-use crate::models::{Model, OneRank};
+use crate::models::{DiskPlan, Model, OneRank};
 use crate::parallel::{self, Alone, Ranks};
 use crate::train::{Ended, Observer, Task, TrainError, Trainer, checkpoint, memory};
 
@@ -32,6 +33,7 @@ pub struct Run {
     pub(super) config: Config,
     pub(super) directory: RunDir,
     pub(super) memory: u64,
+    pub(super) scratch: Option<PathBuf>,
     pub(super) threads: usize,
     pub(super) ranks: Arc<dyn Ranks>,
     init: Option<PathBuf>,
@@ -64,6 +66,7 @@ impl Run {
             config,
             directory: RunDir::new(directory),
             memory: machine::memory(),
+            scratch: None,
             threads: parallel::threads(),
             ranks: Alone::shared(),
             init: None,
@@ -109,10 +112,17 @@ impl Run {
         self
     }
 
-    /// Refuses to train if the estimated memory exceeds this number of bytes; by default the memory
-    /// of the machine.
+    /// Refuses to train if the estimated memory exceeds this number of bytes, unless
+    /// [`Run::scratch`] names a directory; by default the memory of the machine.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// Keeps matrices that do not fit in memory in nameless files in this directory. The result has
+    /// the same bits.
+    pub fn scratch(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(directory.into());
         self
     }
 
@@ -178,12 +188,39 @@ impl Run {
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
-        let started = Instant::now();
-        let is_first = self.ranks.is_first();
         // On several ranks, the memory of each depends on its rows.
         let shared = if self.ranks.is_alone() { Ok(()) } else { task.operators().map(|_| ()) };
         self.agree(shared)?;
-        let estimated_bytes = self.agree(memory::check(task, &self.config, self.memory))?;
+        match self.agree(self.planned(task))? {
+            None => self.train_in_scope(task, begin, observer, stop),
+            Some((plan, scratch)) => scratch.scope(|| {
+                let noted = observer.note(&plan.words(scratch.directory()));
+                noted.map_err(TrainError::from)?;
+                self.train_in_scope(task, begin, observer, stop)
+            }),
+        }
+    }
+
+    /// Where matrices lie on a disk, if they do.
+    fn planned(&self, task: &Task) -> Result<Option<(DiskPlan, Arc<Scratch>)>, TrainError> {
+        let Some(directory) = self.scratch.as_ref().filter(|_| self.ranks.is_alone()) else {
+            return memory::check(task, &self.config, self.memory).map(|_| None);
+        };
+        let Some(plan) = memory::plan(task, &self.config, self.memory)? else { return Ok(None) };
+        let scratch = plan.scratch(directory)?;
+        Ok(Some((plan, scratch)))
+    }
+
+    fn train_in_scope(
+        &self,
+        task: &Arc<Task>,
+        begin: impl FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<FinishedRun, RunError> {
+        let started = Instant::now();
+        let is_first = self.ranks.is_first();
+        let estimated_bytes = memory::estimate(task, &self.config);
         let mut trainer = self.agree(self.trainer(task))?;
         let mut place = Place::new(&self.directory, begin);
         let prepared = self.prepare(&mut trainer, &mut place);

@@ -28,7 +28,7 @@ use super::method::Method;
 use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::sweep::{Direction, Sweep};
-use crate::kernels::{Norm, exact, largest};
+use crate::kernels::{Norm, exact, gathers_at_once, largest};
 
 /// Sweeps from x to y that are always allowed.
 pub const LEAST_SWEEPS: usize = 20;
@@ -59,6 +59,11 @@ pub fn tighten(
     let Some((certificate, loose)) = certificate.zip(info.certified_error) else {
         return info;
     };
+    // A state on a disk, of which memory does not hold all columns: rows cannot be gathered in f64.
+    let operators: Vec<_> = sweep.terms.iter().map(|term| term.adjacency).collect();
+    if !gathers_at_once(state.view(), &operators) {
+        return info;
+    }
     let residual = match params.measure {
         Measure::State => info.relative_residual,
         Measure::Row => info.relative_residual.min(info.tolerance),

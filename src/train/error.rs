@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::metrics::Metric;
-use crate::models::{LayerError, ModelError, OneRank};
+use crate::models::{LayerError, ModelError, OneRank, PlanError};
 use crate::nn::RankError;
 use crate::optim::GradientError;
 use crate::settings::SettingError;
@@ -31,6 +31,9 @@ pub enum TrainError {
     /// Something that works on one rank only.
     #[error(transparent)]
     OneRank(#[from] OneRank),
+    /// More memory than allowed, with or without a disk.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A graph that cannot be shared by several ranks.
     #[error("{}: {source}", path.display())]
     Ranks {

@@ -27,7 +27,7 @@ use crate::config::{Config, FeatureSource, ModelConfig};
 use crate::dense::stride;
 use crate::graph::{Graph, Manifest};
 use crate::models::kinds::FeatureRule;
-use crate::models::{Facts, Kind, LayerShape, NetworkShape};
+use crate::models::{DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
 use crate::nn::{Mapped, PoolingChoice};
 use crate::optim::Method;
 use crate::parallel;
@@ -103,6 +103,14 @@ impl DataFacts {
         }
     }
 
+    /// The facts of a dataset, whether or not it can be trained on as it is.
+    pub fn of_dataset(dataset: &Graph, config: &Config) -> Self {
+        match Task::open(dataset.clone(), config) {
+            Ok(task) => Self::of_task(&task, config),
+            Err(_) => Self::of_manifest(dataset.manifest(), config),
+        }
+    }
+
     /// The facts in a manifest, for a dataset without labels or without a split. Assumes that all
     /// labelled items are trained on, in one step.
     pub fn of_manifest(manifest: &Manifest, config: &Config) -> Self {
@@ -169,11 +177,7 @@ fn sparse_entries(manifest: &Manifest, config: &Config) -> Option<u64> {
 impl Estimate {
     /// The estimate for a dataset, whether or not it can be trained on as it is.
     pub fn of_dataset(dataset: &Graph, config: &Config) -> Self {
-        let facts = match Task::open(dataset.clone(), config) {
-            Ok(task) => DataFacts::of_task(&task, config),
-            Err(_) => DataFacts::of_manifest(dataset.manifest(), config),
-        };
-        Self::new(&facts, config).unwrap_or_default()
+        Self::new(&DataFacts::of_dataset(dataset, config), config).unwrap_or_default()
     }
 
     /// The formula; `None` for settings that do not describe a model.
@@ -228,13 +232,70 @@ pub fn estimate(task: &Task, config: &Config) -> u64 {
     Estimate::new(&DataFacts::of_task(task, config), config).map_or(0, |estimate| estimate.total)
 }
 
+/// How training keeps to `allowed` bytes of memory with matrices on a disk; `None` if everything
+/// fits. The error says what would fit.
+pub fn plan(task: &Task, config: &Config, allowed: u64) -> Result<Option<DiskPlan>, TrainError> {
+    let facts = DataFacts::of_task(task, config);
+    let planned = disk_plan(&facts, task.graph().manifest(), config, allowed);
+    planned.map_err(|error| match error {
+        PlanError::Memory { of, needed, least, allowed, .. } => {
+            let hint = widest(task, config, allowed);
+            let hint = hint.map_or(String::new(), |m| format!("model.state={m} would fit, or "));
+            PlanError::Memory { of, needed, least, allowed, hint }.into()
+        }
+        error => error.into(),
+    })
+}
+
+/// The same from the facts of a dataset.
+pub fn disk_plan(
+    facts: &DataFacts,
+    manifest: &Manifest,
+    config: &Config,
+    allowed: u64,
+) -> Result<Option<DiskPlan>, PlanError> {
+    // Settings that do not describe a model are refused later, when it is built.
+    let Ok(shape) = NetworkShape::new(&config.model, &facts.model, 0) else { return Ok(None) };
+    let Some(estimate) = Estimate::new(facts, config) else { return Ok(None) };
+    let is_sparse = facts.nonzeros.is_some();
+    let needs = Needs {
+        what: "training",
+        total: estimate.total,
+        sparse: if is_sparse { estimate.features } else { 0 },
+        moves: moves(&shape, config, facts.nodes()),
+        nodes: facts.nodes(),
+        entries: manifest.relations.iter().map(|relation| relation.nonzeros).sum(),
+        shape: &shape,
+        has_graphs: facts.has_batches || facts.model.pools,
+    };
+    DiskPlan::new(&needs, allowed)
+}
+
+/// Bytes of the moves of Anderson mixing of all layers.
+fn moves(shape: &NetworkShape, config: &Config, nodes: u64) -> u64 {
+    let buffers = config.forward().mixing_buffers() as u64;
+    let layer = |layer: &LayerShape| row(layer.width as u64) / 2;
+    let rows = shape.layers.iter().map(layer).fold(0, u64::saturating_add);
+    rows.saturating_mul(buffers).saturating_mul(nodes)
+}
+
 /// Returns an error that says what would fit, if training needs more than `allowed` bytes.
 pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainError> {
     let needed = estimate(task, config);
     if needed <= allowed {
         return Ok(needed);
     }
-    let hint = match config.model.state[..] {
+    let hint = match (&config.model.state[..], widest(task, config, allowed)) {
+        ([_], None) => "no width fits: raise --memory".to_string(),
+        ([_], Some(widest)) => format!("model.state={widest} would fit, or raise --memory"),
+        _ => "narrow the layers of model.state, or raise --memory".to_string(),
+    };
+    Err(TrainError::Memory { needed, allowed, hint })
+}
+
+/// The widest state of a model of one layer that fits in memory.
+fn widest(task: &Task, config: &Config, allowed: u64) -> Option<usize> {
+    match config.model.state[..] {
         [width] => {
             let facts = DataFacts::of_task(task, config);
             let fits = |width: &usize| {
@@ -248,14 +309,10 @@ pub fn check(task: &Task, config: &Config, allowed: u64) -> Result<u64, TrainErr
                 let middle = widest + (too_wide - widest) / 2;
                 if fits(&middle) { widest = middle } else { too_wide = middle }
             }
-            match widest {
-                0 => "no width fits: raise --memory".to_string(),
-                _ => format!("model.state={widest} would fit, or raise --memory"),
-            }
+            Some(widest).filter(|&widest| widest > 0)
         }
-        _ => "narrow the layers of model.state, or raise --memory".to_string(),
-    };
-    Err(TrainError::Memory { needed, allowed, hint })
+        _ => None,
+    }
 }
 
 /// Features while training holds them, and while they are read and prepared, which is before

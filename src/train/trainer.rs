@@ -32,12 +32,12 @@ use super::settings::{check_ranked, learnable, monitor};
 use super::solves::Solves;
 use super::{Task, TrainError, label_start};
 use crate::config::{Config, FeatureStart, Learn, OnCollapse};
-use crate::dense::{Matrix, MatrixRef};
+use crate::dense::{Matrix, MatrixRef, Scratch};
 use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Kind, Mode, Model, Network, OneRank};
+use crate::models::{Kind, Mode, Model, Network, OneRank, PlanError};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
 use crate::parallel::{Rows, Traffic};
@@ -171,6 +171,7 @@ impl Trainer {
                 model.check_ranks(operators, &config.forward())?;
                 model.keep_rows(operators.rows());
                 let one = OneGraph::new(&task, &model, operators)?;
+                PlanError::check_order(&one.on, &config.forward())?;
                 (model, GraphSet::One(one))
             }
             Some(_) if !task.ranks().is_alone() => {
@@ -202,6 +203,7 @@ impl Trainer {
         let optimiser = Optimiser::new(&config.optim, &model.parameters[first..])?;
         let nodes = model.parameters.iter().any(|parameter| parameter.name == name::E);
         let nodes = nodes.then(|| task.graph().ids().map(|ids| ids.checksum())).transpose()?;
+        Scratch::check_current()?;
         Ok(Self {
             nodes,
             held_out,
@@ -366,7 +368,10 @@ impl Trainer {
             return Ok(Ended::Collapsed);
         }
         loop {
-            let record = self.advance()?;
+            let record = self.advance();
+            // First: a disk without room explains whatever went wrong.
+            Scratch::check_current()?;
+            let record = record?;
             let reported = self.report(&record, observer);
             self.agree(reported)?;
             if record.has_collapsed && stops {

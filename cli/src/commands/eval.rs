@@ -7,10 +7,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use ignn::config::find_part;
-use ignn::parallel::{Alone, Ranks};
+use ignn::parallel::Alone;
 use ignn::predict::{Evaluation, PartScores, Parts, Truth};
 use ignn_ingest::{Observer, Unit};
 
+use crate::options::scratch::ScratchArgs;
 use crate::ranks::agree;
 use crate::terminal::on_dataset::{ModelArgs, ModelReport, Opened};
 use crate::terminal::progress::Console;
@@ -36,6 +37,9 @@ use crate::{Outcome, Session};
 /// The output also says how far to trust the solve: whether the solution is unique on this graph,
 /// sweeps, residual, and the largest possible error of the state. If the solve does not converge,
 /// the exit code is 1.
+///
+/// Matrices that do not fit in --memory lie on a disk, in --scratch, which changes the time and not
+/// the scores.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,13 +57,17 @@ pub struct Command {
     /// Part to show results by class for [default: the model's test part]
     #[arg(long, value_name = "NAME")]
     part: Option<String>,
+
+    #[command(flatten)]
+    scratch: ScratchArgs,
 }
 
 /// Scores of a run's test part on the dataset that it was trained on.
 pub fn of_run(run: &Path, dataset: &Path, console: &Console) -> Result<PartScores> {
     let model = ModelArgs::new(dataset.into(), run.into());
     let (_, mut evaluation, shown) =
-        Command { model, split: None, part: None }.evaluate(&Alone::shared(), console)?;
+        Command { model, split: None, part: None, scratch: ScratchArgs::default() }
+            .evaluate(None, console)?;
     Ok(evaluation.parts.swap_remove(shown))
 }
 
@@ -67,7 +75,7 @@ impl Command {
     /// Solves, scores and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let console = Console::new(session.quiet);
-        let result = self.evaluate(&session.ranks, &console);
+        let result = self.evaluate(Some(session), &console);
         // After an error too: the progress bar must be gone before the message.
         console.finish();
         let (report, evaluation, shown) = result?;
@@ -83,13 +91,15 @@ impl Command {
         Ok(report.outcome())
     }
 
+    /// Within the memory of a session, if there is one.
     fn evaluate(
         &self,
-        ranks: &Arc<dyn Ranks>,
+        session: Option<&Session>,
         console: &Console,
     ) -> Result<(ModelReport, Evaluation, usize)> {
-        let (opened, truth, parts, shown) = agree(&**ranks, self.prepare(console))?;
-        let operators = opened.operators(ranks, console)?;
+        let ranks = session.map_or_else(Alone::shared, |session| Arc::clone(&session.ranks));
+        let (opened, truth, parts, shown) = agree(&*ranks, self.prepare(session, console))?;
+        let operators = opened.operators(&ranks, console)?;
         let (predictor, mut report) = opened.predictor(&operators, console)?;
         opened.note_mixed(&parts, &report, console);
         let prediction = opened.solve(predictor, &mut report, console)?;
@@ -98,8 +108,17 @@ impl Command {
     }
 
     /// What can be refused before the long work.
-    fn prepare(&self, console: &Console) -> Result<(Opened, Truth, Parts, usize)> {
-        let opened = self.model.open()?;
+    fn prepare(
+        &self,
+        session: Option<&Session>,
+        console: &Console,
+    ) -> Result<(Opened, Truth, Parts, usize)> {
+        let opened = match session {
+            Some(session) => {
+                self.model.open_within(session, &self.scratch.directory(None), console)?
+            }
+            None => self.model.open()?,
+        };
         // Report problems with labels and splits before the long work.
         let truth = opened.truth(console)?;
         let config = &opened.model.config.train;

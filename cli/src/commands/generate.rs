@@ -214,7 +214,8 @@ struct Ppi {
 #[command(after_help = "\
 Examples:
   ignn generate rmat --scale 20 --out rmat.ignn
-  ignn generate rmat --scale 22 --edges 50M --raw rmat/")]
+  ignn generate rmat --scale 22 --edges 50M --raw rmat/
+  ignn generate rmat --scale 24 --edges 200M --labels 1M --out large.ignn")]
 struct Rmat {
     #[command(flatten)]
     output: Output,
@@ -242,6 +243,17 @@ struct Rmat {
     /// Keep the direction of edges
     #[arg(long)]
     directed: bool,
+
+    /// Number of nodes with a label, such as 1M; all nodes then have features
+    ///
+    /// Half of them are for training, a quarter each for validation and test. Classes are drawn at
+    /// random, and features are a noisy indicator of the class.
+    #[arg(long, value_name = "N", value_parser = count::parse, default_value = "0")]
+    labels: u64,
+
+    /// Number of classes, and of columns of the features
+    #[arg(long, value_name = "N", default_value_t = rmat::CLASSES)]
+    classes: u32,
 }
 
 /// A stochastic block model: communities with features and labels
@@ -336,6 +348,8 @@ impl Rmat {
             quarters: self.quarters.0,
             permute: !self.no_permute,
             directed: self.directed,
+            labels: self.labels,
+            classes: self.classes,
         }
     }
 }

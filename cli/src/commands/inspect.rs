@@ -10,19 +10,21 @@ use clap::Args;
 use ignn::config::Config;
 use ignn::graph::statistics::Degrees;
 use ignn::graph::{self, Graph, Statistics};
+use ignn::models::DiskPlan;
 use ignn::nn::RankPlan;
 use ignn::report::histogram::bar;
-use ignn::report::quantity::{bytes, count, percent, plural};
+use ignn::report::quantity::{bytes, count, percent, plural, seconds};
 use ignn::report::readable;
 use ignn::report::sheet::Sheet;
-use ignn::train::memory::Estimate;
+use ignn::train::memory::{DataFacts, Estimate, disk_plan};
 use ignn_format::features::FeatureKind;
 use ignn_format::labels::{LabelKind, Labels};
 use ignn_format::manifest::{Normalisation, RelationEntry};
 use ignn_format::splits::SplitEntry;
-use ignn_format::{FormatError, Manifest, Relation};
+use ignn_format::{FormatError, Manifest, Relation, storage};
 use serde::Serialize;
 
+use crate::options::scratch::ScratchArgs;
 use crate::terminal::radius::Radius;
 use crate::terminal::{printer, summary};
 use crate::{Outcome, Session};
@@ -48,12 +50,17 @@ const SHOWN_NAME: usize = 120;
 ///
 /// The bound is exact for renormalised graphs, regular graphs and graphs without cycles. Otherwise
 /// it comes from a power iteration, and `lower` in the JSON output shows how tight it is.
+///
+/// If training needs more than --memory, the report says how it would keep to it with matrices on a
+/// disk: what is in memory, what in scratch files, and what a sweep reads and writes. The speed of the
+/// disk is measured by writing 128 MiB to --scratch.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   ignn inspect dblp.ignn
   ignn inspect dblp.ignn --json | jq '.relations[0].statistics.components'
   ignn inspect dblp.ignn --json | jq '.relations[0].spectral.rho'
+  ignn inspect dblp.ignn --memory 2GiB --scratch /mnt/fast
   ignn inspect dblp.ignn --ranks 16")]
 pub struct Command {
     /// The dataset directory
@@ -67,6 +74,9 @@ pub struct Command {
     /// many there are.
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     ranks: Option<u32>,
+
+    #[command(flatten)]
+    scratch: ScratchArgs,
 }
 
 /// Largest number of ranks of a plan.
@@ -80,18 +90,113 @@ impl Command {
             Some(ranks) => Some(Plan::of(&Graph::open(&self.dataset)?, ranks as usize)?),
             None => None,
         };
+        let on_disk = OnDisk::all(&self.dataset, session.memory, &self.scratch.directory(None))?;
         if session.json {
             let mut value = serde_json::to_value(&inspection)?;
+            if !on_disk.is_empty() {
+                value["training_on_disk"] = serde_json::to_value(&on_disk)?;
+            }
             if let Some(plan) = plan {
                 value["ranks"] = plan.as_json();
             }
             session.print_json(&value)?;
         } else {
             let plan = plan.map(|plan| plan.as_text()).unwrap_or_default();
-            session.print(&(inspection.as_text() + &plan))?;
+            session.print(&(inspection.as_text() + &OnDisk::as_text(&on_disk) + &plan))?;
         }
         Ok(Outcome::Done)
     }
+}
+
+/// How training keeps to the memory with matrices on a disk, for one width of the state.
+#[derive(Serialize)]
+struct OnDisk {
+    width: usize,
+    /// Why it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    #[serde(flatten)]
+    plan: Option<DiskPlan>,
+    /// Bytes per second that the disk writes, if that can be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_speed: Option<f64>,
+    #[serde(serialize_with = "printer::path_as_json")]
+    directory: PathBuf,
+}
+
+impl OnDisk {
+    /// The plans for the widths that do not fit in memory.
+    fn all(dataset: &Path, memory: u64, directory: &Path) -> Result<Vec<Self>> {
+        let dataset = Graph::open(dataset)?;
+        let plan = |width| {
+            let config = config(width);
+            let facts = DataFacts::of_dataset(&dataset, &config);
+            (width, disk_plan(&facts, dataset.manifest(), &config, memory))
+        };
+        let plans: Vec<_> = WIDTHS.map(plan).into();
+        if plans.iter().all(|(_, plan)| matches!(plan, Ok(None))) {
+            return Ok(Vec::new());
+        }
+        let disk_speed = storage::write_speed(directory).ok();
+        let found = plans.into_iter().filter_map(|(width, plan)| {
+            let (plan, refused) = match plan {
+                Ok(None) => return None,
+                Ok(Some(plan)) => {
+                    let refused = plan.scratch(directory).err();
+                    (Some(plan), refused)
+                }
+                Err(error) => (None, Some(error)),
+            };
+            let refused = refused.map(|error| error.to_string());
+            Some(Self { width, refused, plan, disk_speed, directory: directory.into() })
+        });
+        Ok(found.collect())
+    }
+
+    fn as_text(all: &[Self]) -> String {
+        let Some(first) = all.first() else { return String::new() };
+        let planned: Vec<_> = all.iter().filter_map(|on| Some((on, on.plan.as_ref()?))).collect();
+        let mut text = String::new();
+        if let Some((_, plan)) = planned.first() {
+            let _ = writeln!(
+                text,
+                "\ntraining with --memory {}: matrices are in scratch files in {}",
+                bytes(plan.allowed),
+                first.directory.display()
+            );
+            let widths = planned.iter().map(|(on, _)| format!("width {}", on.width));
+            let header: Vec<_> = ["part".to_string()].into_iter().chain(widths).collect();
+            let mut sheet = Sheet::columns(&header.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut row = |name: &str, cell: &dyn Fn(&DiskPlan) -> String| {
+                let cells = planned.iter().map(|(_, plan)| cell(plan));
+                sheet.row([name.to_string()].into_iter().chain(cells));
+            };
+            row("vectors, in memory", &|plan| bytes(plan.vectors));
+            row("columns to gather from, in memory", &|plan| bytes(plan.columns_memory));
+            row("of them at a time", &|plan| format!("{} of {}", plan.columns, plan.width));
+            row("scratch files", &|plan| bytes(plan.scratch));
+            row("read by a sweep", &|plan| bytes(plan.read));
+            row("written by a sweep", &|plan| bytes(plan.written));
+            if let Some(speed) = first.disk_speed {
+                let name = format!("a sweep at {}/s", bytes(speed as u64));
+                row(&name, &|plan| seconds(plan.read.saturating_add(plan.written) as f64 / speed));
+            }
+            text.push_str(&sheet.render());
+        }
+        for on in all {
+            if let Some(refused) = &on.refused {
+                let _ = writeln!(text, "width {}: {refused}", on.width);
+            }
+        }
+        text
+    }
+}
+
+/// The default configuration with another width.
+fn config(width: usize) -> Config {
+    let mut config = Config::default();
+    config.model.state = vec![width];
+    config
 }
 
 /// Everything `inspect` reports.
@@ -339,14 +444,12 @@ impl Plan {
 
 impl TrainingMemory {
     fn of(dataset: &Graph, width: usize) -> Self {
-        let mut config = Config::default();
-        config.model.state = vec![width];
         let files = dataset.manifest().files.iter();
         let graph = files.filter(|(path, _)| path.starts_with("relations/"));
         Self {
             width,
             graph: graph.fold(0, |sum: u64, (_, file)| sum.saturating_add(file.bytes)),
-            estimate: Estimate::of_dataset(dataset, &config),
+            estimate: Estimate::of_dataset(dataset, &config(width)),
         }
     }
 }

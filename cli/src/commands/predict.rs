@@ -17,6 +17,7 @@ use ignn::run::path_text;
 use ignn_ingest::{Observer, Unit};
 use serde_json::json;
 
+use crate::options::scratch::ScratchArgs;
 use crate::terminal::on_dataset::{ModelArgs, ModelReport, Opened};
 use crate::terminal::progress::Console;
 use crate::terminal::score_tables;
@@ -35,6 +36,10 @@ use crate::{Outcome, Session};
 /// The spectral bound of this graph decides whether the solution is certified to be unique. If it
 /// is not, a note says so; with --certified nothing is written. If the solve does not converge, the
 /// files are written and the exit code is 1.
+///
+/// Matrices that do not fit in --memory lie on a disk, in --scratch, which changes the time and not
+/// the predictions. If memory does not hold all columns of the state at once, the bound of its
+/// error is not tightened.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Columns:
@@ -84,6 +89,9 @@ pub struct Command {
     /// Write nothing and exit with 1 unless the solution is certified to be unique on this graph
     #[arg(long)]
     certified: bool,
+
+    #[command(flatten)]
+    scratch: ScratchArgs,
 
     /// Put a single quote before texts in CSV and TSV that a spreadsheet would run as a formula
     ///
@@ -177,7 +185,9 @@ impl Command {
             Ok(Some(TableTarget::claim(file, self.force.then_some(kind))?.with_texts(texts)))
         };
         let targets = [claim(&self.out, &PREDICTIONS)?, claim(&self.embeddings, &EMBEDDINGS)?];
-        let opened = self.model.open()?;
+        let output = self.out.as_ref().or(self.embeddings.as_ref());
+        let directory = self.scratch.directory(output.map(PathBuf::as_path));
+        let opened = self.model.open_within(session, &directory, console)?;
         if self.top.is_some() && opened.model.labels == LabelKind::Number {
             let model = opened.model.classes.join("");
             bail!("--top: the model predicts a number, {model:?}, and no classes: leave --top out");

@@ -10,6 +10,7 @@ use ignn::predict;
 use ignn::run::{FinishedRun, Run};
 use ignn::train::{Ended, EpochRecord, Observer};
 
+use crate::options::scratch::ScratchArgs;
 use crate::options::settings::TrainingSettings;
 use crate::options::verification::Verification;
 use crate::terminal::job_progress::JobProgress;
@@ -35,6 +36,10 @@ use crate::{Outcome, Session};
 ///
 /// Settings: defaults < --preset < --config FILE < --set KEY=VALUE. `ignn train --list` prints all
 /// settings with their meaning. The same seed gives the same bits on any number of threads.
+///
+/// Matrices that do not fit in --memory lie on a disk, in --scratch, which changes the time and not
+/// the result; a note says so, with what a sweep reads and writes. Collections of graphs and models
+/// without an equilibrium train in memory only.
 ///
 /// With --seeds, small graphs are trained with several seeds at a time, one thread each, as many as
 /// --threads and --memory allow; large graphs with one seed after another on all threads. The
@@ -79,6 +84,9 @@ pub struct Command {
     /// Replace an existing run, once the first epoch is finished
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    scratch: ScratchArgs,
 
     #[command(flatten)]
     verification: Verification,
@@ -162,7 +170,8 @@ impl Command {
         };
         session.refuse_seed()?;
         self.verification.of(run.graph())?;
-        let run = run.memory(session.memory);
+        let scratch = self.scratch.directory(Some(directory));
+        let run = run.memory(session.memory).scratch(scratch);
         Ok(match self.settings.epochs() {
             Some(epochs) => run.epochs(epochs)?,
             None => run,
@@ -176,7 +185,8 @@ impl Command {
         let config = self.settings.resolve(session)?;
         let graph = self.verification.open(dataset)?;
         self.settings.note_unused(session, &graph, notes)?;
-        let mut run = Run::new(graph, config, out).memory(session.memory);
+        let scratch = self.scratch.directory(Some(out));
+        let mut run = Run::new(graph, config, out).memory(session.memory).scratch(scratch);
         if self.force {
             run = run.replacing();
         }

@@ -3,5 +3,6 @@
 pub mod choices;
 pub mod count;
 pub mod memory_size;
+pub mod scratch;
 pub mod settings;
 pub mod verification;

@@ -1,16 +1,18 @@
 //! What `predict` and `eval` share: opening a model and a dataset, solving, and reporting on the
 //! solve. Tables of scores are in `score_tables`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
+use ignn::dense::Scratch;
 use ignn::graph::Graph;
 use ignn::models::Model;
+use ignn::models::file::ModelFile;
 use ignn::nn::Operators;
 use ignn::parallel::Ranks;
-use ignn::predict::{self, Choice, Item, Parts, Predictor, SolvedModel, Truth};
+use ignn::predict::{self, Choice, Item, Parts, PredictError, Predictor, SolvedModel, Truth};
 use ignn::report::quantity::{count, plural, seconds};
 use ignn::report::sheet::Sheet;
 use ignn::solver::{Condition, Effort, Posedness, SolveInfo, SolveParams, Stopped};
@@ -20,8 +22,8 @@ use serde::Serialize;
 
 use super::printer;
 use super::progress::Console;
-use crate::Outcome;
 use crate::options::verification::{self, Verification};
+use crate::{Outcome, Session};
 
 /// A dataset, a model, and options of the solve.
 #[derive(Debug, Args)]
@@ -65,6 +67,8 @@ pub struct Opened {
     pub item: Item,
     file: PathBuf,
     params: SolveParams,
+    /// Where matrices lie that do not fit in memory.
+    on_disk: Option<Arc<Scratch>>,
 }
 
 impl ModelArgs {
@@ -76,14 +80,50 @@ impl ModelArgs {
 
     /// Opens both.
     pub fn open(&self) -> Result<Opened> {
+        self.open_placed(|_, _| Ok(None))
+    }
+
+    /// Opens both, to be solved within a memory limit; a note says if matrices lie on a disk.
+    pub fn open_within(
+        &self,
+        session: &Session,
+        directory: &Path,
+        console: &Console,
+    ) -> Result<Opened> {
+        self.open_placed(|file, dataset| {
+            let plan = match session.ranks.is_alone() {
+                true => predict::plan(file, dataset, session.memory)?,
+                false => None,
+            };
+            let Some(plan) = plan else { return Ok(None) };
+            let scratch = plan.scratch(directory)?;
+            console.note(&plan.words(directory));
+            Ok(Some(scratch))
+        })
+    }
+
+    fn open_placed(
+        &self,
+        placed: impl FnOnce(&ModelFile, &Graph) -> Result<Option<Arc<Scratch>>, PredictError>,
+    ) -> Result<Opened> {
         let dataset = self.verification.open(&self.dataset)?;
         let file = predict::model_file(&self.model)?;
-        let model = Model::load(&file)?;
+        let opened = ModelFile::open(&file)?;
+        let on_disk = placed(&opened, &dataset)?;
+        let model = in_scope(on_disk.as_ref(), || Model::read(&opened))?;
         let mut params = model.config.forward();
         params.tolerance = self.tolerance.unwrap_or(params.tolerance);
         params.max_sweeps = self.max_sweeps.map_or(params.max_sweeps, |sweeps| sweeps as usize);
         let (graphs, item) = (dataset.directory().graphs()?, Item::of(&model));
-        Ok(Opened { dataset, model, graphs, item, file, params })
+        Ok(Opened { dataset, model, graphs, item, file, params, on_disk })
+    }
+}
+
+/// Calls `work`, whose large matrices lie on a disk if there is one.
+fn in_scope<R>(on_disk: Option<&Arc<Scratch>>, work: impl FnOnce() -> R) -> R {
+    match on_disk {
+        Some(scratch) => scratch.scope(work),
+        None => work(),
     }
 }
 
@@ -109,7 +149,8 @@ impl Opened {
     /// The graph with its bounds, or the share of one of several ranks.
     pub fn operators(&self, ranks: &Arc<dyn Ranks>, console: &Console) -> Result<Operators> {
         console.phase("compute the spectral bound", None, Unit::Items("nodes"));
-        Ok(predict::operators_on(&self.dataset, ranks)?)
+        let operators = || predict::operators_on(&self.dataset, ranks);
+        Ok(in_scope(self.on_disk.as_ref(), operators)?)
     }
 
     /// The model on the graph. Prints notes if it was trained elsewhere or is not certified here.
@@ -120,7 +161,9 @@ impl Opened {
     ) -> Result<(Predictor, ModelReport)> {
         console.phase("read features", None, Unit::Items("nodes"));
         let graphs = self.graphs.as_ref();
-        let predictor = Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs)?;
+        let predictor =
+            || Predictor::new(&self.model, &self.file, &self.dataset, operators, graphs);
+        let predictor = in_scope(self.on_disk.as_ref(), predictor)?;
         let posedness = predictor.posedness();
         let certified_graphs = predictor.certified_graphs();
         let known = !self.model.dataset.is_empty();
@@ -192,7 +235,8 @@ impl Opened {
         console: &Console,
     ) -> Result<SolvedModel> {
         console.phase("solve", None, Unit::Items("sweeps"));
-        let prediction = predictor.solve(&SolveParams { tight: true, ..self.params })?;
+        let params = SolveParams { tight: true, ..self.params };
+        let prediction = in_scope(self.on_disk.as_ref(), || predictor.solve(&params))?;
         report.solve = prediction.solve();
         let Some(solve) = report.solve else { return Ok(prediction) };
         console.advance(solve.sweeps as u64);

@@ -158,9 +158,11 @@ fn too_little_memory_says_what_would_fit() {
     let sandbox = communities();
     let train = |line: &str| sandbox.ignn(&words(&format!("train s --epochs 1 -q {line}")));
     let run = train("--out run --set model.state=2048 --memory 16MiB").exits(2);
-    let start = "error: training needs about 0.12 GiB (found 0.02 GiB allowed): model.state=";
+    let start = "error: training needs about 0.12 GiB, or ";
     assert!(run.stderr.starts_with(start), "{}", run.stderr);
-    let (width, rest) = run.stderr[start.len()..].split_once(' ').unwrap();
+    let middle = " GiB and a disk (found 0.02 GiB allowed): model.state=";
+    let (_, rest) = run.stderr.split_once(middle).unwrap();
+    let (width, rest) = rest.split_once(' ').unwrap();
     assert_eq!(rest, "would fit, or raise --memory\n");
     assert!(!sandbox.path("run").exists());
     // It does fit, and nothing wider does.

@@ -31,7 +31,7 @@ use memmap2::{Advice, Mmap, MmapMut};
 use crate::checksum;
 use crate::error::{FormatError, Result};
 use crate::header::{self, Element, HEADER_BYTES};
-use crate::regular;
+use crate::{regular, storage};
 
 /// A read-only array in a mapped file; dereferences to a slice aligned to 64 bytes.
 #[derive(Debug)]
@@ -176,6 +176,12 @@ pub fn check_all_unchanged() -> Result<()> {
     sources.iter().filter_map(Weak::upgrade).try_for_each(|source| source.check_unchanged())
 }
 
+/// What a bus error says of a file of a dataset, and of a scratch file, after the name.
+const IN_A_DATASET: &str = ": the file was truncated or changed while it was in use, or its disk \
+                            failed: check the dataset with `ignn check`\n";
+const IN_SCRATCH: &str = ": a scratch file in this directory cannot be read or written: has its disk \
+                          failed?\n";
+
 /// How the pages of a mapping will be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -206,7 +212,7 @@ impl<T: Element> MappedArray<T> {
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(FormatError::io("map", path))?;
         header::decode::<T>(&map, path, kind)?;
-        let named = bus::Named::new(&map, path);
+        let named = bus::Named::new(&map, path, IN_A_DATASET);
         Ok(Self { map, source, _named: named, element: PhantomData })
     }
 
@@ -293,7 +299,7 @@ mod bus {
 
     /// What the handler prints. Control characters of a path are escaped here, because the
     /// handler can do nothing but write.
-    fn message(path: &Path) -> String {
+    fn message(path: &Path, what: &str) -> String {
         let mut text = String::from("error: ");
         for letter in path.display().to_string().chars() {
             match letter.is_control() {
@@ -301,8 +307,7 @@ mod bus {
                 false => text.push(letter),
             }
         }
-        text + ": the file was truncated or changed while it was in use, or its disk failed: check \
-                the dataset with `ignn check`\n"
+        text + what
     }
 
     /// The handler before ours; set once ours is installed.
@@ -314,7 +319,7 @@ mod bus {
 
     impl Named {
         /// Adds a mapping, if the handler is installed and there is room.
-        pub fn new(map: &[u8], path: &Path) -> Option<Self> {
+        pub fn new(map: &[u8], path: &Path, what: &str) -> Option<Self> {
             BEFORE.get()?;
             let is_free = |place: &Place| {
                 let (order, otherwise) = (Ordering::Acquire, Ordering::Relaxed);
@@ -324,7 +329,7 @@ mod bus {
             let place = &TABLE[at];
             // Never freed: the handler may read it at any time, in any thread. A program that
             // asked for the handler maps few files.
-            let message = message(path).into_bytes().leak();
+            let message = message(path, what).into_bytes().leak();
             place.message.store(message.as_mut_ptr(), Ordering::Relaxed);
             place.message_length.store(message.len(), Ordering::Relaxed);
             let start = map.as_ptr() as usize;
@@ -419,7 +424,7 @@ mod bus {
     pub struct Named;
 
     impl Named {
-        pub fn new(_map: &[u8], _path: &Path) -> Option<Self> {
+        pub fn new(_map: &[u8], _path: &Path, _what: &str) -> Option<Self> {
             None
         }
     }
@@ -465,10 +470,58 @@ impl DerefMut for AnonymousMemory {
     }
 }
 
+/// Zeroed memory in a scratch file, aligned to a page: the system keeps as many of its pages in
+/// memory as there is room for, and the others on the disk.
+#[derive(Debug)]
+pub struct ScratchMemory {
+    map: MmapMut,
+    _named: Option<bus::Named>,
+}
+
+impl ScratchMemory {
+    /// Memory in a nameless file in `directory`, with its space on the disk reserved. At least one
+    /// byte.
+    pub fn new(directory: &Path, bytes: usize) -> Result<Self> {
+        let file = storage::scratch_file(directory, bytes as u64)?;
+        // SAFETY: the file has no name, so that no other process can open it, and its only handle is
+        // closed at the end of this function.
+        #[allow(unsafe_code)]
+        let map = unsafe { MmapMut::map_mut(&file) };
+        let map = map.map_err(FormatError::io("map a scratch file", directory))?;
+        let named = bus::Named::new(&map, directory, IN_SCRATCH);
+        Ok(Self { map, _named: named })
+    }
+}
+
+impl Deref for ScratchMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl DerefMut for ScratchMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.map
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::array::ArrayWriter;
+
+    #[test]
+    fn scratch_memory_is_zero_aligned_and_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut memory = ScratchMemory::new(dir.path(), 5_000_000).unwrap();
+        assert!(memory.iter().all(|&byte| byte == 0));
+        assert_eq!(memory.as_ptr() as usize % 4096, 0);
+        memory[4_999_999] = 7;
+        assert_eq!((memory.len(), memory[4_999_999]), (5_000_000, 7));
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    }
 
     #[test]
     fn an_empty_array_is_an_empty_slice() {

@@ -174,7 +174,11 @@ impl Kind {
                     ("quarters", join(&o.quarters)),
                     ("permute", o.permute.to_string()),
                     ("directed", o.directed.to_string()),
-                ],
+                ]
+                .into_iter()
+                .chain((o.labels > 0).then(|| ("labels", o.labels.to_string())))
+                .chain((o.labels > 0).then(|| ("classes", o.classes.to_string())))
+                .collect(),
             ),
             Self::Sbm(o) => {
                 let (density, within, between) = match o.density {

@@ -4,12 +4,19 @@
 //! The nodes are all ids `0 .. 2^scale`, including isolated ones. Without the permutation, ids with
 //! many zero bits are the hubs; with it, ids are unrelated to degrees.
 //!
+//! Labels are optional: some nodes get one of a few classes at random, half of them for training and
+//! a quarter each for validation and test. The features of every node are a noisy indicator of its
+//! class, so that a model has something to learn.
+//!
 //! Four levels are drawn at once from an alias table (Walker 1977; Vose 1991), with 32 random bits.
 
-use crate::content::Content;
-use crate::error::Result;
-use crate::synthetic::require;
+use ignn_format::labels::Labels;
 use ignn_format::random::Sequence;
+use ignn_format::splits::{NO_PART, Split};
+
+use crate::content::{Content, Features};
+use crate::error::Result;
+use crate::synthetic::{draw_split, require};
 
 /// Logarithm to base 2 of the number of ids.
 pub const SCALE: u32 = 16;
@@ -17,6 +24,11 @@ pub const SCALE: u32 = 16;
 pub const EDGE_FACTOR: u64 = 16;
 /// Probabilities of the four quarters: both ids low, high target, high source, both high.
 pub const QUARTERS: [f64; 4] = [0.57, 0.19, 0.19, 0.05];
+
+/// Number of classes, where there are labels.
+pub const CLASSES: u32 = 8;
+/// Standard deviation of the noise on the indicator of the class.
+const NOISE: f64 = 1.0;
 
 /// Largest scale: a dataset can have one node less than 2^32.
 const MAX_SCALE: u32 = 31;
@@ -42,6 +54,10 @@ pub struct RmatOptions {
     pub permute: bool,
     /// Keep the direction of the edges.
     pub directed: bool,
+    /// Number of nodes with a label; without any, there are no features either.
+    pub labels: u64,
+    /// Number of classes and of feature columns, 2 to 64.
+    pub classes: u32,
 }
 
 impl Default for RmatOptions {
@@ -53,6 +69,8 @@ impl Default for RmatOptions {
             quarters: QUARTERS,
             permute: true,
             directed: false,
+            labels: 0,
+            classes: CLASSES,
         }
     }
 }
@@ -66,6 +84,11 @@ pub struct Rmat {
     four: Table,
     rest: Option<Table>,
     permutation: Option<Permutation>,
+    classes: u32,
+    class_stream: Sequence,
+    noise_stream: Sequence,
+    /// Which nodes have a label.
+    split: Option<Split>,
 }
 
 impl Rmat {
@@ -89,8 +112,23 @@ impl Rmat {
                  least 1)"
             )
         })?;
+        let (nodes, labels, classes) = (1 << scale, options.labels, options.classes);
+        require(labels <= nodes, || {
+            format!("{command}: {labels} labels (expected at most one per node: {nodes})")
+        })?;
+        require((2..=64).contains(&classes), || {
+            format!("{command}: --classes {classes} (expected 2 to 64)")
+        })?;
+        let split = (labels > 0).then(|| {
+            let counts = [labels - labels / 4 * 2, labels / 4, labels / 4];
+            draw_split(Sequence::new(seed, "rmat split"), nodes, counts)
+        });
         let rest = scale % LEVELS;
         Ok(Self {
+            classes,
+            class_stream: Sequence::new(seed, "rmat classes"),
+            noise_stream: Sequence::new(seed, "rmat features"),
+            split,
             scale,
             edges: edges.unwrap_or(0),
             stream: Sequence::new(seed, "rmat edges"),
@@ -100,6 +138,10 @@ impl Rmat {
                 .permute
                 .then(|| Permutation::new(scale, Sequence::new(seed, "rmat ids"))),
         })
+    }
+
+    fn class(&self, node: u64) -> u32 {
+        (self.class_stream.fork(node).bits() % u64::from(self.classes)) as u32
     }
 
     fn draw(&self, stream: &mut Sequence) -> [u32; 2] {
@@ -145,6 +187,32 @@ impl Content for Rmat {
 
     fn edges(&self) -> Option<u64> {
         Some(self.edges)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        let columns = self.classes as usize;
+        let fill = move |first: u64, rows: &mut [f32]| {
+            for (node, row) in (first..).zip(rows.chunks_exact_mut(columns)) {
+                let mut stream = self.noise_stream.fork(node);
+                row.fill_with(|| (NOISE * stream.normal()) as f32);
+                row[self.class(node) as usize] += 1.0;
+            }
+        };
+        self.split.as_ref().map(|_| Features::Dense { columns, fill: Box::new(fill) })
+    }
+
+    fn labels(&self) -> Option<Labels> {
+        let split = self.split.as_ref()?;
+        let of = (0..).zip(&split.of).map(|(node, &part)| match part {
+            NO_PART => -1,
+            _ => self.class(node) as i32,
+        });
+        let classes = (0..self.classes).map(|class| class.to_string()).collect();
+        Some(Labels::Single { classes, of: of.collect() })
+    }
+
+    fn splits(&self) -> Vec<Split> {
+        self.split.iter().cloned().collect()
     }
 }
 
@@ -276,6 +344,27 @@ mod tests {
     }
 
     #[test]
+    fn some_nodes_have_labels_and_all_have_features() {
+        let options = RmatOptions { scale: 10, labels: 101, ..RmatOptions::default() };
+        let rmat = Rmat::new(&options, 5).unwrap();
+        let Some(Labels::Single { classes, of }) = rmat.labels() else { panic!() };
+        assert_eq!((classes.len(), of.len()), (8, 1024));
+        assert_eq!(of.iter().filter(|&&label| label >= 0).count(), 101);
+        let splits = rmat.splits();
+        let sizes = [0, 1, 2].map(|part| splits[0].of.iter().filter(|&&of| of == part).count());
+        assert_eq!(sizes, [51, 25, 25]);
+        let Some(Features::Dense { columns: 8, fill }) = rmat.features() else { panic!() };
+        let (mut rows, mut one) = (vec![0.0; 8 * 1024], vec![0.0; 8]);
+        fill(0, &mut rows);
+        fill(700, &mut one);
+        assert_eq!(one, rows[700 * 8..701 * 8]);
+        let own: f32 =
+            (0..1024).map(|node| rows[node * 8 + rmat.class(node as u64) as usize]).sum();
+        assert!((own / 1024.0 - 1.0).abs() < 0.15, "{own}");
+        assert!(Rmat::new(&RmatOptions::default(), 5).unwrap().labels().is_none());
+    }
+
+    #[test]
     fn bad_options_are_reported() {
         let message = |options| Rmat::new(&options, 1).err().unwrap().to_string();
         let default = RmatOptions::default();
@@ -287,6 +376,14 @@ mod tests {
             message(RmatOptions { quarters: [0.5, 0.5, 0.5, 0.0], ..default }),
             "generate rmat: quarters [0.5, 0.5, 0.5, 0.0] (expected four probabilities that sum to \
              1)"
+        );
+        assert_eq!(
+            message(RmatOptions { scale: 3, labels: 9, ..default }),
+            "generate rmat: 9 labels (expected at most one per node: 8)"
+        );
+        assert_eq!(
+            message(RmatOptions { classes: 1, ..default }),
+            "generate rmat: --classes 1 (expected 2 to 64)"
         );
         assert_eq!(
             message(RmatOptions { edge_factor: 0, ..default }),

@@ -23,12 +23,13 @@ mod tests;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::ahead::Ahead;
 use super::simd::Isa;
 use super::{
     Activation, AdjacencyRef, Change, Derivative, Norm, PackedWeights, elementwise, gather,
     gradient,
 };
-use crate::dense::{LINE, Matrix, MatrixMut, MatrixRef, stride};
+use crate::dense::{LINE, Line, Matrix, MatrixMut, MatrixRef, stride};
 use crate::parallel::{self, RowBlocks};
 pub use active::{Activity, Threshold};
 use active::{Flags, Watch};
@@ -396,15 +397,35 @@ fn compute_pass<F: Finish>(
         (pass.from.rows(), pass.from.cols()),
         (part.0.rows(), part.0.cols()),
     );
+    let isa = scratch.isa;
     let mut tables = scratch.tables.lock().unwrap_or_else(PoisonError::into_inner);
     let Tables { of_terms, hubs } = &mut *tables;
     of_terms.resize_with(terms.len(), Vec::new);
-    let gathered = terms.iter().zip(of_terms).map(|(term, tables)| {
-        let (adjacency, from) = fill(term.adjacency, pass.from, tables);
-        Gathered { adjacency, weights: term.weights, from }
-    });
-    let gathered: Vec<_> = gathered.collect();
-    hubs.fill(&gathered, blocks, pass.watch, scratch.isa);
+    let operators: Vec<_> = terms.iter().map(|term| term.adjacency).collect();
+    let ahead = Ahead::of(pass.from, &operators);
+    let copy = ahead.as_ref().filter(|ahead| ahead.takes_all()).map(Ahead::all);
+    let rows = match ahead.filter(|ahead| !ahead.takes_all()) {
+        Some(ahead) => ahead.rows_of_all(terms.len(), blocks.rows(), |from, to| {
+            let (gathered, hubs) = prepare(terms, from, blocks, pass.watch, isa, (of_terms, hubs));
+            for (at, to) in to.iter_mut().enumerate() {
+                let block = |_, rows, mut to: MatrixMut<'_>| {
+                    gather_active(pass.watch, &gathered, (isa, hubs, at), rows, to.lines_mut());
+                };
+                blocks.map_reduce(to.view_mut(), MatrixMut::split_at, block, |(), ()| ());
+            }
+        }),
+        None => Vec::new(),
+    };
+    let from = copy.as_ref().map_or(pass.from, |copy| copy.view());
+    let (gathered, hubs) = match rows.is_empty() {
+        true => prepare(terms, from, blocks, pass.watch, isa, (of_terms, hubs)),
+        false => {
+            let gathered = terms.iter().zip(&rows).map(|(&Term { adjacency, weights }, rows)| {
+                Gathered { adjacency, weights, from, ahead: Some(rows) }
+            });
+            (gathered.collect(), &*hubs)
+        }
+    };
     let pass = &Pass { terms: &gathered, hubs, ..pass };
     let change = blocks.map_reduce(
         part,
@@ -416,6 +437,44 @@ fn compute_pass<F: Finish>(
         Change::merge,
     );
     change.unwrap_or(Change::NONE)
+}
+
+/// What the terms of a pass gather from a matrix in memory, with what is gathered before the rows.
+fn prepare<'a>(
+    terms: &[Term<'a>],
+    from: MatrixRef<'a>,
+    blocks: &RowBlocks,
+    watch: Option<Watch<'_>>,
+    isa: Isa,
+    (of_terms, hubs): (&'a mut [Vec<Matrix>], &'a mut Hubs),
+) -> (Vec<Gathered<'a>>, &'a Hubs) {
+    let gathered = terms.iter().zip(of_terms).map(|(term, tables)| {
+        let (adjacency, from) = fill(term.adjacency, from, tables);
+        Gathered { adjacency, weights: term.weights, from, ahead: None }
+    });
+    let gathered: Vec<_> = gathered.collect();
+    hubs.fill(&gathered, blocks, watch, isa);
+    (gathered, hubs)
+}
+
+/// Gathers the rows of one term, those that are active.
+fn gather_active(
+    watch: Option<Watch<'_>>,
+    terms: &[Gathered<'_>],
+    (isa, hubs, at): (Isa, &Hubs, usize),
+    rows: Range<usize>,
+    out: &mut [Line],
+) {
+    let end = terms[at].adjacency.neighbours().len();
+    let Some(watch) = watch.filter(|watch| watch.before.is_some()) else {
+        return terms[at].rows(isa, (hubs, at), rows, end, out);
+    };
+    let per_row = gather::lines_per_row(terms[at].from.cols());
+    for (row, out) in rows.zip(out.chunks_exact_mut(per_row)) {
+        if watch.is_active(terms, row) {
+            terms[at].rows(isa, (hubs, at), row..row + 1, end, out);
+        }
+    }
 }
 
 /// Rows of the result, with their flags or their moves if these are recorded.
@@ -461,7 +520,7 @@ pub fn scaled_copies(width: usize, relations: usize) -> u64 {
 /// Matrices of these shapes; those of another direction or width are replaced.
 fn make(tables: &mut Vec<Matrix>, shapes: &[(usize, usize)]) {
     if !tables.iter().map(|table| (table.rows(), table.cols())).eq(shapes.iter().copied()) {
-        *tables = shapes.iter().map(|&(rows, cols)| Matrix::zeros(rows, cols)).collect();
+        *tables = shapes.iter().map(|&(rows, cols)| Matrix::resident(rows, cols)).collect();
     }
 }
 

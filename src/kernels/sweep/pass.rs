@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::super::ahead::GatheredRows;
 use super::super::product::{product, store};
 use super::super::simd::{Isa, Kernel, Lanes};
 use super::super::{AdjacencyRef, Change, Norm, PackedWeights, gather};
@@ -44,6 +45,35 @@ pub(super) struct Gathered<'a> {
     pub weights: &'a PackedWeights,
     /// The old state; for a relation with repeated rows, its distinct rows.
     pub from: MatrixRef<'a>,
+    /// Its rows, if they were gathered before.
+    pub ahead: Option<&'a GatheredRows>,
+}
+
+impl Gathered<'_> {
+    /// Gathers consecutive rows in whole lines; `at` is the number of the term. Entries from `end`
+    /// on are not prefetched.
+    #[inline(always)]
+    pub fn rows(
+        &self,
+        isa: Isa,
+        (hubs, at): (&Hubs, usize),
+        range: Range<usize>,
+        end: usize,
+        out: &mut [Line],
+    ) {
+        if let Some(ahead) = self.ahead {
+            return ahead.copy(range, out);
+        }
+        let per_row = gather::lines_per_row(self.from.cols());
+        let (mut start, mut out) = (range.start, out);
+        while let Some((row, sum)) = hubs.first_in(at, &(start..range.end)) {
+            let (before, rest) = out.split_at_mut((row - start) * per_row);
+            gather::rows_until(isa, self.adjacency, self.from, start..row, end, before);
+            rest[..per_row].copy_from_slice(sum);
+            (start, out) = (row + 1, &mut rest[per_row..]);
+        }
+        gather::rows_until(isa, self.adjacency, self.from, start..range.end, end, out);
+    }
 }
 
 /// What all blocks of a pass share.
@@ -191,14 +221,8 @@ impl<F: Finish> Block<'_, '_, F> {
                     false => usize::MAX,
                 };
                 let end = end.min(term.adjacency.neighbours().len());
-                let (mut start, mut out) = (range.start, &mut out[first * per_row..]);
-                while let Some((row, sum)) = pass.hubs.first_in(at, &(start..range.end)) {
-                    let (before, rest) = out.split_at_mut((row - start) * per_row);
-                    gather::rows_until(isa, term.adjacency, term.from, start..row, end, before);
-                    rest[..per_row].copy_from_slice(sum);
-                    (start, out) = (row + 1, &mut rest[per_row..]);
-                }
-                gather::rows_until(isa, term.adjacency, term.from, start..range.end, end, out);
+                let out = &mut out[first * per_row..];
+                term.rows(isa, (pass.hubs, at), range.clone(), end, out);
             }
             if pass.plain.is_some() {
                 let out = &mut gathered[(pass.terms.len() * tile + first) * per_row..];
@@ -346,7 +370,7 @@ impl Tile {
         addresses.clear();
         let lines = fetched_lines(pass.from);
         let largest = FETCHED_LINES / lines;
-        for term in pass.terms {
+        for term in pass.terms.iter().filter(|term| term.ahead.is_none()) {
             let rows = Rows::of(term.from);
             for &row in coming.iter() {
                 let (entries, shift) =

@@ -6,6 +6,7 @@ use sprs::CsMatViewI;
 use super::*;
 use crate::dense::Matrix;
 use crate::kernels::Signs;
+use crate::kernels::ahead::tests::everywhere;
 use crate::kernels::naive::{self, Operator, Random};
 use crate::parallel::with_threads;
 
@@ -169,6 +170,46 @@ proptest! {
     }
 
     #[test]
+    fn a_state_on_the_disk_gives_the_same_bits(
+        seed in any::<u64>(),
+        nodes in 1usize..90,
+        width in prop_oneof![1usize..9, 9usize..100],
+        relations in 1usize..4,
+        phi in 0usize..6,
+    ) {
+        let case = Case::random(seed, nodes, width, relations);
+        let (u, v) = (Random(seed ^ 1).vector(nodes), Random(seed ^ 2).vector(width));
+        let norm = Norm { u: Some(&u), v: Some(&v), rows: Some(0.0) };
+        let activation = ACTIVATIONS[phi];
+        let state = Random(seed ^ 3).matrix(nodes, width);
+        let derivative = Derivative::State { activation, state: state.view() };
+        for isa in Isa::available() {
+            let found = everywhere(nodes, width, || {
+                let (there, change) = case.forward(isa, activation, norm);
+                let (back, back_change) = case.adjoint(isa, derivative);
+                let mut moves = Matrix::blank(nodes, width);
+                case.sweep_with(isa, PackedWeights::forward, |sweep, to| {
+                    let moves = Tracking::Moves(Moves { to: moves.view_mut(), factor: 1.0 });
+                    sweep.step(Direction::Forward(activation), norm, moves, there.view(), to)
+                });
+                let bits = |x: &Matrix| -> Vec<u32> {
+                    x.all_lines().iter().flat_map(|line| line.0).map(f32::to_bits).collect()
+                };
+                let moves: Vec<u16> = moves
+                    .all_lines()
+                    .iter()
+                    .flat_map(|line: &crate::dense::HalfLine| line.0)
+                    .map(half::f16::to_bits)
+                    .collect();
+                (bits(&there), bits(&back), moves, format!("{change:?} {back_change:?}"))
+            });
+            for other in &found[1..] {
+                prop_assert!(found[0] == *other, "{}", isa.name());
+            }
+        }
+    }
+
+    #[test]
     fn the_adjoint_is_the_naive_loop(
         seed in any::<u64>(),
         nodes in 1usize..90,
@@ -316,6 +357,11 @@ fn hubs_are_the_naive_loop_with_the_same_bits_on_any_number_of_threads() {
             };
             let one = run(1);
             assert!([2, 4, 16].iter().all(|&threads| run(threads) == one), "{width}");
+            let on_disk = everywhere(700, width, || {
+                let (to, _) = case.forward(isa, Activation::Identity, Norm::default());
+                to.view().padded().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            });
+            assert!(on_disk.iter().all(|found| *found == one), "{width}");
         }
     }
 }

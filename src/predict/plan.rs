@@ -1,0 +1,95 @@
+//! How a prediction keeps to a memory limit: which of its matrices lie on a disk.
+
+use ignn_format::features::FeatureKind;
+
+use super::Item;
+use super::error::PredictError;
+use crate::config::Config;
+use crate::dense::stride;
+use crate::graph::{Graph, Manifest};
+use crate::models::file::{ModelFile, name, text};
+use crate::models::{BodyShape, DiskPlan, Facts, LayerShape, Needs, NetworkShape};
+use crate::nn::{Equilibrium, Mapped};
+
+/// Bytes of the chunks that are read out and written.
+const CHUNKS: u64 = 128 << 20;
+
+/// The plan for the model of a file on a graph and `allowed` bytes of memory; `None` if everything
+/// fits.
+pub fn plan(
+    file: &ModelFile,
+    graph: &Graph,
+    allowed: u64,
+) -> Result<Option<DiskPlan>, PredictError> {
+    // What is wrong with the file is said when it is read.
+    let config = file.text(text::CONFIG).map(|toml| Config::from_toml(toml, file.path()));
+    let Ok(Ok(config)) = config else { return Ok(None) };
+    let manifest = graph.manifest();
+    let is_learned = file.shape(name::E).is_some();
+    let features = manifest.features.as_ref().filter(|_| !is_learned);
+    let classes = file.text(text::CLASSES).ok().and_then(|text| serde_json::from_str(text).ok());
+    let classes: Vec<String> = classes.unwrap_or_default();
+    let facts = Facts {
+        nodes: manifest.nodes as usize,
+        columns: features.map(|entry| entry.columns as usize),
+        relations: manifest.relations.iter().map(|relation| relation.name.clone()).collect(),
+        radii: Vec::new(),
+        outputs: classes.len(),
+        pools: Item::of_config(&config) == Item::Graph,
+    };
+    let Ok(shape) = NetworkShape::new(&config.model, &facts, 0) else { return Ok(None) };
+    let sparse = sparse(manifest, is_learned);
+    let parts = [
+        sparse.unwrap_or_else(|| dense(&shape, manifest.nodes)),
+        shape.layers.iter().map(|layer| states(layer, &config, manifest.nodes)).sum(),
+        shape.parameter_bytes().saturating_mul(2),
+        CHUNKS,
+    ];
+    let needs = Needs {
+        what: "the prediction",
+        total: parts.into_iter().fold(0, u64::saturating_add),
+        sparse: sparse.unwrap_or(0),
+        moves: 0,
+        nodes: manifest.nodes,
+        entries: manifest.relations.iter().map(|relation| relation.nonzeros).sum(),
+        shape: &shape,
+        has_graphs: manifest.graphs.is_some(),
+    };
+    // Graphs of a collection are solved in batches, which are small.
+    if needs.has_graphs {
+        return Ok(None);
+    }
+    Ok(DiskPlan::new(&needs, allowed)?)
+}
+
+/// Bytes of sparse features, by rows and by columns; `None` for others.
+fn sparse(manifest: &Manifest, is_learned: bool) -> Option<u64> {
+    let entry = manifest.features.as_ref().filter(|_| !is_learned)?;
+    let nonzeros = entry.nonzeros.filter(|_| entry.kind == FeatureKind::Sparse)?;
+    let numbers = [nonzeros, nonzeros, manifest.nodes, entry.columns];
+    Some(numbers.into_iter().fold(0, u64::saturating_add).saturating_mul(8))
+}
+
+/// Bytes of dense features while they are read and gathered.
+fn dense(shape: &NetworkShape, nodes: u64) -> u64 {
+    let first = &shape.layers[0].input;
+    let Mapped::Columns(columns) = first.mapped else { return 0 };
+    let maps = first.gathered() + usize::from(first.own().is_some());
+    let beside = if maps > 1 { row(columns.saturating_mul(maps)) } else { 0 };
+    let rows = row(columns).saturating_mul(1 + first.gathered() as u64).saturating_add(beside);
+    nodes.saturating_mul(rows)
+}
+
+/// Bytes of a layer's matrices, with the second state that tightens the certified error.
+fn states(layer: &LayerShape, config: &Config, nodes: u64) -> u64 {
+    let BodyShape::Equilibrium { kappas, .. } = &layer.body else { return layer.bytes(nodes, 0) };
+    let mixing_buffers = config.forward().mixing_buffers();
+    let width = layer.width as u64;
+    let body = Equilibrium::bytes(nodes, width, kappas.len(), false, mixing_buffers);
+    let more = 1 + u64::from(layer.between.is_some()) + u64::from(layer.norm.is_some());
+    body.saturating_add(more.saturating_mul(nodes).saturating_mul(row(layer.width)))
+}
+
+fn row(columns: usize) -> u64 {
+    (stride(columns) as u64).saturating_mul(size_of::<f32>() as u64)
+}
