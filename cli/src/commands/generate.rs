@@ -248,8 +248,8 @@ struct Rmat {
     ///
     /// Half of them are for training, a quarter each for validation and test. Classes are drawn at
     /// random, and features are a noisy indicator of the class.
-    #[arg(long, value_name = "N", value_parser = count::parse, default_value = "0")]
-    labels: u64,
+    #[arg(long, value_name = "N", value_parser = count::parse)]
+    labels: Option<u64>,
 
     /// Number of classes, and of columns of the features
     #[arg(long, value_name = "N", default_value_t = rmat::CLASSES)]
@@ -348,7 +348,7 @@ impl Rmat {
             quarters: self.quarters.0,
             permute: !self.no_permute,
             directed: self.directed,
-            labels: self.labels,
+            labels: self.labels.unwrap_or(0),
             classes: self.classes,
         }
     }
