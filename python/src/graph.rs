@@ -71,11 +71,6 @@ impl Graph {
         to_python(py, &value.map_err(|error| PyValueError::new_err(error.to_string()))?)
     }
 
-    /// Its checksum.
-    fn checksum(&self) -> String {
-        self.graph.manifest().checksum()
-    }
-
     /// Compares all files with their checksums.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         let graph = self.graph.clone();
@@ -170,23 +165,19 @@ impl Graph {
         }
     }
 
-    /// A relation as it is mapped: offsets, neighbours, values and scale, incoming or outgoing.
-    /// The arrays are views of the file.
+    /// The incoming edges of a relation as they are mapped: offsets, neighbours, values and scale. The
+    /// arrays are views of the file.
     fn adjacency(
         &self,
         py: Python<'_>,
         relation: usize,
-        incoming: bool,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>)> {
         let graph = self.graph.clone();
         let relations = job::run(py, None, move |_| Ok(graph.relations()?.to_vec()))?;
         let Some(relation) = relations.into_iter().nth(relation) else {
             return Err(PyValueError::new_err("no such relation"));
         };
-        let stored = match &relation.outgoing {
-            Some(outgoing) if !incoming => outgoing,
-            _ => &relation.incoming,
-        };
+        let stored = &relation.incoming;
         let offsets = Array::view(&stored.offsets()[..], relation.clone()).into_numpy(py)?;
         let neighbours = Array::view(&stored.neighbours()[..], relation.clone()).into_numpy(py)?;
         let values =

@@ -327,12 +327,12 @@ pub fn run_borrowing<T: Send + 'static>(
             let result = pool.install(|| parallel::stoppable(&reports.stop, || work(&reports)));
             let _ = done.send(Message::Done(result));
         };
-        thread::Builder::new().name("ignn".into()).spawn_scoped(scope, body).map_err(start)?;
+        let named = thread::Builder::new().name("ignn".into());
+        let work = named.spawn_scoped(scope, body).map_err(start)?;
         let heard = caller.listen(py, listener);
-        if heard.is_err() {
-            // The scope waits for the work, and must not keep the GIL while it does.
-            while !caller.ends_within(py, PULSE) {}
-        }
+        // The scope waits for the work, and must not keep the GIL while it does. Of a panic the caller
+        // has heard already; the scope would repeat one that nobody waited for.
+        let _ = py.detach(|| work.join());
         heard?.map_err(exception)
     })
 }

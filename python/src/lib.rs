@@ -27,6 +27,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _ignn {
     use super::{PyModule, PyResult};
+    use ignn_ingest::source::edge_list;
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -44,6 +45,9 @@ mod _ignn {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("SOURCE_NAMES", edge_list::SOURCE_NAMES)?;
+        module.add("TARGET_NAMES", edge_list::TARGET_NAMES)?;
+        module.add("WEIGHT_NAMES", edge_list::WEIGHT_NAMES)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

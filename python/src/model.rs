@@ -133,15 +133,16 @@ impl Predictions {
     /// The number of each item, and how far it can be from that of the exact equilibrium; nothing
     /// for classes, and NaN where nothing is certified.
     fn numbers(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
-        let items = 0..self.predictions.len();
-        let numbers: Option<Vec<f64>> =
-            items.clone().map(|item| self.predictions.number(item)).collect();
-        let Some(numbers) = numbers.filter(|_| self.predictions.label_kind() == LabelKind::Number)
-        else {
+        let predictions = Arc::clone(&self.predictions);
+        if predictions.label_kind() != LabelKind::Number {
             return Ok(None);
-        };
-        let error = |item| self.predictions.number_error(item).unwrap_or(f64::NAN);
-        let errors = Array::vector(items.map(error).collect()).into_numpy(py)?;
+        }
+        let (numbers, errors): (Vec<f64>, Vec<f64>) = job::run(py, None, move |_| {
+            let of = |value: Option<f64>| value.unwrap_or(f64::NAN);
+            let both = |item| (of(predictions.number(item)), of(predictions.number_error(item)));
+            Ok((0..predictions.len()).map(both).unzip())
+        })?;
+        let errors = Array::vector(errors).into_numpy(py)?;
         Ok(Some((Array::vector(numbers).into_numpy(py)?, errors)))
     }
 

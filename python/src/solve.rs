@@ -85,8 +85,8 @@ impl Layer {
         solved(py, state, info)
     }
 
-    /// G = phi'(X) * (sum_r A_r G W_r + R), with the gradients dL/dW_r if asked for.
-    #[pyo3(signature = (weights, state, right, *, tolerance, max_sweeps, method, gradients))]
+    /// G = phi'(X) * (sum_r A_r G W_r + R), with the gradients dL/dW_r.
+    #[pyo3(signature = (weights, state, right, *, tolerance, max_sweeps, method))]
     #[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
     fn solve_adjoint(
         &self,
@@ -97,7 +97,6 @@ impl Layer {
         tolerance: f64,
         max_sweeps: usize,
         method: &str,
-        gradients: bool,
     ) -> PyResult<(Py<PyAny>, Py<PyAny>, Vec<Py<PyAny>>)> {
         let params = params(tolerance, max_sweeps, method, false)?;
         let (weights, width) = self.weights(py, &weights)?;
@@ -111,8 +110,7 @@ impl Layer {
             let views: Vec<_> = weights.iter().map(Matrix::view).collect();
             let info = layer.solve_adjoint(&views, Backward::Exact, &params)?;
             graph.check_unchanged()?;
-            let wanted = if gradients { relations } else { 0 };
-            let gradients: Vec<_> = (0..wanted).map(|at| layer.weight_gradient(at)).collect();
+            let gradients: Vec<_> = (0..relations).map(|at| layer.weight_gradient(at)).collect();
             Ok((layer.adjoint, info, gradients))
         })?;
         let (adjoint, info) = solved(py, adjoint, info)?;

@@ -6,12 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use ignn::config::Config;
 use ignn::format::storage::Draft;
-use ignn::models::Kind;
 use ignn::report::page::PAGE;
 use ignn::report::runs::{self, Group, ShownRun};
 use ignn::run::{FinishedRun, RunDir, SavedRun};
 use ignn::serde_json::{self, Value};
-use ignn::train::{Ended, Fit, Observer, Parts, Task, Trainer, memory};
+use ignn::train::{Ended, Fit, Observer, Parts, Task, Trainer, memory, unused_settings};
 use ignn::{FormatError, parallel, predict};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -79,26 +78,6 @@ pub fn check_settings(
     to_python(py, &resolved.map_err(|error| exception(Failure::from(error)))?.values())
 }
 
-/// Says which of the settings given have no effect on the model.
-fn note_unused(
-    given: &[String],
-    file: Option<&std::path::Path>,
-    config: &Config,
-    graph: &ignn::graph::Graph,
-    observer: &mut dyn Observer,
-) -> Result<(), Failure> {
-    let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
-    let kind = Kind::of(config.model.kind);
-    let mut unused = Config::keys_given(file, given)?;
-    unused.retain(|key| kind.ignores(key, &config.model, is_pooled));
-    if !unused.is_empty() {
-        let names = unused.join(", ");
-        let note = format!("model.kind={} does not use {names}: without effect", kind.name());
-        observer.note(&note)?;
-    }
-    Ok(())
-}
-
 /// Items for training, validation and test.
 type PartArrays<'py> =
     (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
@@ -140,7 +119,9 @@ pub fn train(
     job::run(py, listener, move |reports| {
         let resolved = Config::resolve(preset.as_deref(), config.as_deref(), &settings)?;
         let mut observer = reports;
-        note_unused(&settings, config.as_deref(), &resolved, &graph, &mut observer)?;
+        if let Some(note) = unused_settings(config.as_deref(), &settings, &resolved, &graph)? {
+            observer.note(&note)?;
+        }
         let memory_limit = graph::memory(memory_limit)?;
         let Some(out) = out else {
             return in_memory(graph, resolved, chosen, memory_limit, reports);

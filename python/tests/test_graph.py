@@ -126,6 +126,51 @@ def test_features_labels_and_splits_read_back(data: dict[str, Any], graph: ignn.
     graph.verify()
 
 
+def test_sparse_matrices_are_checked_and_never_changed() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    edges = [[0, 1], [1, 2]]
+    values = np.array([1.0, 2.0, 4.0, 8.0], dtype=np.float32)
+    # Column 1 of the first row twice, and not in order.
+    x = sparse.csr_matrix((values, [2, 1, 1, 0], [0, 3, 3, 4]), shape=(3, 3))
+    graph = ignn.Graph.from_edges(edges, x=x)
+    assert x.indices.tolist() == [2, 1, 1, 0] and x.data.tolist() == [1, 2, 4, 8]
+    assert graph.x[1].tolist() == [1, 2, 0] and graph.x[2].tolist() == [6, 1, 8]
+    for name, array in (("indices", [2, 1, 9, 0]), ("indptr", [0, 9, 3, 4]), ("indptr", [0, 3, 4])):
+        wrong = x.copy()
+        setattr(wrong, name, np.array(array, dtype=np.int32))
+        with pytest.raises(ValueError):
+            ignn.Graph.from_edges(edges, x=wrong)
+        with pytest.raises(ValueError):
+            ignn.Graph.from_edges(wrong)
+
+
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("0,1\n1,2\n")
+    (tmp_path / "n.csv").write_text("id,age\n0,1\n1,2\n2,4\n")
+    edges, nodes = tmp_path / "e.csv", tmp_path / "n.csv"
+    first = ignn.ingest(edges, nodes=nodes, features=["age"])
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"label": "age"}, "label: needs a table of nodes: pass nodes=TABLE"),
+        ({"split_column": "age"}, "split_column: needs a table of nodes: pass nodes=TABLE"),
+        ({"words": "hashed"}, "words: needs a table of nodes: pass nodes=TABLE"),
+        (
+            {"nodes": nodes, "encode_as": first, "numbers": "plain"},
+            "encode_as and numbers cannot be used together",
+        ),
+        (
+            {"nodes": nodes, "encode_as": first, "features": ["age"]},
+            "encode_as and features cannot be used together",
+        ),
+        ({"kind": "tu", "label": "age"}, "label: not an option of kind='tu': leave it out"),
+    ]
+    for options, message in cases:
+        with pytest.raises(ValueError) as error:
+            ignn.ingest(edges, **options)
+        assert str(error.value) == message
+    again = ignn.ingest(edges, nodes=nodes, encode_as=first)
+    assert again.x.tolist() == first.x.tolist()
+
+
 def test_sparse_features_read_back() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     x = sparse.random(16, 40, density=0.1, format="csr", random_state=0, dtype=np.float32)

@@ -47,6 +47,7 @@ pub use error::TrainError;
 #[cfg(test)]
 pub use record::testing;
 pub use record::{EpochRecord, ExchangeRecord, LayerRecord, Observer, PartRecord, PhaseSeconds};
+pub use settings::unused as unused_settings;
 pub(crate) use task::wanted_labels;
 pub use task::{Parts, Task};
 pub use trainer::{Ended, Fit, Trainer};

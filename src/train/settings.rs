@@ -1,11 +1,14 @@
 //! Checks of settings that depend on the labels or on the kind of model.
 
+use std::path::Path;
+
 use ignn_format::labels::LabelKind;
 
 use super::task::{CLASSES, NUMBERS, SETS};
 use super::{Task, TrainError};
-use crate::config::{Config, Learn, ReadoutKind};
+use crate::config::{Config, ConfigError, Learn, ReadoutKind};
 use crate::dense::Matrix;
+use crate::graph::Graph;
 use crate::metrics::{Metric, Monitor};
 use crate::models::Kind;
 use crate::models::kinds::{KINDS, Output};
@@ -35,6 +38,22 @@ pub fn check_ranked(task: &Task, monitor: Metric) -> Result<(), TrainError> {
         Some(_) => Ok(()),
         None => Err(TrainError::OneClass { monitor }),
     }
+}
+
+/// A note about settings of a file or by hand that the kind of model does not use, if there are any.
+pub fn unused(
+    file: Option<&Path>,
+    given: &[String],
+    config: &Config,
+    graph: &Graph,
+) -> Result<Option<String>, ConfigError> {
+    let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
+    let kind = Kind::of(config.model.kind);
+    let mut unused = Config::keys_given(file, given)?;
+    unused.retain(|key| kind.ignores(key, &config.model, is_pooled));
+    let note =
+        || format!("model.kind={} does not use {}: without effect", kind.name(), unused.join(", "));
+    Ok((!unused.is_empty()).then(note))
 }
 
 /// A kind of labels, for messages.

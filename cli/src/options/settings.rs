@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use ignn::config::{Config, presets};
 use ignn::graph::Graph;
-use ignn::models::Kind;
+use ignn::train::unused_settings;
 
 use crate::Session;
 use crate::terminal::notes::Notes;
@@ -64,16 +64,8 @@ impl TrainingSettings {
     pub fn note_unused(&self, session: &Session, graph: &Graph, notes: &Notes) -> Result<()> {
         let Settings { config: file, sets, .. } = &self.settings;
         let config = self.resolve(session)?;
-        let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
-        let kind = Kind::of(config.model.kind);
-        let mut unused = Config::keys_given(file.as_deref(), sets)?;
-        unused.retain(|key| kind.ignores(key, &config.model, is_pooled));
-        if !unused.is_empty() {
-            notes.print(&format!(
-                "model.kind={} does not use {}: without effect",
-                kind.name(),
-                unused.join(", ")
-            ));
+        if let Some(note) = unused_settings(file.as_deref(), sets, &config, graph)? {
+            notes.print(&note);
         }
         Ok(())
     }

@@ -361,6 +361,9 @@ impl<'a> IngestArrays<'a> {
         if !graphs.labels.is_empty() {
             same("labels of the graphs", graphs.labels.len(), count)?;
         }
+        if !graphs.numbers.is_empty() {
+            same("numbers of the graphs", graphs.numbers.len(), count)?;
+        }
         graphs
             .splits
             .iter()
@@ -374,6 +377,7 @@ impl<'a> IngestArrays<'a> {
                 (columns, values.len().checked_div(columns).unwrap_or(0), values)
             }
             Some(ArrayFeatures::Sparse { columns, rows }) => {
+                check_sparse(rows, columns)?;
                 (columns, rows.rows(), &rows.values[..])
             }
         };
@@ -397,6 +401,30 @@ impl<'a> IngestArrays<'a> {
             values[at]
         )))
     }
+}
+
+/// Refuses sparse rows whose arrays do not belong together.
+fn check_sparse(rows: &SparseRows, width: usize) -> Result<()> {
+    let SparseRows { offsets, columns, values } = rows;
+    let wrong = |what: String| Err(IngestError::Usage(format!("features: {what}")));
+    let entries = values.len() as u64;
+    if columns.len() != values.len() {
+        return wrong(format!("expected {entries} columns of entries, found {}", columns.len()));
+    }
+    let ascends = offsets.windows(2).all(|two| two[0] <= two[1]);
+    if !ascends || offsets.first() != Some(&0) || offsets.last() != Some(&entries) {
+        return wrong(format!("expected offsets that ascend from 0 to {entries}"));
+    }
+    for (node, ends) in offsets.windows(2).enumerate() {
+        let own = &columns[ends[0] as usize..ends[1] as usize];
+        let is_wrong = |two: &[u32]| two[0] >= two[1];
+        if own.windows(2).any(is_wrong) || own.last().is_some_and(|&at| at as usize >= width) {
+            return wrong(format!(
+                "expected ascending columns below {width} in the row of node {node}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Some of the rows.
@@ -559,6 +587,21 @@ mod tests {
             }),
             "features: expected one row for each of 3 nodes, found 1"
         );
+        for (offsets, columns, expected) in [
+            ([0, 9, 1, 2], [0, 1], "expected offsets that ascend from 0 to 2"),
+            ([0, 1, 2, 3], [0, 1], "expected offsets that ascend from 0 to 2"),
+            ([0, 2, 2, 2], [0, 7], "expected ascending columns below 2 in the row of node 0"),
+            ([0, 0, 2, 2], [1, 1], "expected ascending columns below 2 in the row of node 1"),
+        ] {
+            let (offsets, columns) = (offsets.to_vec(), columns.to_vec());
+            let rows = SparseRows { offsets, columns, values: vec![1.0, 2.0] };
+            let found = {
+                let mut job = IngestArrays::new(3, vec![], "no such place".into());
+                job.features = Some(ArrayFeatures::Sparse { columns: 2, rows: &rows });
+                job.check_features(3).unwrap_err().to_string()
+            };
+            assert_eq!(found, format!("features: {expected}"));
+        }
         assert_eq!(message(&|job| job.relations[0].name = "a b".into()), {
             "relation \"a b\": expected a name of letters, digits, '-', '_' and '.'"
         });

@@ -9,15 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ._ignn import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES
+
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
 #: Anything that holds numbers or names: numpy, torch, pandas, polars, Arrow, lists.
 ArrayLike: TypeAlias = Any
-
-#: Names of the columns of an edge table, as `ignn ingest` knows them.
-SOURCES = ("source", "src", "from", "head", "u")
-TARGETS = ("target", "dst", "to", "tail", "v")
-WEIGHTS = ("weight", "w", "value")
 
 _NODE_TYPES = tuple(np.dtype(kind) for kind in ("int32", "int64", "uint32", "uint64"))
 _NO_PART = 255
@@ -100,7 +97,7 @@ class Edges:
     ) -> None:
         self.pairs: Array | None = None
         if hasattr(edges, "tocoo"):  # scipy.sparse
-            entries = edges.tocoo()
+            entries = _checked(edges).tocoo()
             if entries.shape[0] != entries.shape[1]:
                 raise ValueError(f"edges: expected a square matrix, found {entries.shape}")
             self.nodes: int | None = int(entries.shape[0])
@@ -110,13 +107,13 @@ class Edges:
         elif column_names(edges) is not None:
             self.nodes = None
             names = column_names(edges) or []
-            first = _pick(edges, source, SOURCES, 0)
-            second = _pick(edges, target, TARGETS, 1)
+            first = _pick(edges, source, SOURCE_NAMES, 0)
+            second = _pick(edges, target, TARGET_NAMES, 1)
             if first is None or second is None or first == second:
                 raise ValueError(
                     f"edges: expected two columns, source and target (found {', '.join(names)})"
                 )
-            third = _pick(edges, weight, WEIGHTS, -1)
+            third = _pick(edges, weight, WEIGHT_NAMES, -1)
             self.sources, self.targets = column(edges, first), column(edges, second)
             if weights is None and third is not None:
                 weights = column(edges, third)
@@ -219,11 +216,23 @@ class Ids:
         return [str(value) for value in self.values.tolist()]
 
 
+def _checked(matrix: Any) -> Any:
+    """A sparse matrix of SciPy whose indices are in range, over the same arrays."""
+    if not hasattr(matrix, "indptr"):
+        return matrix
+    # Checks may change the object: not that of the user.
+    own = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    own.check_format(full_check=True)
+    return own
+
+
 def features(x: ArrayLike) -> Any:
     """Features: a dense float32 array, or offsets, columns, values and width of a sparse one."""
     if hasattr(x, "tocsr"):
-        rows = x.tocsr()
-        rows.sum_duplicates()
+        rows = _checked(x).tocsr()
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
         return (
             np.ascontiguousarray(rows.indptr, dtype=np.uint64),
             np.ascontiguousarray(rows.indices, dtype=np.uint32),

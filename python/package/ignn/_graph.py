@@ -459,7 +459,7 @@ class Graph:
         """The relations, by incoming edges, as views of the mapped files."""
         names = [entry["name"] for entry in self.manifest["relations"]]
         return [
-            Relation(name, *self._native.adjacency(at, True)) for at, name in enumerate(names)
+            Relation(name, *self._native.adjacency(at)) for at, name in enumerate(names)
         ]
 
     def splits(self) -> dict[str, dict[str, Array]]:

@@ -24,10 +24,17 @@ __all__ = [
     "set_threads",
     "threads",
     "wait",
+    "SOURCE_NAMES",
+    "TARGET_NAMES",
+    "WEIGHT_NAMES",
     "__version__",
 ]
 
 __version__: str
+#: Usual names of the columns of an edge table, in lower case.
+SOURCE_NAMES: list[str]
+TARGET_NAMES: list[str]
+WEIGHT_NAMES: list[str]
 
 @type_check_only
 class _Listener(Protocol):
@@ -50,7 +57,6 @@ class Graph:
     @staticmethod
     def open(path: str) -> Graph: ...
     def manifest(self) -> dict[str, Any]: ...
-    def checksum(self) -> str: ...
     def verify(self) -> None: ...
     def labels(
         self,
@@ -64,7 +70,7 @@ class Graph:
     def ids(self) -> npt.NDArray[np.uint64] | list[str]: ...
     def features(self) -> Any: ...
     def adjacency(
-        self, relation: int, incoming: bool
+        self, relation: int
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32], _Floats | None, _Floats | None]: ...
 
 @final
@@ -124,7 +130,6 @@ class Layer:
         tolerance: float,
         max_sweeps: int,
         method: str,
-        gradients: bool,
     ) -> tuple[_Floats, _Solve, list[_Floats]]: ...
 
 def build(

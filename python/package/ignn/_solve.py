@@ -147,7 +147,6 @@ def solve_adjoint(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
         method=method,
-        gradients=True,
     )
     info = SolveInfo.of(solved)
     _check("adjoint", info, on_failure)
