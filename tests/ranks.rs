@@ -10,8 +10,9 @@ use ignn::config::Config;
 use ignn::graph::{Edges, Graph, GraphBuilder, Normalisation};
 use ignn::parallel::{Alone, Ranks, ThreadRanks};
 use ignn::predict::{PredictError, Predictor, operators_on};
-use ignn::run::Run;
+use ignn::run::{Crossval, CrossvalSetup, FoldObserver, FoldReadout, Run};
 use ignn::solver::SolveParams;
+use ignn::train::crossval::FoldRecord;
 use ignn::train::{EpochRecord, Fit, Observer, Task, TrainError, Trainer};
 
 pub(crate) const NODES: u32 = 700;
@@ -274,6 +275,47 @@ fn runs_of_several_seeds_are_the_same_on_several_ranks() {
     let alone = train("alone", 1);
     assert!(alone == train("three", 3));
     assert!(alone[0] != alone[1]);
+}
+
+/// Sees nothing.
+struct Silent;
+
+impl FoldObserver for Silent {
+    fn epoch(&self, _fold: usize, _record: &EpochRecord) {}
+    fn note(&self, _fold: usize, _text: &str) {}
+    fn finished(&self, _record: &FoldRecord) {}
+}
+
+#[test]
+fn folds_are_dealt_to_ranks() {
+    let place = tempfile::tempdir().unwrap();
+    let graph = undirected(Normalisation::Renorm);
+    let config = config(&["model.state=6"]);
+    let setup = CrossvalSetup { folds: 5, readout: FoldReadout::Model, csv_safe: false };
+    let train = |name: &str, size: usize| {
+        let directory = place.path().join(name);
+        let mut all = ThreadRanks::run(size, 1, |ranks| {
+            let crossval = Crossval::new(graph.clone(), config.clone(), setup);
+            let crossval = crossval.in_directory(&directory, false).on_ranks(ranks);
+            let (summary, records) = crossval.train(&Silent, &AtomicBool::new(false)).unwrap();
+            let records = records.into_iter().map(|record| FoldRecord { seconds: 0.0, ..record });
+            (summary.folds.len(), records.collect::<Vec<_>>())
+        });
+        assert!(all.iter().all(|of_rank| *of_rank == all[0]));
+        let models = (0..5).map(|fold| directory.join(format!("fold-{fold}/model.safetensors")));
+        (all.swap_remove(0), models.map(|model| fs::read(model).unwrap()).collect::<Vec<_>>())
+    };
+    let alone = train("alone", 1);
+    assert_eq!(alone.0.0, 5);
+    assert!(alone == train("three", 3));
+    // All are finished: nothing is left to do, on any number of ranks.
+    let (directory, stop) = (place.path().join("three"), AtomicBool::new(false));
+    let again = ThreadRanks::run(2, 1, |ranks| {
+        let crossval = Crossval::resume_on(&directory, graph.path()).unwrap().on_ranks(ranks);
+        assert!(crossval.open_folds().is_empty());
+        crossval.train(&Silent, &stop).unwrap().1.len()
+    });
+    assert_eq!(again, [5, 5]);
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl Command {
     /// Whether several ranks can do it together.
     fn runs_on_ranks(&self) -> bool {
         match self {
-            Self::Train(_) | Self::Predict(_) | Self::Eval(_) => true,
+            Self::Train(_) | Self::Crossval(_) | Self::Predict(_) | Self::Eval(_) => true,
             Self::Bench(command) => command.runs_on_ranks(),
             _ => false,
         }

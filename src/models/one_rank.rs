@@ -17,6 +17,9 @@ pub struct OneRank {
 impl OneRank {
     /// A collection of graphs.
     pub const COLLECTION: Self = Self { what: "a collection of graphs works", hint: "" };
+    /// A cross-validation in place of another.
+    pub const REPLACE: Self =
+        Self { what: "crossval --force works", hint: ", or remove the directory" };
     /// A model to start from, whose table has all rows.
     pub const INIT: Self = Self { what: "--init with learned features works", hint: "" };
 }

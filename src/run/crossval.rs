@@ -1,5 +1,6 @@
 //! A cross-validation and its directory. It trains every fold, several at a time on small graphs,
-//! and keeps finished folds, so that an interrupted cross-validation can be resumed.
+//! and keeps finished folds, so that an interrupted cross-validation can be resumed. Folds are dealt to
+//! the ranks of a job.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -28,11 +29,14 @@ use crate::config::Config;
 use crate::graph::Graph;
 use crate::kernels::Isa;
 use crate::metrics::Metric;
-use crate::models::Model;
-use crate::parallel;
+use crate::models::{Model, OneRank};
+use crate::nn::RankError;
+use crate::parallel::{self, Alone, Ranks};
 use crate::train::crossval::{self, FoldOutcome, FoldRecord, FoldTraining, Summary};
 use crate::train::folds::{self, Folds};
-use crate::train::{EpochRecord, Observer, Task, Trainer, trainings_at_once, wanted_labels};
+use crate::train::{
+    EpochRecord, Observer, Task, TrainError, Trainer, trainings_at_once, wanted_labels,
+};
 
 const FOLDS: &str = "folds.csv";
 const SUMMARY: &str = "crossval.json";
@@ -239,6 +243,7 @@ pub struct Crossval {
     replaces: bool,
     resumes: bool,
     finished: Vec<FoldRecord>,
+    ranks: Arc<dyn Ranks>,
 }
 
 /// Receives the progress of the folds, from several threads.
@@ -264,7 +269,15 @@ impl Crossval {
             replaces: false,
             resumes: false,
             finished: Vec::new(),
+            ranks: Alone::shared(),
         }
+    }
+
+    /// Deals the folds to several ranks; each trains its own and writes them. All make the same
+    /// calls, and have the same result.
+    pub fn on_ranks(mut self, ranks: Arc<dyn Ranks>) -> Self {
+        self.ranks = ranks;
+        self
     }
 
     /// Continues with the folds that are not finished in a directory. Refuses another dataset and
@@ -312,9 +325,30 @@ impl Crossval {
         &self.graph
     }
 
-    /// Folds that are still to be trained.
+    /// Folds that are still to be trained; on several ranks, those of this one.
     pub fn open_folds(&self) -> Vec<usize> {
-        self.folds_but(&self.finished)
+        self.dealt(&self.folds_but(&self.finished))
+    }
+
+    /// Those of some folds that this rank trains.
+    fn dealt(&self, folds: &[usize]) -> Vec<usize> {
+        folds.iter().skip(self.ranks.rank()).step_by(self.ranks.size()).copied().collect()
+    }
+
+    /// A result that another rank may not have.
+    fn agree<T>(&self, result: Result<T, RunError>) -> Result<T, RunError> {
+        let other = |message| RunError::Train(TrainError::OtherRank(message));
+        self.ranks.agree(result, other)
+    }
+
+    /// What the first rank has, on every rank.
+    fn shared<T: Serialize + DeserializeOwned>(&self, value: T) -> Result<T, RunError> {
+        if self.ranks.is_alone() {
+            return Ok(value);
+        }
+        let text = self.ranks.broadcast(0, serde_json::to_vec(&value).expect("plain data"));
+        let read = serde_json::from_slice(&text);
+        read.map_err(|error| RunError::Train(TrainError::OtherRank(error.to_string())))
     }
 
     fn folds_but(&self, finished: &[FoldRecord]) -> Vec<usize> {
@@ -329,16 +363,114 @@ impl Crossval {
         observer: &dyn FoldObserver,
         stop: &AtomicBool,
     ) -> Result<(CrossvalSummary, Vec<FoldRecord>), RunError> {
-        let started = Instant::now();
+        let (started, path) = (Instant::now(), self.graph.path());
+        let is_first = self.ranks.is_first();
+        if !self.ranks.is_alone() {
+            let same = RankError::check_same(&self.graph, &*self.ranks);
+            same.map_err(|source| TrainError::Ranks { path: path.into(), source })?;
+            if self.replaces {
+                return Err(TrainError::from(OneRank::REPLACE).into());
+            }
+        }
         // Reserved before the long work, so that no other process can take the directory.
-        let claim = match &self.directory {
+        let claim = self.agree(if is_first { self.claim() } else { Ok(None) })?;
+        let (folds, folds_csv) = self.agree(self.folds())?;
+        let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
+        let finished = if is_first { self.check_finished(&folds, &begun) } else { Ok(Vec::new()) };
+        let finished = self.shared(self.agree(finished)?)?;
+        let all_open = self.folds_but(&finished);
+        let open = self.dealt(&all_open);
+        let task = Task::with_parts(self.graph.clone(), &self.config, Some(folds.parts(0)));
+        let task = self.agree(task.map_err(RunError::from))?;
+        let (count, metric) = (self.setup.folds, crossval::metric(task.labels()));
+        let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory);
+        let at_once = self.agree(at_once.map_err(RunError::from))?;
+        if self.directory.is_some() && !self.resumes {
+            // Settings that no model can have are refused before a directory appears.
+            let trainer = Trainer::with_task(Arc::new(task), self.config.clone());
+            self.agree(trainer.map_err(RunError::from))?;
+        }
+        let write_setup = |draft: &Path| -> Result<(), RunError> {
+            RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
+            Ok(CrossvalDir::new(draft).write_setup(&begun, &folds_csv)?)
+        };
+        let kept = self.directory.as_ref().map(|directory| Kept {
+            directory,
+            room: SharedDirectory::of(&directory.path, claim),
+            write_setup: &write_setup,
+            id: begun.id(),
+        });
+        let begin = || -> Result<(), RunError> {
+            if let Some(kept) = kept.as_ref().filter(|_| is_first && !self.replaces) {
+                kept.room.make(write_setup)?;
+            }
+            if let Some(kept) = kept.as_ref().filter(|_| is_first && self.resumes) {
+                // The dataset may have moved.
+                let as_run = RunDir::new(&kept.directory.path);
+                as_run.write_setup(&self.config, path, storage::write_file)?;
+            }
+            Ok(())
+        };
+        self.agree(begin())?;
+        let trained = parallel::for_each_job(&open, at_once, |&fold| {
+            self.train_fold(fold, &folds, kept.as_ref(), observer, stop)
+        });
+        let trained = self.agree(trained)?.into_iter().flatten().collect();
+        let mut records = finished;
+        records.extend(self.collected(trained)?);
+        records.sort_by_key(|record| record.fold);
+        let seconds = started.elapsed().as_secs_f64();
+        let summary = self.summarise(&records, metric, at_once, seconds);
+        // Where nothing was left to train, the figures of the last session stay. A summary that is
+        // damaged or older than the folds is written again.
+        if all_open.is_empty()
+            && let Some(Ok(Some(kept))) = self.directory.as_ref().map(CrossvalDir::summary)
+            && kept.folds == summary.folds
+        {
+            if let Some(directory) = self.directory.as_ref().filter(|_| is_first) {
+                storage::remove_remains(&directory.summary_file());
+            }
+            return Ok((kept, records));
+        }
+        // One that was stopped before its first result does not replace another.
+        let written = match kept.filter(|kept| is_first && kept.room.is_made()) {
+            Some(kept) => {
+                let text = format!("{:#}\n", summary.to_json());
+                storage::write_file(&kept.directory.summary_file(), text.as_bytes())
+            }
+            None => Ok(()),
+        };
+        self.agree(written.map_err(RunError::from))?;
+        Ok((summary, records))
+    }
+
+    /// Reserves the directory, if there is one.
+    fn claim(&self) -> Result<Option<Claim>, RunError> {
+        Ok(match &self.directory {
             Some(directory) if self.resumes => Some(RunDir::new(&directory.path).claim_existing()?),
             Some(directory) => Some(directory.claim(self.replaces)?),
             None => None,
-        };
-        let path = self.graph.path();
-        let (folds, folds_csv) = self.folds()?;
-        let begun = BegunWith::new(self.setup, &self.graph, &self.config, &folds_csv);
+        })
+    }
+
+    /// The records of all ranks.
+    fn collected(&self, own: Vec<FoldRecord>) -> Result<Vec<FoldRecord>, RunError> {
+        if self.ranks.is_alone() {
+            return Ok(own);
+        }
+        let all = self.ranks.gather(serde_json::to_vec(&own).expect("plain data"));
+        let read = |text: &Vec<u8>| serde_json::from_slice::<Vec<FoldRecord>>(text);
+        let all: Result<Vec<_>, _> = all.iter().map(read).collect();
+        let wrong = |error: serde_json::Error| TrainError::OtherRank(error.to_string());
+        Ok(all.map_err(wrong)?.into_iter().flatten().collect())
+    }
+
+    /// The finished folds of a directory that is resumed, which fit to these.
+    fn check_finished(
+        &self,
+        folds: &Folds,
+        begun: &BegunWith,
+    ) -> Result<Vec<FoldRecord>, RunError> {
         let mut finished = Vec::new();
         if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
             // Read again: before the directory was reserved, another process may have finished
@@ -347,7 +479,7 @@ impl Crossval {
             let config_file = RunDir::new(&directory.path).config_file();
             begun_with.check(&self.graph, &self.config, &config_file)?;
             begun_with.check_setup(self.setup, &file)?;
-            begun_with.check_folds(&begun, &file)?;
+            begun_with.check_folds(begun, &file)?;
             begun_with.check_folds_file(&directory.path.join(FOLDS))?;
             finished = directory.finished()?;
             for record in &finished {
@@ -358,57 +490,7 @@ impl Crossval {
                 storage::remove_remains(&RunDir::new(directory.fold(record.fold)).model_file());
             }
         }
-        let open = self.folds_but(&finished);
-        let task = Task::with_parts(self.graph.clone(), &self.config, Some(folds.parts(0)))?;
-        let (count, metric) = (self.setup.folds, crossval::metric(task.labels()));
-        let at_once = trainings_at_once(&task, &self.config, count, self.threads, self.memory)?;
-        if claim.is_some() && !self.resumes {
-            // Settings that no model can have are refused before a directory appears.
-            Trainer::with_task(Arc::new(task), self.config.clone())?;
-        }
-        let write_setup = |draft: &Path| -> Result<(), RunError> {
-            RunDir::new(draft).write_setup(&self.config, path, storage::write_new)?;
-            Ok(CrossvalDir::new(draft).write_setup(&begun, &folds_csv)?)
-        };
-        let kept = self.directory.as_ref().zip(claim).map(|(directory, claim)| Kept {
-            directory,
-            room: SharedDirectory::new(&directory.path, claim),
-            write_setup: &write_setup,
-            id: begun.id(),
-        });
-        if let Some(kept) = kept.as_ref().filter(|_| !self.replaces) {
-            kept.room.make(write_setup)?;
-        }
-        if let Some(directory) = self.directory.as_ref().filter(|_| self.resumes) {
-            // The dataset may have moved.
-            let as_run = RunDir::new(&directory.path);
-            as_run.write_setup(&self.config, path, storage::write_file)?;
-        }
-        let trained = parallel::for_each_job(&open, at_once, |&fold| {
-            self.train_fold(fold, &folds, kept.as_ref(), observer, stop)
-        })?;
-        let mut records = finished;
-        records.extend(trained.into_iter().flatten());
-        records.sort_by_key(|record| record.fold);
-        let seconds = started.elapsed().as_secs_f64();
-        let summary = self.summarise(&records, metric, at_once, seconds);
-        // Where nothing was left to train, the figures of the last session stay. A summary that is
-        // damaged or older than the folds is written again.
-        if open.is_empty()
-            && let Some(Ok(Some(kept))) = self.directory.as_ref().map(CrossvalDir::summary)
-            && kept.folds == summary.folds
-        {
-            if let Some(directory) = &self.directory {
-                storage::remove_remains(&directory.summary_file());
-            }
-            return Ok((kept, records));
-        }
-        // One that was stopped before its first result does not replace another.
-        if let Some(kept) = kept.filter(|kept| kept.room.is_made()) {
-            let text = format!("{:#}\n", summary.to_json());
-            storage::write_file(&kept.directory.summary_file(), text.as_bytes())?;
-        }
-        Ok((summary, records))
+        Ok(finished)
     }
 
     /// What is divided into folds.

@@ -104,6 +104,7 @@ pub(super) struct SharedDirectory {
 enum Shared {
     Claimed(Claim),
     Made(#[expect(dead_code, reason = "held, not read")] DirectoryLock),
+    MadeElsewhere,
     Failed(String),
 }
 
@@ -113,13 +114,19 @@ impl SharedDirectory {
         Self { path: path.into(), state: Mutex::new(Shared::Claimed(claim)) }
     }
 
+    /// The same; without a claim, a directory that another rank has made.
+    pub fn of(path: &Path, claim: Option<Claim>) -> Self {
+        let state = claim.map_or(Shared::MadeElsewhere, Shared::Claimed);
+        Self { path: path.into(), state: Mutex::new(state) }
+    }
+
     fn state(&self) -> MutexGuard<'_, Shared> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it has been made.
     pub fn is_made(&self) -> bool {
-        matches!(*self.state(), Shared::Made(_))
+        matches!(*self.state(), Shared::Made(_) | Shared::MadeElsewhere)
     }
 
     /// Makes the directory, visible in one step with what `fill` puts into it, and in place of an
@@ -130,7 +137,7 @@ impl SharedDirectory {
     ) -> Result<bool, E> {
         let mut state = self.state();
         let claim = match &*state {
-            Shared::Made(_) => return Ok(false),
+            Shared::Made(_) | Shared::MadeElsewhere => return Ok(false),
             // Nothing may be written to an older directory that stays.
             Shared::Failed(text) => {
                 let earlier = io::Error::other(text.clone());

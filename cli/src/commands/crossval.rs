@@ -1,6 +1,7 @@
 //! `ignn crossval`: turns options into a [`Crossval`], runs it and prints the figures.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -110,7 +111,8 @@ impl Command {
     /// Trains the folds and prints the figures.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let notes = Notes::new(session.quiet);
-        let crossval = self.crossval(session, &notes)?.memory(session.memory);
+        let crossval = session.agree(self.crossval(session, &notes))?.memory(session.memory);
+        let crossval = crossval.on_ranks(Arc::clone(&session.ranks));
         let (folds, epochs) = (crossval.open_folds().len(), crossval.config().train.epochs);
         let progress = FoldProgress(JobProgress::new(session.quiet, "fold", folds, epochs, &notes));
         let result = crossval.train(&progress, messages::ask_to_stop());
