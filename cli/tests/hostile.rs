@@ -88,7 +88,7 @@ fn no_command_prints_what_a_terminal_obeys() {
         (2, &["export", dataset, "--edges", "e.csv", "--relation", HOSTILE]),
         (2, &["train", dataset, "--set", &format!("train.split={HOSTILE}"), "--out", "x"]),
         (2, &["train", dataset, "--set", HOSTILE, "--out", "x"]),
-        (0, &["crossval", dataset, "--folds", "2", "--epochs", "1"]),
+        (0, &["crossval", dataset, "--folds", "3", "--epochs", "1"]),
         (2, &[HOSTILE]),
     ];
     for (code, arguments) in cases {
