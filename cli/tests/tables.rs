@@ -54,6 +54,28 @@ fn features(sandbox: &Sandbox, name: &str) -> Vec<Vec<f32>> {
 }
 
 #[test]
+fn columns_that_are_probably_a_mistake_are_noted() {
+    let sandbox = Sandbox::new();
+    let mut nodes = String::from("id,price,same,value\n");
+    for i in 0..40 {
+        writeln!(nodes, "p{i},\"{},399\",5,{}.25", i + 1, i).unwrap();
+    }
+    let edges: String = (0..40).map(|i| format!("p{i},p{}\n", (i + 1) % 40)).collect();
+    sandbox.file("nodes.csv", nodes).file("edges.csv", format!("from,to\n{edges}"));
+    let run = sandbox.ignn(&words(
+        "ingest edges edges.csv --nodes nodes.csv --label value --features price,same --out d",
+    ));
+    let stderr = run.exits(0).stderr;
+    for note in [
+        "column \"price\": values such as \"1,399\" are read as words",
+        "column \"same\": the same number at all training nodes",
+        "column \"value\": 40 classes whose names are numbers",
+    ] {
+        assert!(stderr.contains(note), "{stderr}");
+    }
+}
+
+#[test]
 fn a_table_becomes_classes_and_a_new_table_is_encoded_alike() {
     let sandbox = sandbox();
     let run = sandbox.ignn(&words(

@@ -30,6 +30,8 @@ pub enum CommunityChoice {
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 /// The same in messages.
 const LABEL_NAMES_SHOWN: &str = "\"label\", \"class\" or \"y\"";
+/// From this many classes on, names that are numbers are noted.
+const MANY_NUMBERS: usize = 20;
 
 /// Reads a table with one row per label of a node. If any node has several labels, all nodes have
 /// sets of labels. Repeated rows and missing labels are ignored. Classes are ordered as numbers if
@@ -84,6 +86,16 @@ pub fn from_column(
     }
     if let Some(note) = missing.note(&table, column, "without a label") {
         context.observer.note(&note);
+    }
+    let is_decimal = |name: &&String| name.contains('.') && name.parse::<f64>().is_ok();
+    if names.len() >= MANY_NUMBERS && 2 * names.iter().filter(is_decimal).count() > names.len() {
+        context.observer.note(&format!(
+            "{}: {}: {} classes whose names are numbers: to predict a number, read the column with \
+             --regress",
+            table.path().display(),
+            table.column_name(column),
+            names.len()
+        ));
     }
     let mut pairs = pairs.finish();
     if pairs.is_empty() {

@@ -265,6 +265,9 @@ pub fn learn(
         }
         context.observer.advance(batch.rows() as u64);
     }
+    seen.iter()
+        .filter_map(|column| column.doubt(&table))
+        .for_each(|note| context.observer.note(&note));
     let columns = seen.into_iter().map(|column| column.rule(&table, options));
     Ok(Encoding { columns: columns.collect::<Result<_>>()? })
 }
@@ -278,6 +281,8 @@ struct Seen {
     numbers: u64,
     dates: u64,
     words: u64,
+    /// Words that would be numbers without separators, units and signs of currencies.
+    amounts: u64,
     /// The first value that is not a number, with its row.
     first_word: Option<(u64, String)>,
     /// Of the training nodes: how many numbers, their mean and sum of squared deviations.
@@ -298,6 +303,7 @@ impl Seen {
             numbers: 0,
             dates: 0,
             words: 0,
+            amounts: 0,
             first_word: None,
             trained: 0.0,
             mean: 0.0,
@@ -341,6 +347,7 @@ impl Seen {
             None => {
                 self.words += 1;
                 self.dates += u64::from(matches!(cell, Cell::Text(text) if is_date(text)));
+                self.amounts += u64::from(matches!(cell, Cell::Text(text) if is_amount(text)));
                 self.first_word.get_or_insert_with(|| (batch.number(row), cell.shown()));
             }
         }
@@ -358,6 +365,21 @@ impl Seen {
             self.distinct.insert(word.into_owned());
         }
         Ok(())
+    }
+
+    /// What the user may not have meant.
+    fn doubt(&self, table: &Table) -> Option<String> {
+        let place = format!("{}: {}", table.path().display(), table.column_name(self.column));
+        if self.amounts > 0 && self.amounts == self.words && !self.as_words {
+            let example = self.first_word.as_ref().map_or("", |(_, shown)| shown);
+            return Some(format!(
+                "{place}: values such as {example} are read as words: to have numbers, write digits \
+                 and a decimal point alone"
+            ));
+        }
+        (self.words == 0 && self.trained > 1.0 && self.squares == 0.0).then(|| {
+            format!("{place}: the same number at all training nodes: the column tells nothing")
+        })
     }
 
     /// The encoding of the column.
@@ -428,6 +450,15 @@ fn dates(table: &Table, column: usize, example: &str) -> IngestError {
 fn not_a_number(table: &Table, batch: &Batch, row: usize, column: usize) -> IngestError {
     let expected = format!("a number in {}", table.column_name(column));
     table.error(batch.number(row), &expected, batch.cell(row, column).shown())
+}
+
+/// Whether a text looks like an amount: 20,399 or $52 or 12 %.
+fn is_amount(text: &str) -> bool {
+    let is_sign = |c: char| matches!(c, '$' | '€' | '£' | '¥' | '%');
+    let bare: String =
+        text.chars().filter(|&c| !(is_sign(c) || c == ',' || c.is_whitespace())).collect();
+    bare.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
+        && bare.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// Whether a text looks like a date, with or without a time: 2021-03-04, 4.3.2021, 03/04/21.
