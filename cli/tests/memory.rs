@@ -163,3 +163,82 @@ fn the_estimate_is_the_measured_peak() {
         assert!((last - 1.0).abs() <= ESTIMATED_WITHIN, "{name}: {ratios:.3?}");
     }
 }
+
+/// A graph whose states of 128 columns are large enough for a disk, and a directory for scratch
+/// files.
+fn with_large_states() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let graph = ["generate", "rmat", "--scale", "14", "--edges", "50k", "--labels", "600"];
+    sandbox.ignn(&[&graph[..], &["--out", "g", "--quiet"]].concat()).exits(0);
+    std::fs::create_dir(sandbox.path("scratch")).unwrap();
+    sandbox
+}
+
+const ON_DISK: [&str; 4] = ["--memory", "60MiB", "--scratch", "scratch"];
+
+fn training<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let sets = ["model.state=128", "train.epochs=2", "train.checkpoint_epochs=1"];
+    let mut arguments = vec!["train", "g", "--out", out];
+    arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
+    arguments.extend(more);
+    arguments
+}
+
+#[test]
+fn matrices_on_a_disk_change_no_byte_of_the_results() {
+    let sandbox = with_large_states();
+    sandbox.ignn(&training("whole", &[])).exits(0);
+    let run = sandbox.ignn(&training("disk", &ON_DISK)).exits(0);
+    assert!(run.stderr.contains(" GiB: matrices are in scratch files in scratch (up to "));
+    let bytes = |file: &str| std::fs::read(sandbox.path(file)).unwrap();
+    for file in ["model.safetensors", "checkpoint/state.safetensors"] {
+        assert!(bytes(&format!("whole/{file}")) == bytes(&format!("disk/{file}")), "{file}");
+    }
+    let evaluated = |more: &[&str]| {
+        let arguments = ["eval", "g", "--model", "whole", "--json"];
+        sandbox.ignn(&[&arguments[..], more].concat()).exits(0).json()
+    };
+    let (whole, disk) = (evaluated(&[]), evaluated(&ON_DISK));
+    assert_eq!(whole["evaluation"], disk["evaluation"]);
+    assert_eq!(whole["solve"]["sweeps"], disk["solve"]["sweeps"]);
+    for (name, more) in [("whole", &[][..]), ("disk", &ON_DISK)] {
+        let [out, states] = ["p", "e"].map(|what| format!("{what}-{name}.csv"));
+        let arguments =
+            ["predict", "g", "--model", "whole", "--out", &out, "--embeddings", &states];
+        sandbox.ignn(&[&arguments[..], more].concat()).exits(0);
+    }
+    assert!(
+        bytes("p-whole.csv") == bytes("p-disk.csv") && bytes("e-whole.csv") == bytes("e-disk.csv")
+    );
+    let run = sandbox.ignn(&[&["inspect", "g"][..], &ON_DISK].concat()).exits(0);
+    let says = "training with --memory 60.0 MiB: matrices are in scratch files in scratch\n";
+    assert!(run.stdout.contains(says), "{}", run.stdout);
+    assert_eq!(sandbox.path("scratch").read_dir().unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn a_run_on_a_disk_that_is_killed_or_finds_no_room_goes_on_to_the_same_bytes() {
+    let sandbox = with_large_states();
+    sandbox.ignn(&training("whole", &["--quiet"])).exits(0);
+    let model = |run: &str| std::fs::read(sandbox.path(run).join("model.safetensors")).unwrap();
+    let mut is_interrupted = [false; 2];
+    for (out, fault, code) in [
+        ("a", "14:ENOSPC", Some(2)),
+        ("b", "30:KILL", None),
+        ("c", "60:KILL", None),
+        ("d", "75:ENOSPC", Some(2)),
+    ] {
+        let arguments = training(out, &[&ON_DISK[..], &["--quiet"]].concat());
+        let output = sandbox.command(&arguments).env("IGNN_FAULT", fault).output().unwrap();
+        is_interrupted[usize::from(code.is_none())] |= output.status.code() == code;
+        let resumed = [&["train", "--resume", out][..], &ON_DISK].concat();
+        let has_begun = sandbox.path(out).join("checkpoint/state.safetensors").exists();
+        if !has_begun && sandbox.path(out).exists() {
+            std::fs::remove_dir_all(sandbox.path(out)).unwrap();
+        }
+        sandbox.ignn(if has_begun { &resumed } else { &arguments }).exits(0);
+        assert!(model(out) == model("whole"), "{fault}");
+        assert_eq!(sandbox.path("scratch").read_dir().unwrap().count(), 0, "nothing is left");
+    }
+    assert_eq!(is_interrupted, [true; 2]);
+}
