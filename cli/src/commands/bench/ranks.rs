@@ -46,7 +46,7 @@ impl Sweep {
         let graph = session.agree(self.verification.open(&self.dataset))?;
         let operators = predict::operators_on(&graph, &session.ranks)?;
         let relations = session.agree(graph.relations().map_err(Into::into))?;
-        let plan = RankPlan::of(&relations, session.ranks.size());
+        let plan = RankPlan::of(relations, session.ranks.size());
         let whole: Vec<_> = relations.iter().map(|one| AdjacencyRef::incoming(one)).collect();
         let widths = self.state.iter().map(|&width| usize::from(width));
         let all: Vec<Measured> =
