@@ -4,7 +4,8 @@
 //! On the disk lie all large matrices: features, states, input terms, adjoints, tables, moves of
 //! Anderson mixing, rows that are read out. In memory are vectors with a number per node, sparse
 //! features, weights, and as many columns of a state as fit: those that sweeps gather from. An
-//! eighth of the memory is left to the system, for the pages of graph and matrices on their way.
+//! eighth of the memory, or up to 128 MiB where matrices are large, is left to the system, for the
+//! pages of graph and matrices on their way.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use crate::solver::SolveParams;
 const PER_NODE: u64 = 44;
 /// Bytes of the program, its threads and their buffers.
 const PROGRAM: u64 = 48 << 20;
+/// Bytes that are left to the pages of large matrices at least: with less, pages that were read ahead
+/// are gone before they are used.
+const PAGES: u64 = 128 << 20;
 
 /// What a plan depends on.
 #[derive(Clone, Copy, Debug)]
@@ -177,9 +181,11 @@ impl DiskPlan {
         ];
         let vectors = vectors.into_iter().fold(0, u64::saturating_add);
         let line = nodes.saturating_mul(size_of::<Line>() as u64);
-        let usable = allowed - allowed / 8;
+        let reserved = PAGES.min(needed / 24);
+        let usable = allowed.saturating_sub(reserved.max(allowed / 8));
         if usable < vectors.saturating_add(line) {
-            let least = vectors.saturating_add(line).saturating_mul(8).div_ceil(7);
+            let least = vectors.saturating_add(line);
+            let least = least.saturating_add(reserved).max(least.saturating_mul(8).div_ceil(7));
             return Err(PlanError::Memory { of, needed, least, allowed, hint: String::new() });
         }
         let columns_memory = usable - vectors;
