@@ -94,12 +94,19 @@ impl<T: AnyBitPattern + NoUninit + Send> Node for Vec<T> {
     }
 }
 
+impl From<Inner> for Rows {
+    fn from(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+}
+
 impl Rows {
     /// All rows on this rank.
     pub fn alone(parts: RowBlocks) -> Self {
         let partition = Partition::new(&parts, &[], 1);
         let (ghosts, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
-        Self::of(Alone::shared(), parts, partition, ghosts, sends, receives)
+        let (ranks, traffic) = (Alone::shared(), Mutex::default());
+        Inner { ranks, parts, partition, ghosts, sends, receives, traffic }.into()
     }
 
     /// The rows of this rank, with these ghosts, ascending. All ranks call it together: each learns
@@ -133,20 +140,8 @@ impl Rows {
             (rank, rows.into_iter().map(|row| row - start).collect::<Vec<u32>>())
         });
         let sends = sends.filter(|(_, rows)| !rows.is_empty()).collect();
-        Self::of(ranks, parts, partition, ghosts, sends, receives)
-    }
-
-    fn of(
-        ranks: Arc<dyn Ranks>,
-        parts: RowBlocks,
-        partition: Partition,
-        ghosts: Vec<u32>,
-        sends: Vec<(usize, Vec<u32>)>,
-        receives: Vec<(usize, Range<usize>)>,
-    ) -> Self {
         let traffic = Mutex::default();
-        let inner = Inner { ranks, parts, partition, ghosts, sends, receives, traffic };
-        Self { inner: Arc::new(inner) }
+        Inner { ranks, parts, partition, ghosts, sends, receives, traffic }.into()
     }
 
     /// The ranks.

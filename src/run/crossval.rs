@@ -335,10 +335,8 @@ impl Crossval {
         folds.iter().skip(self.ranks.rank()).step_by(self.ranks.size()).copied().collect()
     }
 
-    /// A result that another rank may not have.
     fn agree<T>(&self, result: Result<T, RunError>) -> Result<T, RunError> {
-        let other = |message| RunError::Train(TrainError::OtherRank(message));
-        self.ranks.agree(result, other)
+        RunError::agree(&*self.ranks, result)
     }
 
     /// What the first rank has, on every rank.
@@ -396,7 +394,7 @@ impl Crossval {
         };
         let kept = self.directory.as_ref().map(|directory| Kept {
             directory,
-            room: SharedDirectory::of(&directory.path, claim),
+            room: SharedDirectory::new(&directory.path, claim),
             write_setup: &write_setup,
             id: begun.id(),
         });

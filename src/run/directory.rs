@@ -109,13 +109,9 @@ enum Shared {
 }
 
 impl SharedDirectory {
-    /// A directory that is reserved for this process.
-    pub fn new(path: &Path, claim: Claim) -> Self {
-        Self { path: path.into(), state: Mutex::new(Shared::Claimed(claim)) }
-    }
-
-    /// The same; without a claim, a directory that another rank has made.
-    pub fn of(path: &Path, claim: Option<Claim>) -> Self {
+    /// A directory that is reserved for this process; without a claim, one that another rank has
+    /// made.
+    pub fn new(path: &Path, claim: Option<Claim>) -> Self {
         let state = claim.map_or(Shared::MadeElsewhere, Shared::Claimed);
         Self { path: path.into(), state: Mutex::new(state) }
     }

@@ -6,6 +6,7 @@ use ignn_format::FormatError;
 
 use crate::config::ConfigError;
 use crate::models::SavedError;
+use crate::parallel::Ranks;
 use crate::solver::projection::ProjectionError;
 use crate::train::TrainError;
 use crate::train::folds::FoldError;
@@ -115,4 +116,11 @@ pub enum RunError {
         /// Epochs completed.
         epoch: u64,
     },
+}
+
+impl RunError {
+    /// A result that another rank may not have.
+    pub(super) fn agree<T>(ranks: &dyn Ranks, result: Result<T, Self>) -> Result<T, Self> {
+        ranks.agree(result, |message| TrainError::OtherRank(message).into())
+    }
 }

@@ -44,12 +44,7 @@ impl Run {
     ) -> Result<Vec<FinishedRun>, RunError> {
         // The directory of all seeds, held until the last ends. It appears with that of the first
         // run: if it replaces another, then with the first result.
-        let claim = match self.ranks.is_first() {
-            true => self.claim().map(Some),
-            false => Ok(None),
-        };
-        let claim = self.agree(claim)?;
-        let room = claim.map(|claim| SharedDirectory::new(self.directory.path(), claim));
+        let room = SharedDirectory::new(self.directory.path(), self.claim_on_first()?);
         let ranks = Arc::clone(&self.ranks);
         let task = Arc::new(Task::on_ranks(self.graph.clone(), &self.config, ranks)?);
         // Computed once on all threads, before the runs share it.
@@ -60,7 +55,6 @@ impl Run {
             }
             let run = self.with_seed(seed);
             let begin = |fill: &mut Fill| {
-                let room = room.as_ref().expect("the first rank makes the directory");
                 let mut lock = None;
                 room.make(|draft| -> Result<(), TrainError> {
                     let draft = RunDir::new(draft).seed(seed);

@@ -164,12 +164,7 @@ impl Run {
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<FinishedRun, RunError> {
-        // Reserved before the long work, so that no other process can take the directory.
-        let claim = match self.ranks.is_first() {
-            true => self.claim().map(Some).map_err(RunError::from),
-            false => Ok(None),
-        };
-        let claim = self.agree(claim)?;
+        let claim = self.claim_on_first()?;
         let ranks = Arc::clone(&self.ranks);
         let task = Task::on_ranks(self.graph.clone(), &self.config, ranks)?;
         let begin = |fill: &mut Fill| match claim {
@@ -263,10 +258,14 @@ impl Run {
         Ok(FinishedRun { directory, dataset, figures, has_converged, not_verified, is_kept })
     }
 
-    /// A result that another rank may not have.
     pub(super) fn agree<T, E: Into<RunError>>(&self, result: Result<T, E>) -> Result<T, RunError> {
-        let other = |message| RunError::Train(TrainError::OtherRank(message));
-        self.ranks.agree(result.map_err(Into::into), other)
+        RunError::agree(&*self.ranks, result.map_err(Into::into))
+    }
+
+    /// Reserves the directory on the first rank, before the long work, so that no other process can
+    /// take it.
+    pub(super) fn claim_on_first(&self) -> Result<Option<Claim>, RunError> {
+        self.agree(if self.ranks.is_first() { self.claim().map(Some) } else { Ok(None) })
     }
 
     /// Makes or opens the directory, and takes over what a resumed run has. Returns notes, too.
