@@ -130,6 +130,8 @@ fn the_estimate_is_the_measured_peak() {
     // Mixing in every solve and slow solves: all buffers that the estimate counts are filled.
     let mixed = ["solver.method=anderson", "model.kappa=0.99"];
     let plain = ["solver.method=plain"];
+    let own = ["solver.method=plain", "model.input=own"];
+    let fixed = ["solver.method=plain", "model.input=own", "optim.table_factor=0"];
     let sandbox = Sandbox::new();
     generate(&sandbox, "small", "200", "8");
     let peak = |run: &Value| run["machine"]["peak_bytes"].as_u64();
@@ -137,6 +139,8 @@ fn the_estimate_is_the_measured_peak() {
         ("learned", "20000", "0", &mixed[..]),
         ("given", "60000", "64", &mixed[..]),
         ("plain", "40000", "0", &plain[..]),
+        ("own", "40000", "0", &own[..]),
+        ("fixed", "60000", "0", &fixed[..]),
         ("dense", "40000", "64", &plain[..]),
     ] {
         generate(&sandbox, name, nodes, features);

@@ -104,6 +104,8 @@ pub struct OnGraph {
     graphs: Vec<u64>,
     /// For each row, the number of its node in the dataset.
     ids: Vec<u32>,
+    /// Whether input terms are still there after a forward pass.
+    keeps_inputs: bool,
 }
 
 impl OnGraph {
@@ -134,7 +136,13 @@ impl OnGraph {
         };
         let layers = model.layers.iter().map(layer).collect();
         let (graphs, ids) = (vec![0, operators.nodes() as u64], operators.rows().numbers());
-        Self { operators: operators.clone(), layers, graphs, ids }
+        Self { operators: operators.clone(), layers, graphs, ids, keeps_inputs: false }
+    }
+
+    /// The same, but the input terms of the last forward pass stay, for measurements. Otherwise a
+    /// learned table that is the input term takes its place during a pass, without a copy.
+    pub fn keep_inputs(self) -> Self {
+        Self { keeps_inputs: true, ..self }
     }
 
     /// Declares the rows of several graphs: the first row of each, and the end of the last one.
@@ -253,15 +261,27 @@ impl OnGraph {
             layer.drop_entries(&model.layers[at], x, draw);
             let places = model.layers[at].at.clone();
             let values = model.values(&places.input);
+            let takes_table = !self.keeps_inputs && model.layers[at].takes_table();
+            let lent = model.table().filter(|_| takes_table);
             match (&mut layer.fed, x) {
                 (Fed::Below(feed), Some(x)) => {
                     let x = layer.dropped.as_ref().map_or(x, |(kept, _)| kept.view());
                     feed.forward(&values, x, layer.body.input().view_mut());
                 }
-                (Fed::Features(input), _) => input.forward(&values, layer.body.input()),
+                (Fed::Features(input), _) if lent.is_none() => {
+                    input.forward(&values, layer.body.input());
+                }
+                (Fed::Features(_), _) => {}
                 (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
             }
+            let lend = |model: &mut Network, layer: &mut Layer| {
+                if let Some(table) = lent {
+                    std::mem::swap(&mut model.parameters[table].value, layer.body.input());
+                }
+            };
+            lend(model, layer);
             let solved = layer.body.forward(&model.values(&places.weights), params, draw);
+            lend(model, layer);
             solves.extend(solved.map_err(|source| LayerError { layer: at, source })?);
             if let (Some(mixed), Some(between)) = (&mut layer.mixed, model.layers[at].between) {
                 let skip = model.values(&places.skip);

@@ -234,7 +234,8 @@ impl Input {
     }
 
     /// Computes the gradients of the parameters from G = dL/dB, in the order of
-    /// [`InputShape::slots`]. Old gradients are overwritten.
+    /// [`InputShape::slots`]. Old gradients are overwritten. A learned table without memory for its
+    /// gradient has none.
     ///
     /// # Panics
     /// If shapes do not match.
@@ -251,6 +252,8 @@ impl Input {
             gradient::adjacency_times(blocks, outgoing[relation], g, to);
         };
         match &mut self.source {
+            // A table that no step changes.
+            Source::Learned if gradients[0].rows() == 0 => return,
             Source::Dense { prepared, .. } => {
                 let prepared =
                     if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };

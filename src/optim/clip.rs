@@ -52,7 +52,7 @@ pub struct GradientError {
 
 impl Clip {
     /// Scales gradients in place if their norm is above `largest`. Returns the norm of all
-    /// gradients before clipping.
+    /// gradients before clipping. Fixed parameters do not count.
     ///
     /// If an entry is NaN or infinite, nothing is changed.
     pub fn apply(self, largest: f64, parameters: &mut [Parameter]) -> Result<f64, GradientError> {
@@ -89,8 +89,11 @@ fn shorten(parameter: &mut Parameter, norm: f64, largest: f64) {
     }
 }
 
-/// Over the rows of all ranks, if the parameter has one for each node.
+/// Over the rows of all ranks, if the parameter has one for each node. A fixed one has no gradient.
 fn squares_of(parameter: &Parameter) -> f64 {
+    if parameter.is_fixed() {
+        return 0.0;
+    }
     let gradient = parameter.gradient.view();
     let Some(rows) = &parameter.rows else { return sum_of_squares(gradient.padded()) };
     let part = |rows: Range<usize>| vec![sum_of_squares(gradient.block(rows).padded())];

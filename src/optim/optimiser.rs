@@ -109,7 +109,10 @@ impl Optimiser {
         let zeros = |value: &Matrix| Matrix::zeros(value.rows(), value.cols());
         let moments = parameters.iter().map(|parameter| Moments {
             parameter: parameter.name.clone(),
-            matrices: kinds(config).iter().map(|_| zeros(&parameter.value)).collect(),
+            matrices: match parameter.is_fixed() {
+                true => Vec::new(),
+                false => kinds(config).iter().map(|_| zeros(&parameter.value)).collect(),
+            },
         });
         Ok(Self { config: config.clone(), steps: 0, moments: moments.collect() })
     }
@@ -127,7 +130,7 @@ impl Optimiser {
         self.steps += 1;
         for (parameter, moments) in parameters.iter_mut().zip(&mut self.moments) {
             assert_eq!(parameter.name, moments.parameter, "parameters in the optimiser's order");
-            if parameter.rate_factor == 0.0 {
+            if parameter.is_fixed() {
                 continue;
             }
             let learning_rate = learning_rate * parameter.rate_factor;
@@ -180,7 +183,8 @@ impl Optimiser {
         self.steps
     }
 
-    /// The moments by name: `adam.first.P`, `adam.second.P`, `sgd.velocity.P` for a parameter P.
+    /// The moments by name: `adam.first.P`, `adam.second.P`, `sgd.velocity.P` for a parameter P that
+    /// is not fixed.
     pub fn state(&self) -> Vec<(String, MatrixRef<'_>)> {
         let mut state = Vec::new();
         for moments in &self.moments {

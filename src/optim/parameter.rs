@@ -15,7 +15,7 @@ pub struct Parameter {
     pub gradient: Matrix,
     /// Whether weight decay applies: to weights, not to biases.
     pub decays: bool,
-    /// Multiplies the learning rate. A parameter with factor 0 does not change.
+    /// Multiplies the learning rate; 0 for a value that no step changes.
     pub rate_factor: f64,
     /// For a table with a row for each node: who owns which rows. A rank has its own alone.
     pub rows: Option<Rows>,
@@ -31,7 +31,18 @@ impl Parameter {
     /// A value that no step changes, without memory for a gradient.
     pub fn fixed(name: impl Into<String>, value: Matrix) -> Self {
         let gradient = Matrix::zeros(0, value.cols());
-        Self { name: name.into(), value, gradient, decays: false, rate_factor: 1.0, rows: None }
+        Self { name: name.into(), value, gradient, decays: false, rate_factor: 0.0, rows: None }
+    }
+
+    /// Fixes the value from now on, and frees the memory of its gradient.
+    pub fn fix(&mut self) {
+        self.gradient = Matrix::zeros(0, self.value.cols());
+        self.rate_factor = 0.0;
+    }
+
+    /// Whether no step changes the value.
+    pub fn is_fixed(&self) -> bool {
+        self.rate_factor == 0.0
     }
 }
 

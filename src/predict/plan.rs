@@ -86,6 +86,8 @@ fn states(layer: &LayerShape, config: &Config, nodes: u64) -> u64 {
     let mixing_buffers = config.forward().mixing_buffers();
     let width = layer.width as u64;
     let body = Equilibrium::bytes(nodes, width, kappas.len(), false, mixing_buffers);
+    let input = if layer.takes_table() { row(layer.width) } else { 0 };
+    let body = body.saturating_sub(nodes.saturating_mul(input));
     let more = 1 + u64::from(layer.between.is_some()) + u64::from(layer.norm.is_some());
     body.saturating_add(more.saturating_mul(nodes).saturating_mul(row(layer.width)))
 }

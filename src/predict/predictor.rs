@@ -163,7 +163,7 @@ impl Predictor {
     /// The network with its memory for all graphs at once, including adjoints; for benchmarks.
     pub fn on_graph(self) -> (Network, OnGraph) {
         let on = OnGraph::with_input(&self.network, &self.operators, self.input, true);
-        (self.network, on)
+        (self.network, on.keep_inputs())
     }
 
     /// Solves the equilibria from zero. Where that does not converge, the best state found is used:

@@ -236,16 +236,16 @@ impl Run {
             let before = self.agree(self.trainer(task))?;
             self.save(&mut place, &before)?;
         }
-        let model = trainer.best_model();
+        let has_converged = history.has_converged();
+        let mut figures = history.into_figures(&trainer, ended, 0.0, estimated_bytes);
+        let model = trainer.into_best_model();
         let saved = match is_kept && is_first {
             true => self.save_model(&place, &model),
             false => Ok(()),
         };
         drop(model);
         self.agree(saved)?;
-        let has_converged = history.has_converged();
-        let seconds = started.elapsed().as_secs_f64();
-        let figures = history.into_figures(&trainer, ended, seconds, estimated_bytes);
+        figures.seconds = started.elapsed().as_secs_f64();
         let summary = RunSummary::new(figures, task, self.threads);
         let file = self.directory.summary_file();
         let written = match is_kept && is_first {

@@ -6,6 +6,7 @@ use super::trainer::all_values;
 use crate::dense::Matrix;
 use crate::metrics::Metric;
 use crate::models::Network;
+use crate::optim::Parameter;
 
 /// How good an epoch is on the validation part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,8 +39,20 @@ impl EpochScore {
 pub struct Best {
     /// Its epoch and score.
     pub score: EpochScore,
-    /// Its parameters in the model's order, followed by its statistics.
-    pub values: Vec<Matrix>,
+    /// Its parameters in the model's order, followed by its statistics; `None` for a parameter that
+    /// no step changes.
+    pub values: Vec<Option<Matrix>>,
+}
+
+impl Best {
+    /// Gives a model the values of the best epoch.
+    pub(super) fn restore(&self, model: &mut Network) {
+        for (value, kept) in all_values_mut(model).into_iter().zip(&self.values) {
+            if let Some(kept) = kept {
+                value.view_mut().padded_mut().copy_from_slice(kept.view().padded());
+            }
+        }
+    }
 }
 
 /// Keeps the model's parameters if this epoch is better than all before.
@@ -53,14 +66,26 @@ pub(super) fn keep(best: &mut Option<Best>, score: EpochScore, monitor: Metric, 
         Some(best) => {
             best.score = score;
             for (kept, (_, value)) in best.values.iter_mut().zip(values) {
-                kept.view_mut().padded_mut().copy_from_slice(value.view().padded());
+                if let Some(kept) = kept {
+                    kept.view_mut().padded_mut().copy_from_slice(value.view().padded());
+                }
             }
         }
         None => {
-            let values = values.into_iter().map(|(_, value)| value.clone()).collect();
+            let is_fixed = |at: usize| model.parameters.get(at).is_some_and(Parameter::is_fixed);
+            let kept = |(at, (_, value)): (usize, (_, &Matrix))| (!is_fixed(at)).then(|| value.clone());
+            let values = values.into_iter().enumerate().map(kept).collect();
             *best = Some(Best { score, values });
         }
     }
+}
+
+/// The values of all parameters, then of all statistics.
+fn all_values_mut(model: &mut Network) -> Vec<&mut Matrix> {
+    let Network { parameters, statistics, .. } = model;
+    let parameters = parameters.iter_mut().map(|parameter| &mut parameter.value);
+    let statistics = statistics.iter_mut().flat_map(|kept| [&mut kept.mean, &mut kept.variance]);
+    parameters.chain(statistics).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! | tensors | what |
 //! | --- | --- |
 //! | `layer0.W`, ... | the parameters, by their names |
-//! | `adam.first.layer0.W`, ... | the moments of the optimiser |
-//! | `best.layer0.W`, ... | the parameters of the best epoch |
+//! | `adam.first.layer0.W`, ... | the moments of the optimiser, of parameters that it changes |
+//! | `best.layer0.W`, ... | the parameters of the best epoch, of those that change |
 //! | `state0.X`, `state0.G`, ... | state and adjoint of each layer, for warm starts (one graph) |
 //! | `forward0.u`, `forward0.v`, `adjoint0.u`, ... | the vectors of the certificates |
 //!
@@ -28,6 +28,7 @@ use crate::dense::Matrix;
 use crate::models::file::{self, ModelFile, Tensor, Texts, text};
 use crate::models::own_rows;
 use crate::nn::{Equilibrium, Slot, Vectors};
+use crate::optim::Parameter;
 use crate::parallel::Rows;
 
 const EPOCH: &str = "epoch";
@@ -88,8 +89,8 @@ impl Trainer {
             let mut own = vec![(parameter.name.clone(), parameter.value.view())];
             let moments = self.optimiser.state().into_iter();
             own.extend(moments.filter(|(name, _)| is_of(name, &parameter.name)));
-            let best = self.best.iter();
-            own.extend(best.map(|best| (best_name(&parameter.name), best.values[at].view())));
+            let best = self.best.as_ref().and_then(|best| best.values[at].as_ref());
+            own.extend(best.map(|best| (best_name(&parameter.name), best.view())));
             for (name, matrix) in own {
                 tables.extend(whole_rows(matrix, rows).map(|whole| (name, whole)));
             }
@@ -135,6 +136,7 @@ impl Trainer {
         texts.extend(own.map(|(name, text)| (name.to_string(), text)));
         if let Some(best) = &self.best {
             for ((slot, _), value) in values.iter().zip(&best.values) {
+                let Some(value) = value else { continue };
                 let name = best_name(&slot.name);
                 let value = of_all(&name).unwrap_or(value.view());
                 tensors.push(Tensor::matrix(name, value));
@@ -227,11 +229,14 @@ impl Trainer {
         let best = match file.texts().contains_key(BEST_EPOCH) {
             false => None,
             true => {
-                let read = |(slot, value): (Slot, &Matrix)| {
-                    own(&best_name(&slot.name), &slot.name, (value.rows(), value.cols()))
+                let read = |(at, (slot, value)): (usize, (Slot, &Matrix))| {
+                    let is_fixed = self.model.parameters.get(at).is_some_and(Parameter::is_fixed);
+                    let shape = (value.rows(), value.cols());
+                    let read = || own(&best_name(&slot.name), &slot.name, shape);
+                    (!is_fixed).then(read).transpose()
                 };
-                let values =
-                    all_values(&self.model).into_iter().map(read).collect::<Result<_, _>>()?;
+                let all = all_values(&self.model).into_iter().enumerate();
+                let values = all.map(read).collect::<Result<_, _>>()?;
                 let value = f64::from_bits(number(BEST_VALUE)?);
                 let loss = f64::from_bits(number(BEST_LOSS)?);
                 if !value.is_finite() {

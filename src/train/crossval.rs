@@ -185,7 +185,7 @@ impl FoldTraining<'_> {
             converged,
             seconds: clock.elapsed().as_secs_f64(),
         };
-        Ok(FoldOutcome::Finished(record.into(), trainer.best_model().into()))
+        Ok(FoldOutcome::Finished(record.into(), trainer.into_best_model().into()))
     }
 }
 

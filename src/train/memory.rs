@@ -9,9 +9,9 @@
 //! | features | dense: A^T U per relation, U if a layer reads it; sparse: by rows and by columns |
 //! | | and the buffers for reading dense ones, which the allocator keeps |
 //! | states | n x m: X and the buffer of solves, moves of Anderson mixing in f16; bits of signs |
-//! | input term | n x m: B |
+//! | input term | n x m: B, unless it is the table of learned features itself |
 //! | adjoint | 2 n x m: R and G |
-//! | parameters | value, gradient, moments, best epoch, the copy that is written at the end |
+//! | parameters | value; of those that steps change also gradient, moments, best epoch |
 //! | readout | m + c per evaluated item; the same again for gradients of the training part |
 //!
 //! Moves are counted in full, although only slow solves allocate them. The graph is mapped and not
@@ -199,11 +199,12 @@ impl Estimate {
             let evaluated =
                 bytes(data.evaluated_nodes).saturating_sub(adjoint(data.evaluated_nodes));
             let temporary = learned_tables(layer).saturating_mul(input(data.nodes()));
+            let own_input = if layer.takes_table() { 0 } else { input(data.trained_nodes) };
             let (input, adjoint) = (input(data.trained_nodes), adjoint(data.trained_nodes));
             let trained = bytes(data.trained_nodes).saturating_sub(input).saturating_sub(adjoint);
             let evaluated = evaluated.saturating_sub(input).saturating_sub(adjoint);
             add(&mut estimate.states, trained.max(evaluated));
-            add(&mut estimate.input, input.saturating_add(temporary));
+            add(&mut estimate.input, own_input.saturating_add(temporary));
             add(&mut estimate.adjoint, adjoint);
         }
         let [held, reading] = features(data, &shape.layers[0]);
@@ -366,8 +367,8 @@ fn learned_tables(layer: &LayerShape) -> u64 {
     }
 }
 
-/// Value, gradient, moments and the copy of the best epoch; then the larger of two: the copy that
-/// is written at the end, or, during steps, the concatenated maps of features and their gradients.
+/// Value, gradient, moments and the copy of the best epoch, of a fixed table the value alone; then,
+/// during steps, the concatenated maps of features and their gradients.
 fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
     let moments = if config.optim.method == Method::Adam { 2 } else { 1 };
     let first = &shape.layers[0].input;
@@ -380,8 +381,14 @@ fn parameters(data: &DataFacts, shape: &NetworkShape, config: &Config) -> u64 {
             twice(columns.saturating_mul(first.width as u64))
         }
     };
-    let all = shape.parameter_bytes();
-    all.saturating_mul(3 + moments).saturating_add(all.max(temporary))
+    let fixed = match first.mapped {
+        Mapped::Learned(_) if config.optim.table_factor == 0.0 => {
+            data.nodes().saturating_mul(row(first.width as u64))
+        }
+        _ => 0,
+    };
+    let changed = shape.parameter_bytes().saturating_sub(fixed);
+    sum([changed.saturating_mul(3 + moments), fixed, temporary])
 }
 
 /// Rows and logits of all parts at once on one graph, the training part twice, or of the largest

@@ -110,7 +110,9 @@ impl OneGraph {
         };
         let solves = self.on.backward(model, pass, epoch, backward, &config.adjoint())?;
         if let (Some(pass), Some(table)) = (&mut hidden, model.table()) {
-            clear_rows(pass.own_rows(), model.parameters[table].gradient.view_mut());
+            if !model.parameters[table].is_fixed() {
+                clear_rows(pass.own_rows(), model.parameters[table].gradient.view_mut());
+            }
             // The next step hides other nodes.
             self.on.clear(pass);
         }

@@ -557,7 +557,7 @@ impl Trainer {
     /// Continues from the best model: its values, a new optimiser, a lower rate, states from zero.
     fn restore_best(&mut self) -> Result<(), TrainError> {
         let Some(best) = &self.best else { return Ok(()) };
-        self.model.take_values(best.values.clone());
+        best.restore(&mut self.model);
         let first = first_learned(&self.model, &self.config);
         self.optimiser = Optimiser::new(&self.config.optim, &self.model.parameters[first..])?;
         if let GraphSet::One(one) = &mut self.graphs {
@@ -700,7 +700,7 @@ impl Trainer {
     pub fn embeddings(&mut self) -> Result<Matrix, TrainError> {
         let (epoch, place) = (self.epoch, self.place());
         if let Some(best) = &self.best {
-            self.model.take_values(best.values.clone());
+            best.restore(&mut self.model);
         }
         let Self { model, graphs: GraphSet::Many(many), config, .. } = self else {
             panic!("embeddings of graphs")
@@ -716,30 +716,47 @@ impl Trainer {
     /// The best model so far, or the current one where there is no validation part. On several ranks
     /// all call it together, and the first one has all rows of learned features.
     pub fn best_model(&self) -> Model {
-        let at_hand = all_values(&self.model);
-        let value = |(at, (mut slot, value)): (usize, (Slot, &Matrix))| {
-            let best = self.best.as_ref().map_or(value, |best| &best.values[at]);
-            let rows = self.model.parameters.get(at).and_then(|parameter| parameter.rows.as_ref());
-            let value = rows.and_then(|rows| whole_rows(best.view(), rows));
-            let value = value.unwrap_or_else(|| best.clone());
-            slot.shape = (value.rows(), value.cols());
-            (slot, value)
-        };
-        let mut config = self.config.clone();
-        if config.model.pooling == PoolingChoice::Auto && self.model.pooling.is_some() {
-            // A saved model must know what it predicts, whatever graph it is used on.
-            config.model.pooling = PoolingChoice::Sum;
-        }
-        Model {
-            config,
-            classes: self.task.labels().classes().to_vec(),
-            labels: self.task.labels().kind(),
-            scaling: self.task.scaling(),
-            encoding: self.task.graph().manifest().encoding.clone(),
-            dataset: self.task.graph().manifest().checksum(),
-            nodes: self.nodes.clone(),
-            values: at_hand.into_iter().enumerate().map(value).collect(),
-        }
+        let Self { model, best, config, task, nodes, .. } = self;
+        saved(model, best.as_ref(), config, task, nodes.as_ref())
+    }
+
+    /// The same, after the memory of training is free: the model is a copy.
+    pub fn into_best_model(self) -> Model {
+        drop((self.graphs, self.optimiser));
+        saved(&self.model, self.best.as_ref(), &self.config, &self.task, self.nodes.as_ref())
+    }
+}
+
+/// A model with the values of the best epoch, or those at hand if there is none.
+fn saved(
+    network: &Network,
+    best: Option<&Best>,
+    config: &Config,
+    task: &Task,
+    nodes: Option<&String>,
+) -> Model {
+    let value = |(at, (mut slot, value)): (usize, (Slot, &Matrix))| {
+        let best = best.and_then(|best| best.values[at].as_ref()).unwrap_or(value);
+        let rows = network.parameters.get(at).and_then(|parameter| parameter.rows.as_ref());
+        let value = rows.and_then(|rows| whole_rows(best.view(), rows));
+        let value = value.unwrap_or_else(|| best.clone());
+        slot.shape = (value.rows(), value.cols());
+        (slot, value)
+    };
+    let mut config = config.clone();
+    if config.model.pooling == PoolingChoice::Auto && network.pooling.is_some() {
+        // A saved model must know what it predicts, whatever graph it is used on.
+        config.model.pooling = PoolingChoice::Sum;
+    }
+    Model {
+        config,
+        classes: task.labels().classes().to_vec(),
+        labels: task.labels().kind(),
+        scaling: task.scaling(),
+        encoding: task.graph().manifest().encoding.clone(),
+        dataset: task.graph().manifest().checksum(),
+        nodes: nodes.cloned(),
+        values: all_values(network).into_iter().enumerate().map(value).collect(),
     }
 }
 
@@ -759,13 +776,16 @@ impl Steps {
     }
 }
 
-/// Sets the learning-rate factors of the parameters.
+/// Sets the learning-rate factors of the parameters. Those that no step changes are fixed.
 fn set_learning_rate_factors(model: &mut Network, config: &Config) {
     let (head, table) = (model.head(), model.table());
     for (at, parameter) in model.parameters[..head].iter_mut().enumerate() {
         let is_table = table == Some(at);
-        parameter.rate_factor =
-            if is_table { config.optim.table_factor } else { config.optim.layer_factor };
+        let factor = if is_table { config.optim.table_factor } else { config.optim.layer_factor };
+        if is_table && factor == 0.0 {
+            parameter.fix();
+        }
+        parameter.rate_factor = factor;
     }
 }
 
