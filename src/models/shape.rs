@@ -147,7 +147,8 @@ impl LayerShape {
     /// Whether the input term is the table of learned features itself. Explicit bodies read theirs
     /// again in the backward pass, when it may have changed.
     pub fn takes_table(&self) -> bool {
-        let is_table = matches!(self.input.mapped, Mapped::Learned(_)) && self.input.gathered() == 0;
+        let is_table =
+            matches!(self.input.mapped, Mapped::Learned(_)) && self.input.gathered() == 0;
         let is_solved = matches!(self.body, BodyShape::Equilibrium { .. });
         is_table && is_solved && !self.input.has_bias && self.dropout.is_none()
     }

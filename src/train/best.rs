@@ -73,7 +73,8 @@ pub(super) fn keep(best: &mut Option<Best>, score: EpochScore, monitor: Metric, 
         }
         None => {
             let is_fixed = |at: usize| model.parameters.get(at).is_some_and(Parameter::is_fixed);
-            let kept = |(at, (_, value)): (usize, (_, &Matrix))| (!is_fixed(at)).then(|| value.clone());
+            let kept =
+                |(at, (_, value)): (usize, (_, &Matrix))| (!is_fixed(at)).then(|| value.clone());
             let values = values.into_iter().enumerate().map(kept).collect();
             *best = Some(Best { score, values });
         }

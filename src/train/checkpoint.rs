@@ -11,8 +11,9 @@
 //! | `forward0.u`, `forward0.v`, `adjoint0.u`, ... | the vectors of the certificates |
 //!
 //! Metadata: configuration, checksum of the dataset, epoch, steps, failures; epoch, value and loss
-//! of the best epoch (as bits of the f64); in a run, a checksum of the records before it. Random
-//! numbers need no state: they are functions of seed, epoch and position.
+//! of the best epoch, and factors of the certificates (as bits of the f64); in a run, a checksum of
+//! the records before it. Random numbers need no state: they are functions of seed, epoch and
+//! position.
 //!
 //! As in every [file of tensors](crate::models::file), a checksum over all bytes is verified.
 
@@ -157,10 +158,11 @@ impl Trainer {
             };
             tensors.push(Tensor::matrix(format!("state{at}.X"), state.view()));
             tensors.push(Tensor::matrix(format!("state{at}.G"), adjoint.view()));
-            for (kept, names) in kept.into_iter().zip(vector_names(at)) {
+            for ((kept, names), factor) in kept.into_iter().zip(vector_names(at)).zip(factors(at)) {
                 // A missing vector is a row of length 0; no row at all means nothing was kept.
-                if let Some(Vectors { u, v }) = kept {
+                if let Some(Vectors { u, v, q }) = kept {
                     rows.extend(names.into_iter().zip([row(u), row(v)]));
+                    texts.insert(factor, q.to_bits().to_string());
                 }
             }
         }
@@ -257,7 +259,7 @@ impl Trainer {
             });
             let (state, adjoint) = (state?, adjoint?);
             let mut kept = [None, None];
-            for (side, names) in kept.iter_mut().zip(vector_names(at)) {
+            for ((side, names), factor) in kept.iter_mut().zip(vector_names(at)).zip(factors(at)) {
                 if file.shape(&names[0]).is_some() {
                     let [u, v] = names.each_ref().map(|name| vector(file, name));
                     let (vectors, lengths) = ([u?, v?], [rows.all(), width]);
@@ -272,7 +274,10 @@ impl Trainer {
                     }
                     let [u, v] = vectors;
                     let u = u.map(|u| rows.select(&u, 1.0));
-                    *side = Some(Vectors { u, v });
+                    // Older checkpoints do not say it.
+                    let is_known = file.texts().contains_key(&factor);
+                    let q = if is_known { f64::from_bits(number(&factor)?) } else { 0.0 };
+                    *side = Some(Vectors { u, v, q });
                 }
             }
             states.push((state, adjoint, kept));
@@ -338,9 +343,9 @@ impl WholeLayer {
         let (state, adjoint) =
             (whole_rows(layer.state.view(), rows), whole_rows(layer.adjoint.view(), rows));
         let kept = layer.kept().map(|kept| {
-            let Vectors { u, v } = kept?;
+            let Vectors { u, v, q } = kept?;
             let u = u.as_ref().map(|u| rows.collect(&u[..rows.len()]));
-            Some(Vectors { u: u.flatten(), v: v.clone() })
+            Some(Vectors { u: u.flatten(), v: v.clone(), q: *q })
         });
         Some(Self { state: state?, adjoint: adjoint?, kept })
     }
@@ -370,6 +375,12 @@ fn is_of(moment: &str, parameter: &str) -> bool {
 /// Names of the certificates' vectors of a layer, forward and adjoint, u and v.
 fn vector_names(layer: usize) -> [[String; 2]; 2] {
     ["forward", "adjoint"].map(|side| ["u", "v"].map(|vector| format!("{side}{layer}.{vector}")))
+}
+
+/// Names of the texts with the certificates' factors of a layer, forward and adjoint, as bits of the
+/// f64.
+fn factors(layer: usize) -> [String; 2] {
+    ["forward", "adjoint"].map(|side| format!("{side}{layer}.q_bits"))
 }
 
 /// The configuration of a checkpoint.

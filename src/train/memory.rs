@@ -477,7 +477,7 @@ mod tests {
         // The rows of 50 columns are padded to 64; as much again while they are read.
         assert_eq!(found.features, 2 * matrix);
         let values = 4 * (64 * 64 + 64 * 64 + 7 * 64);
-        assert_eq!(found.parameters, 5 * values + values.max(2 * 4 * 64 * 64));
+        assert_eq!(found.parameters, 5 * values + 2 * 4 * 64 * 64);
         // Ten items, all of them also trained on: three times a row and its logits.
         assert_eq!(found.readout, 3 * 10 * 4 * (64 + 8));
         let parts: u64 = found.parts().iter().map(|part| part.1).sum();
@@ -498,7 +498,13 @@ mod tests {
         let manifest = manifest(Value::Null, Value::Null);
         let found = estimate(&manifest, &["model.state=128"]);
         assert_eq!(found.features, 0);
-        assert!(found.parameters >= 6 * 4 * (128 * 128 + 1000 * 128));
+        assert!(found.parameters >= 5 * 4 * (128 * 128 + 1000 * 128));
+        // One that no step changes is there once, and is the input term if that gathers nothing.
+        let own = ["model.state=128", "model.input=own", "optim.table_factor=0"];
+        let [free, fixed] = [&own[..2], &own[..]].map(|sets| estimate(&manifest, sets));
+        assert_eq!(free.parameters - fixed.parameters, 4 * 4 * 1000 * 128);
+        assert_eq!((free.input, fixed.input), (0, 0));
+        assert_eq!(found.input, 4 * 1000 * 128);
     }
 
     #[test]

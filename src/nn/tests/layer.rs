@@ -253,11 +253,32 @@ fn vectors_that_do_not_fit_any_more_are_found_anew() {
     let mut layer = layer(&operators, 4, Activation::Tanh);
     // A weight of one node a million times that of others certifies nothing.
     let u: Vec<f32> = (0..40).map(|node| if node == 0 { 1e6 } else { 1.0 }).collect();
-    let useless = Vectors { u: Some(u), v: None };
+    let useless = Vectors { u: Some(u), v: None, q: 0.0 };
     layer.keep([Some(useless.clone()), Some(useless.clone())]);
     let (forward, adjoint, _) = solves(&mut layer, &w);
     assert!(forward.contraction.is_some() && adjoint.contraction.is_some());
     assert!(layer.kept().iter().all(|kept| *kept != Some(&useless)));
+}
+
+#[test]
+fn a_search_is_not_repeated_while_its_vectors_prove_about_as_much() {
+    let graph = Both::random(&mut Random(4), 40);
+    let operators = graph.operators();
+    let mut layer = layer(&operators, 4, Activation::Tanh);
+    let size = operators.weight_radius(0, 0.995) as f32 / 4.0;
+    let w = Matrix::from_fn(4, 4, |_, _| size);
+    let (first, _, _) = solves(&mut layer, &w);
+    let found = first.contraction.expect("a certificate");
+    assert!(found > 0.97, "{found} is good enough without a comparison");
+    let scaled = |factor: f32| Matrix::from_fn(4, 4, |i, k| factor * w.row(i)[k]);
+    let (second, _, _) = solves(&mut layer, &scaled(0.9995));
+    assert!(second.contraction.is_some_and(|q| q < found), "{:?} {found}", second.contraction);
+    assert!(4 * second.certificate.passes < first.certificate.passes, "{first:?} {second:?}");
+    // With weights for which they prove much less, there is a search again.
+    let before = layer.kept()[0].cloned();
+    let (third, _, _) = solves(&mut layer, &scaled(1.003));
+    assert!(third.certificate.passes > second.certificate.passes, "{second:?} {third:?}");
+    assert_ne!(layer.kept()[0].cloned(), before);
 }
 
 #[test]
