@@ -48,8 +48,11 @@ fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     storage::faults::from_environment();
     printer::set_silent(ranks::launched().is_some_and(|[rank, _]| rank > 0));
-    let command = Cli::try_parse().unwrap_or_else(|error| messages::refuse(&error));
-    messages::stop_cleanly_on_signals(command.shared.quiet);
+    let command = Cli::try_parse().unwrap_or_else(|error| {
+        ranks::refuse_together(&error);
+        messages::refuse(&error)
+    });
+    messages::stop_cleanly_on_signals(command.shared.quiet, ranks::launched().is_some());
     ignn_format::mapped::report_bus_errors();
     ignn_format::mapped::report_size_limits();
     messages::explain_panics();
@@ -195,6 +198,8 @@ impl Cli {
     /// Runs the chosen command.
     fn run(self, ranks: &Arc<dyn Ranks>) -> Result<Outcome> {
         let session = ranks::agree(&**ranks, Session::new(&self.shared, ranks))?;
+        let arguments = format!("{:?} {:?}", self.command, self.shared.seed);
+        ranks::check_arguments(&**ranks, arguments)?;
         if !ranks.is_alone() && !self.command.runs_on_ranks() {
             bail!("this command runs on one rank only: run it without mpirun");
         }

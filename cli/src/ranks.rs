@@ -82,6 +82,37 @@ impl Job {
     }
 }
 
+/// Before arguments are refused: a rank that is alone with its refusal ends the job.
+pub fn refuse_together(error: &clap::Error) {
+    #[cfg(feature = "mpi")]
+    if error.exit_code() != 0
+        && launched().is_some_and(|[_, size]| size > 1)
+        && let Some(mpi) = ignn::parallel::Mpi::start()
+        && !mpi.end_together(TOGETHER)
+    {
+        crate::terminal::printer::set_silent(false);
+        crate::terminal::printer::styled_message(&error.render());
+        mpi.abort(error.exit_code());
+    }
+    #[cfg(not(feature = "mpi"))]
+    let _ = error;
+}
+
+/// Refuses ranks that were started with different arguments; all call it together.
+pub fn check_arguments(ranks: &dyn Ranks, own: String) -> Result<()> {
+    if ranks.is_alone() {
+        return Ok(());
+    }
+    let all = ranks.gather(own.into_bytes());
+    match all.iter().position(|arguments| *arguments != all[0]) {
+        None => Ok(()),
+        Some(rank) => bail!(
+            "rank {rank} was started with other arguments than rank 0: give all ranks the same, but \
+             for --threads and --memory"
+        ),
+    }
+}
+
 /// The result of this rank, or the error of another one.
 pub fn agree<T>(ranks: &dyn Ranks, result: Result<T>) -> Result<T> {
     let words = match &result {

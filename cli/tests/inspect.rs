@@ -59,6 +59,19 @@ fn a_plan_for_ranks_counts_ghosts_and_what_is_sent() {
     assert_eq!(rows.sum::<u64>(), 40);
     sandbox.ignn(&["inspect", "d", "--ranks", "2"]).exits(0).says("\n2 ranks\n");
     sandbox.ignn(&["inspect", "d", "--ranks", "0"]).exits(2);
+    // One row in each direction, and agreeing on a maximum. 47 gathered rows with their numbers, and
+    // three of each of 24.
+    let network = ["--bandwidth", "1", "--latency", "1", "--sweep-rate", "1"];
+    let options = [&["inspect", "d", "--ranks", "2"][..], &network].concat();
+    let run = sandbox.ignn(&[&options[..], &["--json"]].concat()).exits(0).json();
+    let predicted = &run["predicted"][0]["seconds"];
+    let close = |found: &serde_json::Value, expected: f64| {
+        assert!((found.as_f64().unwrap() / expected - 1.0).abs() < 1e-9, "{found}");
+    };
+    close(&predicted["exchange"], 256e-9 + 2e-6);
+    close(&predicted["sweep"], (47.0 * 260.0 + 72.0 * 256.0) * 1e-9);
+    sandbox.ignn(&options).exits(0).says("predicted, per sweep");
+    sandbox.ignn(&["inspect", "d", "--bandwidth", "1"]).exits(2);
 }
 
 #[test]

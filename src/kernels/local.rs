@@ -58,13 +58,13 @@ impl Adjacency {
     /// which [`ghosts`] found in these relations.
     ///
     /// # Panics
-    /// If the operator has repeated rows or is a selection, or a column is neither.
+    /// If the operator is a selection, or a column is neither.
     pub fn local(
         whole: AdjacencyRef<'_>,
         rows: Range<usize>,
         ghosts: &[u32],
     ) -> Result<Self, AdjacencyError> {
-        assert!(whole.shared().is_none() && !whole.is_selection(), "a plain operator");
+        assert!(!whole.is_selection(), "an operator of stored rows");
         let first = Rows::first_ghost(rows.len());
         let place = |column: usize| {
             if rows.contains(&column) {
@@ -88,9 +88,12 @@ impl Adjacency {
             local = local.with_gather_scale(own);
         }
         if let Some(scale) = whole.row_scale() {
-            local = local.with_row_scale(scale[rows].to_vec());
+            local = local.with_row_scale(scale[rows.clone()].to_vec());
         }
-        Ok(local)
+        let place = |column: u32| place(column as usize) as u32;
+        let columns = first + ghosts.len();
+        let shared = whole.shared().map(|shared| shared.of_rows(rows.clone(), columns, place));
+        Ok(local.with_shared_rows(shared))
     }
 }
 

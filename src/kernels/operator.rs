@@ -147,6 +147,11 @@ impl Adjacency {
         self
     }
 
+    /// With its repeated rows, found in these very entries.
+    pub(super) fn with_shared_rows(self, shared: Option<SharedRows>) -> Self {
+        Self { shared: shared.map(Arc::new), ..self }
+    }
+
     /// The same entries without shared rows: every row is gathered on its own. For measurements.
     pub fn without_shared_rows(self) -> Self {
         Self { shared: None, ..self }

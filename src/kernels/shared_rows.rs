@@ -20,6 +20,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -53,6 +54,19 @@ impl Factor {
         Self { columns, offsets, neighbours, values, blocks }
     }
 
+    /// Some of the rows.
+    fn of_rows(&self, rows: &[u32]) -> Self {
+        let (mut offsets, mut neighbours, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &row in rows {
+            let [start, end] = [0, 1].map(|next| self.offsets[row as usize + next] as usize);
+            neighbours.extend_from_slice(&self.neighbours[start..end]);
+            values.extend(self.values.iter().flat_map(|values| &values[start..end]));
+            offsets.push(neighbours.len() as u64);
+        }
+        let values = self.values.as_ref().map(|_| values);
+        Self::new(self.columns, offsets, neighbours, values)
+    }
+
     fn longest(&self) -> u64 {
         self.offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
@@ -64,6 +78,8 @@ pub struct SharedRows {
     pub(super) collect: Factor,
     pub(super) core: Factor,
     pub(super) expand: Factor,
+    /// Largest number of roundings of a sum of the whole operator.
+    roundings: u64,
 }
 
 impl SharedRows {
@@ -82,6 +98,7 @@ impl SharedRows {
         let core = classes.core(a, &first);
         let collect = classes.collect();
         let found = Self {
+            roundings: collect.longest() + core.longest() + 1,
             collect,
             core,
             expand: Factor::new(first.len(), (0..=rows as u64).collect(), kinds, None),
@@ -101,8 +118,43 @@ impl SharedRows {
 
     /// Largest number of roundings of a sum, without those of products with scales and values.
     pub(super) fn roundings(&self) -> u64 {
-        self.collect.longest() + self.core.longest() + 1
+        self.roundings
     }
+
+    /// The factors of some rows, in the same order of sums, with their columns at other places of
+    /// `columns`.
+    pub(super) fn of_rows(
+        &self,
+        rows: Range<usize>,
+        columns: usize,
+        place: impl Fn(u32) -> u32,
+    ) -> Self {
+        let kinds = distinct(&self.expand.neighbours[rows.clone()]);
+        let core = self.core.of_rows(&kinds);
+        let classes = distinct(&core.neighbours);
+        let mut collect = self.collect.of_rows(&classes);
+        collect.neighbours.iter_mut().for_each(|column| *column = place(*column));
+        let place_in = |all: &[u32], wanted: &[u32]| -> Vec<u32> {
+            let at = |one: &u32| all.binary_search(one).expect("one of them") as u32;
+            wanted.iter().map(at).collect()
+        };
+        let expand = place_in(&kinds, &self.expand.neighbours[rows.clone()]);
+        let in_core = place_in(&classes, &core.neighbours);
+        Self {
+            collect: Factor { columns, ..collect },
+            core: Factor { columns: classes.len(), neighbours: in_core, ..core },
+            expand: Factor::new(kinds.len(), (0..=rows.len() as u64).collect(), expand, None),
+            roundings: self.roundings,
+        }
+    }
+}
+
+/// Each number once, ascending.
+fn distinct(numbers: &[u32]) -> Vec<u32> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// Entries of a row as they are stored.

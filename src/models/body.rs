@@ -3,8 +3,10 @@
 
 use super::shape::{BodyShape, LayerShape};
 use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::update_ghosts;
 use crate::nn::{Backward, Draw, Equilibrium, Explicit, Operators};
 use crate::optim::{Parameter, values_and_gradients};
+use crate::parallel::Rows;
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// The body of a layer.
@@ -74,6 +76,14 @@ impl Body {
         match self {
             Self::Equilibrium(layer) => &layer.adjoint,
             Self::Explicit(layer) => &layer.memory.adjoint,
+        }
+    }
+
+    /// Brings the ghosts of G up to date, for what gathers from it; those of an equilibrium are after
+    /// its backward pass.
+    pub fn update_adjoint(&mut self, rows: &Rows) {
+        if let Self::Explicit(layer) = self {
+            update_ghosts(rows, layer.memory.adjoint.view_mut());
         }
     }
 

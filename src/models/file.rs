@@ -38,9 +38,13 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ignn_format::checksum::HashingWriter;
@@ -51,6 +55,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::dense::{Matrix, MatrixRef};
 use crate::kernels::elementwise;
+use crate::parallel::{Ranks, Rows};
 
 /// Version of names and meanings in files that this program writes.
 pub const VERSION: &str = "2";
@@ -63,6 +68,11 @@ const NO_DIGITS: &str = "0000000000000000";
 
 /// What to do with a file that is not as it was written.
 const DAMAGED: &str = "the file is damaged or was edited: restore it, or train again";
+
+/// Bytes that one rank sends to the first at a time, of rows that are written.
+const PIECE_BYTES: usize = 4 << 20;
+/// Numbers that are read at a time where some of them are wanted.
+const READ_NUMBERS: usize = 1 << 18;
 
 /// Longest header that is read, as the format's own library limits it.
 const MAX_HEADER: u64 = 100_000_000;
@@ -105,13 +115,24 @@ pub type Texts = BTreeMap<String, String>;
 pub struct Tensor<'a> {
     name: String,
     shape: Vec<usize>,
-    rows: MatrixRef<'a>,
+    rows: Entries<'a>,
+    /// Who has the other rows, if this rank has some of them.
+    over: Option<Rows>,
+}
+
+/// The entries of a tensor on this rank.
+#[derive(Clone, Debug)]
+enum Entries<'a> {
+    Matrix(MatrixRef<'a>),
+    /// One dimension.
+    Numbers(Cow<'a, [f32]>),
 }
 
 impl<'a> Tensor<'a> {
     /// Two dimensions.
     pub fn matrix(name: impl Into<String>, matrix: MatrixRef<'a>) -> Self {
-        Self { name: name.into(), shape: vec![matrix.rows(), matrix.cols()], rows: matrix }
+        let shape = vec![matrix.rows(), matrix.cols()];
+        Self { name: name.into(), shape, rows: Entries::Matrix(matrix), over: None }
     }
 
     /// One dimension: the only row of a matrix.
@@ -120,7 +141,125 @@ impl<'a> Tensor<'a> {
     /// If it does not have exactly one row.
     pub fn vector(name: impl Into<String>, row: MatrixRef<'a>) -> Self {
         assert_eq!(row.rows(), 1, "a vector is one row");
-        Self { name: name.into(), shape: vec![row.cols()], rows: row }
+        Self::numbers(name, row.row(0))
+    }
+
+    /// One dimension.
+    pub(crate) fn numbers(name: impl Into<String>, numbers: impl Into<Cow<'a, [f32]>>) -> Self {
+        let numbers = numbers.into();
+        let (name, shape) = (name.into(), vec![numbers.len()]);
+        Self { name, shape, rows: Entries::Numbers(numbers), over: None }
+    }
+
+    /// The same with a row, or number, for each node, of which this rank has its own first; those of
+    /// its ghosts may follow.
+    pub(crate) fn divided(mut self, over: &Rows) -> Self {
+        self.shape[0] = over.all();
+        self.rows = match self.rows {
+            Entries::Matrix(matrix) => Entries::Matrix(matrix.first(over.len())),
+            Entries::Numbers(mut numbers) => {
+                match &mut numbers {
+                    Cow::Borrowed(numbers) => *numbers = &numbers[..over.len()],
+                    Cow::Owned(numbers) => numbers.truncate(over.len()),
+                }
+                Entries::Numbers(numbers)
+            }
+        };
+        self.over = (!over.is_alone()).then(|| over.clone());
+        self
+    }
+
+    /// Entries per row; 1 of one dimension.
+    fn width(&self) -> usize {
+        self.shape.get(1).copied().unwrap_or(1)
+    }
+
+    /// Calls `work` with the entries of this rank's rows, in pieces of a row or more.
+    fn each_part<E>(&self, mut work: impl FnMut(&[f32]) -> Result<(), E>) -> Result<(), E> {
+        match &self.rows {
+            // The package does not compile for big-endian machines.
+            Entries::Matrix(matrix) => (0..matrix.rows()).try_for_each(|row| work(matrix.row(row))),
+            Entries::Numbers(numbers) => work(numbers),
+        }
+    }
+
+    /// The ranks that send rows to the first one, in order: one number for each piece.
+    fn pieces(&self) -> impl Iterator<Item = usize> + '_ {
+        let count = |rank: usize, over: &Rows| over.rows_of(rank).len().div_ceil(self.piece_rows());
+        let over = self.over.iter();
+        over.flat_map(move |over| {
+            (1..over.ranks().size()).flat_map(move |rank| (0..count(rank, over)).map(move |_| rank))
+        })
+    }
+
+    /// Rows of a piece.
+    fn piece_rows(&self) -> usize {
+        (PIECE_BYTES / (self.width() * size_of::<f32>()).max(1)).max(1)
+    }
+
+    /// Sends the rows of this rank to the first one, in pieces.
+    fn send(&self, ranks: &dyn Ranks) {
+        let entries = self.piece_rows() * self.width();
+        let send = |piece: &[f32]| {
+            ranks.exchange(vec![(0, bytemuck::cast_slice(piece).to_vec())], &[]);
+        };
+        let mut piece = Vec::with_capacity(entries);
+        let sent: Result<(), Infallible> = self.each_part(|mut part| {
+            while !part.is_empty() {
+                let (now, later) = part.split_at(part.len().min(entries - piece.len()));
+                piece.extend_from_slice(now);
+                part = later;
+                if piece.len() == entries {
+                    send(&piece);
+                    piece.clear();
+                }
+            }
+            Ok(())
+        });
+        let Ok(()) = sent;
+        if !piece.is_empty() {
+            send(&piece);
+        }
+    }
+}
+
+/// Tensors of which each rank has its own rows. The first rank writes them, piece by piece as the
+/// others send theirs, so that it needs no memory for those.
+pub(crate) struct Shared<'a> {
+    tensors: Vec<Tensor<'a>>,
+    ranks: &'a dyn Ranks,
+    /// Number of pieces that were received.
+    received: Cell<usize>,
+}
+
+impl<'a> Shared<'a> {
+    /// All ranks have the same tensors, each with its own rows.
+    pub fn new(tensors: Vec<Tensor<'a>>, ranks: &'a dyn Ranks) -> Self {
+        Self { tensors, ranks, received: Cell::new(0) }
+    }
+
+    /// Writes the file, once, on the first rank, while the others [`finish`](Self::finish).
+    pub fn write(&self, path: &Path, texts: &Texts) -> Result<()> {
+        write_with(path, &self.tensors, texts, &|rank| self.receive(rank))
+    }
+
+    fn receive(&self, rank: usize) -> Vec<u8> {
+        self.received.set(self.received.get() + 1);
+        self.ranks.exchange(Vec::new(), &[rank]).pop().unwrap_or_default()
+    }
+
+    /// Sends the rows of this rank; on the first one, receives what it did not write because of an
+    /// error. All ranks call it together.
+    pub fn finish(self) {
+        if !self.ranks.is_first() {
+            return self
+                .tensors
+                .iter()
+                .filter(|t| t.over.is_some())
+                .for_each(|t| t.send(self.ranks));
+        }
+        let rest = self.tensors.iter().flat_map(Tensor::pieces).skip(self.received.get());
+        rest.for_each(|rank| drop(self.receive(rank)));
     }
 }
 
@@ -129,23 +268,35 @@ impl<'a> Tensor<'a> {
 /// # Panics
 /// If two tensors have the same name.
 pub fn write(path: &Path, tensors: &[Tensor<'_>], texts: &Texts) -> Result<()> {
+    write_with(path, tensors, texts, &|_| unreachable!("all rows are here"))
+}
+
+fn write_with(
+    path: &Path,
+    tensors: &[Tensor<'_>],
+    texts: &Texts,
+    receive: &dyn Fn(usize) -> Vec<u8>,
+) -> Result<()> {
     let draft = Draft::create(path, Some(&ANY_FILE))?;
     let mut file = draft.open()?;
-    write_all(&mut file, tensors, texts).map_err(FormatError::io("write", path))?;
+    write_all(&mut file, tensors, texts, receive).map_err(FormatError::io("write", path))?;
     draft.commit(file)
 }
 
-fn write_all(file: &mut OutputFile, tensors: &[Tensor<'_>], texts: &Texts) -> io::Result<()> {
+fn write_all(
+    file: &mut OutputFile,
+    tensors: &[Tensor<'_>],
+    texts: &Texts,
+    receive: &dyn Fn(usize) -> Vec<u8>,
+) -> io::Result<()> {
     let header = header(tensors, texts);
     let digits = digits_at(&header).expect("the header has a checksum");
     let mut out = BufWriter::with_capacity(1 << 18, HashingWriter::new(file));
     out.write_all(&(header.len() as u64).to_le_bytes())?;
     out.write_all(&header)?;
     for tensor in tensors {
-        for row in 0..tensor.rows.rows() {
-            // The package does not compile for big-endian machines.
-            out.write_all(bytemuck::cast_slice(tensor.rows.row(row)))?;
-        }
+        tensor.each_part(|part| out.write_all(bytemuck::cast_slice(part)))?;
+        tensor.pieces().try_for_each(|rank| out.write_all(&receive(rank)))?;
     }
     let (file, written) = out.into_inner()?.into_parts();
     file.seek(SeekFrom::Start(8 + digits as u64))?;
@@ -296,7 +447,54 @@ impl ModelFile {
         self.read(name, &[cols], 1, cols)
     }
 
+    /// The rows of this rank, of a tensor with a row for each node, in a matrix of `rows` rows.
+    pub(crate) fn own_rows(
+        &self,
+        name: &str,
+        over: &Rows,
+        cols: usize,
+        rows: usize,
+    ) -> Result<Matrix> {
+        self.read_part(name, &[over.all(), cols], &over.own(), rows, cols)
+    }
+
+    /// The numbers of this rank and of its ghosts, of a tensor with a number for each node; `filler`
+    /// between them.
+    pub(crate) fn own_numbers(&self, name: &str, over: &Rows, filler: f32) -> Result<Vec<f32>> {
+        let shape = [over.all()];
+        let own = self.read_part(name, &shape, &over.own(), over.len(), 1)?;
+        let mut numbers: Vec<f32> = (0..own.rows()).map(|row| own.row(row)[0]).collect();
+        if over.is_alone() {
+            return Ok(numbers);
+        }
+        numbers.resize(Rows::first_ghost(over.len()), filler);
+        let mut ghosts = over.ghosts();
+        for start in (0..over.all()).step_by(READ_NUMBERS) {
+            let end = over.all().min(start + READ_NUMBERS);
+            let count = ghosts.partition_point(|&ghost| (ghost as usize) < end);
+            let (now, later) = ghosts.split_at(count);
+            ghosts = later;
+            if !now.is_empty() {
+                let read = self.read_part(name, &shape, &(start..end), end - start, 1)?;
+                numbers.extend(now.iter().map(|&ghost| read.row(ghost as usize - start)[0]));
+            }
+        }
+        Ok(numbers)
+    }
+
     fn read(&self, name: &str, shape: &[usize], rows: usize, cols: usize) -> Result<Matrix> {
+        self.read_part(name, shape, &(0..rows), rows, cols)
+    }
+
+    /// Some rows of a tensor, the first of a matrix with `rows` rows.
+    fn read_part(
+        &self,
+        name: &str,
+        shape: &[usize],
+        part: &Range<usize>,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix> {
         let invalid = |what: &str, found: String, expected: String| {
             FormatError::invalid(&self.path, format!("tensor {name}{what}"), found, expected)
         };
@@ -317,12 +515,16 @@ impl ModelFile {
             return Err(invalid(": shape", format!("{shape:?}"), expected));
         }
         let mut matrix = Matrix::zeros(rows, cols);
-        let start = self.data + info.data_offsets.0 as u64;
-        read_rows(&self.file, start, &mut matrix).map_err(FormatError::io("read", &self.path))?;
+        let before = part.start * cols * size_of::<f32>();
+        let start = self.data + (info.data_offsets.0 + before) as u64;
+        let count = part.len();
+        read_rows(&self.file, start, count, &mut matrix)
+            .map_err(FormatError::io("read", &self.path))?;
         match elementwise::first_not_finite(matrix.view()) {
             None => Ok(matrix),
             Some((row, found)) => {
                 let expected = "finite numbers: training went wrong, or the file is damaged";
+                let row = part.start + row;
                 Err(invalid(&format!(": row {row}"), found.to_string(), expected.into()))
             }
         }
@@ -341,10 +543,10 @@ fn checksum_of(file: &File, mut header: Vec<u8>) -> io::Result<Option<String>> {
     Ok(Some(hash.into_parts().1.xxh3))
 }
 
-fn read_rows(file: &File, start: u64, matrix: &mut Matrix) -> io::Result<()> {
+fn read_rows(file: &File, start: u64, count: usize, matrix: &mut Matrix) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 18, file);
     input.seek(SeekFrom::Start(start))?;
-    for row in 0..matrix.rows() {
+    for row in 0..count {
         input.read_exact(bytemuck::cast_slice_mut(matrix.row_mut(row)))?;
     }
     Ok(())

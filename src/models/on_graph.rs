@@ -266,10 +266,10 @@ impl OnGraph {
             match (&mut layer.fed, x) {
                 (Fed::Below(feed), Some(x)) => {
                     let x = layer.dropped.as_ref().map_or(x, |(kept, _)| kept.view());
-                    feed.forward(&values, x, layer.body.input().view_mut());
+                    feed.forward(&values, x, layer.body.input().view_mut().first(nodes));
                 }
                 (Fed::Features(input), _) if lent.is_none() => {
-                    input.forward(&values, layer.body.input());
+                    input.forward(&values, layer.body.input().view_mut().first(nodes));
                 }
                 (Fed::Features(_), _) => {}
                 (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),
@@ -446,8 +446,9 @@ impl OnGraph {
             let from = layer.mixed.as_ref().unwrap_or(state).view().first(nodes);
             let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.norm]);
             let to = spare.view_mut().first(nodes);
-            norm.backward(rows, &values, from, memory, right.view(), &mut gradients, to);
-            match spare.rows() == nodes {
+            let g = right.view().first(nodes);
+            norm.backward(rows, &values, from, memory, g, &mut gradients, to);
+            match spare.rows() == right.rows() {
                 true => std::mem::swap(right, spare),
                 false => elementwise::copy(spare.view().first(nodes), right.view_mut()),
             }
@@ -455,8 +456,9 @@ impl OnGraph {
         // The gradient of the skip connection needs R as it is before the layer's backward pass.
         let mut by_mixed = None;
         if let (Some(between), Some(mixed)) = (model.layers[at].between, &layer.mixed) {
-            elementwise::differentiate(between, mixed.view().first(nodes), right.view_mut());
-            let g = right.view();
+            let mut own = right.view_mut().first(nodes);
+            elementwise::differentiate(between, mixed.view().first(nodes), own.reborrow());
+            let g = own.as_ref();
             let by_v = match (&layer.fed, &below) {
                 (Fed::Below(_), Some(below)) => {
                     gradient::input_over(rows, g, below.result().first(nodes))
@@ -470,6 +472,9 @@ impl OnGraph {
             by_mixed = layer.body.changed_right();
         }
         let info = layer.body.backward(&mut model.parameters[places.weights], backward, params)?;
+        if model.layers[at].input.gathered() > 0 {
+            layer.body.update_adjoint(rows);
+        }
         let g = layer.body.adjoint().view();
         let (values, mut gradients) = values_and_gradients(&mut model.parameters[places.input]);
         match (&mut layer.fed, below) {
@@ -477,19 +482,21 @@ impl OnGraph {
             (Fed::Below(feed), Some(below)) => {
                 let Layer { body, mixed, normed, .. } = below;
                 let (state, by_x, spare) = body.state_right_spare();
+                let mut by_x = by_x.view_mut().first(nodes);
                 let x = normed.as_ref().map(|normed| &normed.0).or(mixed.as_ref()).unwrap_or(state);
                 match (&layer.dropped, model.layers[at].dropout) {
                     (Some((kept, epoch)), Some(dropout)) => {
-                        feed.backward(&values, kept.view(), g, &mut gradients, by_x.view_mut());
-                        dropout.apply(*epoch, &self.ids[..nodes], by_x.view_mut());
+                        feed.backward(&values, kept.view(), g, &mut gradients, by_x.reborrow());
+                        dropout.apply(*epoch, &self.ids[..nodes], by_x.reborrow());
                     }
-                    _ => feed.backward(&values, x.view(), g, &mut gradients, by_x.view_mut()),
+                    _ => feed.backward(&values, x.view(), g, &mut gradients, by_x.reborrow()),
                 }
                 if model.layers[at].between.is_some() {
                     let v = model.parameters[places.skip.start].value.view();
                     let by_mixed = by_mixed.as_ref().unwrap_or(layer.body.right());
-                    linear::backward(v, by_mixed.view(), spare.view_mut().first(nodes));
-                    elementwise::add(spare.view().first(nodes), by_x.view_mut());
+                    let by_mixed = by_mixed.view().first(nodes);
+                    linear::backward(v, by_mixed, spare.view_mut().first(nodes));
+                    elementwise::add(spare.view().first(nodes), by_x);
                 }
             }
             (Fed::Below(_), None) => unreachable!("the first layer is fed by features"),

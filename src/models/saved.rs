@@ -2,20 +2,23 @@
 //! compute with it, [`Model::restored`] makes it a [`Network`].
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ignn_format::checksum::HashingWriter;
 use ignn_format::encoding::{Encoding, Scaling};
 use ignn_format::labels::LabelKind;
 use ignn_format::{FormatError, names};
 
 use super::file::{self, ModelFile, Tensor, Texts, name, text};
-use super::network::Network;
+use super::network::{Network, own_rows};
 use super::shape::NetworkShape;
 use super::{Facts, ModelError};
 use crate::config::{Config, ConfigError};
 use crate::dense::Matrix;
 use crate::graph::Graph;
 use crate::nn::Slot;
+use crate::parallel::Rows;
 
 /// Text: `single` or `multi`, whether classes exclude each other; `number` for a regression.
 const LABELS: &str = "labels";
@@ -193,6 +196,18 @@ impl Model {
         Ok(model)
     }
 
+    /// A checksum of configuration and values.
+    pub(crate) fn checksum(&self) -> String {
+        let mut hash = HashingWriter::new(std::io::sink());
+        let mut add = |bytes: &[u8]| hash.write_all(bytes).expect("a sink takes everything");
+        add(self.config.to_toml().as_bytes());
+        for (slot, value) in &self.values {
+            add(slot.name.as_bytes());
+            add(bytemuck::cast_slice(value.view().padded()));
+        }
+        hash.into_parts().1.xxh3
+    }
+
     /// Whether a table with one row per node was learned.
     pub fn has_learned_features(&self) -> bool {
         self.values.iter().any(|(slot, _)| slot.name == name::E)
@@ -240,12 +255,17 @@ impl Model {
         Err(FormatError::invalid(origin, what, found.join(", "), expected))
     }
 
-    /// Copies these values into a network, which must have the same names and shapes. `origin` is
-    /// the file that messages name.
+    /// Copies these values into a network, which must have the same names and shapes; one of several
+    /// ranks takes its own rows of a table. `origin` is the file that messages name.
     pub fn copy_into(&self, model: &mut Network, origin: &Path) -> Result<(), FormatError> {
         let what = UNFIT;
         let mut wanted: Vec<(String, (usize, usize))> =
             model.slots().into_iter().map(|slot| (slot.name, slot.shape)).collect();
+        let tables: Vec<Option<Rows>> =
+            model.parameters.iter().map(|parameter| parameter.rows.clone()).collect();
+        for ((_, shape), rows) in wanted.iter_mut().zip(&tables) {
+            shape.0 = rows.as_ref().map_or(shape.0, Rows::all);
+        }
         let statistics = model.statistics_by_name();
         wanted.extend(
             statistics.into_iter().map(|(name, value)| (name, (value.rows(), value.cols()))),
@@ -257,8 +277,11 @@ impl Model {
             return Err(FormatError::invalid(origin, what, found, names.join(", ")));
         }
         let mut values = Vec::new();
-        for (name, shape) in &wanted {
-            values.push(self.value(name, *shape, origin)?.clone());
+        let all = std::iter::repeat(&None);
+        for ((name, shape), rows) in wanted.iter().zip(tables.iter().chain(all)) {
+            let value = self.value(name, *shape, origin)?;
+            let divided = rows.as_ref().filter(|rows| !rows.is_alone());
+            values.push(divided.map_or_else(|| value.clone(), |rows| own_rows(value, rows)));
         }
         model.take_values(values);
         Ok(())

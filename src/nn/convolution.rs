@@ -18,7 +18,7 @@ use super::operators::Operators;
 use super::propagate;
 use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, elementwise, gradient};
+use crate::kernels::{Activation, elementwise, gradient, update_ghosts};
 use crate::solver::SolveInfo;
 
 /// A convolution.
@@ -76,14 +76,18 @@ impl OnGraph {
     }
 
     /// to = P^k from, or its transpose; `spare` is of the same shape.
-    fn steps(&self, is_forward: bool, from: MatrixRef<'_>, to: &mut Matrix, spare: &mut Matrix) {
+    fn steps(&self, is_forward: bool, from: &mut Matrix, to: &mut Matrix, spare: &mut Matrix) {
+        let rows = self.operators.rows();
         if self.shape.steps == 0 {
-            return elementwise::copy(from, to.view_mut());
+            let own = from.view().first(rows.len());
+            return elementwise::copy(own, to.view_mut().first(rows.len()));
         }
-        self.step(is_forward, from, to.view_mut());
+        update_ghosts(rows, from.view_mut());
+        self.step(is_forward, from.view(), to.view_mut().first(rows.len()));
         for _ in 1..self.shape.steps {
             std::mem::swap(to, spare);
-            self.step(is_forward, spare.view(), to.view_mut());
+            update_ghosts(rows, spare.view_mut());
+            self.step(is_forward, spare.view(), to.view_mut().first(rows.len()));
         }
     }
 }
@@ -94,12 +98,9 @@ impl MapOnGraph for OnGraph {
         let drop_edge = self.shape.drop_edge.zip(draw);
         self.kept = drop_edge.map(|(drop_edge, draw)| drop_edge.draw(&self.operators, draw.epoch));
         let Memory { input, state, spare, .. } = memory;
-        self.steps(true, input.view(), state, spare);
-        elementwise::add_row_and_activate(
-            self.shape.activation,
-            values[0].row(0),
-            state.view_mut(),
-        );
+        self.steps(true, input, state, spare);
+        let own = state.view_mut().first(self.operators.nodes());
+        elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), own);
         None
     }
 
@@ -110,8 +111,10 @@ impl MapOnGraph for OnGraph {
         gradients: &mut [MatrixMut<'_>],
     ) {
         let Memory { state, right, adjoint, spare, .. } = memory;
-        elementwise::differentiate(self.shape.activation, state.view(), right.view_mut());
-        gradients[0].row_mut(0).copy_from_slice(&gradient::bias(right.view()));
-        self.steps(false, right.view(), adjoint, spare);
+        let rows = self.operators.rows();
+        let (own, mut g) = (state.view().first(rows.len()), right.view_mut().first(rows.len()));
+        elementwise::differentiate(self.shape.activation, own, g.reborrow());
+        gradients[0].row_mut(0).copy_from_slice(&gradient::bias_over(rows, g.as_ref()));
+        self.steps(false, right, adjoint, spare);
     }
 }

@@ -54,7 +54,11 @@ impl DropEdge {
         let stream = self.stream.narrowed(epoch);
         // Compared with the upper half of the bits: exact to 2^-32.
         let threshold = (self.rate * 2f64.powi(32)).round() as u64;
+        let rows = operators.rows();
+        let numbers = (!rows.is_alone()).then(|| rows.numbers());
+        let number = |row: u32| numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
         let stays = |a: u32, b: u32| {
+            let (a, b) = (number(a), number(b));
             a == b || stream.row(a.min(b).into()).bits(a.max(b) as usize) >> 32 >= threshold
         };
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
@@ -64,10 +68,12 @@ impl DropEdge {
                     let [mut to, mut from] =
                         [to, from].map(|side| Entries::kept(side, &stays, stored));
                     let sums = from.row_sums();
-                    let scale: Vec<f32> = sums
+                    let mut scale: Vec<f32> = sums
                         .iter()
                         .map(|&d| if d > 0.0 { (1.0 / d.sqrt()) as f32 } else { 0.0 })
                         .collect();
+                    scale.resize(rows.with_ghosts(), 0.0);
+                    rows.update(None, &mut scale, (1, 1), None);
                     to.scale(&scale);
                     from.scale(&scale);
                     (to, from)
@@ -81,8 +87,8 @@ impl DropEdge {
                     (Entries::kept(to, &stays, value), Entries::kept(from, &stays, value))
                 }
             };
-            to.columns = operators.nodes();
-            from.columns = operators.nodes();
+            to.columns = rows.with_ghosts();
+            from.columns = rows.with_ghosts();
             incoming.push(to);
             outgoing.push(from);
         }

@@ -119,7 +119,7 @@ impl Equilibrium {
             let views = views(adjacency);
             Side {
                 blocks: sweep::blocks(&sweep::terms(&views, &weights)),
-                order: order(&views, rows),
+                order: order(&views, whole.filter(|_| operators.is_acyclic()), rows),
                 adjacency: adjacency.to_vec(),
                 whole: whole.map(<[_]>::to_vec),
                 rows: rows.clone(),
@@ -203,7 +203,7 @@ impl Equilibrium {
 
     /// Whether no cycle passes through more than one node, so that rows can be solved in order.
     pub fn is_ordered(&self) -> bool {
-        matches!(self.forward.order, Some(Order::All(_)))
+        matches!(self.forward.order, Some(Order::All(_) | Order::Rounds(_)))
     }
 
     /// The activation.
@@ -349,12 +349,20 @@ impl Equilibrium {
     }
 }
 
-/// Rows that are solved before sweeps. On several ranks these are rows that wait for no other.
-fn order(views: &[AdjacencyRef<'_>], rows: &Rows) -> Option<Order> {
+/// Rows that are solved before sweeps. On several ranks, `acyclic` has the operators of all rows if
+/// these have no cycle.
+fn order(
+    adjacency: &[AdjacencyRef<'_>],
+    acyclic: Option<&[Adjacency]>,
+    rows: &Rows,
+) -> Option<Order> {
     if rows.is_alone() {
-        return Order::of(views);
+        return Order::of(adjacency);
     }
-    let alone = Order::alone(views);
+    if let Some(whole) = acyclic {
+        return Some(Order::rounds(&views(whole), rows));
+    }
+    let alone = Order::alone(adjacency);
     rows.ranks().any(!alone.is_empty()).then_some(Order::Alone(alone))
 }
 

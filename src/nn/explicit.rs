@@ -13,6 +13,9 @@
 //!
 //! A map may scale rows of R, but a row of zeros has to stay zero: the caller fills in the rows of
 //! its batch only.
+//!
+//! On several ranks, n counts the rank's own nodes and its ghosts ([`Rows`](crate::parallel::Rows)).
+//! The caller fills in own rows; a map brings the ghosts of what it gathers from up to date.
 
 use std::fmt::Debug;
 
@@ -20,6 +23,7 @@ use super::operators::Operators;
 use super::slot::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef, stride};
 use crate::kernels::elementwise;
+use crate::parallel::Rows;
 use crate::solver::{SolveError, SolveInfo, SolveParams};
 
 /// Matrices in [`Memory`].
@@ -58,6 +62,8 @@ pub struct Memory {
     pub adjoint: Matrix,
     /// Scratch of the state's shape: nothing is kept in it between passes.
     pub spare: Matrix,
+    /// Whether a backward pass may follow a forward pass.
+    pub trains: bool,
 }
 
 /// A map without a graph: its parameters and its needs.
@@ -113,6 +119,7 @@ pub trait MapOnGraph {
 /// A computed layer with its memory.
 pub struct Explicit {
     map: Box<dyn MapOnGraph + Send>,
+    rows: Rows,
     /// The matrices that the map reads and writes.
     pub memory: Memory,
 }
@@ -120,20 +127,23 @@ pub struct Explicit {
 impl Explicit {
     /// A layer for forward passes.
     pub fn new(operators: &Operators, map: &dyn Map, width: usize) -> Self {
-        let (nodes, input_width) = (operators.nodes(), map.input_width(width));
+        let rows = operators.rows().clone();
+        let (nodes, input_width) = (rows.with_ghosts(), map.input_width(width));
         let memory = Memory {
             input: Matrix::zeros(nodes, input_width),
             state: Matrix::zeros(nodes, width),
             right: Matrix::zeros(0, width),
             adjoint: Matrix::zeros(0, input_width),
             spare: Matrix::zeros(nodes, width),
+            trains: false,
         };
-        Self { map: map.on_graph(operators), memory }
+        Self { map: map.on_graph(operators), rows, memory }
     }
 
     /// Adds the memory of backward passes.
     pub fn with_adjoint(mut self) -> Self {
-        let Memory { input, state, right, adjoint, .. } = &mut self.memory;
+        let Memory { input, state, right, adjoint, trains, .. } = &mut self.memory;
+        *trains = true;
         *right = Matrix::zeros(state.rows(), state.cols());
         *adjoint = Matrix::zeros(input.rows(), input.cols());
         self
@@ -156,10 +166,22 @@ impl Explicit {
         params: &SolveParams,
     ) -> Result<Option<SolveInfo>, SolveError> {
         let info = self.map.forward(&Given { values, draw, params }, &mut self.memory);
-        match elementwise::first_not_finite(self.memory.state.view()) {
+        match self.first_not_finite() {
             Some((row, found)) => Err(SolveError::State { row, found }),
             None => Ok(info),
         }
+    }
+
+    /// The first entry of the state of all ranks that is not finite, with the number of its row.
+    fn first_not_finite(&self) -> Option<(usize, f32)> {
+        let own = self.memory.state.view().first(self.rows.len());
+        let found = elementwise::first_not_finite(own);
+        let found = found
+            .map(|(row, found)| [(self.rows.own().start + row) as u64, found.to_bits().into()]);
+        // Rows of a rank come before those of the next.
+        let first = |a: [u64; 2], b: [u64; 2]| if a[0] <= b[0] { a } else { b };
+        let [row, bits] = self.rows.ranks().merge(found.unwrap_or([u64::MAX; 2]), first);
+        (row < u64::MAX).then(|| (row as usize, f32::from_bits(bits as u32)))
     }
 
     /// Computes G and the gradients of the parameters from R.

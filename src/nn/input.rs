@@ -164,20 +164,20 @@ impl Input {
     ///
     /// # Panics
     /// If shapes do not match.
-    pub fn forward(&mut self, values: &[MatrixRef<'_>], b: &mut Matrix) {
+    pub fn forward(&mut self, values: &[MatrixRef<'_>], mut b: MatrixMut<'_>) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         let (gathered, own) = (self.shape.gathered(), self.shape.own());
         let (incoming, blocks) = (self.operators.incoming(), self.operators.incoming_blocks());
         let nodes = self.operators.nodes();
-        let gather = |relation: usize, from: MatrixRef<'_>, to: &mut Matrix| {
-            gradient::adjacency_times(blocks, incoming[relation], from, to.view_mut());
+        let gather = |relation: usize, from: MatrixRef<'_>, to: MatrixMut<'_>| {
+            gradient::adjacency_times(blocks, incoming[relation], from, to);
         };
         match &mut self.source {
             Source::Dense { prepared, .. } => {
                 let omega = side_by_side(&values[..gathered + usize::from(own.is_some())]);
                 let prepared =
                     if let Some(Dropped::Dense(kept)) = &self.dropped { kept } else { prepared };
-                linear::forward(omega.view(), bias, prepared.view().first(nodes), b.view_mut());
+                linear::forward(omega.view(), bias, prepared.view().first(nodes), b.reborrow());
                 return;
             }
             Source::Sparse { rows, own: without_ghosts, tables: [table, sum], .. } => {
@@ -189,22 +189,22 @@ impl Input {
                     };
                 if let Some(own) = own {
                     let rows = without_ghosts.as_ref().unwrap_or(rows);
-                    rows.times(&transposed(values[own]), b.view_mut());
+                    rows.times(&transposed(values[own]), b.reborrow());
                 }
                 for (relation, &omega) in values[..gathered].iter().enumerate() {
                     rows.times(&transposed(omega), table.view_mut());
                     if relation == 0 && own.is_none() {
-                        gather(relation, table.view(), b);
+                        gather(relation, table.view(), b.reborrow());
                     } else {
-                        gather(relation, table.view(), sum);
-                        elementwise::add(sum.view(), b.view_mut());
+                        gather(relation, table.view(), sum.view_mut());
+                        elementwise::add(sum.view(), b.reborrow());
                     }
                 }
             }
             Source::Learned if gathered == 0 => {
-                elementwise::copy(values[0], b.view_mut());
+                elementwise::copy(values[0], b.reborrow());
                 if let Some(Dropped::Learned(mask, ids)) = &self.dropped {
-                    mask.apply(&ids[..nodes], b.view_mut());
+                    mask.apply(&ids[..nodes], b.reborrow());
                 }
             }
             Source::Learned => {
@@ -220,16 +220,16 @@ impl Input {
                     }
                 }
                 let table = kept.as_ref().map_or(values[0], Matrix::view);
-                gather(0, table, b);
+                gather(0, table, b.reborrow());
                 for relation in 1..gathered {
                     let mut sum = Matrix::zeros(b.rows(), b.cols());
-                    gather(relation, table, &mut sum);
-                    elementwise::add(sum.view(), b.view_mut());
+                    gather(relation, table, sum.view_mut());
+                    elementwise::add(sum.view(), b.reborrow());
                 }
             }
         }
         if let Some(bias) = bias {
-            elementwise::add_row(bias, b.view_mut());
+            elementwise::add_row(bias, b.reborrow());
         }
     }
 

@@ -12,8 +12,10 @@
 
 use std::sync::Arc;
 
+use ignn_format::checksum::{hex, of_bytes};
+
 use crate::graph::{Graph, Relation};
-use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Selection, ghosts, views};
+use crate::kernels::{Adjacency, AdjacencyError, AdjacencyRef, Isa, Selection, ghosts, views};
 use crate::parallel::{Partition, Ranks, RowBlocks, Rows};
 use crate::solver::graph_radii::{graph_radii, of_graphs};
 use crate::solver::ordered::Order;
@@ -36,6 +38,8 @@ struct Inner {
     spectral: Option<SpectralBound>,
     radii: Vec<f64>,
     rows: Rows,
+    /// The ranks of the job, which share the rows or, of a collection, batches of graphs.
+    ranks: Arc<dyn Ranks>,
     /// Number of entries of all relations, of all ranks.
     nonzeros: usize,
     /// On several ranks.
@@ -53,28 +57,9 @@ struct Whole {
 /// Why a graph cannot be shared by several ranks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
-    /// Ranks that see different datasets.
-    #[error(
-        "rank {rank} sees another dataset (found {found}, expected {expected}): every rank must see \
-         the same files"
-    )]
-    OtherDataset {
-        /// The first rank that differs from the first of all.
-        rank: usize,
-        /// The checksum of its dataset.
-        found: String,
-        /// That of the first rank's.
-        expected: String,
-    },
-    /// Repeated rows are gathered once, from a table of all ranks.
-    #[error(
-        "relation {relation} has nodes with the same neighbours, whose sums are computed once: that \
-         works on one rank only"
-    )]
-    RepeatedRows {
-        /// Its position.
-        relation: usize,
-    },
+    /// Ranks that see different files, or do not compute alike.
+    #[error(transparent)]
+    Differs(#[from] Box<RankDifference>),
     /// An array does not fit.
     #[error(transparent)]
     Adjacency(#[from] AdjacencyError),
@@ -83,16 +68,60 @@ pub enum RankError {
     Other(String),
 }
 
+/// What a rank has in place of what the first rank has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "rank {rank} {verb} another {what} than rank 0 (found {found}, expected {expected}): {hint}"
+)]
+pub struct RankDifference {
+    /// The first rank that differs from the first of all.
+    pub rank: usize,
+    /// What it does with it.
+    verb: &'static str,
+    /// What differs.
+    what: &'static str,
+    /// What it has.
+    found: String,
+    /// What the first rank has.
+    expected: String,
+    /// What to do.
+    hint: &'static str,
+}
+
 impl RankError {
-    /// Refuses ranks that see different datasets; all ranks call it together.
-    pub fn check_same(graph: &Graph, ranks: &dyn Ranks) -> Result<(), Self> {
-        let all = ranks.gather(graph.manifest().checksum().into_bytes());
+    /// Refuses ranks that see different datasets, have different settings, or whose processors round
+    /// differently; all ranks call it together.
+    pub fn check_same(graph: &Graph, settings: &str, ranks: &dyn Ranks) -> Result<(), Self> {
+        let wanted = "set IGNN_SIMD to an instruction set that all processors have";
+        Self::check("uses", "instruction set", Isa::chosen().name(), wanted, ranks)?;
+        let files = "every rank must see the same files";
+        Self::check("sees", "dataset", &graph.manifest().checksum(), files, ranks)?;
+        let settings = hex(of_bytes(settings.as_bytes()));
+        Self::check("has", "set of settings", &settings, "start all ranks alike", ranks)
+    }
+
+    /// Refuses ranks that see different models, by their checksums.
+    pub(crate) fn check_models(checksum: &str, ranks: &dyn Ranks) -> Result<(), Self> {
+        Self::check("sees", "model", checksum, "every rank must see the same files", ranks)
+    }
+
+    fn check(
+        verb: &'static str,
+        what: &'static str,
+        own: &str,
+        hint: &'static str,
+        ranks: &dyn Ranks,
+    ) -> Result<(), Self> {
+        if ranks.is_alone() {
+            return Ok(());
+        }
+        let all = ranks.gather(own.as_bytes().to_vec());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match all.iter().position(|found| *found != all[0]) {
             None => Ok(()),
             Some(rank) => {
                 let (found, expected) = (text(&all[rank]), text(&all[0]));
-                Err(Self::OtherDataset { rank, found, expected })
+                Err(Box::new(RankDifference { rank, verb, what, found, expected, hint }).into())
             }
         }
     }
@@ -153,39 +182,55 @@ impl Operators {
             return Ok(Self::of(relations));
         }
         let whole = ranks.is_first().then(|| Self::of(relations));
-        // Radii, whether a direction has no cycle, and the first relation with repeated rows.
+        // Radii, whether a direction has no cycle, and whether a relation has repeated rows.
         let facts = whole.as_ref().map_or(Vec::new(), |whole| {
             let sides = [whole.incoming(), whole.outgoing()];
             let acyclic = sides.iter().any(|side| matches!(Order::of(side), Some(Order::All(_))));
-            let shared = |a: &AdjacencyRef<'_>| a.shared().is_some();
-            let all = whole.incoming().into_iter().zip(whole.outgoing());
-            let repeats = all.map(|(a, b)| shared(&a) || shared(&b)).position(|shared| shared);
-            let repeats = repeats.map_or(-1.0, |relation| relation as f64);
-            whole.radii().iter().copied().chain([f64::from(acyclic), repeats]).collect()
+            let repeats = sides.iter().flatten().any(|a| a.shared().is_some());
+            let facts = [acyclic, repeats].map(f64::from);
+            whole.radii().iter().copied().chain(facts).collect()
         });
         let facts = ranks.broadcast(0, bytemuck::cast_slice(&facts).to_vec());
         let facts: Vec<f64> = bytemuck::pod_collect_to_vec(&facts);
         let (radii, facts) = facts.split_at(relations.len());
-        if facts[1] >= 0.0 {
-            return Err(RankError::RepeatedRows { relation: facts[1] as usize });
-        }
-        let whole: Vec<_> = relations.iter().map(Adjacency::mapped).collect();
-        let (incoming, outgoing): (Vec<_>, Vec<_>) = whole.into_iter().map(|[a, b]| (a, b)).unzip();
+        let (incoming, outgoing): (Vec<_>, Vec<_>) = match whole {
+            Some(whole) => (whole.inner.incoming.clone(), whole.inner.outgoing.clone()),
+            None => {
+                let has_repeats = facts[1] == 1.0;
+                let of = if has_repeats { Adjacency::of } else { Adjacency::mapped };
+                relations.iter().map(of).map(|[a, b]| (a, b)).unzip()
+            }
+        };
         let (rows, local) = {
             let (into, out) = (views(&incoming), views(&outgoing));
             let (parts, partition) = partitioned(&into, ranks.size());
             let own = partition.rows(ranks.rank());
             let both: Vec<_> = into.iter().chain(&out).copied().collect();
             let ghosts = ghosts(&both, own.clone());
-            let local = |side: &[AdjacencyRef<'_>]| -> Result<Vec<_>, AdjacencyError> {
-                side.iter().map(|&a| Adjacency::local(a, own.clone(), &ghosts)).collect()
+            let local = |a: &AdjacencyRef<'_>| Adjacency::local(*a, own.clone(), &ghosts);
+            let both = |(a, b): (&AdjacencyRef<'_>, &AdjacencyRef<'_>)| {
+                let into = local(a)?;
+                let out = if a.is_symmetric(b) { into.clone() } else { local(b)? };
+                Ok((into, out))
             };
-            let local = local(&into).and_then(|into| Ok((into, local(&out)?)));
+            let local: Result<(Vec<_>, Vec<_>), AdjacencyError> =
+                into.iter().zip(&out).map(both).collect();
             let local = ranks.agree(local.map_err(RankError::from), RankError::Other)?;
             (Rows::of_rank(Arc::clone(ranks), parts, partition, ghosts), local)
         };
         let whole = Whole { incoming, outgoing, is_acyclic: facts[0] == 1.0 };
         Ok(Self::with_rows(local.0, local.1, None, radii.to_vec(), rows, Some(whole)))
+    }
+
+    /// The operators of a collection of graphs on one of several ranks: each has all of them, and
+    /// batches of graphs are dealt.
+    ///
+    /// # Panics
+    /// If there is no relation.
+    pub fn of_graphs(relations: &[Relation], ranks: &Arc<dyn Ranks>) -> Self {
+        let mut all = Self::of(relations);
+        Arc::get_mut(&mut all.inner).expect("just made").ranks = Arc::clone(ranks);
+        all
     }
 
     fn from_parts(
@@ -229,11 +274,17 @@ impl Operators {
             outgoing_blocks,
             spectral,
             radii,
+            ranks: rows.shared_ranks(),
             rows,
             nonzeros,
             whole,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The ranks of the job.
+    pub fn ranks(&self) -> &Arc<dyn Ranks> {
+        &self.inner.ranks
     }
 
     /// Who owns which rows.
@@ -244,6 +295,13 @@ impl Operators {
     /// On several ranks, A_r^T and A_r of all rows.
     pub(super) fn whole(&self) -> Option<[&[Adjacency]; 2]> {
         self.inner.whole.as_ref().map(|whole| [&whole.incoming[..], &whole.outgoing[..]])
+    }
+
+    /// Whether a relation stores one direction, which serves both.
+    pub fn stores_once(&self, relation: usize) -> bool {
+        let sides = self.whole().unwrap_or([&self.inner.incoming, &self.inner.outgoing]);
+        let [a, b] = sides.map(|side| side[relation].view());
+        std::ptr::eq(a.neighbours(), b.neighbours())
     }
 
     /// On several ranks, whether a direction of the graph has no cycle through several nodes.

@@ -20,6 +20,44 @@ pub struct RankPlan {
     pub ghosts: u64,
     /// Rows that it sends in an exchange, at most: one for each rank that needs it.
     pub sent: u64,
+    /// Number of ranks that it receives rows from.
+    pub neighbours: u64,
+}
+
+/// What the time of a sweep on several ranks follows from, the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cluster {
+    /// Bytes of [`RankPlan::sweep_bytes`] that a rank gets through in a second.
+    pub sweep_rate: f64,
+    /// Bytes that a rank sends in a second, and that it receives at the same time.
+    pub bandwidth: f64,
+    /// Seconds of a message without bytes.
+    pub latency: f64,
+}
+
+/// The times of a sweep of all rows and of the exchange that follows it, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SweepTimes {
+    /// Of the rank that sweeps longest.
+    pub sweep: f64,
+    /// Of the rank that exchanges longest, and of agreeing on the residual.
+    pub exchange: f64,
+}
+
+impl Cluster {
+    /// The model of `docs/distributed.md`: no rank sweeps while its rows travel.
+    pub fn predict(&self, plans: &[RankPlan], width: usize) -> SweepTimes {
+        let largest = |of: &dyn Fn(&RankPlan) -> f64| plans.iter().map(of).fold(0.0, f64::max);
+        let exchange = |plan: &RankPlan| {
+            let bytes = plan.sent.max(plan.ghosts) as f64 * (4 * width) as f64;
+            bytes / self.bandwidth + plan.neighbours as f64 * self.latency
+        };
+        let turns = (plans.len() as f64).log2().ceil();
+        SweepTimes {
+            sweep: largest(&|plan| plan.sweep_bytes(width) as f64 / self.sweep_rate),
+            exchange: largest(&exchange) + turns * self.latency,
+        }
+    }
 }
 
 impl RankPlan {
@@ -46,11 +84,18 @@ impl RankPlan {
                     nonzeros: incoming.iter().map(entries).sum(),
                     ghosts: needed[rank].len() as u64,
                     sent: 0,
+                    neighbours: 0,
                 }
             })
             .collect();
-        for &ghost in needed.iter().flatten() {
-            plans[partition.owner(ghost as usize)].sent += 1;
+        for (rank, ghosts) in needed.iter().enumerate() {
+            let mut last = None;
+            for &ghost in ghosts {
+                let owner = partition.owner(ghost as usize);
+                plans[owner].sent += 1;
+                // Ghosts rise, and so do their owners.
+                plans[rank].neighbours += u64::from(last.replace(owner) != Some(owner));
+            }
         }
         plans
     }
@@ -60,10 +105,19 @@ impl RankPlan {
         self.sent * width as u64 * size_of::<f32>() as u64
     }
 
+    /// Bytes of the rows that a sweep reads and writes: one row and a column number for each non-zero,
+    /// and the input, the old and the new state. Caches make a sweep faster than memory.
+    pub fn sweep_bytes(&self, width: usize) -> u64 {
+        let row = 4 * stride(width) as u64;
+        self.nonzeros * (row + 4) + 3 * self.rows * row
+    }
+
     /// Bytes of the states of an equilibrium layer of this width while it trains.
     pub fn state_bytes(&self, width: usize, relations: usize, mixing_buffers: usize) -> u64 {
         let ghosts = self.ghosts * stride(width) as u64 * size_of::<f32>() as u64;
-        // X, G, R and the buffer of solves have rows for ghosts.
-        Equilibrium::bytes(self.rows, width as u64, relations, true, mixing_buffers) + 4 * ghosts
+        // X, G, R and the buffer of solves have rows for ghosts; what is sent is packed.
+        Equilibrium::bytes(self.rows, width as u64, relations, true, mixing_buffers)
+            + 4 * ghosts
+            + self.exchange_bytes(width)
     }
 }

@@ -23,8 +23,8 @@ pub use jobs::for_each_job;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use partition::Partition;
-pub use ranks::{Alone, Ranks, ThreadRanks};
-pub use rows::{Node, Rows, Traffic};
+pub use ranks::{Alone, Incoming, Outgoing, Ranks, ThreadRanks};
+pub use rows::{Node, RowFlags, Rows, SomeRows, Traffic};
 pub use stop::{is_stopped, stoppable};
 
 /// Starts the pool that all parallel work shares. Only the first call has an effect. An error is

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use mpi::Threading;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
+use mpi::point_to_point::Status;
 use mpi::request::{WaitGuard, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use super::Ranks;
+use super::{Incoming, Outgoing, Ranks};
 
 /// Bytes of a piece.
 const PIECE: usize = 1 << 28;
@@ -110,6 +111,49 @@ impl Ranks for MpiRanks {
             };
             from.iter().map(receive).collect()
         })
+    }
+
+    fn transfer(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &mut [Incoming<'_>],
+    ) -> Vec<[usize; 2]> {
+        let world = SimpleCommunicator::world();
+        scope(|scope| {
+            // Receives first, so that what arrives has its place.
+            let mut received = Vec::new();
+            for room in incoming.iter_mut() {
+                let from = world.process_at_rank(room.rank as i32);
+                let head = from.immediate_receive_into(scope, &mut *room.head);
+                let data = room.data.chunks_mut(PIECE);
+                let data: Vec<_> =
+                    data.map(|piece| from.immediate_receive_into(scope, piece)).collect();
+                received.push((head, data));
+            }
+            let mut sent = Vec::new();
+            for out in outgoing {
+                let to = world.process_at_rank(out.rank as i32);
+                sent.push(WaitGuard::from(to.immediate_send(scope, out.head)));
+                // As many pieces as the receiver waits for; the last ones may be empty.
+                for start in (0..out.most).step_by(PIECE) {
+                    let [start, end] =
+                        [start, start + PIECE].map(|place| place.min(out.data.len()));
+                    sent.push(WaitGuard::from(to.immediate_send(scope, &out.data[start..end])));
+                }
+            }
+            let length = |status: Status| status.count(u8::equivalent_datatype()) as usize;
+            let lengths = received.into_iter().map(|(head, data)| {
+                let data = data.into_iter().map(|piece| length(piece.wait())).sum();
+                [length(head.wait()), data]
+            });
+            lengths.collect()
+        })
+    }
+
+    fn gather_equal(&self, message: &[u8]) -> Vec<u8> {
+        let mut all = vec![0u8; message.len() * self.size];
+        SimpleCommunicator::world().all_gather_into(message, &mut all[..]);
+        all
     }
 
     fn gather(&self, mut message: Vec<u8>) -> Vec<Vec<u8>> {

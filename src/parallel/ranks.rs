@@ -11,6 +11,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
+use super::Node;
+
+/// A message to a rank, in two parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The receiver.
+    pub rank: usize,
+    /// The first part.
+    pub head: &'a [u8],
+    /// The second part.
+    pub data: &'a [u8],
+    /// The largest length of the second part: that of the receiver's memory.
+    pub most: usize,
+}
+
+/// Memory for a message from a rank.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// The sender.
+    pub rank: usize,
+    /// For the first part; may be longer.
+    pub head: &'a mut [u8],
+    /// For the second part; may be longer.
+    pub data: &'a mut [u8],
+}
+
 /// The ranks of a computation, as one of them sees them.
 pub trait Ranks: Debug + Send + Sync {
     /// The number of this rank, below [`Ranks::size`].
@@ -22,6 +48,34 @@ pub trait Ranks: Debug + Send + Sync {
     /// Sends messages, each to the rank given, and receives one message from each rank in `from`,
     /// in that order. There is at most one message from one rank to another, and none to itself.
     fn exchange(&self, messages: Vec<(usize, Vec<u8>)>, from: &[usize]) -> Vec<Vec<u8>>;
+
+    /// Sends messages, and receives others into memory that is there already, one from each rank of
+    /// `incoming`. Returns the lengths of what was received. All of it is sent from and to different
+    /// ranks, at most one message from one rank to another.
+    fn transfer(
+        &self,
+        outgoing: &[Outgoing<'_>],
+        incoming: &mut [Incoming<'_>],
+    ) -> Vec<[usize; 2]> {
+        let parts =
+            |out: &Outgoing<'_>| Vec::list_to_bytes(&[out.head.to_vec(), out.data.to_vec()]);
+        let messages = outgoing.iter().map(|out| (out.rank, parts(out))).collect();
+        let from: Vec<usize> = incoming.iter().map(|room| room.rank).collect();
+        let received = self.exchange(messages, &from);
+        let put = |(message, room): (&Vec<u8>, &mut Incoming<'_>)| {
+            let parts = Vec::<u8>::list_from_bytes(message);
+            for (part, room) in parts.iter().zip([&mut *room.head, &mut *room.data]) {
+                room[..part.len()].copy_from_slice(part);
+            }
+            [parts[0].len(), parts[1].len()]
+        };
+        received.iter().zip(incoming).map(put).collect()
+    }
+
+    /// The messages of all ranks, of the same length each, one after the other.
+    fn gather_equal(&self, message: &[u8]) -> Vec<u8> {
+        self.gather(message.to_vec()).concat()
+    }
 
     /// The message of every rank, in the order of ranks.
     fn gather(&self, message: Vec<u8>) -> Vec<Vec<u8>> {
@@ -63,8 +117,8 @@ impl dyn Ranks + '_ {
         if self.is_alone() {
             return value;
         }
-        let all = self.gather(bytemuck::bytes_of(&value).to_vec());
-        let all = all.iter().map(|bytes| bytemuck::pod_read_unaligned(bytes));
+        let all = self.gather_equal(bytemuck::bytes_of(&value));
+        let all = all.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned);
         all.reduce(merge).unwrap_or(value)
     }
 
@@ -78,6 +132,16 @@ impl dyn Ranks + '_ {
         self.merge(count, |a, b| a + b)
     }
 
+    /// The message for this rank of those that the first rank has, one for each rank.
+    pub(crate) fn scatter(&self, mut messages: Vec<Vec<u8>>) -> Vec<u8> {
+        if !self.is_first() {
+            return self.exchange(Vec::new(), &[0]).pop().unwrap_or_default();
+        }
+        let own = std::mem::take(&mut messages[0]);
+        self.exchange(messages.into_iter().enumerate().skip(1).collect(), &[]);
+        own
+    }
+
     /// Whether something holds on any rank.
     pub fn any(&self, holds: bool) -> bool {
         self.sum(holds.into()) > 0
@@ -86,6 +150,26 @@ impl dyn Ranks + '_ {
     /// What the first rank decides; the others may pass anything.
     pub fn decided(&self, by_first: bool) -> bool {
         self.broadcast(0, vec![by_first.into()]) == [1]
+    }
+
+    /// The results of some jobs in their order, each done by one rank alone and known to all. An error
+    /// on one rank is an error on all, as with [`Ranks::agree`].
+    pub(crate) fn dealt<T: Node, E: ToString>(
+        &self,
+        jobs: usize,
+        work: impl FnMut(usize) -> Result<T, E>,
+        other: impl FnOnce(String) -> E,
+    ) -> Result<Vec<T>, E> {
+        if self.is_alone() {
+            return (0..jobs).map(work).collect();
+        }
+        let own: Result<Vec<T>, E> = (self.rank()..jobs).step_by(self.size()).map(work).collect();
+        let own = self.agree(own, other)?;
+        let all = self.gather(Node::list_to_bytes(&own));
+        let mut all: Vec<_> =
+            all.iter().map(|bytes| T::list_from_bytes(bytes).into_iter()).collect();
+        let next = |job: usize| all[job % self.size()].next().expect("one result per job");
+        Ok((0..jobs).map(next).collect())
     }
 
     /// The result of this rank, unless another one failed: then the error of the first rank that

@@ -19,10 +19,10 @@ use std::time::Instant;
 use bytemuck::{AnyBitPattern, NoUninit};
 use rayon::prelude::*;
 
-use super::{Alone, Partition, Ranks, RowBlocks};
+use super::{Alone, Incoming, Outgoing, Partition, Ranks, RowBlocks};
 
-/// Rows per piece of work when rows are packed.
-const PACKED: usize = 512;
+/// Rows per piece of work when rows are packed; few in tests, whose graphs are small.
+const PACKED: usize = if cfg!(test) { 8 } else { 512 };
 
 /// Who owns which rows, and what this rank sends and receives. A clone shares everything.
 ///
@@ -52,7 +52,31 @@ struct Inner {
     /// Positions among the ghosts of the rows of each of these ranks.
     receives: Vec<(usize, Range<usize>)>,
     traffic: Mutex<Traffic>,
+    buffers: Mutex<Buffers>,
 }
+
+/// What a sweep that skips rows knows of them; a byte for each row of a matrix with ghosts. Those of
+/// ghosts become those of their owners.
+#[derive(Debug)]
+pub struct RowFlags<'a> {
+    /// Whether the row moved enough for those that gather from it; 0 for ghosts that were not sent.
+    pub moved: &'a mut [u8],
+    /// Whether the row may differ from what it was before. If this is 0 for a ghost, its row is there
+    /// already.
+    pub differs: &'a mut [u8],
+    /// Whether all rows were computed: then no row is known to be as before, or to be there.
+    pub all: bool,
+}
+
+/// Rows that a rank sends, and ghosts that it receives, by rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SomeRows {
+    sends: RankLists,
+    receives: RankLists,
+}
+
+/// Rows of a matrix, by rank.
+type RankLists = Vec<(usize, Vec<u32>)>;
 
 /// What a rank has exchanged to bring ghosts up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,12 +100,35 @@ impl Traffic {
     }
 }
 
-/// A partial sum that can be sent.
+/// A partial sum, or another value, that can be sent.
 pub trait Node: Sized + Send {
     /// Its bytes.
     fn to_bytes(&self) -> Vec<u8>;
     /// The same value from its bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
+
+    /// The bytes of several values.
+    fn list_to_bytes(list: &[Self]) -> Vec<u8> {
+        let mut all = Vec::new();
+        for value in list {
+            let bytes = value.to_bytes();
+            all.extend((bytes.len() as u64).to_le_bytes());
+            all.extend(bytes);
+        }
+        all
+    }
+
+    /// The values from their bytes.
+    fn list_from_bytes(mut bytes: &[u8]) -> Vec<Self> {
+        let mut list = Vec::new();
+        while !bytes.is_empty() {
+            let (length, rest) = bytes.split_at(size_of::<u64>());
+            let (value, more) = rest.split_at(bytemuck::pod_read_unaligned::<u64>(length) as usize);
+            list.push(Self::from_bytes(value));
+            bytes = more;
+        }
+        list
+    }
 }
 
 impl<T: AnyBitPattern + NoUninit + Send> Node for Vec<T> {
@@ -105,8 +152,9 @@ impl Rows {
     pub fn alone(parts: RowBlocks) -> Self {
         let partition = Partition::new(&parts, &[], 1);
         let (ghosts, sends, receives) = (Vec::new(), Vec::new(), Vec::new());
-        let (ranks, traffic) = (Alone::shared(), Mutex::default());
-        Inner { ranks, parts, partition, ghosts, sends, receives, traffic }.into()
+        let (traffic, buffers) = Default::default();
+        let ranks = Alone::shared();
+        Inner { ranks, parts, partition, ghosts, sends, receives, traffic, buffers }.into()
     }
 
     /// The rows of this rank, with these ghosts, ascending. All ranks call it together: each learns
@@ -140,13 +188,18 @@ impl Rows {
             (rank, rows.into_iter().map(|row| row - start).collect::<Vec<u32>>())
         });
         let sends = sends.filter(|(_, rows)| !rows.is_empty()).collect();
-        let traffic = Mutex::default();
-        Inner { ranks, parts, partition, ghosts, sends, receives, traffic }.into()
+        let (traffic, buffers) = Default::default();
+        Inner { ranks, parts, partition, ghosts, sends, receives, traffic, buffers }.into()
     }
 
     /// The ranks.
     pub fn ranks(&self) -> &dyn Ranks {
         &*self.inner.ranks
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared_ranks(&self) -> Arc<dyn Ranks> {
+        Arc::clone(&self.inner.ranks)
     }
 
     /// Whether all rows are on this rank.
@@ -223,6 +276,16 @@ impl Rows {
         own
     }
 
+    /// The rows of a rank, as they are numbered in the graph.
+    pub(crate) fn rows_of(&self, rank: usize) -> Range<usize> {
+        self.inner.partition.rows(rank)
+    }
+
+    /// The rank that has a row of the graph.
+    pub(crate) fn owner(&self, row: usize) -> usize {
+        self.inner.partition.owner(row)
+    }
+
     /// The positions of own rows in an ascending list of rows of the graph.
     pub fn positions(&self, items: &[u32]) -> Range<usize> {
         self.positions_of(self.ranks().rank(), items)
@@ -236,8 +299,7 @@ impl Rows {
 
     /// Brings the ghosts of a matrix up to date, given as `stride` floats per row of which the first
     /// `cols` count. With `before`, a matrix whose ghosts are up to date, only rows that differ from
-    /// it are sent. `flags` has a byte for each row; those of ghosts become those of their owners,
-    /// or 0 for rows that are not sent.
+    /// it are sent, and with flags only those that may.
     ///
     /// # Panics
     /// If lengths do not match.
@@ -246,78 +308,119 @@ impl Rows {
         before: Option<&[f32]>,
         state: &mut [f32],
         (stride, cols): (usize, usize),
-        mut flags: Option<&mut [u8]>,
+        mut flags: Option<RowFlags<'_>>,
     ) {
         if self.is_alone() {
             return;
         }
         assert_eq!(state.len(), self.with_ghosts() * stride, "a matrix with ghosts");
+        if cols == 0 {
+            return;
+        }
         let started = Instant::now();
-        let row = |matrix: &[f32], row: u32| -> Range<usize> {
-            debug_assert!(matrix.len() >= (row as usize + 1) * stride);
-            row as usize * stride..row as usize * stride + cols
-        };
-        let has_moved = |at: u32| {
-            before.is_none_or(|before| {
-                let (old, new) = (&before[row(before, at)], &state[row(state, at)]);
-                bytemuck::cast_slice::<f32, u32>(old) != bytemuck::cast_slice::<f32, u32>(new)
-            })
-        };
-        let pack = |(rank, rows): &(usize, Vec<u32>)| {
-            let moved: Vec<u32> = (0..rows.len() as u32)
-                .into_par_iter()
-                .with_min_len(PACKED)
-                .filter(|&at| has_moved(rows[at as usize]))
-                .collect();
-            let flag = |&at: &u32| flags.as_ref().map(|flags| flags[rows[at as usize] as usize]);
-            let mut message: Vec<u8> = (moved.len() as u64).to_le_bytes().to_vec();
-            if moved.len() < rows.len() {
-                message.extend_from_slice(bytemuck::cast_slice(&moved));
-            }
-            message.extend(moved.iter().filter_map(flag));
-            let start = message.len();
-            message.resize(start + moved.len() * cols * size_of::<f32>(), 0);
-            let to = message[start..].par_chunks_exact_mut((cols * size_of::<f32>()).max(1));
-            to.zip(&moved).with_min_len(PACKED).for_each(|(to, &at)| {
-                to.copy_from_slice(bytemuck::cast_slice(&state[row(state, rows[at as usize])]));
-            });
-            (*rank, message)
-        };
-        let messages: Vec<(usize, Vec<u8>)> = self.inner.sends.iter().map(pack).collect();
-        let sent: usize = messages.iter().map(|(_, message)| message.len()).sum();
-        let from: Vec<usize> = self.inner.receives.iter().map(|(rank, _)| *rank).collect();
-        let received = self.ranks().exchange(messages, &from);
+        let inner = &*self.inner;
+        let mut buffers = inner.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let Buffers { packed, heads } = &mut *buffers;
+        packed.resize_with(inner.sends.len(), Packed::default);
+        heads.resize_with(inner.receives.len(), Vec::new);
         let first = Self::first_ghost(self.len());
-        if let Some(before) = before {
-            state[first * stride..].copy_from_slice(&before[first * stride..]);
+        let (own, mut ghosts) = state.split_at_mut(first * stride);
+        for ((_, rows), packed) in inner.sends.iter().zip(&mut *packed) {
+            packed.fill(rows, before, own, (stride, cols), flags.as_ref());
         }
+        let outgoing = inner.sends.iter().zip(&*packed).map(|((rank, rows), packed)| Outgoing {
+            rank: *rank,
+            head: &packed.head,
+            data: bytemuck::cast_slice(&packed.rows[..packed.moved.len() * cols]),
+            most: rows.len() * cols * size_of::<f32>(),
+        });
+        let outgoing: Vec<_> = outgoing.collect();
+        let mut incoming = Vec::new();
+        for ((rank, range), head) in inner.receives.iter().zip(&mut *heads) {
+            head.resize(size_of::<u64>() + range.len() * (size_of::<u32>() + 1), 0);
+            let (part, rest) = ghosts.split_at_mut(range.len() * stride);
+            ghosts = rest;
+            let data = bytemuck::cast_slice_mut(&mut part[..range.len() * cols]);
+            incoming.push(Incoming { rank: *rank, head, data });
+        }
+        self.ranks().transfer(&outgoing, &mut incoming);
+        let sent: usize = outgoing.iter().map(|out| out.head.len() + out.data.len()).sum();
         if let Some(flags) = &mut flags {
-            flags[first..].fill(0);
+            flags.moved[first..].fill(0);
         }
-        for ((_, range), message) in self.inner.receives.iter().zip(received) {
-            let (count, rest) = message.split_at(size_of::<u64>());
+        for ((_, range), head) in inner.receives.iter().zip(&*heads) {
+            let (count, rest) = head.split_at(size_of::<u64>());
             let count = bytemuck::pod_read_unaligned::<u64>(count) as usize;
-            let (places, rest) = match count < range.len() {
-                true => {
-                    let (places, rest) = rest.split_at(count * size_of::<u32>());
-                    (Vec::from_bytes(places), rest)
+            let is_part = count < range.len();
+            let (places, marks) = rest.split_at(if is_part { count * size_of::<u32>() } else { 0 });
+            let places: Option<Vec<u32>> = is_part.then(|| Vec::from_bytes(places));
+            let ghosts = first + range.start..first + range.end;
+            let part = ghosts.start * stride..ghosts.end * stride;
+            let mut known = None;
+            if let Some(RowFlags { moved, differs, all }) = &mut flags {
+                let moved = &mut moved[ghosts.clone()];
+                match &places {
+                    Some(places) => {
+                        places.iter().zip(marks).for_each(|(&at, &mark)| moved[at as usize] = mark);
+                    }
+                    None => moved.copy_from_slice(&marks[..count]),
                 }
-                false => ((0..count as u32).collect(), rest),
-            };
-            let place = |at: u32| first + range.start + at as usize;
-            let (marks, rest) = rest.split_at(if flags.is_some() { count } else { 0 });
-            if let Some(flags) = &mut flags {
-                places.iter().zip(marks).for_each(|(&at, &mark)| flags[place(at)] = mark);
+                let differs = &mut differs[ghosts];
+                if *all {
+                    differs.fill(1);
+                }
+                known = Some(differs);
             }
-            for (&at, bytes) in places.iter().zip(rest.chunks_exact((cols * 4).max(1))) {
-                let to = &mut state[place(at) * stride..][..cols];
-                bytemuck::cast_slice_mut(to).copy_from_slice(bytes);
-            }
+            let before = before.map(|before| &before[part.clone()]);
+            unpack(&mut state[part], (stride, cols), count, places.as_deref(), before, known);
         }
-        let mut traffic = self.inner.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut traffic = inner.traffic.lock().unwrap_or_else(PoisonError::into_inner);
         traffic.exchanges += 1;
         traffic.bytes += sent as u64;
         traffic.seconds += started.elapsed().as_secs_f64();
+    }
+
+    /// The exchanges of some rounds, each of the rows of its round. `round_of` has the round of each
+    /// row of a matrix with ghosts.
+    pub(crate) fn in_rounds(&self, round_of: &[u32], rounds: usize) -> Vec<SomeRows> {
+        let mut all = vec![SomeRows::default(); rounds];
+        let mut add = |lists: fn(&mut SomeRows) -> &mut RankLists, rank, row: u32| {
+            let lists = lists(&mut all[round_of[row as usize] as usize]);
+            match lists.last_mut().filter(|(last, _)| *last == rank) {
+                Some((_, rows)) => rows.push(row),
+                None => lists.push((rank, vec![row])),
+            }
+        };
+        for (rank, rows) in &self.inner.sends {
+            rows.iter().for_each(|&row| add(|some| &mut some.sends, *rank, row));
+        }
+        let first = Self::first_ghost(self.len());
+        for (rank, range) in &self.inner.receives {
+            range.clone().for_each(|at| add(|some| &mut some.receives, *rank, (first + at) as u32));
+        }
+        all
+    }
+
+    /// Brings some ghosts of a matrix up to date, as [`Rows::update`] does all of them.
+    pub(crate) fn update_some(
+        &self,
+        some: &SomeRows,
+        state: &mut [f32],
+        (stride, cols): (usize, usize),
+    ) {
+        let row = |row: &u32| *row as usize * stride..*row as usize * stride + cols;
+        let pack = |(rank, rows): &(usize, Vec<u32>)| {
+            let entries = rows.iter().flat_map(|at| &state[row(at)]).copied();
+            (*rank, entries.collect::<Vec<f32>>().to_bytes())
+        };
+        let messages = some.sends.iter().map(pack).collect();
+        let from: Vec<usize> = some.receives.iter().map(|(rank, _)| *rank).collect();
+        let received = self.ranks().exchange(messages, &from);
+        for ((_, rows), message) in some.receives.iter().zip(received) {
+            for (at, bytes) in rows.iter().zip(message.chunks_exact((cols * 4).max(1))) {
+                bytemuck::cast_slice_mut(&mut state[row(at)]).copy_from_slice(bytes);
+            }
+        }
     }
 
     /// Makes a compact matrix, with one row of `stride` entries for each of these rows of the graph
@@ -380,22 +483,12 @@ impl Rows {
         parts.subtrees(0..parts.len(), &own, &mut |part| {
             nodes.push(parts.reduce_subtree(part, &work, &merge));
         });
-        let mut message = Vec::new();
-        for node in nodes {
-            let bytes = node.to_bytes();
-            message.extend((bytes.len() as u64).to_le_bytes());
-            message.extend(bytes);
-        }
         let mut found = std::collections::HashMap::new();
-        for (rank, message) in self.ranks().gather(message).iter().enumerate() {
-            let mut rest = &message[..];
+        for (rank, message) in self.ranks().gather(R::list_to_bytes(&nodes)).iter().enumerate() {
+            let mut nodes = R::list_from_bytes(message).into_iter();
             let own = self.inner.partition.parts(rank);
             parts.subtrees(0..parts.len(), &own, &mut |part| {
-                let (length, bytes) = rest.split_at(size_of::<u64>());
-                let length = bytemuck::pod_read_unaligned::<u64>(length) as usize;
-                let (node, more) = bytes.split_at(length);
-                found.insert((part.start, part.end), R::from_bytes(node));
-                rest = more;
+                found.insert((part.start, part.end), nodes.next().expect("one node per subtree"));
             });
         }
         merged(0..parts.len(), &mut found, &merge)
@@ -422,6 +515,129 @@ impl Rows {
         }
         Vec::from_bytes(&self.ranks().broadcast(last, sum.to_bytes()))
     }
+}
+
+/// Memory of exchanges, kept from one to the next.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// One for each rank that rows are sent to.
+    packed: Vec<Packed>,
+    /// The heads of messages, one for each rank that rows come from.
+    heads: Vec<Vec<u8>>,
+}
+
+/// Rows that are sent to a rank.
+#[derive(Debug, Default)]
+struct Packed {
+    /// How many, which of them if not all, and a flag for each if there are any.
+    head: Vec<u8>,
+    /// Positions of the rows that moved.
+    moved: Vec<u32>,
+    /// These rows; what is behind them means nothing.
+    rows: Vec<f32>,
+}
+
+/// Some rows that may be sent, and room for them and for their positions.
+type ToPack<'a> = ((&'a [u32], &'a mut [f32]), &'a mut [u32]);
+
+impl Packed {
+    /// Packs those of some rows that differ from the ones before.
+    fn fill(
+        &mut self,
+        rows: &[u32],
+        before: Option<&[f32]>,
+        state: &[f32],
+        (stride, cols): (usize, usize),
+        flags: Option<&RowFlags<'_>>,
+    ) {
+        let Self { head, moved, rows: packed } = self;
+        packed.resize(packed.len().max(rows.len() * cols), 0.0);
+        moved.resize(rows.len(), 0);
+        let pack = |(chunk, ((rows, to), moved)): (usize, ToPack<'_>)| {
+            let mut count = 0;
+            let may_differ =
+                |row: u32| flags.is_none_or(|flags| flags.all || flags.differs[row as usize] != 0);
+            for (at, &row) in rows.iter().enumerate().filter(|(_, row)| may_differ(**row)) {
+                let range = row as usize * stride..row as usize * stride + cols;
+                let new = &state[range.clone()];
+                let has_moved = |before: &[f32]| {
+                    bytemuck::cast_slice::<f32, u8>(&before[range])
+                        != bytemuck::cast_slice::<f32, u8>(new)
+                };
+                if before.is_none_or(has_moved) {
+                    to[count * cols..][..cols].copy_from_slice(new);
+                    moved[count] = (chunk * PACKED + at) as u32;
+                    count += 1;
+                }
+            }
+            count
+        };
+        let chunks = rows.par_chunks(PACKED).zip(packed.par_chunks_mut(PACKED * cols));
+        let chunks = chunks.zip(moved.par_chunks_mut(PACKED)).enumerate();
+        let counts: Vec<usize> = chunks.map(pack).collect();
+        let mut end = 0;
+        for (chunk, count) in counts.into_iter().enumerate() {
+            let start = chunk * PACKED;
+            if start > end {
+                packed.copy_within(start * cols..(start + count) * cols, end * cols);
+                moved.copy_within(start..start + count, end);
+            }
+            end += count;
+        }
+        moved.truncate(end);
+        head.clear();
+        head.extend((end as u64).to_le_bytes());
+        if end < rows.len() {
+            head.extend_from_slice(bytemuck::cast_slice(moved));
+        }
+        let flag = |flags: &RowFlags<'_>, at: &u32| flags.moved[rows[*at as usize] as usize];
+        head.extend(flags.iter().flat_map(|flags| moved.iter().map(|at| flag(flags, at))));
+    }
+}
+
+/// Moves the first `count` rows of a part of a matrix, which are there without padding, to their
+/// places; ascending ones, or all of them. The other rows become those of `before`, which some of
+/// them are already: `differs` says which are not.
+fn unpack(
+    part: &mut [f32],
+    (stride, cols): (usize, usize),
+    count: usize,
+    places: Option<&[u32]>,
+    before: Option<&[f32]>,
+    differs: Option<&mut [u8]>,
+) {
+    let place = |at: usize| places.map_or(at, |places| places[at] as usize);
+    if places.is_some() || stride > cols {
+        // From the last one: no row is moved to where one is that is still to be moved.
+        for at in (0..count).rev() {
+            let start = place(at) * stride;
+            part.copy_within(at * cols..(at + 1) * cols, start);
+            part[start + cols..start + stride].fill(0.0);
+        }
+    }
+    let mut all = Vec::new();
+    let differs = differs.unwrap_or_else(|| {
+        all.resize(part.len() / stride, 1);
+        &mut all
+    });
+    let (Some(places), Some(before)) = (places, before) else { return differs.fill(1) };
+    // Rows that were moved to the places of others on their way have overwritten what was there.
+    differs[..count].fill(1);
+    let chunks = part.par_chunks_mut(PACKED * stride).zip(before.par_chunks(PACKED * stride));
+    let chunks = chunks.zip(differs.par_chunks_mut(PACKED)).enumerate();
+    chunks.for_each(|(chunk, ((part, before), differs))| {
+        let first = chunk * PACKED;
+        let moved = &places[places.partition_point(|&at| (at as usize) < first)..];
+        let mut moved = moved.iter().map(|&at| at as usize - first).peekable();
+        let rows = part.chunks_mut(stride).zip(before.chunks(stride)).zip(differs);
+        for (at, ((row, old), differs)) in rows.enumerate() {
+            if moved.next_if_eq(&at).is_some() {
+                *differs = 1;
+            } else if std::mem::replace(differs, 0) != 0 {
+                row.copy_from_slice(old);
+            }
+        }
+    });
 }
 
 /// The value of a subtree from those of the subtrees that it consists of.
@@ -479,7 +695,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn an_exchange_is_a_gather_from_the_whole(graph in graph(), size in 1usize..9) {
+        fn an_exchange_is_a_gather_from_the_whole(
+            graph in graph(),
+            size in 1usize..9,
+            // Rows with padding and without.
+            shape in prop::sample::select(vec![(4, 3), (1, 1), (16, 16), (32, 20)]),
+        ) {
             let value = |row: u32, turn: u32| (row * 7 + turn * (row % 3)) as f32;
             let found = ThreadRanks::run(size, 1, |ranks| {
                 let rows = ranks_of(&graph, ranks);
@@ -490,22 +711,43 @@ mod tests {
                     let own = numbers.iter().enumerate();
                     let own = own.flat_map(|(at, &row)| {
                         let value = if at < rows.len() { value(row, turn) } else { f32::NAN };
-                        [value, -value, 0.0, 0.0]
+                        (0..shape.0).map(move |k| if k < shape.1 { value + k as f32 } else { 0.0 })
                     });
                     own.collect()
                 };
                 let mut before = fill(0);
-                rows.update(None, &mut before, (4, 2), None);
+                rows.update(None, &mut before, shape, None);
                 let mut state = fill(1);
-                let mut flags: Vec<u8> = numbers.iter().map(|row| (row % 5) as u8).collect();
-                let expected = flags.clone();
-                rows.update(Some(&before), &mut state, (4, 2), Some(&mut flags));
+                let mut moved: Vec<u8> = numbers.iter().map(|row| (row % 5) as u8).collect();
+                let (expected, mut differs) = (moved.clone(), vec![1; moved.len()]);
+                let flags = RowFlags { moved: &mut moved, differs: &mut differs, all: true };
+                rows.update(Some(&before), &mut state, shape, Some(flags));
                 for (at, &row) in numbers.iter().enumerate().filter(|(at, _)| is_row(*at)) {
-                    prop_assert_eq!(state[4 * at], value(row, 1));
-                    prop_assert_eq!(state[4 * at + 1], -value(row, 1));
+                    for (k, &found) in state[at * shape.0..][..shape.0].iter().enumerate() {
+                        let expected = if k < shape.1 { value(row, 1) + k as f32 } else { 0.0 };
+                        prop_assert_eq!(found, expected);
+                    }
                     // Rows that did not move were not sent.
                     let sent = at < rows.len() || row % 3 != 0;
-                    prop_assert_eq!(flags[at], if sent { expected[at] } else { 0 });
+                    prop_assert_eq!(moved[at], if sent { expected[at] } else { 0 });
+                }
+                // A sweep that computes every fifth row, into the state before; the others are copied
+                // there, but for ghosts.
+                let is_computed = |row: u32| row % 5 == 1;
+                let last = |row: u32| value(row, 1) + f32::from(u8::from(is_computed(row)));
+                let mut next = before;
+                for (at, &row) in numbers[..rows.len()].iter().enumerate() {
+                    let to = &mut next[at * shape.0..][..shape.1];
+                    to.iter_mut().zip(0u8..).for_each(|(to, k)| *to = last(row) + f32::from(k));
+                    differs[at] = is_computed(row).into();
+                }
+                let flags = RowFlags { moved: &mut moved, differs: &mut differs, all: false };
+                rows.update(Some(&state), &mut next, shape, Some(flags));
+                for (at, &row) in numbers.iter().enumerate().filter(|(at, _)| is_row(*at)) {
+                    for (&found, k) in next[at * shape.0..][..shape.1].iter().zip(0u8..) {
+                        prop_assert_eq!(found, last(row) + f32::from(k));
+                    }
+                    prop_assert_eq!(differs[at] != 0, is_computed(row));
                 }
                 Ok(rows.sent())
             });

@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 
 use super::truth::TruthError;
 use crate::kernels::AdjacencyError;
-use crate::models::{LayerError, OneRank, PlanError, SavedError};
+use crate::models::{LayerError, PlanError, SavedError};
 use crate::nn::RankError;
 
 /// A model and a dataset that do not fit, or a part of one that cannot be read.
@@ -19,9 +19,6 @@ pub enum PredictError {
     /// The model's file.
     #[error(transparent)]
     Saved(#[from] SavedError),
-    /// A model that works on one rank only.
-    #[error(transparent)]
-    OneRank(#[from] OneRank),
     /// More memory than allowed, with or without a disk.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -124,9 +124,12 @@ pub fn operators(graph: &Graph) -> Result<Operators, PredictError> {
 /// The same on one of several ranks, which all call this together.
 pub fn operators_on(graph: &Graph, ranks: &Arc<dyn Ranks>) -> Result<Operators, PredictError> {
     let wrong = |source| PredictError::Ranks { path: graph.path().into(), source };
-    RankError::check_same(graph, &**ranks).map_err(wrong)?;
+    RankError::check_same(graph, "", &**ranks).map_err(wrong)?;
     let relations = graph.relations().map_err(PredictError::from);
     let relations = ranks.agree(relations, PredictError::OtherRank)?;
+    if graph.manifest().graphs.is_some() {
+        return Ok(Operators::of_graphs(relations, ranks));
+    }
     Operators::of_rank(relations, ranks).map_err(wrong)
 }
 

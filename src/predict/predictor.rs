@@ -7,6 +7,7 @@
 //! of logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ignn_format::FormatError;
 use ignn_format::encoding::Scaling;
@@ -15,17 +16,17 @@ use rayon::prelude::*;
 
 use super::error::PredictError;
 use crate::config::Config;
-use crate::dense::{Matrix, MatrixRef, Scratch};
+use crate::dense::{Matrix, MatrixRef, Scratch, stride};
 use crate::graph::Graph;
 use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, OneRank, PlanError};
+use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, PlanError};
 use crate::nn::{
-    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot, select_rows,
+    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, RankError, Slot, select_rows,
 };
-use crate::parallel::Rows;
-use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
+use crate::parallel::{Node, Ranks, Rows};
+use crate::solver::{Condition, Posedness, SolveInfo, SolveParams, Solves};
 
 /// Largest number of items that are read out at once.
 const CHUNK_ITEMS: usize = 1 << 16;
@@ -75,7 +76,9 @@ pub struct SolvedModel {
     network: Network,
     /// What the readout sees, one row per item; on several ranks, of own nodes and ghosts.
     states: Matrix,
-    /// Who owns which rows, on several ranks.
+    /// The ranks of the job.
+    ranks: Arc<dyn Ranks>,
+    /// Who owns which rows, where ranks share them.
     rows: Option<Rows>,
     solves: Vec<SolveInfo>,
     scaling: Option<Scaling>,
@@ -94,15 +97,15 @@ impl Predictor {
         operators: &Operators,
         graphs: Option<&Graphs>,
     ) -> Result<Self, PredictError> {
+        let (path, ranks) = (graph.path(), operators.ranks());
+        let wrong = |source| PredictError::Ranks { path: path.into(), source };
+        if !ranks.is_alone() {
+            RankError::check_models(&model.checksum(), &**ranks).map_err(wrong)?;
+        }
         check_finite(model, origin)?;
-        let path = graph.path();
         let item = Item::of(model);
         if item == Item::Graph && graphs.is_none() {
             return Err(PredictError::OneGraph { model: origin.into(), dataset: path.into() });
-        }
-        let ranks = operators.rows().ranks();
-        if graphs.is_some() && !ranks.is_alone() {
-            return Err(OneRank::COLLECTION.into());
         }
         let features = features(model, origin, graph, operators);
         let mut features = ranks.agree(features, PredictError::OtherRank)?;
@@ -126,7 +129,6 @@ impl Predictor {
             pools: item == Item::Graph,
         };
         let mut network = model.restored(&facts, origin)?;
-        network.check_ranks(operators, &model.config.forward())?;
         network.keep_rows(operators.rows());
         let first = &network.layers[0];
         let input = Input::new(operators, features, first.input.clone(), first.between.is_some());
@@ -170,56 +172,94 @@ impl Predictor {
     /// see [`SolveInfo::converged`].
     pub fn solve(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
         let graph = self.graph.clone();
-        let rows = self.operators.rows().clone();
+        let ranks = Arc::clone(self.operators.ranks());
         let solved = self.solve_batches(params);
         // A disk without room explains whatever went wrong.
         Scratch::check_current()?;
         // First: a graph that was changed explains whatever went wrong.
         let unchanged = graph.check_unchanged().map_err(PredictError::from);
-        rows.ranks().agree(unchanged, PredictError::OtherRank)?;
+        ranks.agree(unchanged, PredictError::OtherRank)?;
         solved
     }
 
     fn solve_batches(self, params: &SolveParams) -> Result<SolvedModel, PredictError> {
         let Self { mut network, graph, operators, input, scaling, graphs } = self;
+        let ranks = Arc::clone(operators.ranks());
         let Some((first_node, radii)) = graphs else {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             PlanError::check_order(&on, params)?;
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
             let states = on.seen(&network);
             let rows = Some(operators.rows().clone()).filter(|rows| !rows.is_alone());
-            return Ok(SolvedModel { states, rows, network, solves, scaling, pooled: None });
+            let pooled = None;
+            return Ok(SolvedModel { states, ranks, rows, network, solves, scaling, pooled });
         };
-        let mut largest: f64 = 0.0;
         let path = graph.path();
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let width = network.layers.last().map_or(0, |layer| layer.width);
         let pools = network.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
-        let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
-        for chunk in chunks(&first_node) {
+        let chunks = chunks(&first_node);
+        let solve = |chunk: usize| -> Result<Batch, PredictError> {
             let all = (&first_node[..], &radii[..]);
-            let batch = GraphBatch::new(&operators, &input, all, &chunk).map_err(wrong)?;
+            let batch = GraphBatch::new(&operators, &input, all, &chunks[chunk]).map_err(wrong)?;
             let rows = batch.first_rows();
             let GraphBatch { operators, input, .. } = batch;
             let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
-            let solved = on.forward(&mut network, params, Mode::Evaluation)?;
+            let solves = Solves(on.forward(&mut network, params, Mode::Evaluation)?);
+            let mut largest: f64 = 0.0;
             if pools && scaling.is_some() {
                 let entries = on.result().padded().iter().map(|entry| f64::from(entry.abs()));
                 largest = entries.fold(largest, f64::max);
             }
-            let part = on.seen(&network);
+            Ok(Batch { states: on.seen(&network).view().padded().to_vec(), largest, solves })
+        };
+        // Batches are dealt to the ranks of the job.
+        let solved = operators.ranks().dealt(chunks.len(), solve, PredictError::OtherRank)?;
+        let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
+        let mut largest: f64 = 0.0;
+        for (chunk, batch) in chunks.iter().zip(solved) {
+            largest = largest.max(batch.largest);
             solves = match solves.is_empty() {
-                true => solved,
-                false => together(&solves, &solved),
+                true => batch.solves.0,
+                false => together(&solves, &batch.solves.0),
             };
-            let first = if pools { chunk[0] } else { first_node[chunk[0]] as usize };
-            for row in 0..part.rows() {
-                states.row_mut(first + row).copy_from_slice(part.row(row));
+            let (first, last) = (chunk[0], chunk[chunk.len() - 1] + 1);
+            let rows = match pools {
+                true => first..last,
+                false => first_node[first] as usize..first_node[last] as usize,
+            };
+            for (row, from) in rows.zip(batch.states.chunks(stride(width).max(1))) {
+                states.view_mut().padded_row_mut(row).copy_from_slice(from);
             }
         }
         let pooled = (pools && scaling.is_some()).then_some((largest, first_node));
-        Ok(SolvedModel { network, states, rows: None, solves, scaling, pooled })
+        Ok(SolvedModel { network, states, ranks, rows: None, solves, scaling, pooled })
+    }
+}
+
+/// What the readout sees of a batch of graphs.
+struct Batch {
+    /// Its rows, padded.
+    states: Vec<f32>,
+    /// Largest entry before pooling, where it is needed.
+    largest: f64,
+    solves: Solves,
+}
+
+impl Node for Batch {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self { states, largest, solves } = self;
+        Vec::list_to_bytes(&[states.to_bytes(), vec![*largest].to_bytes(), solves.to_bytes()])
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let parts = Vec::<u8>::list_from_bytes(bytes);
+        let [states, largest, solves] = &parts[..] else {
+            unreachable!("three parts were written")
+        };
+        let largest = Vec::from_bytes(largest)[0];
+        Self { states: Vec::from_bytes(states), largest, solves: Solves::from_bytes(solves) }
     }
 }
 
@@ -297,16 +337,11 @@ impl SolvedModel {
         for chunk in items.chunks(at_once) {
             let mut rows = Matrix::zeros(chunk.len(), self.states.cols());
             match &self.rows {
-                None => {
-                    select_rows(self.states(), chunk, &mut rows);
-                    work(chunk, rows.view())?;
-                }
-                Some(over) => {
-                    self.share_rows(over, chunk, &mut rows);
-                    let other = |message| PredictError::OtherRank(message).into();
-                    over.ranks().agree(work(chunk, rows.view()), other)?;
-                }
+                None => select_rows(self.states(), chunk, &mut rows),
+                Some(over) => self.share_rows(over, chunk, &mut rows),
             }
+            let other = |message| PredictError::OtherRank(message).into();
+            self.ranks.agree(work(chunk, rows.view()), other)?;
         }
         Ok(())
     }

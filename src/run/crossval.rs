@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::graph::Graph;
 use crate::kernels::Isa;
 use crate::metrics::Metric;
-use crate::models::{Model, OneRank};
+use crate::models::Model;
 use crate::nn::RankError;
 use crate::parallel::{self, Alone, Ranks};
 use crate::train::crossval::{self, FoldOutcome, FoldRecord, FoldTraining, Summary};
@@ -364,11 +364,8 @@ impl Crossval {
         let (started, path) = (Instant::now(), self.graph.path());
         let is_first = self.ranks.is_first();
         if !self.ranks.is_alone() {
-            let same = RankError::check_same(&self.graph, &*self.ranks);
+            let same = RankError::check_same(&self.graph, &self.config.to_toml(), &*self.ranks);
             same.map_err(|source| TrainError::Ranks { path: path.into(), source })?;
-            if self.replaces {
-                return Err(TrainError::from(OneRank::REPLACE).into());
-            }
         }
         // Reserved before the long work, so that no other process can take the directory.
         let claim = self.agree(if is_first { self.claim() } else { Ok(None) })?;
@@ -410,10 +407,19 @@ impl Crossval {
             Ok(())
         };
         self.agree(begin())?;
-        let trained = parallel::for_each_job(&open, at_once, |&fold| {
-            self.train_fold(fold, &folds, kept.as_ref(), observer, stop)
+        // On several ranks, the first of them replaces the old directory when each has trained a fold.
+        let held = if self.replaces && !self.ranks.is_alone() { open.len().min(1) } else { 0 };
+        let (held, open) = open.split_at(held);
+        let mut trained = self.train_held(held, &folds, kept.as_ref(), observer, stop)?;
+        let others = parallel::for_each_job(open, at_once, |&fold| {
+            let records = self.records(fold, kept.as_ref())?;
+            let Some(mut one) = self.train_fold(fold, &folds, records, observer, stop)? else {
+                return Ok(None);
+            };
+            self.keep(&mut one, kept.as_ref(), observer)?;
+            Ok(Some(one.record))
         });
-        let trained = self.agree(trained)?.into_iter().flatten().collect();
+        trained.extend(self.agree(others)?.into_iter().flatten());
         let mut records = finished;
         records.extend(self.collected(trained)?);
         records.sort_by_key(|record| record.fold);
@@ -517,18 +523,37 @@ impl Crossval {
         Ok((folds, text))
     }
 
-    fn train_fold(
+    /// Trains folds of every rank whose results replace a directory, which the first rank does once
+    /// all of them are trained. Nothing is replaced if all were stopped before.
+    fn train_held(
         &self,
-        fold: usize,
+        held: &[usize],
         folds: &Folds,
         kept: Option<&Kept<'_>>,
         observer: &dyn FoldObserver,
         stop: &AtomicBool,
-    ) -> Result<Option<FoldRecord>, RunError> {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+    ) -> Result<Vec<FoldRecord>, RunError> {
+        let train = |&fold: &usize| {
+            let waiting = Records::Waiting(Vec::new());
+            self.train_fold(fold, folds, waiting, observer, stop).transpose()
+        };
+        let trained: Result<Vec<TrainedFold>, RunError> = held.iter().filter_map(train).collect();
+        let mut trained = self.agree(trained)?;
+        if self.ranks.any(!trained.is_empty()) {
+            let made = match kept.filter(|_| self.ranks.is_first()) {
+                Some(kept) => kept.room.make(kept.write_setup).map(|_| ()),
+                None => Ok(()),
+            };
+            self.agree(made)?;
         }
-        let records = match kept {
+        let keep = |one: &mut TrainedFold| self.keep(one, kept, observer);
+        self.agree(trained.iter_mut().try_for_each(keep))?;
+        Ok(trained.into_iter().map(|one| one.record).collect())
+    }
+
+    /// Where the records of a fold go.
+    fn records(&self, fold: usize, kept: Option<&Kept<'_>>) -> Result<Records, RunError> {
+        Ok(match kept {
             Some(kept) if kept.room.is_made() => {
                 let files = RunDir::new(kept.directory.fold(fold));
                 storage::create_directory(files.path())?;
@@ -541,7 +566,21 @@ impl Crossval {
             }
             Some(_) => Records::Waiting(Vec::new()),
             None => Records::Dropped,
-        };
+        })
+    }
+
+    /// Trains a fold; nothing if it was stopped.
+    fn train_fold(
+        &self,
+        fold: usize,
+        folds: &Folds,
+        records: Records,
+        observer: &dyn FoldObserver,
+        stop: &AtomicBool,
+    ) -> Result<Option<TrainedFold>, RunError> {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let training = FoldTraining {
             dataset: &self.graph,
             config: &self.config,
@@ -553,11 +592,21 @@ impl Crossval {
         let FoldOutcome::Finished(record, model) = outcome else { return Ok(None) };
         // Embeddings were computed after the training.
         self.graph.check_unchanged()?;
+        Ok(Some(TrainedFold { record: *record, model, records: epochs.records }))
+    }
+
+    /// Keeps a trained fold in the directory, if there is one.
+    fn keep(
+        &self,
+        one: &mut TrainedFold,
+        kept: Option<&Kept<'_>>,
+        observer: &dyn FoldObserver,
+    ) -> Result<(), RunError> {
         if let Some(kept) = kept {
-            kept.add(fold, &mut epochs.records, &model, &record)?;
+            kept.add(one.record.fold, &mut one.records, &one.model, &one.record)?;
         }
-        observer.finished(&record);
-        Ok(Some(*record))
+        observer.finished(&one.record);
+        Ok(())
     }
 
     fn summarise(
@@ -590,6 +639,13 @@ impl Crossval {
             seconds,
         }
     }
+}
+
+/// A fold that was trained.
+struct TrainedFold {
+    record: FoldRecord,
+    model: Box<Model>,
+    records: Records,
 }
 
 /// Where finished folds are kept.

@@ -11,7 +11,7 @@ use ignn_format::storage::{DirectoryLock, SyncHandle};
 use super::RunDir;
 use super::metrics_file::{Lines, MetricsWriter};
 use super::tensorboard::TensorBoard;
-use crate::train::checkpoint::WholeStates;
+use crate::models::file::Shared;
 use crate::train::{EpochRecord, Observer, TrainError, Trainer};
 
 /// Puts files into a directory that is still a draft.
@@ -78,12 +78,12 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
     }
 
     /// Writes a checkpoint; makes the directory with it, if that is still to come.
-    pub fn save(&mut self, trainer: &Trainer, whole: &WholeStates) -> Result<(), TrainError> {
+    pub fn save(&mut self, trainer: &Trainer, shared: &Shared<'_>) -> Result<(), TrainError> {
         if let Some(Files { metrics, records, .. }) = &self.files {
             // Records are synced first, so that no record up to a checkpoint can be lost.
             records.sync()?;
             let checksum = metrics.lines().checksum();
-            return trainer.save_after(&checksum, &self.directory.checkpoint_file(), whole);
+            return trainer.save_after(&checksum, &self.directory.checkpoint_file(), shared);
         }
         let waiting = std::mem::take(&mut self.waiting);
         let mut lines = Lines::default();
@@ -98,7 +98,7 @@ impl<'a, B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>> Place<'a, B>
                     before = lines;
                 }
             }
-            trainer.save_after(&before.checksum(), &draft.checkpoint_file(), whole)
+            trainer.save_after(&before.checksum(), &draft.checkpoint_file(), shared)
         })?;
         let kept = waiting.last().map(|record| Kept { last: record.epoch, lines });
         self.waiting = waiting;

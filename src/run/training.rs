@@ -19,7 +19,8 @@ use crate::config::Config;
 use crate::dense::Scratch;
 use crate::graph::Graph;
 use crate::models::file::ModelFile;
-use crate::models::{DiskPlan, Model, OneRank};
+use crate::models::{DiskPlan, Model};
+use crate::nn::RankError;
 use crate::parallel::{self, Alone, Ranks};
 use crate::train::{Ended, Observer, Task, TrainError, Trainer, checkpoint, memory};
 
@@ -306,11 +307,12 @@ impl Run {
     where
         B: FnOnce(&mut Fill) -> Result<DirectoryLock, TrainError>,
     {
-        let whole = trainer.whole_states();
+        let shared = trainer.shared();
         let saved = match self.ranks.is_first() {
-            true => place.save(trainer, &whole),
+            true => place.save(trainer, &shared),
             false => Ok(()),
         };
+        shared.finish();
         self.ranks.agree(saved, TrainError::OtherRank)
     }
 
@@ -346,9 +348,11 @@ impl Run {
     fn trainer(&self, task: &Arc<Task>) -> Result<Trainer, RunError> {
         let mut trainer = Trainer::with_task(Arc::clone(task), self.config.clone())?;
         if let Some(init) = &self.init {
-            let model = Model::load(init)?;
-            if !self.ranks.is_alone() && model.has_learned_features() {
-                return Err(TrainError::from(OneRank::INIT).into());
+            let model = self.agree(Model::load(init))?;
+            if !self.ranks.is_alone() {
+                let same = RankError::check_models(&model.checksum(), &*self.ranks);
+                let path = init.clone();
+                same.map_err(|source| TrainError::Ranks { path, source })?;
             }
             model.copy_into(trainer.network_mut(), init)?;
             model.check_nodes(&self.graph, init)?;

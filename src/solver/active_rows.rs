@@ -12,6 +12,7 @@ use super::fixed_point::{FADED, Measure};
 use super::method::Method;
 use super::stopping::Pace;
 use crate::kernels::sweep::{Activity, Threshold};
+use crate::parallel::RowFlags;
 
 /// Where fewer than this part of the rows move, skipping the others saves more than Anderson
 /// mixing, which moves all of them.
@@ -73,8 +74,8 @@ impl ActiveRows {
     }
 
     /// Which rows moved in the last sweep, for those of other ranks.
-    pub fn moved_mut(&mut self) -> Option<&mut [u8]> {
-        self.activity.as_mut().map(Activity::moved_mut)
+    pub fn flags(&mut self) -> Option<RowFlags<'_>> {
+        self.activity.as_mut().map(Activity::of_rows)
     }
 
     /// Whether so few rows move, as a part of all, that skipping the others pays.

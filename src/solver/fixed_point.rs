@@ -39,7 +39,7 @@ use crate::dense::{Matrix, MatrixRef};
 use crate::json_number;
 use crate::kernels::Change;
 use crate::kernels::sweep::{Direction, Moves, Sweep, Tracking};
-use crate::parallel::{self, Rows};
+use crate::parallel::{self, Node, Rows};
 
 /// Default of [`SolveParams::tolerance`].
 pub const TOLERANCE: f64 = 1e-5;
@@ -224,6 +224,33 @@ impl SolveInfo {
                 seconds: sum.seconds + next.seconds,
             }
         }))
+    }
+}
+
+/// The solves of a batch, as ranks send them.
+#[derive(Clone, Debug, Default)]
+pub struct Solves(pub Vec<SolveInfo>);
+
+impl Node for Solves {
+    fn to_bytes(&self) -> Vec<u8> {
+        // JSON has no infinity.
+        let all: Vec<_> = self
+            .0
+            .iter()
+            .map(|info| (info, info.relative_residual.to_bits(), info.tolerance.to_bits()))
+            .collect();
+        serde_json::to_vec(&all).expect("plain data")
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let all: Vec<(SolveInfo, u64, u64)> =
+            serde_json::from_slice(bytes).expect("what another rank wrote");
+        let exact = |(info, residual, tolerance)| SolveInfo {
+            relative_residual: f64::from_bits(residual),
+            tolerance: f64::from_bits(tolerance),
+            ..info
+        };
+        Self(all.into_iter().map(exact).collect())
     }
 }
 
@@ -412,7 +439,7 @@ impl<'a> Solver<'a> {
         let change = self.sweep.step(self.direction, norm, tracking, from, to_rows);
         let change = change.of_ranks(workspace.rows().ranks());
         workspace.states[to] = next;
-        let flags = if is_tracked { self.active.moved_mut() } else { None };
+        let flags = if is_tracked { self.active.flags() } else { None };
         workspace.update(Some(self.at), to, flags);
         if let Some((slot, moves)) = slot.zip(moves) {
             workspace.moves[slot.buffer] = moves;

@@ -108,6 +108,7 @@ pub use certificate::{Certificate, ErrorBound};
 pub use config::{GradientKind, MeasureChoice, OnFailure, SolverConfig};
 pub use effort::Effort;
 pub use error::SolveError;
+pub(crate) use fixed_point::Solves;
 pub use fixed_point::{Measure, SolveInfo, SolveParams, Stopped};
 pub use graph_radii::graph_radii;
 pub use method::{Choice, Method, Used, Why};

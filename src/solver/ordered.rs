@@ -5,7 +5,9 @@
 //! A wave along a chain of l nodes takes l plain sweeps over all rows; in order it takes one pass.
 //! Only a node's own loop is iterated, in cache. A topological order is followed by one thread,
 //! because each row waits for the rows before it; rows that wait for no other are computed in
-//! parallel. Results have the same bits on any number of threads.
+//! parallel. On several ranks, each solves the rows that wait for none of another rank, sends those
+//! that others wait for, and so on, round by round. Results have the same bits on any number of
+//! threads and ranks.
 
 use std::time::Instant;
 
@@ -17,6 +19,7 @@ use super::workspace::Workspace;
 use crate::dense::Matrix;
 use crate::kernels::AdjacencyRef;
 use crate::kernels::sweep::{Direction, InOrder, Settled, Sweep};
+use crate::parallel::{Node, Rows, SomeRows};
 
 /// Rows are solved to this fraction of the tolerance, because the error of a row is passed on to
 /// all rows after it.
@@ -46,6 +49,16 @@ pub enum Order {
     /// The rows that gather from themselves alone, ascending. Rows that gather from nothing need no
     /// iteration: any sweep gives their final values.
     Alone(Vec<u32>),
+    /// On several ranks, all own rows: those of a round gather from rows before them, and from
+    /// ghosts of earlier rounds.
+    Rounds(Vec<Round>),
+}
+
+/// Own rows that are solved one after the other, and what is exchanged then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    rows: Vec<u32>,
+    exchange: SomeRows,
 }
 
 impl Order {
@@ -72,12 +85,83 @@ impl Order {
         (0..rows).filter(|&row| is_alone(row)).map(|row| row as u32).collect()
     }
 
-    fn rows(&self) -> InOrder<'_> {
-        match self {
-            Self::All(rows) => InOrder::All(rows),
-            Self::Alone(rows) => InOrder::Alone(rows),
+    /// The rows of a rank of a graph without cycles, of whose relations `whole` has all rows. All
+    /// ranks call it together.
+    ///
+    /// # Panics
+    /// If there is a cycle through several nodes.
+    pub fn rounds(whole: &[AdjacencyRef<'_>], rows: &Rows) -> Self {
+        let messages = if rows.ranks().is_first() { all_rounds(whole, rows) } else { Vec::new() };
+        let own = rows.ranks().scatter(messages);
+        let own: Vec<[u32; 2]> = Vec::from_bytes(&own);
+        let mut round_of = vec![0.0; rows.with_ghosts()];
+        for &[row, round] in &own {
+            // The bits are a number.
+            round_of[row as usize] = f32::from_bits(round);
         }
+        rows.update(None, &mut round_of, (1, 1), None);
+        let round_of: Vec<u32> = round_of.iter().map(|round| round.to_bits()).collect();
+        let last = own.iter().map(|[_, round]| *round).max().unwrap_or(0);
+        let count = rows.ranks().max(f64::from(last)) as usize + 1;
+        let mut rounds: Vec<Round> = rows
+            .in_rounds(&round_of, count)
+            .into_iter()
+            .map(|exchange| Round { rows: Vec::new(), exchange })
+            .collect();
+        own.iter().for_each(|&[row, round]| rounds[round as usize].rows.push(row));
+        Self::Rounds(rounds)
     }
+
+    /// Solves the rows.
+    fn settle(
+        &self,
+        sweep: &Sweep<'_>,
+        direction: Direction<'_>,
+        params: &SolveParams,
+        state: &mut Matrix,
+        rows: &Rows,
+    ) -> Settled {
+        let limits = row_limits(params);
+        let settle =
+            |order, state: &mut Matrix| sweep.settle(direction, order, limits, state.view_mut());
+        let rounds = match self {
+            Self::All(order) => return settle(InOrder::All(order), state),
+            Self::Alone(order) => return settle(InOrder::Alone(order), state),
+            Self::Rounds(rounds) => rounds,
+        };
+        let mut all = Settled { updates: 0, is_finite: true };
+        for round in rounds {
+            if all.is_finite {
+                all = all.merge(settle(InOrder::All(&round.rows), state));
+            }
+            let mut view = state.view_mut();
+            let shape = (view.stride(), view.cols());
+            rows.update_some(&round.exchange, view.padded_mut(), shape);
+        }
+        all
+    }
+}
+
+/// For each rank its own rows, numbered from 0, in topological order, each with its round: the
+/// largest number of times that a path to it goes from one rank to another.
+fn all_rounds(whole: &[AdjacencyRef<'_>], rows: &Rows) -> Vec<Vec<u8>> {
+    let order = acyclic(whole).expect("a graph without cycles");
+    let mut rounds = vec![0u32; order.len()];
+    let mut lists: Vec<Vec<[u32; 2]>> = vec![Vec::new(); rows.ranks().size()];
+    for row in order {
+        let owner = rows.owner(row as usize);
+        let mut round = 0;
+        for relation in whole {
+            for at in relation.range(row as usize) {
+                let column = relation.column(row as usize, at);
+                let is_ghost = u32::from(rows.owner(column) != owner);
+                round = round.max(rounds[column] + is_ghost);
+            }
+        }
+        rounds[row as usize] = round;
+        lists[owner].push([row - rows.rows_of(owner).start as u32, round]);
+    }
+    lists.iter().map(Vec::to_bytes).collect()
 }
 
 /// A topological order over all relations, or `None` if a cycle passes through several nodes. The
@@ -138,7 +222,7 @@ pub fn solve(
     workspace: &mut Workspace,
 ) -> Result<SolveInfo, SolveError> {
     let start = Instant::now();
-    let settled = sweep.settle(direction, order.rows(), row_limits(params), state.view_mut());
+    let settled = order.settle(sweep, direction, params, state, workspace.rows());
     let ranks = workspace.rows().ranks();
     let settled =
         Settled { updates: ranks.sum(settled.updates), is_finite: !ranks.any(!settled.is_finite) };
@@ -164,7 +248,7 @@ fn prepare(
         state.view_mut().padded_mut().fill(0.0);
     }
     match (order, params.method) {
-        (Order::All(_), _) | (_, Method::Ordered) => {
+        (Order::All(_) | Order::Rounds(_), _) | (_, Method::Ordered) => {
             SolveParams { method: Method::Plain, ..*params }
         }
         (Order::Alone(_), _) => *params,
@@ -173,7 +257,9 @@ fn prepare(
 
 fn record(order: &Order, info: SolveInfo, settled: Settled, start: Instant) -> SolveInfo {
     let choice = match order {
-        Order::All(_) => Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) },
+        Order::All(_) | Order::Rounds(_) => {
+            Choice { why: Why::Acyclic, ..Choice::asked(Used::Ordered) }
+        }
         Order::Alone(_) => info.choice,
     };
     let row_updates = info.row_updates + settled.updates;

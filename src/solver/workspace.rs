@@ -19,7 +19,7 @@ use half::f16;
 use crate::dense::{Entry, Matrix, stride};
 use crate::kernels::mixing::Mixing;
 use crate::kernels::sweep::Activity;
-use crate::parallel::{RowBlocks, Rows};
+use crate::parallel::{RowBlocks, RowFlags, Rows};
 
 /// Buffers of the state's shape.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Workspace {
 
     /// Brings the ghosts of a state up to date. With `before`, a buffer whose ghosts are, only rows
     /// that differ from it are sent.
-    pub(super) fn update(&mut self, before: Option<usize>, at: usize, flags: Option<&mut [u8]>) {
+    pub(super) fn update(&mut self, before: Option<usize>, at: usize, flags: Option<RowFlags<'_>>) {
         if self.rows.is_alone() {
             return;
         }

@@ -17,20 +17,17 @@
 //!
 //! As in every [file of tensors](crate::models::file), a checksum over all bytes is verified.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::best::{Best, EpochScore};
 use super::collapse::CollapseWatch;
-use super::trainer::{GraphSet, all_values, whole_rows};
+use super::trainer::{GraphSet, all_values};
 use super::{TrainError, Trainer};
 use crate::config::Config;
 use crate::dense::Matrix;
-use crate::models::file::{self, ModelFile, Tensor, Texts, text};
-use crate::models::own_rows;
+use crate::models::file::{ModelFile, Shared, Tensor, Texts, text};
 use crate::nn::{Equilibrium, Slot, Vectors};
 use crate::optim::Parameter;
-use crate::parallel::Rows;
 
 const EPOCH: &str = "epoch";
 const STEPS: &str = "steps";
@@ -51,52 +48,17 @@ pub fn path(run: &Path) -> PathBuf {
     run.join("checkpoint").join(STATE)
 }
 
-/// The states and tables of all ranks, on the first of them. Nothing on one rank, which has them.
-#[derive(Default)]
-pub(crate) struct WholeStates {
-    layers: Vec<WholeLayer>,
-    /// By name.
-    tables: BTreeMap<String, Matrix>,
-}
-
-struct WholeLayer {
-    state: Matrix,
-    adjoint: Matrix,
-    kept: [Option<Vectors>; 2],
-}
-
 impl Trainer {
     /// Writes a checkpoint in place of the last one, unless the graph was changed since it was
     /// mapped. On several ranks all call it together, and the first one writes.
     pub fn save(&self, path: &Path) -> Result<(), TrainError> {
-        let (whole, ranks) = (self.whole_states(), self.task.ranks());
+        let (shared, ranks) = (self.shared(), self.task.ranks());
         let saved = match ranks.is_first() {
-            true => self.save_with(path, Texts::new(), &whole),
+            true => self.save_with(path, Texts::new(), &shared),
             false => Ok(()),
         };
+        shared.finish();
         ranks.agree(saved, TrainError::OtherRank)
-    }
-
-    /// Collects the states of all ranks, which call this together.
-    pub(crate) fn whole_states(&self) -> WholeStates {
-        if self.task.ranks().is_alone() {
-            return WholeStates::default();
-        }
-        let layers = self.kept_layers().filter_map(WholeLayer::of).collect();
-        let mut tables = BTreeMap::new();
-        let divided = self.model.parameters.iter().enumerate();
-        for (at, parameter) in divided {
-            let Some(rows) = &parameter.rows else { continue };
-            let mut own = vec![(parameter.name.clone(), parameter.value.view())];
-            let moments = self.optimiser.state().into_iter();
-            own.extend(moments.filter(|(name, _)| is_of(name, &parameter.name)));
-            let best = self.best.as_ref().and_then(|best| best.values[at].as_ref());
-            own.extend(best.map(|best| (best_name(&parameter.name), best.view())));
-            for (name, matrix) in own {
-                tables.extend(whole_rows(matrix, rows).map(|whole| (name, whole)));
-            }
-        }
-        WholeStates { layers, tables }
     }
 
     /// Writes a checkpoint with the checksum of the records before it, for [`records`].
@@ -104,29 +66,76 @@ impl Trainer {
         &self,
         records: &str,
         path: &Path,
-        whole: &WholeStates,
+        shared: &Shared<'_>,
     ) -> Result<(), TrainError> {
-        self.save_with(path, Texts::from([(RECORDS.into(), records.into())]), whole)
+        self.save_with(path, Texts::from([(RECORDS.into(), records.into())]), shared)
+    }
+
+    /// The tensors of a checkpoint, to be written once.
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        Shared::new(self.tensors(), &**self.task.ranks())
+    }
+
+    fn tensors(&self) -> Vec<Tensor<'_>> {
+        let rows_of = |name: &str| {
+            let parameters = self.model.parameters.iter();
+            let mut tables = parameters.filter_map(|p| p.rows.as_ref().map(|rows| (&p.name, rows)));
+            tables.find(|(table, _)| name == *table || is_of(name, table)).map(|(_, rows)| rows)
+        };
+        let tensor = |name: String, of: &str, value| {
+            let rows = rows_of(of);
+            let tensor = Tensor::matrix(name, value);
+            rows.map_or(tensor.clone(), |rows| tensor.divided(rows))
+        };
+        let values = all_values(&self.model);
+        let mut tensors: Vec<_> = values
+            .iter()
+            .map(|(slot, value)| tensor(slot.name.clone(), &slot.name, value.view()))
+            .collect();
+        let moments = self.optimiser.state();
+        tensors.extend(moments.into_iter().map(|(name, of)| tensor(name.clone(), &name, of)));
+        if let Some(best) = &self.best {
+            let values = values.iter().zip(&best.values);
+            let best = values.filter_map(|((slot, _), value)| {
+                let value = value.as_ref()?.view();
+                Some(tensor(best_name(&slot.name), &slot.name, value))
+            });
+            tensors.extend(best);
+        }
+        let mut vectors = Vec::new();
+        for (at, layer) in self.kept_layers().enumerate() {
+            for (name, state) in [("X", &layer.state), ("G", &layer.adjoint)] {
+                let state = Tensor::matrix(format!("state{at}.{name}"), state.view());
+                tensors.push(state.divided(layer.rows()));
+            }
+            for (kept, [u_name, v_name]) in layer.kept().into_iter().zip(vector_names(at)) {
+                // A missing vector is a row of length 0; no row at all means nothing was kept.
+                if let Some(Vectors { u, v, .. }) = kept {
+                    let entries = |vector: &'_ Option<Vec<f32>>| vector.clone().unwrap_or_default();
+                    let own = Tensor::numbers(u_name, entries(u));
+                    vectors.push(if u.is_some() { own.divided(layer.rows()) } else { own });
+                    vectors.push(Tensor::numbers(v_name, entries(v)));
+                }
+            }
+        }
+        if let GraphSet::One(one) = &self.graphs {
+            let rows = one.on.operators().rows();
+            let kept = one.on.kept_states().into_iter();
+            tensors.extend(kept.map(|(at, state)| {
+                Tensor::matrix(format!("state{at}.X"), state.view()).divided(rows)
+            }));
+        }
+        tensors.extend(vectors);
+        tensors
     }
 
     fn save_with(
         &self,
         path: &Path,
         mut texts: Texts,
-        whole: &WholeStates,
+        shared: &Shared<'_>,
     ) -> Result<(), TrainError> {
         self.task.graph().check_unchanged()?;
-        let mut tensors = Vec::new();
-        let values = all_values(&self.model);
-        let of_all = |name: &str| whole.tables.get(name).map(Matrix::view);
-        for (slot, value) in &values {
-            let value = of_all(&slot.name).unwrap_or(value.view());
-            tensors.push(Tensor::matrix(&slot.name, value));
-        }
-        for (name, matrix) in self.optimiser.state() {
-            let matrix = of_all(&name).unwrap_or(matrix);
-            tensors.push(Tensor::matrix(name, matrix));
-        }
         let own = [
             (text::CONFIG, self.config.to_toml()),
             (text::DATASET, self.task.graph().manifest().checksum()),
@@ -136,44 +145,17 @@ impl Trainer {
         ];
         texts.extend(own.map(|(name, text)| (name.to_string(), text)));
         if let Some(best) = &self.best {
-            for ((slot, _), value) in values.iter().zip(&best.values) {
-                let Some(value) = value else { continue };
-                let name = best_name(&slot.name);
-                let value = of_all(&name).unwrap_or(value.view());
-                tensors.push(Tensor::matrix(name, value));
-            }
             texts.insert(BEST_EPOCH.into(), best.score.epoch.to_string());
             texts.insert(BEST_VALUE.into(), best.score.value.to_bits().to_string());
             texts.insert(BEST_LOSS.into(), best.score.loss.to_bits().to_string());
         }
         self.collapse.save(&mut texts);
-        let mut rows: Vec<(String, Matrix)> = Vec::new();
         for (at, layer) in self.kept_layers().enumerate() {
-            let whole = whole.layers.get(at);
-            let (state, adjoint, kept) = match whole {
-                Some(WholeLayer { state, adjoint, kept }) => {
-                    (state, adjoint, kept.each_ref().map(Option::as_ref))
-                }
-                None => (&layer.state, &layer.adjoint, layer.kept()),
-            };
-            tensors.push(Tensor::matrix(format!("state{at}.X"), state.view()));
-            tensors.push(Tensor::matrix(format!("state{at}.G"), adjoint.view()));
-            for ((kept, names), factor) in kept.into_iter().zip(vector_names(at)).zip(factors(at)) {
-                // A missing vector is a row of length 0; no row at all means nothing was kept.
-                if let Some(Vectors { u, v, q }) = kept {
-                    rows.extend(names.into_iter().zip([row(u), row(v)]));
-                    texts.insert(factor, q.to_bits().to_string());
-                }
+            for (kept, factor) in layer.kept().into_iter().zip(factors(at)) {
+                texts.extend(kept.map(|kept| (factor, kept.q.to_bits().to_string())));
             }
         }
-        if let GraphSet::One(one) = &self.graphs {
-            let kept = one.on.kept_states().into_iter();
-            tensors.extend(
-                kept.map(|(at, state)| Tensor::matrix(format!("state{at}.X"), state.view())),
-            );
-        }
-        tensors.extend(rows.iter().map(|(name, row)| Tensor::vector(name, row.view())));
-        Ok(file::write(path, &tensors, &texts)?)
+        Ok(shared.write(path, &texts)?)
     }
 
     /// Continues from a checkpoint of the same configuration and dataset.
@@ -207,13 +189,12 @@ impl Trainer {
             }
             found => Ok(found),
         };
-        let same = |matrix: &Matrix, name: &str| file.matrix(name, matrix.rows(), matrix.cols());
         // The rows of this rank, of a parameter with a row for each node.
         let own = |name: &str, of: &str, shape: (usize, usize)| -> Result<Matrix, TrainError> {
             let parameter = self.model.parameters.iter().find(|parameter| parameter.name == of);
             let rows = parameter.and_then(|parameter| parameter.rows.as_ref());
             match rows.filter(|rows| !rows.is_alone()) {
-                Some(rows) => Ok(own_rows(&file.matrix(name, rows.all(), shape.1)?, rows)),
+                Some(rows) => Ok(file.own_rows(name, rows, shape.1, rows.len())?),
                 None => Ok(file.matrix(name, shape.0, shape.1)?),
             }
         };
@@ -254,30 +235,29 @@ impl Trainer {
         for (at, layer) in self.kept_layers().enumerate() {
             let (rows, width) = (layer.rows(), layer.width());
             let [state, adjoint] = ["X", "G"].map(|name| {
-                let whole = file.matrix(&format!("state{at}.{name}"), rows.all(), width)?;
-                Ok::<_, TrainError>(local(whole, rows))
+                // Ghosts come with the next solve.
+                let name = format!("state{at}.{name}");
+                file.own_rows(&name, rows, width, rows.with_ghosts())
             });
             let (state, adjoint) = (state?, adjoint?);
             let mut kept = [None, None];
             for ((side, names), factor) in kept.iter_mut().zip(vector_names(at)).zip(factors(at)) {
                 if file.shape(&names[0]).is_some() {
-                    let [u, v] = names.each_ref().map(|name| vector(file, name));
-                    let (vectors, lengths) = ([u?, v?], [rows.all(), width]);
-                    for ((name, vector), expected) in names.iter().zip(&vectors).zip(lengths) {
-                        if let Some(found) =
-                            vector.as_ref().map(Vec::len).filter(|&found| found != expected)
-                        {
+                    for (name, expected) in names.iter().zip([rows.all(), width]) {
+                        let found = length(file, name);
+                        if found > 0 && found != expected {
                             return Err(unfit(format!(
                                 "{name}: found {found} numbers, expected {expected}"
                             )));
                         }
                     }
-                    let [u, v] = vectors;
-                    let u = u.map(|u| rows.select(&u, 1.0));
+                    let [u, v] = &names;
+                    let has_u = length(file, u) > 0;
+                    let u = has_u.then(|| file.own_numbers(u, rows, 1.0)).transpose()?;
                     // Older checkpoints do not say it.
                     let is_known = file.texts().contains_key(&factor);
                     let q = if is_known { f64::from_bits(number(&factor)?) } else { 0.0 };
-                    *side = Some(Vectors { u, v, q });
+                    *side = Some(Vectors { u, v: vector(file, v)?, q });
                 }
             }
             states.push((state, adjoint, kept));
@@ -285,7 +265,9 @@ impl Trainer {
         let mut kept = Vec::new();
         if let GraphSet::One(one) = &self.graphs {
             for (at, state) in one.on.kept_states() {
-                kept.push((at, same(state, &format!("state{at}.X"))?));
+                let rows = one.on.operators().rows();
+                let name = format!("state{at}.X");
+                kept.push((at, file.own_rows(&name, rows, state.cols(), state.rows())?));
             }
         }
         let (epoch, failures) = (count(EPOCH)?, count(FAILURES)?);
@@ -336,32 +318,6 @@ impl Trainer {
     }
 }
 
-impl WholeLayer {
-    /// The states of a layer on all ranks; `None` but on the first.
-    fn of(layer: &Equilibrium) -> Option<Self> {
-        let rows = layer.rows();
-        let (state, adjoint) =
-            (whole_rows(layer.state.view(), rows), whole_rows(layer.adjoint.view(), rows));
-        let kept = layer.kept().map(|kept| {
-            let Vectors { u, v, q } = kept?;
-            let u = u.as_ref().map(|u| rows.collect(&u[..rows.len()]));
-            Some(Vectors { u: u.flatten(), v: v.clone(), q: *q })
-        });
-        Some(Self { state: state?, adjoint: adjoint?, kept })
-    }
-}
-
-/// The rows of this rank; its ghosts come with the next solve.
-fn local(whole: Matrix, rows: &Rows) -> Matrix {
-    if rows.is_alone() {
-        return whole;
-    }
-    let mut local = Matrix::zeros(rows.with_ghosts(), whole.cols());
-    let own = whole.view().block(rows.own());
-    local.view_mut().padded_mut()[..own.padded().len()].copy_from_slice(own.padded());
-    local
-}
-
 /// Name of a parameter of the best epoch.
 fn best_name(parameter: &str) -> String {
     format!("best.{parameter}")
@@ -393,14 +349,13 @@ pub(crate) fn records(file: &ModelFile) -> Option<&str> {
     file.texts().get(RECORDS).map(String::as_str)
 }
 
-/// A vector as a matrix of one row; a missing one has no columns.
-fn row(vector: &Option<Vec<f32>>) -> Matrix {
-    let entries = vector.as_deref().unwrap_or_default();
-    Matrix::from_fn(1, entries.len(), |_, k| entries[k])
+/// Length of a vector; 0 if it is missing.
+fn length(file: &ModelFile, name: &str) -> usize {
+    file.shape(name).and_then(|shape| shape.first().copied()).unwrap_or(0)
 }
 
 fn vector(file: &ModelFile, name: &str) -> Result<Option<Vec<f32>>, TrainError> {
-    let length = file.shape(name).and_then(|shape| shape.first().copied()).unwrap_or(0);
+    let length = length(file, name);
     let row = file.vector(name, length)?;
     Ok((length > 0).then(|| row.row(0).to_vec()))
 }

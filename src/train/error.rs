@@ -7,7 +7,7 @@ use ignn_format::FormatError;
 use crate::config::ConfigError;
 use crate::kernels::AdjacencyError;
 use crate::metrics::Metric;
-use crate::models::{LayerError, ModelError, OneRank, PlanError};
+use crate::models::{LayerError, ModelError, PlanError};
 use crate::nn::RankError;
 use crate::optim::GradientError;
 use crate::settings::SettingError;
@@ -28,9 +28,6 @@ pub enum TrainError {
     /// The optimiser.
     #[error(transparent)]
     Optimiser(#[from] SettingError),
-    /// Something that works on one rank only.
-    #[error(transparent)]
-    OneRank(#[from] OneRank),
     /// More memory than allowed, with or without a disk.
     #[error(transparent)]
     Plan(#[from] PlanError),

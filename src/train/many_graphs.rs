@@ -16,7 +16,8 @@ use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
 use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
-use crate::solver::SolveInfo;
+use crate::parallel::Node;
+use crate::solver::{SolveInfo, Solves};
 
 /// Approximate number of nodes that are evaluated together.
 pub(super) const EVALUATED_NODES: u64 = 1 << 15;
@@ -31,9 +32,14 @@ pub(super) struct ManyGraphs {
 }
 
 /// Why a batch failed.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum BatchError {
-    Graph(AdjacencyError),
-    Solve(LayerError),
+    #[error(transparent)]
+    Graph(#[from] AdjacencyError),
+    #[error(transparent)]
+    Solve(#[from] LayerError),
+    #[error("{0}")]
+    OtherRank(String),
 }
 
 impl BatchError {
@@ -42,13 +48,8 @@ impl BatchError {
         match self {
             Self::Graph(source) => TrainError::Graph { path, source },
             Self::Solve(source) => TrainError::Solve { epoch, source },
+            Self::OtherRank(message) => TrainError::OtherRank(message),
         }
-    }
-}
-
-impl From<LayerError> for BatchError {
-    fn from(error: LayerError) -> Self {
-        Self::Solve(error)
     }
 }
 
@@ -133,6 +134,7 @@ impl ManyGraphs {
     }
 
     /// Logits of every labelled item of some graphs, without dropout; and the solves of each layer.
+    /// Batches are dealt to the ranks of the job.
     #[allow(clippy::type_complexity)] // Logits, items and solves: a type of its own is no clearer.
     pub fn logits(
         &self,
@@ -140,14 +142,22 @@ impl ManyGraphs {
         graphs: &[u32],
         config: &Config,
     ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
-        let (mut all, mut solves) = (Collected::default(), Vec::new());
-        for chunk in self.chunks(graphs) {
-            solves.push(self.with_batch(model, &chunk, false, |model, on, mut pass| {
+        let chunks = self.chunks(graphs);
+        let evaluate = |chunk: usize| {
+            self.with_batch(model, &chunks[chunk], false, |model, on, mut pass| {
                 let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
-                all.add(pass.logits.view(), pass.ids());
-                Ok(solves)
-            })?);
+                let mut collected = Collected::default();
+                collected.add(pass.logits.view(), pass.ids());
+                Ok(Evaluated { collected, solves: Solves(solves) })
+            })
+        };
+        let found = self.task.ranks().dealt(chunks.len(), evaluate, BatchError::OtherRank)?;
+        let (mut all, mut solves) = (Collected::default(), Vec::new());
+        for Evaluated { collected, solves: of_chunk } in found {
+            all.values.extend(collected.values);
+            all.ids.extend(collected.ids);
+            solves.push(of_chunk.0);
         }
         let (logits, ids) = all.finish(model.outputs());
         Ok((logits, ids, solves))
@@ -254,6 +264,26 @@ impl ManyGraphs {
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
         let pass = on.pass(model, items, ids);
         work(model, &mut on, pass)
+    }
+}
+
+/// What an evaluation of a batch gives.
+struct Evaluated {
+    collected: Collected,
+    solves: Solves,
+}
+
+impl Node for Evaluated {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Collected { values, ids } = &self.collected;
+        Vec::list_to_bytes(&[values.to_bytes(), ids.to_bytes(), self.solves.to_bytes()])
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let parts = Vec::<u8>::list_from_bytes(bytes);
+        let [values, ids, solves] = &parts[..] else { unreachable!("three parts were written") };
+        let (values, ids) = (Vec::from_bytes(values), Vec::from_bytes(ids));
+        Self { collected: Collected { values, ids }, solves: Solves::from_bytes(solves) }
     }
 }
 

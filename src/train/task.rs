@@ -137,7 +137,7 @@ impl Task {
         ranks: Arc<dyn Ranks>,
     ) -> Result<Self, TrainError> {
         let path = graph.path().to_path_buf();
-        let same = RankError::check_same(&graph, &*ranks);
+        let same = RankError::check_same(&graph, &config.to_toml(), &*ranks);
         same.map_err(|source| TrainError::Ranks { path, source })?;
         let opened = ranks.agree(Self::open(graph, config), TrainError::OtherRank)?;
         Ok(Self { ranks, ..opened })
@@ -246,7 +246,12 @@ impl Task {
         if let Some(operators) = self.operators.get() {
             return Ok(operators);
         }
-        let operators = Operators::of_rank(self.graph.relations()?, &self.ranks);
+        let relations = self.graph.relations()?;
+        // Batches of graphs are not divided.
+        let operators = match self.graphs {
+            Some(_) => Ok(Operators::of_graphs(relations, &self.ranks)),
+            None => Operators::of_rank(relations, &self.ranks),
+        };
         let path = || self.graph.path().into();
         let operators = operators.map_err(|source| TrainError::Ranks { path: path(), source })?;
         Ok(self.operators.get_or_init(|| operators))
@@ -254,8 +259,7 @@ impl Task {
 
     /// The rows of this rank, if there are several.
     pub fn rows_of_rank(&self) -> Option<&Rows> {
-        let operators = self.operators.get().filter(|_| !self.ranks.is_alone());
-        operators.map(Operators::rows)
+        self.operators.get().map(Operators::rows).filter(|rows| !rows.is_alone())
     }
 
     /// What a model has to know about the graph. `radii` has one bound per relation; kappa is
@@ -308,10 +312,10 @@ impl Task {
             true => features.normalised(),
             false => features,
         };
-        if self.ranks.is_alone() {
+        let rows = self.operators()?.rows();
+        if rows.is_alone() {
             return Ok(normalised(Features::read(&self.graph)?));
         }
-        let rows = self.operators()?.rows();
         let features = Features::read_rows(&self.graph, rows).map_err(TrainError::from);
         let mut features = normalised(self.ranks.agree(features, TrainError::OtherRank)?);
         features.update(rows);

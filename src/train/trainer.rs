@@ -37,7 +37,7 @@ use crate::graph::Graph;
 use crate::metrics::Metric;
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
-use crate::models::{Kind, Mode, Model, Network, OneRank, PlanError};
+use crate::models::{Kind, Mode, Model, Network, PlanError};
 use crate::nn::{Backward, PoolingChoice, Slot};
 use crate::optim::Optimiser;
 use crate::parallel::{Rows, Traffic};
@@ -168,14 +168,10 @@ impl Trainer {
                     task.put_labels(&mut known.expect("a table of labels").value);
                 }
                 label_start::apply(&task, &config, &mut model)?;
-                model.check_ranks(operators, &config.forward())?;
                 model.keep_rows(operators.rows());
                 let one = OneGraph::new(&task, &model, operators)?;
                 PlanError::check_order(&one.on, &config.forward())?;
                 (model, GraphSet::One(one))
-            }
-            Some(_) if !task.ranks().is_alone() => {
-                return Err(OneRank::COLLECTION.into());
             }
             Some((graphs, parts)) => {
                 let place = || task.graph().path().to_path_buf();

@@ -11,7 +11,7 @@ use ignn::config::Config;
 use ignn::graph::statistics::Degrees;
 use ignn::graph::{self, Graph, Statistics};
 use ignn::models::DiskPlan;
-use ignn::nn::RankPlan;
+use ignn::nn::{Cluster, RankPlan, SweepTimes};
 use ignn::report::histogram::bar;
 use ignn::report::quantity::{bytes, count, percent, plural, seconds};
 use ignn::report::readable;
@@ -75,6 +75,26 @@ pub struct Command {
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     ranks: Option<u32>,
 
+    /// Predict the time of a sweep on a network of this bandwidth per rank, in GB per second
+    ///
+    /// The time is that of a model: the bytes that a rank sends or receives by the bandwidth, its
+    /// messages by --latency, and the rows that it gathers, reads and writes by --sweep-rate.
+    #[arg(long, value_name = "GB/S", requires = "ranks", value_parser = positive)]
+    bandwidth: Option<f64>,
+
+    /// Time of a message between two ranks, in microseconds
+    #[arg(long, value_name = "US", requires = "bandwidth", value_parser = positive)]
+    #[arg(default_value_t = 5.0)]
+    latency: f64,
+
+    /// Rows that one rank gathers, reads and writes in a sweep, in GB per second
+    ///
+    /// About the bandwidth of its memory, or more where caches help. `sweep_bytes` of `--ranks 1
+    /// --json`, divided by the time that `ignn bench sweep` reports, is that of this machine.
+    #[arg(long, value_name = "GB/S", requires = "bandwidth", value_parser = positive)]
+    #[arg(default_value_t = 20.0)]
+    sweep_rate: f64,
+
     #[command(flatten)]
     scratch: ScratchArgs,
 }
@@ -82,12 +102,26 @@ pub struct Command {
 /// Largest number of ranks of a plan.
 const MOST_RANKS: i64 = 65_536;
 
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_normal() && number > 0.0 => Ok(number),
+        _ => Err("expected a number above 0".into()),
+    }
+}
+
 impl Command {
     /// Counts and prints.
     pub fn run(self, session: &Session) -> Result<Outcome> {
         let inspection = Inspection::of(&self.dataset)?;
         let plan = match self.ranks {
-            Some(ranks) => Some(Plan::of(&Graph::open(&self.dataset)?, ranks as usize)?),
+            Some(ranks) => {
+                let cluster = self.bandwidth.map(|bandwidth| Cluster {
+                    sweep_rate: self.sweep_rate * 1e9,
+                    bandwidth: bandwidth * 1e9,
+                    latency: self.latency * 1e-6,
+                });
+                Some(Plan::of(&Graph::open(&self.dataset)?, ranks as usize, cluster)?)
+            }
             None => None,
         };
         let on_disk = OnDisk::all(&self.dataset, session.memory, &self.scratch.directory(None))?;
@@ -98,6 +132,9 @@ impl Command {
             }
             if let Some(plan) = plan {
                 value["ranks"] = plan.as_json();
+                if let Some(predicted) = plan.predicted() {
+                    value["predicted"] = predicted;
+                }
             }
             session.print_json(&value)?;
         } else {
@@ -388,12 +425,14 @@ impl Inspection {
 struct Plan {
     relations: usize,
     ranks: Vec<RankPlan>,
+    cluster: Option<Cluster>,
 }
 
 impl Plan {
-    fn of(dataset: &Graph, ranks: usize) -> Result<Self> {
+    fn of(dataset: &Graph, ranks: usize, cluster: Option<Cluster>) -> Result<Self> {
         let relations = dataset.relations()?;
-        Ok(Self { relations: relations.len(), ranks: RankPlan::of(relations, ranks) })
+        let (relations, ranks) = (relations.len(), RankPlan::of(relations, ranks));
+        Ok(Self { relations, ranks, cluster })
     }
 
     fn memory(&self, rank: &RankPlan, width: usize) -> u64 {
@@ -408,6 +447,7 @@ impl Plan {
                     "width": width,
                     "exchange_bytes": rank.exchange_bytes(width),
                     "state_bytes": self.memory(rank, width),
+                    "sweep_bytes": rank.sweep_bytes(width),
                 })
             };
             let mut value = serde_json::json!(rank);
@@ -438,7 +478,28 @@ impl Plan {
             let memory = |rank: &RankPlan| self.memory(rank, width);
             row(&format!("states, width {width}"), &memory, bytes);
         }
-        format!("\n{ranks}\n{}", sheet.render())
+        let mut text = format!("\n{ranks}\n{}", sheet.render());
+        if let Some(cluster) = self.cluster {
+            let mut sheet = Sheet::columns(&["predicted, per sweep", "sweep", "exchange", "both"]);
+            for width in WIDTHS {
+                let SweepTimes { sweep, exchange } = cluster.predict(&self.ranks, width);
+                let times = [sweep, exchange, sweep + exchange].map(seconds);
+                let [sweep, exchange, both] = times;
+                sheet.row([format!("width {width}"), sweep, exchange, both]);
+            }
+            text += &format!("\n{}", sheet.render());
+        }
+        text
+    }
+
+    /// Predicted times, by width.
+    fn predicted(&self) -> Option<serde_json::Value> {
+        let cluster = self.cluster?;
+        let width = |width: usize| {
+            let times = cluster.predict(&self.ranks, width);
+            serde_json::json!({ "width": width, "seconds": times })
+        };
+        Some(WIDTHS.map(width).to_vec().into())
     }
 }
 

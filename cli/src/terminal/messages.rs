@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::error::ErrorKind;
 use ignn::run::RunError;
 use ignn::train::TrainError;
+#[cfg(unix)]
+use nix::sys::signal::{SigSet, Signal};
 
 use super::printer;
 
-/// Exit code after SIGINT, SIGTERM or SIGHUP; the handler does not know which.
+/// Exit code after SIGINT, SIGTERM, SIGHUP or SIGUSR1; the handler does not know which.
 pub const STOPPED: u8 = 130;
 
 /// Exit code of an error: 1 where the input was in order but a goal was missed, 2 otherwise.
@@ -86,9 +88,12 @@ pub fn ask_to_stop() -> &'static AtomicBool {
     &STOP
 }
 
-/// On SIGINT, SIGTERM and SIGHUP: removes unfinished output, prints one line unless `is_quiet`, and
-/// exits.
-pub fn stop_cleanly_on_signals(is_quiet: bool) {
+/// On SIGINT, SIGTERM and SIGHUP, and on SIGUSR1 if `has_ranks`: removes unfinished output, prints one
+/// line unless `is_quiet`, and exits.
+///
+/// Launchers of MPI pass SIGUSR1 on and wait, while they answer the others in ways of their own.
+/// Threads must start after this.
+pub fn stop_cleanly_on_signals(is_quiet: bool, has_ranks: bool) {
     let handler = move || {
         if IS_ASKED.load(Ordering::Relaxed) && !STOP.swap(true, Ordering::Relaxed) {
             if !is_quiet {
@@ -105,6 +110,18 @@ pub fn stop_cleanly_on_signals(is_quiet: bool) {
         }
         std::process::exit(STOPPED.into());
     };
+    #[cfg(unix)]
+    if has_ranks {
+        let mut of_users = SigSet::empty();
+        of_users.add(Signal::SIGUSR1);
+        if of_users.thread_block().is_ok() {
+            std::thread::spawn(move || {
+                while of_users.wait().is_ok() {
+                    handler();
+                }
+            });
+        }
+    }
     // Without a handler the signal ends the process, and the next run removes what it left behind.
     if let Err(error) = ctrlc::set_handler(handler)
         && !is_quiet

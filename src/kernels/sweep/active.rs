@@ -9,6 +9,7 @@ use super::super::AdjacencyRef;
 use super::super::simd::Lanes;
 use super::pass::Gathered;
 use crate::dense::Line;
+use crate::parallel::RowFlags;
 
 /// A row counts as moved if its largest change is above `absolute` plus `relative` times its
 /// largest entry, and that entry is not below `least`.
@@ -47,6 +48,8 @@ pub struct Activity {
     /// Whether every sweep computes all rows, because rows gather from a table without flags. Set
     /// by sweeps.
     pub never_skips: bool,
+    /// Whether the last sweep computed all rows.
+    took_all: bool,
 }
 
 impl Activity {
@@ -60,12 +63,13 @@ impl Activity {
             threshold: Threshold::default(),
             takes_all: true,
             never_skips: false,
+            took_all: true,
         }
     }
 
-    /// Whether each row moved in the last sweep: to be filled in for ghosts.
-    pub fn moved_mut(&mut self) -> &mut [u8] {
-        &mut self.before
+    /// The flags of the last sweep, to be filled in for ghosts.
+    pub fn of_rows(&mut self) -> RowFlags<'_> {
+        RowFlags { moved: &mut self.before, differs: &mut self.differs, all: self.took_all }
     }
 
     /// Bytes of the flags.
@@ -82,7 +86,7 @@ impl Activity {
     /// Makes the flags that this sweep wrote those that the next one reads.
     pub(super) fn turn(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
-        self.takes_all = self.never_skips;
+        (self.took_all, self.takes_all) = (self.takes_all, self.never_skips);
     }
 }
 

@@ -266,7 +266,6 @@ impl Sweep<'_> {
         let shape = (self.input.rows(), self.input.cols());
         assert_eq!(shape.1, state.cols(), "an input of the state's width");
         check(self.terms, None, self.blocks, (state.rows(), state.cols()), shape);
-        let state = state.first(shape.0);
         if shape.1 == 0 {
             return Settled { updates: 0, is_finite: true };
         }
@@ -292,8 +291,12 @@ impl Sweep<'_> {
                         .map(|row| order.partition_point(|&at| (at as usize) < row));
                     settle(&order[start..end], rows.start, state)
                 };
-                let settled =
-                    self.blocks.map_reduce(state, MatrixMut::split_at, block, Settled::merge);
+                let settled = self.blocks.map_reduce(
+                    state.first(shape.0),
+                    MatrixMut::split_at,
+                    block,
+                    Settled::merge,
+                );
                 settled.unwrap_or(Settled { updates: 0, is_finite: true })
             }
         }

@@ -32,7 +32,8 @@ pub enum InOrder<'a> {
 }
 
 impl Settled {
-    pub(super) fn merge(self, other: Self) -> Self {
+    /// The outcome of both.
+    pub fn merge(self, other: Self) -> Self {
         Self { updates: self.updates + other.updates, is_finite: self.is_finite && other.is_finite }
     }
 }

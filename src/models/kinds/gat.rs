@@ -36,7 +36,7 @@ use rayon::prelude::*;
 use super::{Kind, Layer, LayerPlan, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, attention, elementwise, gradient};
+use crate::kernels::{Activation, attention, elementwise, gradient, update_ghosts};
 use crate::models::ModelError;
 use crate::nn::dropout::{Dropout, Mask};
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
@@ -120,11 +120,13 @@ impl Map for Attention {
     }
 
     fn on_graph(&self, operators: &Operators) -> Box<dyn MapOnGraph + Send> {
-        let (nodes, heads) = (operators.nodes(), self.heads);
+        let (rows, heads) = (operators.rows(), self.heads);
+        let nodes = rows.with_ghosts();
         let softmax =
             operators.incoming().iter().map(|_| Matrix::zeros(nodes, 2 * heads)).collect();
         let [source, target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
         Box::new(OnGraph {
+            numbers: (!rows.is_alone()).then(|| rows.numbers()),
             operators: operators.clone(),
             shape: self.clone(),
             source,
@@ -138,6 +140,8 @@ impl Map for Attention {
 struct OnGraph {
     operators: Operators,
     shape: Attention,
+    /// On several ranks, the number in the graph of each row.
+    numbers: Option<Vec<u32>>,
     /// s and d, one column per head.
     source: Matrix,
     target: Matrix,
@@ -150,13 +154,16 @@ struct OnGraph {
 impl OnGraph {
     fn weights(
         &self,
-    ) -> attention::Weights<'_, impl Fn(u32, u32, usize) -> f32 + Copy + Sync + use<>> {
-        let (mask, heads) = (self.mask, self.shape.heads);
+    ) -> attention::Weights<'_, impl Fn(u32, u32, usize) -> f32 + Copy + Sync + use<'_>> {
+        let (mask, heads, numbers) = (self.mask, self.shape.heads, self.numbers.as_deref());
+        let number = move |row: u32| numbers.map_or(row, |numbers| numbers[row as usize]);
         attention::Weights {
             source: self.source.view(),
             target: self.target.view(),
             mask: move |from: u32, to: u32, head: usize| {
-                mask.map_or(1.0, |mask| mask.at(from.into(), to as usize * heads + head))
+                let at =
+                    |mask: Mask| mask.at(number(from).into(), number(to) as usize * heads + head);
+                mask.map_or(1.0, at)
             },
         }
     }
@@ -166,28 +173,28 @@ impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.mask = self.shape.dropout.zip(draw).map(|(dropout, draw)| dropout.mask(draw.epoch));
+        let nodes = self.operators.nodes();
+        update_ghosts(self.operators.rows(), memory.input.view_mut());
         let h = memory.input.view();
         scores(h, values[0], &mut self.source);
         scores(h, values[1], &mut self.target);
         let (relations, blocks) = (self.operators.incoming(), self.operators.incoming_blocks());
         let mut softmax = std::mem::take(&mut self.softmax);
+        let [mut state, mut spare] =
+            [&mut memory.state, &mut memory.spare].map(|matrix| matrix.view_mut().first(nodes));
         for (at, (adjacency, softmax)) in relations.iter().zip(&mut softmax).enumerate() {
-            let to = if at == 0 { &mut memory.state } else { &mut memory.spare };
-            let (y, softmax) = (to.view_mut(), softmax.view_mut());
+            let to = if at == 0 { &mut state } else { &mut spare };
+            let (y, softmax) = (to.reborrow(), softmax.view_mut().first(nodes));
             attention::forward(blocks, *adjacency, self.weights(), h, y, softmax);
             if at > 0 {
-                elementwise::add(memory.spare.view(), memory.state.view_mut());
+                elementwise::add(spare.as_ref(), state.reborrow());
             }
         }
         self.softmax = softmax;
         if relations.len() > 1 {
-            elementwise::scale(1.0 / relations.len() as f32, memory.state.view_mut());
+            elementwise::scale(1.0 / relations.len() as f32, state.reborrow());
         }
-        elementwise::add_row_and_activate(
-            self.shape.activation,
-            values[2].row(0),
-            memory.state.view_mut(),
-        );
+        elementwise::add_row_and_activate(self.shape.activation, values[2].row(0), state);
         None
     }
 
@@ -198,11 +205,21 @@ impl MapOnGraph for OnGraph {
         gradients: &mut [MatrixMut<'_>],
     ) {
         let Memory { input, state, right, adjoint, .. } = memory;
-        elementwise::differentiate(self.shape.activation, state.view(), right.view_mut());
-        gradients[2].row_mut(0).copy_from_slice(&gradient::bias(right.view()));
-        let (nodes, heads) = (input.rows(), self.shape.heads);
+        let rows = self.operators.rows().clone();
+        let (nodes, heads) = (rows.len(), self.shape.heads);
+        let mut own = right.view_mut().first(nodes);
+        elementwise::differentiate(
+            self.shape.activation,
+            state.view().first(nodes),
+            own.reborrow(),
+        );
+        gradients[2].row_mut(0).copy_from_slice(&gradient::bias_over(&rows, own.as_ref()));
+        // Outgoing edges end at ghosts: what the results of these passed on is needed as well.
+        update_ghosts(&rows, right.view_mut());
+        self.softmax.iter_mut().for_each(|softmax| update_ghosts(&rows, softmax.view_mut()));
         let [mut by_source, mut by_target] = [0, 1].map(|_| Matrix::zeros(nodes, heads));
-        elementwise::clear(adjoint.view_mut());
+        let mut adjoint = adjoint.view_mut().first(nodes);
+        elementwise::clear(adjoint.reborrow());
         let (h, g, operators) = (input.view(), right.view(), &self.operators);
         // Relations are averaged, and heads that share the columns of X.
         let averaged = self.softmax.len() * if g.cols() < h.cols() { heads } else { 1 };
@@ -211,20 +228,21 @@ impl MapOnGraph for OnGraph {
         for ((incoming, outgoing), softmax) in sides.zip(&self.softmax) {
             let (weights, softmax) = (self.weights(), softmax.view());
             let back = attention::Backward { weights, softmax, h, g, share };
-            let mut sums = Matrix::zeros(nodes, 2 * heads);
-            back.by_target(operators.incoming_blocks(), incoming, sums.view_mut());
+            let mut sums = Matrix::zeros(rows.with_ghosts(), 2 * heads);
+            back.by_target(operators.incoming_blocks(), incoming, sums.view_mut().first(nodes));
+            update_ghosts(&rows, sums.view_mut());
             for row in 0..nodes {
                 let by_d = &sums.row(row)[heads..];
                 by_target.row_mut(row).iter_mut().zip(by_d).for_each(|(to, x)| *to += x);
             }
-            let (by_h, by_s) = (adjoint.view_mut(), by_source.view_mut());
+            let (by_h, by_s) = (adjoint.reborrow(), by_source.view_mut());
             back.by_source(operators.outgoing_blocks(), outgoing, sums.view(), by_h, by_s);
         }
-        add_outer(by_source.view(), values[0], adjoint.view_mut());
-        add_outer(by_target.view(), values[1], adjoint.view_mut());
+        add_outer(by_source.view(), values[0], adjoint.reborrow());
+        add_outer(by_target.view(), values[1], adjoint);
         for (by_score, gradient) in [by_source, by_target].iter().zip(gradients) {
             // Row k of the product is head k against all columns: its own block is the gradient.
-            let all = gradient::input(by_score.view(), h);
+            let all = gradient::input_over(&rows, by_score.view(), h.first(nodes));
             let width = gradient.cols();
             for head in 0..heads {
                 gradient.row_mut(head).copy_from_slice(&all.row(head)[head * width..][..width]);

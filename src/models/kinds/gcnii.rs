@@ -24,7 +24,7 @@ use std::sync::Arc;
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, elementwise, gradient};
+use crate::kernels::{Activation, elementwise, gradient, update_ghosts};
 use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{Dropout, Operators, Slot, linear, propagate};
@@ -129,18 +129,19 @@ impl Map for Gcnii {
 struct OnGraph {
     operators: Operators,
     shape: Gcnii,
-    /// H_0 .. H_{T-1}; H_T is the state. Only H_0 without a backward pass.
+    /// H_0 .. H_{T-1}, with ghosts; H_T is the state. Only H_0 without a backward pass.
     kept: Vec<Matrix>,
     /// Epoch and rows that the last training pass drew its dropout by.
     drawn: Option<(u64, Vec<u32>)>,
 }
 
 impl OnGraph {
-    /// to = S of a step, from the H before it; `spare` receives that H after dropout.
+    /// to = S of a step, from the H before it, whose ghosts are up to date; `spare` receives that H
+    /// after dropout.
     fn mix(&self, step: usize, h: MatrixRef<'_>, spare: &mut Matrix, to: &mut Matrix) {
         let alpha = self.shape.alpha as f32;
-        let start = self.kept[0].view();
         let operators = &self.operators;
+        let start = self.kept[0].view().first(operators.nodes());
         let h = match &self.drawn {
             Some((epoch, ids)) if !self.shape.dropout.is_empty() => {
                 elementwise::copy(h, spare.view_mut());
@@ -158,15 +159,15 @@ impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let Given { values, draw, .. } = *given;
         self.drawn = draw.map(|draw| (draw.epoch, draw.ids.to_vec()));
-        let Memory { input, state, right, spare, .. } = memory;
-        let (nodes, width) = (input.rows(), input.cols());
-        let trains = right.rows() == nodes;
+        let Memory { input, state, spare, trains, .. } = memory;
+        let (rows, width, trains) = (self.operators.rows().clone(), input.cols(), *trains);
         let count = if trains { self.shape.depth } else { 1 };
-        self.kept.resize_with(count, || Matrix::zeros(nodes, width));
-        elementwise::copy(input.view(), self.kept[0].view_mut());
-        let start = self.kept[0].view_mut();
+        self.kept.resize_with(count, || Matrix::zeros(input.rows(), width));
+        let mut start = self.kept[0].view_mut().first(rows.len());
+        elementwise::copy(input.view().first(rows.len()), start.reborrow());
         elementwise::add_row_and_activate(self.shape.activation, values[0].row(0), start);
-        let mut sum = Matrix::zeros(nodes, width);
+        update_ghosts(&rows, self.kept[0].view_mut());
+        let mut sum = Matrix::zeros(rows.len(), width);
         for (step, &w) in values.iter().enumerate().skip(1) {
             let before = if step == 1 || trains {
                 self.kept[step.min(count) - 1].view()
@@ -175,8 +176,12 @@ impl MapOnGraph for OnGraph {
             };
             self.mix(step, before, spare, &mut sum);
             let mixed = self.shape.mixed(step, w);
-            linear::forward(mixed.view(), None, sum.view(), state.view_mut());
-            elementwise::activate(self.shape.activation, state.view_mut());
+            let mut own = state.view_mut().first(rows.len());
+            linear::forward(mixed.view(), None, sum.view(), own.reborrow());
+            elementwise::activate(self.shape.activation, own);
+            if step < self.shape.depth {
+                update_ghosts(&rows, state.view_mut());
+            }
             if let Some(kept) = self.kept.get_mut(step) {
                 elementwise::copy(state.view(), kept.view_mut());
             }
@@ -191,23 +196,26 @@ impl MapOnGraph for OnGraph {
         gradients: &mut [MatrixMut<'_>],
     ) {
         let Memory { state, right, adjoint, spare, .. } = memory;
-        let (nodes, width, depth) = (state.rows(), state.cols(), self.shape.depth);
+        let (operators, width, depth) = (&self.operators, state.cols(), self.shape.depth);
+        let (rows, nodes) = (operators.rows(), operators.nodes());
         let alpha = self.shape.alpha as f32;
-        let [mut g, mut sum, mut by_sum] = [0, 1, 2].map(|_| Matrix::zeros(nodes, width));
-        elementwise::copy(right.view(), g.view_mut());
+        let [mut g, mut sum] = [0, 1].map(|_| Matrix::zeros(nodes, width));
+        let mut by_sum = Matrix::zeros(rows.with_ghosts(), width);
+        elementwise::copy(right.view().first(nodes), g.view_mut());
         // G accumulates the gradient of H_0 over the steps.
-        elementwise::clear(adjoint.view_mut());
-        let operators = &self.operators;
+        let mut adjoint = adjoint.view_mut().first(nodes);
+        elementwise::clear(adjoint.reborrow());
         for step in (1..=depth).rev() {
             let after = if step == depth { state.view() } else { self.kept[step].view() };
-            elementwise::differentiate(self.shape.activation, after, g.view_mut());
+            elementwise::differentiate(self.shape.activation, after.first(nodes), g.view_mut());
             self.mix(step, self.kept[step - 1].view(), spare, &mut sum);
-            let by_w = gradient::input(g.view(), sum.view());
+            let by_w = gradient::input_over(rows, g.view(), sum.view());
             elementwise::copy(by_w.view(), gradients[step].reborrow());
             elementwise::scale(self.shape.beta(step) as f32, gradients[step].reborrow());
             let mixed = self.shape.mixed(step, values[step]);
-            linear::backward(mixed.view(), g.view(), by_sum.view_mut());
-            elementwise::mix(1.0, alpha, by_sum.view(), adjoint.view_mut());
+            linear::backward(mixed.view(), g.view(), by_sum.view_mut().first(nodes));
+            elementwise::mix(1.0, alpha, by_sum.view().first(nodes), adjoint.reborrow());
+            update_ghosts(rows, by_sum.view_mut());
             propagate::mean(
                 operators.outgoing_blocks(),
                 &operators.outgoing(),
@@ -218,11 +226,13 @@ impl MapOnGraph for OnGraph {
             if let (Some((epoch, ids)), Some(dropout)) =
                 (&self.drawn, self.shape.dropout.get(step - 1))
             {
-                dropout.apply(*epoch, ids, g.view_mut());
+                dropout.apply(*epoch, &ids[..nodes], g.view_mut());
             }
         }
-        elementwise::add(g.view(), adjoint.view_mut());
-        elementwise::differentiate(self.shape.activation, self.kept[0].view(), adjoint.view_mut());
-        gradients[0].row_mut(0).copy_from_slice(&gradient::bias(adjoint.view()));
+        elementwise::add(g.view(), adjoint.reborrow());
+        let start = self.kept[0].view().first(nodes);
+        elementwise::differentiate(self.shape.activation, start, adjoint.reborrow());
+        let bias = gradient::bias_over(rows, adjoint.as_ref());
+        gradients[0].row_mut(0).copy_from_slice(&bias);
     }
 }

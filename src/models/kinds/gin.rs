@@ -23,19 +23,15 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, elementwise, gradient};
+use crate::kernels::{Activation, elementwise, gradient, update_ghosts};
 use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{Operators, Slot, linear, propagate};
+use crate::parallel::Rows;
 use crate::solver::SolveInfo;
-
-/// Numbers per part of a sum whose parts are added in order.
-const PART: usize = 1 << 14;
 
 pub(super) const KIND: Kind = Kind {
     output: Output::Readout,
@@ -112,13 +108,15 @@ fn own_weight(values: &[MatrixRef<'_>]) -> f32 {
 impl MapOnGraph for OnGraph {
     fn forward(&mut self, given: &Given<'_>, memory: &mut Memory) -> Option<SolveInfo> {
         let (values, operators) = (given.values, &self.operators);
+        update_ghosts(operators.rows(), memory.input.view_mut());
         let (b, inner) = (memory.input.view(), &mut self.inner);
         propagate::mean(operators.incoming_blocks(), &operators.incoming(), b, inner.view_mut());
-        elementwise::mix(1.0, own_weight(values), b, inner.view_mut());
+        let own = b.first(operators.nodes());
+        elementwise::mix(1.0, own_weight(values), own, inner.view_mut());
         elementwise::add_row_and_activate(self.activation, values[0].row(0), inner.view_mut());
-        let state = &mut memory.state;
-        linear::forward(values[1], Some(values[2].row(0)), inner.view(), state.view_mut());
-        elementwise::activate(self.activation, state.view_mut());
+        let mut state = memory.state.view_mut().first(operators.nodes());
+        linear::forward(values[1], Some(values[2].row(0)), inner.view(), state.reborrow());
+        elementwise::activate(self.activation, state);
         None
     }
 
@@ -128,30 +126,34 @@ impl MapOnGraph for OnGraph {
         memory: &mut Memory,
         gradients: &mut [MatrixMut<'_>],
     ) {
-        let Memory { input, state, right, adjoint, spare } = memory;
+        let Memory { input, state, right, adjoint, spare, .. } = memory;
         let (operators, inner) = (&self.operators, self.inner.view());
-        elementwise::differentiate(self.activation, state.view(), right.view_mut());
-        elementwise::copy(gradient::input(right.view(), inner).view(), gradients[1].reborrow());
-        gradients[2].row_mut(0).copy_from_slice(&gradient::bias(right.view()));
-        linear::backward(values[1], right.view(), spare.view_mut());
-        elementwise::differentiate(self.activation, inner, spare.view_mut());
-        let h = spare.view();
-        gradients[0].row_mut(0).copy_from_slice(&gradient::bias(h));
+        let (rows, nodes) = (operators.rows(), operators.nodes());
+        let mut g = right.view_mut().first(nodes);
+        elementwise::differentiate(self.activation, state.view().first(nodes), g.reborrow());
+        let g = g.as_ref();
+        elementwise::copy(gradient::input_over(rows, g, inner).view(), gradients[1].reborrow());
+        gradients[2].row_mut(0).copy_from_slice(&gradient::bias_over(rows, g));
+        let mut own = spare.view_mut().first(nodes);
+        linear::backward(values[1], g, own.reborrow());
+        elementwise::differentiate(self.activation, inner, own);
+        update_ghosts(rows, spare.view_mut());
+        let h = spare.view().first(nodes);
+        gradients[0].row_mut(0).copy_from_slice(&gradient::bias_over(rows, h));
         if let Some(by_epsilon) = gradients.get_mut(3) {
-            by_epsilon.row_mut(0)[0] = sum_of_products(h, input.view()) as f32;
+            by_epsilon.row_mut(0)[0] = sum_of_products(rows, h, input.view()) as f32;
         }
         let (blocks, outgoing) = (operators.outgoing_blocks(), operators.outgoing());
-        propagate::mean(blocks, &outgoing, h, adjoint.view_mut());
-        elementwise::mix(1.0, own_weight(values), h, adjoint.view_mut());
+        let mut adjoint = adjoint.view_mut().first(nodes);
+        propagate::mean(blocks, &outgoing, spare.view(), adjoint.reborrow());
+        elementwise::mix(1.0, own_weight(values), h, adjoint);
     }
 }
 
-/// Padding is zero and adds nothing.
-fn sum_of_products(a: MatrixRef<'_>, b: MatrixRef<'_>) -> f64 {
-    let part = |(a, b): (&[f32], &[f32])| -> f64 {
-        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+fn sum_of_products(rows: &Rows, a: MatrixRef<'_>, b: MatrixRef<'_>) -> f64 {
+    let row = |row: usize| -> f64 {
+        a.row(row).iter().zip(b.row(row)).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     };
-    let parts: Vec<f64> =
-        a.padded().par_chunks(PART).zip(b.padded().par_chunks(PART)).map(part).collect();
-    parts.iter().sum()
+    let sum = rows.sum(|rows| vec![rows.map(row).sum::<f64>()], |a, b| vec![a[0] + b[0]]);
+    sum.map_or(0.0, |sum| sum[0])
 }

@@ -32,7 +32,7 @@ use std::time::Instant;
 use super::{Kind, LayerPlan, Output, Request};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::{Activation, elementwise, gradient};
+use crate::kernels::{Activation, elementwise, gradient, update_ghosts};
 use crate::models::ModelError;
 use crate::nn::explicit::{Given, Map, MapOnGraph, Memory};
 use crate::nn::{InputMap, Operators, Slot, linear, propagate};
@@ -126,25 +126,29 @@ impl OnGraph {
     /// One step of the state. Returns the undamped change relative to the state, or `None` if the
     /// state diverged.
     fn step(&mut self, values: &[MatrixRef<'_>], memory: &mut Memory) -> Option<f64> {
-        let Memory { input, state, right, spare, .. } = memory;
-        let (nodes, width, damping) = (state.rows(), state.cols(), self.shape.damping as f32);
+        let Memory { input, state, spare, trains, .. } = memory;
+        let (operators, width, damping) =
+            (&self.operators, state.cols(), self.shape.damping as f32);
+        let rows = operators.rows();
         let [mut before, mut z] = match self.path.len() == self.shape.steps {
             true => self.path.pop_front().expect("a step at least"),
-            false => [0, 1].map(|_| Matrix::zeros(nodes, width)),
+            false => [rows.with_ghosts(), rows.len()].map(|rows| Matrix::zeros(rows, width)),
         };
-        elementwise::copy(state.view(), before.view_mut());
-        let operators = &self.operators;
-        propagate::mean(
-            operators.incoming_blocks(),
-            &operators.incoming(),
-            before.view(),
-            spare.view_mut(),
-        );
-        linear::forward(values[1], None, spare.view(), z.view_mut());
-        elementwise::add_and_activate(self.shape.activation, input.view(), z.view_mut());
-        linear::forward(values[0], None, z.view(), spare.view_mut());
-        let (moved, size) = elementwise::damp(damping, spare.view(), state.view_mut());
-        if right.rows() == nodes {
+        let (mut own, mut spare) =
+            (state.view_mut().first(rows.len()), spare.view_mut().first(rows.len()));
+        elementwise::copy(own.as_ref(), before.view_mut().first(rows.len()));
+        update_ghosts(rows, before.view_mut());
+        let blocks = operators.incoming_blocks();
+        propagate::mean(blocks, &operators.incoming(), before.view(), spare.reborrow());
+        linear::forward(values[1], None, spare.as_ref(), z.view_mut());
+        let b = input.view().first(rows.len());
+        elementwise::add_and_activate(self.shape.activation, b, z.view_mut());
+        linear::forward(values[0], None, z.view(), spare.reborrow());
+        let moved = elementwise::damp(damping, spare.as_ref(), own.reborrow());
+        let [moved, size] = rows
+            .ranks()
+            .merge([moved.0, moved.1], |a: [f32; 2], b| [a[0].max(b[0]), a[1].max(b[1])]);
+        if *trains {
             self.path.push_back([before, z]);
         }
         (size <= MOST).then(|| f64::from(moved) / f64::from(size).max(f64::from(f32::MIN_POSITIVE)))
@@ -189,7 +193,7 @@ impl MapOnGraph for OnGraph {
         let (contraction, certified_error) = (None, None);
         Some(SolveInfo {
             sweeps,
-            row_updates: (sweeps * memory.state.rows()) as u64,
+            row_updates: (sweeps * self.operators.rows().all()) as u64,
             relative_residual: residual,
             contraction,
             certified_error,
@@ -210,36 +214,30 @@ impl MapOnGraph for OnGraph {
         gradients: &mut [MatrixMut<'_>],
     ) {
         let Memory { right, adjoint, spare, .. } = memory;
-        let (nodes, width, damping) = (right.rows(), right.cols(), self.shape.damping as f32);
+        let (operators, width, damping) =
+            (&self.operators, right.cols(), self.shape.damping as f32);
+        let (rows, nodes) = (operators.rows(), operators.nodes());
         let [mut g, mut q] = [0, 1].map(|_| Matrix::zeros(nodes, width));
-        elementwise::copy(right.view(), g.view_mut());
-        elementwise::clear(adjoint.view_mut());
+        elementwise::copy(right.view().first(nodes), g.view_mut());
+        let mut adjoint = adjoint.view_mut().first(nodes);
+        elementwise::clear(adjoint.reborrow());
         gradients.iter_mut().for_each(|gradient| gradient.padded_mut().fill(0.0));
-        let operators = &self.operators;
         for [before, z] in self.path.iter().rev() {
             linear::backward(values[0], g.view(), q.view_mut());
             elementwise::scale(damping, q.view_mut());
             elementwise::differentiate(self.shape.activation, z.view(), q.view_mut());
-            let by_first = gradient::input(g.view(), z.view());
+            let by_first = gradient::input_over(rows, g.view(), z.view());
             elementwise::mix(1.0, damping, by_first.view(), gradients[0].reborrow());
-            propagate::mean(
-                operators.incoming_blocks(),
-                &operators.incoming(),
-                before.view(),
-                spare.view_mut(),
-            );
-            elementwise::add(
-                gradient::input(q.view(), spare.view()).view(),
-                gradients[1].reborrow(),
-            );
-            elementwise::add(q.view(), adjoint.view_mut());
-            linear::backward(values[1], q.view(), spare.view_mut());
-            propagate::mean(
-                operators.outgoing_blocks(),
-                &operators.outgoing(),
-                spare.view(),
-                q.view_mut(),
-            );
+            let mut own = spare.view_mut().first(nodes);
+            let (blocks, incoming) = (operators.incoming_blocks(), operators.incoming());
+            propagate::mean(blocks, &incoming, before.view(), own.reborrow());
+            let by_second = gradient::input_over(rows, q.view(), own.as_ref());
+            elementwise::add(by_second.view(), gradients[1].reborrow());
+            elementwise::add(q.view(), adjoint.reborrow());
+            linear::backward(values[1], q.view(), own);
+            update_ghosts(rows, spare.view_mut());
+            let (blocks, outgoing) = (operators.outgoing_blocks(), operators.outgoing());
+            propagate::mean(blocks, &outgoing, spare.view(), q.view_mut());
             elementwise::mix(1.0 - damping, 1.0, q.view(), g.view_mut());
         }
     }

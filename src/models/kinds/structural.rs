@@ -13,9 +13,9 @@ use rayon::prelude::*;
 use super::{ComputedFeatures, FeatureRule, Kind, mlp};
 use crate::config::ModelKind;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
-use crate::kernels::AdjacencyRef;
+use crate::kernels::{AdjacencyRef, update_ghosts};
 use crate::nn::Operators;
-use crate::parallel::RowBlocks;
+use crate::parallel::{RowBlocks, Rows};
 
 /// Classes of degrees; the last one has no upper bound.
 const CLASSES: usize = 16;
@@ -37,12 +37,15 @@ fn columns(sides: usize, hops: usize) -> usize {
 /// The features of all nodes.
 fn features(operators: &Operators, hops: usize) -> Matrix {
     let sides = sides(operators);
-    let mut all = Matrix::zeros(operators.nodes(), columns(sides.len(), hops));
+    let (rows, nodes) = (operators.rows(), operators.nodes());
+    let mut all = Matrix::zeros(rows.with_ghosts(), columns(sides.len(), hops));
     for (side, (adjacency, blocks)) in sides.into_iter().enumerate() {
-        let mut hop = degrees(&adjacency);
+        let mut hop = degrees(&adjacency, rows);
         for h in 0..=hops {
-            put(hop.view(), (side * (hops + 1) + h) * CLASSES, all.view_mut());
+            let own = all.view_mut().first(nodes);
+            put(hop.view(), (side * (hops + 1) + h) * CLASSES, own);
             if h < hops {
+                update_ghosts(rows, hop.view_mut());
                 hop = mean(&adjacency, blocks, hop.view());
             }
         }
@@ -53,10 +56,11 @@ fn features(operators: &Operators, hops: usize) -> Matrix {
 /// One operator per relation, two if incoming and outgoing edges are stored separately.
 fn sides(operators: &Operators) -> Vec<(AdjacencyRef<'_>, &RowBlocks)> {
     let mut sides = Vec::new();
-    for (incoming, outgoing) in operators.incoming().into_iter().zip(operators.outgoing()) {
+    let both = operators.incoming().into_iter().zip(operators.outgoing());
+    for (at, (incoming, outgoing)) in both.enumerate() {
         sides.push((incoming, operators.incoming_blocks()));
         // Symmetric relations store one direction, which serves both.
-        if !std::ptr::eq(incoming.neighbours(), outgoing.neighbours()) {
+        if !operators.stores_once(at) {
             sides.push((outgoing, operators.outgoing_blocks()));
         }
     }
@@ -64,8 +68,8 @@ fn sides(operators: &Operators) -> Vec<(AdjacencyRef<'_>, &RowBlocks)> {
 }
 
 /// The class of every row's degree, one-hot.
-fn degrees(adjacency: &AdjacencyRef<'_>) -> Matrix {
-    let mut classes = Matrix::zeros(adjacency.rows(), CLASSES);
+fn degrees(adjacency: &AdjacencyRef<'_>, rows: &Rows) -> Matrix {
+    let mut classes = Matrix::zeros(rows.with_ghosts(), CLASSES);
     for row in 0..adjacency.rows() {
         let degree = adjacency.range(row).len();
         let class =
@@ -77,7 +81,7 @@ fn degrees(adjacency: &AdjacencyRef<'_>) -> Matrix {
 
 /// The mean of the neighbours' rows.
 fn mean(adjacency: &AdjacencyRef<'_>, blocks: &RowBlocks, from: MatrixRef<'_>) -> Matrix {
-    let mut to = Matrix::zeros(adjacency.rows(), CLASSES);
+    let mut to = Matrix::zeros(adjacency.columns(), CLASSES);
     let work = |_, rows: std::ops::Range<usize>, mut to: MatrixMut<'_>| {
         for row in rows.clone() {
             let (to, entries) = (to.row_mut(row - rows.start), adjacency.range(row));
@@ -89,7 +93,8 @@ fn mean(adjacency: &AdjacencyRef<'_>, blocks: &RowBlocks, from: MatrixRef<'_>) -
             to.iter_mut().for_each(|to| *to *= share);
         }
     };
-    blocks.map_reduce(to.view_mut(), MatrixMut::split_at, work, |(), ()| ());
+    let own = to.view_mut().first(adjacency.rows());
+    blocks.map_reduce(own, MatrixMut::split_at, work, |(), ()| ());
     to
 }
 

@@ -50,7 +50,7 @@ fn passes(input: &mut Input, values: &[Matrix], g: &Matrix) -> (Matrix, Vec<Matr
     // Values of an earlier pass must not affect it.
     let mut b = Matrix::from_fn(g.rows(), g.cols(), |_, _| f32::NAN);
     let views: Vec<MatrixRef<'_>> = values.iter().map(Matrix::view).collect();
-    input.forward(&views, &mut b);
+    input.forward(&views, b.view_mut());
     let mut gradients: Vec<_> = values
         .iter()
         .map(|value| Matrix::from_fn(value.rows(), value.cols(), |_, _| f32::NAN))
