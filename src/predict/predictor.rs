@@ -22,7 +22,7 @@ use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, OneRank, PlanError};
 use crate::nn::{
-    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot, select_rows,
+    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, Slot, normalise, select_rows,
 };
 use crate::parallel::Rows;
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams};
@@ -79,6 +79,8 @@ pub struct SolvedModel {
     rows: Option<Rows>,
     solves: Vec<SolveInfo>,
     scaling: Option<Scaling>,
+    /// How far an entry of the last layer's result can be from that of exact equilibria, for numbers.
+    error: Option<f64>,
     /// Largest absolute entry of the states before they were pooled, and the first node of each
     /// graph, where the model pools.
     pooled: Option<(f64, Vec<u64>)>,
@@ -186,11 +188,13 @@ impl Predictor {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             PlanError::check_order(&on, params)?;
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
+            let error = scaling.and_then(|_| on.error_bound(&network, &solves));
             let states = on.seen(&network);
             let rows = Some(operators.rows().clone()).filter(|rows| !rows.is_alone());
-            return Ok(SolvedModel { states, rows, network, solves, scaling, pooled: None });
+            let pooled = None;
+            return Ok(SolvedModel { states, rows, network, solves, scaling, error, pooled });
         };
-        let mut largest: f64 = 0.0;
+        let (mut largest, mut error): (f64, _) = (0.0, scaling.map(|_| 0.0));
         let path = graph.path();
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
         let width = network.layers.last().map_or(0, |layer| layer.width);
@@ -204,6 +208,8 @@ impl Predictor {
             let GraphBatch { operators, input, .. } = batch;
             let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
             let solved = on.forward(&mut network, params, Mode::Evaluation)?;
+            error =
+                error.and_then(|error: f64| Some(error.max(on.error_bound(&network, &solved)?)));
             if pools && scaling.is_some() {
                 let entries = on.result().padded().iter().map(|entry| f64::from(entry.abs()));
                 largest = entries.fold(largest, f64::max);
@@ -219,7 +225,7 @@ impl Predictor {
             }
         }
         let pooled = (pools && scaling.is_some()).then_some((largest, first_node));
-        Ok(SolvedModel { network, states, rows: None, solves, scaling, pooled })
+        Ok(SolvedModel { network, states, rows: None, solves, scaling, error, pooled })
     }
 }
 
@@ -342,30 +348,22 @@ impl SolvedModel {
 
     /// Whether there is a bound on the error of each number: see [`SolvedModel::number_error`].
     pub fn bounds_numbers(&self) -> bool {
-        let [layer] = &self.network.layers[..] else { return false };
-        let is_plain = layer.between.is_none() && layer.norm.is_none() && !self.network.normalises;
-        let is_bounded = |solve: &SolveInfo| solve.certified_error.is_some();
-        self.scaling.is_some()
-            && is_plain
-            && self.solves.iter().all(is_bounded)
-            && self.solves.len() == 1
+        self.error.is_some()
     }
 
-    /// How far the number of an item can be from the one that the exact equilibrium gives, in the
-    /// user's unit: the certified error of the state, taken through the absolute values of the
-    /// readout's weights, with the roundings of pooling, readout and scaling. It bounds errors of
-    /// the computation, not of the model.
+    /// How far the number of an item can be from the one that exact equilibria give, in the user's
+    /// unit: the error of the last layer's result ([`OnGraph::error_bound`]), taken through the
+    /// absolute values of the readout's weights, with the roundings of pooling, readout and scaling.
+    /// It bounds errors of the computation, not of the model.
     ///
-    /// `None` for classes, and where nothing certifies the state that the readout takes: models of
-    /// several layers or without an equilibrium, with a skip connection, batch normalisation or
-    /// `model.normalise_state`.
+    /// `None` for classes, and where nothing certifies the state that the readout takes: a layer
+    /// without an equilibrium, or a solve without a certificate.
     ///
     /// # Panics
     /// If there is no such item, or another rank has it.
     pub fn number_error(&self, item: u32) -> Option<f64> {
-        let scaling = self.scaling.filter(|_| self.bounds_numbers())?;
-        let largest = self.solves[0].certified_error?.largest;
-        let own = match (self.network.pooling, &self.pooled) {
+        let (scaling, largest) = (self.scaling?, self.error?);
+        let mut own = match (self.network.pooling, &self.pooled) {
             (Some(pooling), Some((size, first_node))) => {
                 let ends = &first_node[item as usize..=item as usize + 1];
                 let nodes = (ends[1] - ends[0]) as f64;
@@ -381,8 +379,11 @@ impl SolvedModel {
         };
         let head = self.network.head()..self.network.parameters.len();
         let first = self.rows.as_ref().map_or(0, |rows| rows.own().start);
-        let row = self.states.row(item as usize - first);
-        let bound = self.network.readout.error_bound(&self.network.values(&head), row, own);
+        let mut row = self.states.view().row(item as usize - first).to_vec();
+        if self.network.normalises {
+            own = normalise::error_bound(&mut row, own);
+        }
+        let bound = self.network.readout.error_bound(&self.network.values(&head), &row, own);
         let bound = bound.first()?;
         // mean + deviation * logit is rounded twice in f64. The bound has the roundings of the readout,
         // and with them the logit's size; without a map the logit is in the row.
