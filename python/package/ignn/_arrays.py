@@ -361,7 +361,8 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
             raise ValueError(f"y: expected numbers for a regression, found {array.dtype}")
         return [name], _numbers(array)
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        decoded: Array = np.char.decode(array, "utf-8")
+        array = decoded
     if array.dtype.kind == "f":
         known = ~np.isnan(array)
         rounded = np.where(known, array, -1.0)
@@ -535,7 +536,7 @@ def memory_bytes(memory: int | str | None) -> int | None:
     end = next((at for at, c in enumerate(text) if not (c.isdigit() or c == ".")), len(text))
     units = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
     units |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-    unit = units.get(text[end:].strip().lower())
+    unit, number = units.get(text[end:].strip().lower()), 0.0
     try:
         number = float(text[:end])
     except ValueError:
