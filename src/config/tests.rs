@@ -221,7 +221,8 @@ fn wrong_values_name_key_found_and_expected() {
     }
     let words: Vec<String> = ModelKind::ALL.iter().map(|kind| quoted(kind.word())).collect();
     let expected = format!(
-        "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of {})",
+        "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of {}, did you mean \
+         \"ignn\"?)",
         words.join(", ")
     );
     assert_eq!(message("[model]\nkind = \"gnn\""), expected);
