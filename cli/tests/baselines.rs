@@ -226,7 +226,8 @@ fn inconsistent_shapes_are_refused() {
     refused(
         "--set model.kind=gcn2",
         &format!(
-            "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of {})",
+            "--set model.kind=gcn2: model.kind: wrong value (found gcn2, expected one of {}, did you \
+             mean \"gcn\"?)",
             all.join(", ")
         ),
     );

@@ -103,10 +103,7 @@ fn folds_are_tested_and_the_directory_is_complete() {
         assert_eq!(record["chosen"]["validation"].as_f64().unwrap(), best.fold(0.0, f64::max));
     }
     assert!(sandbox.read("run/config.toml").contains("state = [8, 8]"));
-    sandbox.ignn(&words("report run --out r.html")).fails_with(
-        "run: a cross-validation (expected runs of `ignn train`): its figures are in \
-         run/crossval.json",
-    );
+    report_shows_folds(&sandbox);
     // Features that are dropped are gathered again for every batch.
     let dropped = format!("crossval d {SMALL} --set model.feature_dropout=0.3 --out dropped -q");
     sandbox.ignn(&words(&dropped)).exits(0).says("4 of 4 folds in ");
@@ -114,6 +111,48 @@ fn folds_are_tested_and_the_directory_is_complete() {
     sandbox.ignn(&words("train d --out run --force -q")).fails_with(
         "run/crossval.json: not a file of a run: --force would remove it: move it away first",
     );
+}
+
+/// A page of the four folds in `run`.
+fn report_shows_folds(sandbox: &Sandbox) {
+    let made = sandbox.ignn(&words("report run --out r.html")).exits(0);
+    made.says("made r.html: 1 run, 3 charts, ");
+    let html = sandbox.read("r.html");
+    for section in ["results", "folds", "metrics", "config", "machine"] {
+        assert!(html.contains(&format!("<section id=\"{section}\">")), "no section {section}");
+    }
+    let words_of_page =
+        ["data-series=\"fold 3\"", "class=\"band s0\"", "20/10/10", "state = [8, 8]"];
+    for word in words_of_page.into_iter().chain(["mean curve: ", "best of each: "]) {
+        assert!(html.contains(word), "no {word}");
+    }
+    // The figures are those of the file.
+    let figures: Value = serde_json::from_str(&sandbox.read("run/crossval.json")).unwrap();
+    for protocol in ["validation", "mean_curve", "best_of_each"] {
+        let mean = figures["summary"][protocol]["mean"].as_f64().unwrap();
+        assert!(html.contains(&format!("{:.1} %</td>", 100.0 * mean)), "{protocol}: {mean}");
+    }
+    // A fold that is not finished, and one whose record was changed.
+    let record = sandbox.read("run/fold-3/fold.json");
+    std::fs::remove_file(sandbox.path("run/fold-3/fold.json")).unwrap();
+    sandbox.ignn(&words("report run --out part.html")).exits(0);
+    assert!(sandbox.read("part.html").contains("run is not finished: 3 of 4 folds."));
+    sandbox.file("run/fold-3/fold.json", record.replacen("failures", "failure", 1));
+    sandbox.ignn(&words("report run --out bad.html")).exits(2);
+    sandbox.file("run/fold-3/fold.json", record);
+    std::fs::create_dir(sandbox.path("other")).unwrap();
+    sandbox.ignn(&words("report run other --out two.html")).fails_with(
+        "run: a cross-validation, and other: none (expected one or the other): write a page for \
+         each",
+    );
+    let summary = sandbox.read("run/crossval.json");
+    std::fs::remove_file(sandbox.path("run/crossval.json")).unwrap();
+    sandbox.ignn(&words("report run --out none.html")).fails_with(
+        "run: no figures yet (expected run/crossval.json): continue it with `ignn crossval \
+         --resume`",
+    );
+    sandbox.file("run/crossval.json", summary);
+    assert!(!sandbox.path("two.html").exists() && !sandbox.path("none.html").exists());
 }
 
 #[test]

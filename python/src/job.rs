@@ -23,7 +23,7 @@ use crate::failure::{Failure, exception};
 use crate::values::to_python;
 
 /// How often signals are looked at.
-const PULSE: Duration = Duration::from_millis(30);
+const PULSE: Duration = Duration::from_millis(10);
 /// How long an interrupted call waits for its work to end.
 const GRACE: Duration = Duration::from_millis(100);
 

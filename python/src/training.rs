@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use ignn::config::Config;
 use ignn::format::storage::Draft;
+use ignn::report::crossvals;
 use ignn::report::page::PAGE;
 use ignn::report::runs::{self, Group, ShownRun};
 use ignn::run::{FinishedRun, RunDir, SavedRun};
@@ -206,9 +207,7 @@ fn in_memory(
     let stop: Arc<AtomicBool> = Arc::clone(&reports.stop);
     let mut trainer = Trainer::with_task(task, config)?.with_stop(stop);
     let mut observer = reports;
-    if let Some(note) = trainer.held_out_note() {
-        observer.note(&note)?;
-    }
+    trainer.notes().iter().try_for_each(|note| observer.note(note))?;
     let Fit { model, history, ended, best_epoch } = trainer.fit_with(&mut observer)?;
     Ok(Run {
         directory: None,
@@ -237,6 +236,12 @@ pub fn report(
             return Err(FormatError::ending(&out, ".html").into());
         }
         let draft = Draft::create(&out, force.then_some(&PAGE))?;
+        let named = |names: &[&str]| title.clone().unwrap_or_else(|| names.join(", "));
+        if let Some(all) = crossvals::read(&directories)? {
+            let names: Vec<_> = all.iter().map(|one| one.name.as_str()).collect();
+            let page = crossvals::page(&named(&names), &all);
+            return Ok(draft.write(page.render().as_bytes())?);
+        }
         let mut groups = Vec::new();
         for (path, name) in directories.iter().zip(runs::names(&directories)) {
             let members = RunDir::new(path).runs();
@@ -253,8 +258,7 @@ pub fn report(
             groups.push(group);
         }
         let names: Vec<_> = groups.iter().map(|group| group.name.as_str()).collect();
-        let title = title.unwrap_or_else(|| names.join(", "));
-        Ok(draft.write(runs::page(&title, &groups).render().as_bytes())?)
+        Ok(draft.write(runs::page(&named(&names), &groups).render().as_bytes())?)
     })
 }
 

@@ -56,6 +56,11 @@ def test_mistakes_are_explained(graph: ignn.Graph) -> None:
         classifier().predict(graph)
     with pytest.raises(TypeError, match=r"expected an ignn.Graph, or some of its items"):
         classifier().fit(np.zeros((3, 3)))  # type: ignore[arg-type]
+    for items in ([], [1, 1, 2]):
+        with pytest.raises(ValueError, match="items: expected each item once, and at least one"):
+            classifier().fit(graph.items[items])
+    with pytest.raises(ValueError, match="validation_fraction: expected 0 to below 1, found 2"):
+        classifier(validation_fraction=2).fit(graph.items)
     with pytest.raises(ValueError, match="y: other labels than those of the graph"):
         classifier().fit(graph.items[:3], [1, 1, 1])
 
@@ -103,8 +108,10 @@ def test_numbers_are_predicted(graph: ignn.Graph) -> None:
     fitted = ignn.IgnnRegressor(state=8, epochs=300).fit(numbers)
     assert fitted.score(numbers) > 0.8
     assert abs(fitted.predict(numbers) - y).mean() < 5, "in the unit of y"
-    errors = fitted.predict_error(numbers)
-    assert errors.shape == (40,) and (errors < 1).all()
+    for state in (8, [8, 4]):
+        fitted = ignn.IgnnRegressor(state=state, epochs=300, kappa=0.8).fit(numbers)
+        errors = fitted.predict_error(numbers)
+        assert errors.shape == (40,) and (errors < 1).all()
     items = ignn.IgnnRegressor(state=8, epochs=300).fit(numbers.items[~odd], y[~odd])
     assert items.score(numbers.items[odd], y[odd]) > 0.8
     assert items.model_.is_regression and len(items.model_.classes) == 0

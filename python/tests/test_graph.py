@@ -187,6 +187,7 @@ def test_sparse_features_read_back() -> None:
         (["b", "a", None, "b"], ["a", "b"], [1, 0, -1, 1]),
         (np.array([1.0, np.nan, 0.0, 1.0]), [0, 1], [1, -1, 0, 1]),
         (np.array([True, False, True, True]), [0, 1], [1, 0, 1, 1]),
+        (np.array([b"b", b"a", b"b", b"b"]), ["a", "b"], [1, 0, 1, 1]),
     ],
 )
 def test_labels_of_every_kind(y: Any, classes: list[Any], expected: list[int]) -> None:
@@ -256,6 +257,22 @@ def test_several_relations() -> None:
     assert graph.num_nodes == 5 and (3, 0) in entries(graph, 1)
 
 
+def test_relations_and_graphs_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="relations: expected at least one"):
+        ignn.Graph.from_relations({})
+    with pytest.raises(ValueError, match="weights: no relation 'two' .found one."):
+        ignn.Graph.from_relations({"one": PAIRS}, weights={"two": np.ones(5)})
+    with pytest.raises(ValueError, match="graphs: expected node numbers, from 0 in each graph"):
+        ignn.Graphs.from_list([[["a", "b"], ["b", "c"]]])
+    with pytest.raises(ValueError, match=r"x: expected as many columns in each graph, found \[2, 3"):
+        ignn.Graphs.from_list([PAIRS, PAIRS], x=[np.ones((4, 2)), np.ones((4, 3))])
+
+
+def test_a_graph_without_a_split_has_a_page_too() -> None:
+    assert repr(ignn.Graph.from_edges(PAIRS)).startswith("Graph(nodes: 4, edges: 5, features: none")
+    assert "nodes" in ignn.Graphs.from_list([PAIRS], y=["a"])._repr_html_()
+
+
 def test_many_graphs() -> None:
     rings = [np.array([[0, 1, 2], [1, 2, 0]]) for _ in range(3)]
     graphs = ignn.Graphs.from_list(
@@ -276,7 +293,14 @@ def test_many_graphs() -> None:
         ({"edges": np.zeros((3, 3))}, r"expected an array of shape \(2, edges\)"),
         ({"x": np.full((4, 2), np.nan)}, "features of node 0: expected finite numbers, found NaN"),
         ({"x": np.ones((3, 2)), "nodes": 4}, "expected one row for each of 4 nodes, found 3"),
-        ({"y": [0, 1]}, "expected a node from 0 to 1, found"),
+        ({"x": np.ones((3, 2))}, "x: expected one row per node, found 3, but edges have node 3"),
+        ({"y": [0, 1]}, "y: expected one row per node, found 2, but edges have node 3"),
+        ({"x": np.ma.masked_equal(np.eye(4), 1)}, "an array with masked values: fill them"),
+        ({"y": [1, np.inf, 2, 3]}, "y: expected finite numbers, or NaN for no label, found inf at"),
+        ({"nodes": -1}, "nodes: expected how many there are, found -1"),
+        ({"nodes": 4.5}, "nodes: expected how many there are, found 4.5"),
+        ({"ids": [1, 1, 2, 3]}, "ids: 1 is given twice"),
+        ({"ids": [0, 1, 2]}, "edges: node 3 is not among the ids"),
         ({"y": [0.5, 1, 0, 0], "task": "classification"}, "expected classes, found the number 0.5"),
         ({"y": list("abcd"), "task": "regression"}, "y: expected numbers for a regression"),
         ({"train": [0, 7]}, "train: expected indices from 0 to 3, found 7"),
@@ -285,12 +309,120 @@ def test_many_graphs() -> None:
         ({"normalise": "both"}, "normalise: expected one of renorm, row, none, found 'both'|\"both\""),
         ({"memory": "lots"}, "memory: expected a size such as '2GiB', found 'lots'"),
         ({"memory": 1}, "memory: too small: expected at least 16.0 MiB"),
+        ({"edges": [[0, 10**9], [1, 2]]}, "node number 1000000000 is far above the number of edges"),
+        ({"memory": -1}, "memory: expected bytes, or a size such as '2GiB', found -1"),
+        ({"edges": PAIRS + 0.5}, "expected whole numbers, or names, as node ids, found 0.5 at posit"),
+        ({"edges": np.where(PAIRS > 2, np.nan, PAIRS)}, "as node ids, found nan at position 3"),
+        ({"edges": [["a", "b"], ["b", None]]}, "as node ids, found None at position 1"),
+        ({"edges": PAIRS.astype("datetime64[D]")}, r"as node ids, found datetime64\[D\]"),
+        ({"edges": (PAIRS, PAIRS)}, r"\(2, edges\) or \(edges, 2\), found \(2, 5, 2\)"),
+        ({"edges": PAIRS, "ids": [4, 5, None, 7]}, "ids: expected whole numbers, or names"),
+        ({"edges": PAIRS, "weights": list("abcde")}, "weights: expected numbers, found <U1"),
+        ({"x": np.ones((4, 2), dtype="datetime64[D]")}, "x: expected numbers, found datetime64"),
+        ({"x": np.ones((4, 2), dtype=complex)}, "x: expected numbers, found complex128"),
+        ({"train": np.array([1, 0, 1, 0])}, "indices are given twice; a mask has True and False"),
+        ({"train": np.ones(3, dtype=bool), "nodes": 4}, "train: expected a mask of 4 items, found"),
+        ({"split": [str(at) for at in range(300)], "nodes": 300}, "at most 254 parts, found 300"),
     ],
 )
 def test_mistakes_are_explained(change: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"edges": PAIRS} | change
     with pytest.raises(ValueError, match=message):
         ignn.Graph.from_edges(**given)
+
+
+def test_ids_are_numbers_where_all_of_them_are() -> None:
+    expected = entries(ignn.Graph.from_edges(PAIRS))
+    for other in (PAIRS.astype(float), PAIRS.astype(object), PAIRS.astype(">i8"), PAIRS > 0):
+        graph = ignn.Graph.from_edges(other)
+        assert graph.ids.dtype.kind in "iu"
+        assert (other.dtype.kind == "b") or entries(graph) == expected
+    texts = ignn.Graph.from_edges(PAIRS.astype(str), ids=np.arange(4), y=[0, 1, 0, 1])
+    assert entries(texts) == expected
+    pandas = pytest.importorskip("pandas")
+    column = pandas.array([0, 1, 2], dtype="Int64")
+    table = pandas.DataFrame({"source": column, "target": [1, 2, 0]})
+    assert ignn.Graph.from_edges(table).num_nodes == 3
+    table.loc[1, "source"] = pandas.NA
+    with pytest.raises(ValueError, match="as node ids, found (nan|<NA>) at position 1"):
+        ignn.Graph.from_edges(table)
+
+
+def test_whole_numbers_with_gaps_stay_whole() -> None:
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"id": [1, 2, 3], "team": [7, None, 8], "age": [1.5, None, 2.0]})
+    edges = pandas.DataFrame({"source": [1, 2], "target": [2.0, 3.0]})
+    edges = pandas.concat([edges, pandas.DataFrame({"source": [3], "target": [1]})])
+    graph = ignn.Graph.from_tables(edges, people, label="team", features=["age"])
+    assert graph.classes.tolist() == [7, 8] and graph.y is not None
+    assert graph.y.tolist() == [0, -1, 1] and graph.num_edges == 3
+    # An index with a name, or of texts, has the ids.
+    named = people.set_index("id")
+    texts = people.drop(columns="id").set_axis(["ann", "bob", "eve"])
+    assert ignn.Graph.from_tables(edges, named, label="team").ids.tolist() == [1, 2, 3]
+    pairs = {"source": ["ann"], "target": ["eve"]}
+    assert ignn.Graph.from_tables(pairs, texts, label="team").ids.tolist() == ["ann", "bob", "eve"]
+    shuffled = people.sample(frac=1, random_state=0)
+    assert sorted(ignn.Graph.from_tables(edges, shuffled, label="team").ids.tolist()) == [1, 2, 3]
+    levels = pandas.DataFrame({("a", "x"): [0, 1], ("b", "y"): [1, 2]})
+    with pytest.raises(ValueError, match="columns with several levels: give each one name"):
+        ignn.Graph.from_edges(levels)
+
+
+def test_whole_numbers_with_gaps_stay_whole_in_polars_and_lists() -> None:
+    edges = {"source": [1.0, 2.0], "target": [2.0, 3.0]}
+    people = {"id": [1, 2, 3], "team": [7.0, np.nan, 8.0]}
+    assert ignn.Graph.from_tables(edges, people, label="team").classes.tolist() == [7, 8]
+    polars = pytest.importorskip("polars")
+    tables = polars.DataFrame(edges), polars.DataFrame(people)
+    assert ignn.Graph.from_tables(*tables, label="team").classes.tolist() == [7, 8]
+
+
+def test_graphs_with_a_number_each() -> None:
+    rings = [np.stack([np.arange(n), (np.arange(n) + 1) % n]) for n in (4, 5, 6, 7) * 4]
+    sizes = np.array([float(ring.shape[1]) for ring in rings])
+    sizes[3] = np.nan
+    parts = {"train": np.arange(16) < 8, "test": np.arange(16) >= 8}
+    graphs = ignn.Graphs.from_list(rings, y=sizes, task="regression", **parts)
+    assert graphs.y is not None and np.array_equal(graphs.y, sizes, equal_nan=True)
+    settings = {"model.pooling": "sum", "model.dropout": 0, "optim.learning_rate": 0.05}
+    fitted = ignn.IgnnRegressor(state=4, epochs=200, settings=settings).fit(graphs)
+    assert fitted.score(graphs) > 0.9
+    assert (fitted.predict_error(graphs) < 0.1).all(), "certified"
+    with pytest.raises(ValueError, match="y: expected 16 labels, found 3"):
+        ignn.Graphs.from_list(rings, y=[0.5, 1.5, 2.5])
+
+
+def test_other_kinds_of_raw_files(tmp_path: Path) -> None:
+    tu = tmp_path / "RINGS"
+    tu.mkdir()
+    (tu / "RINGS_A.txt").write_text("1, 2\n2, 1\n3, 4\n4, 3\n")
+    (tu / "RINGS_graph_indicator.txt").write_text("1\n1\n2\n2\n")
+    (tu / "RINGS_graph_labels.txt").write_text("1\n2\n")
+    (tu / "RINGS_graph_attributes.txt").write_text("0.5, 7\n1.5, 9\n")
+    graphs = ignn.ingest(tu, kind="tu", out=tmp_path / "classes", normalise="none")
+    assert isinstance(graphs, ignn.Graphs) and graphs.classes.tolist() == [1, 2]
+    drawn = {"regress": 1, "draw": "train=0.5,test=0.5", "degree_features": True}
+    numbers = ignn.ingest(tu, kind="tu", out=tmp_path / "numbers", **drawn)
+    assert numbers.y is not None and numbers.y.tolist() == [7.0, 9.0] and numbers.splits()
+    (tmp_path / "e.csv").write_text("source,target,since,weight\nann,bob,3,1\nbob,eve,4,2\n")
+    (tmp_path / "n.csv").write_text("id,age\nann,31\nbob,40\neve,22\n")
+    spec = tmp_path / "spec.toml"
+    keys = 'target = "person"\nnode-table = "n.csv"\nfeatures = ["age"]\n'
+    spec.write_text(keys + '[relations.knows]\nfile = "e.csv"\n')
+    related = ignn.ingest(spec, kind="relations", out=tmp_path / "related")
+    assert related.ids.tolist() == ["ann", "bob", "eve"] and related.relations[0].values is not None
+    same = ignn.ingest(spec, kind="relations", out=tmp_path / "same", encode_as=related)
+    assert same.x.tolist() == related.x.tolist()
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("e.csv", "n.csv"):
+        (other / name).write_text((tmp_path / name).read_text().replace("ann", "zoe"))
+    moved = ignn.ingest(spec, kind="relations", out=tmp_path / "moved", data=other)
+    assert moved.ids.tolist() == ["zoe", "bob", "eve"]
+    (tmp_path / "e.csv").write_text("source,target\nann,bop\n")
+    with pytest.raises(ValueError, match=r"e.csv:2: expected a node of .*n.csv, did you mean .bob"):
+        ignn.ingest(spec, kind="relations", out=tmp_path / "wrong")
 
 
 def test_files_are_made_and_kept(tmp_path: Path, data: dict[str, Any]) -> None:

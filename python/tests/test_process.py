@@ -91,6 +91,36 @@ def test_other_threads_run_while_the_engine_works() -> None:
     assert during >= 2, "the GIL was held"
 
 
+def test_other_threads_run_while_an_interrupted_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges are read in place, so that the call waits for the end of the work, without the GIL."""
+    left: list[float] = []
+
+    def interrupt(self: Any, what: str, value: Any) -> bool:
+        if what == "phase" and value[0].startswith("sort"):
+            left.append(time.monotonic())
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(ignn._listener.Listener, "__call__", interrupt)  # type: ignore[attr-defined]
+    edges = np.random.default_rng(0).integers(0, 300_000, size=(2, 3_000_000))
+    ticks: list[float] = []
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.0001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        ignn.Graph.from_edges(edges)
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    assert sum(left[0] < tick < end for tick in ticks) >= 2, "the GIL was held"
+
+
 def test_threads_train_at_the_same_time(graph: ignn.Graph) -> None:
     results: list[list[list[float]]] = []
 

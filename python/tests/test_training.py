@@ -50,6 +50,19 @@ def test_a_directory_keeps_everything(tmp_path: Path, data: dict[str, Any]) -> N
         ignn.resume(tmp_path / "nowhere")
 
 
+def test_cross_validations_have_pages(tmp_path: Path, data: dict[str, Any], binary: str) -> None:
+    graph = ignn.Graph.from_edges(**data, out=tmp_path / "g.ignn")
+    command = [binary, "crossval", str(graph.path), "--folds", "3", "--out", str(tmp_path / "folds")]
+    sets = [f"--set={key}={value}" for key, value in QUICK.items()]
+    subprocess.run(command + sets + ["--quiet"], check=True, stdout=subprocess.DEVNULL)
+    page = ignn.report(tmp_path / "folds", tmp_path / "folds.html", title="Three folds")
+    text = page.read_text()
+    assert "<h1>Three folds</h1>" in text and 'data-series="fold 2"' in text
+    run = ignn.train(graph, QUICK, out=tmp_path / "run", quiet=True)
+    with pytest.raises(ValueError, match="write a page for each"):
+        ignn.report([run.directory, tmp_path / "folds"], tmp_path / "both.html")
+
+
 def test_python_and_command_line_give_the_same_bytes(
     tmp_path: Path, data: dict[str, Any], binary: str
 ) -> None:
@@ -85,6 +98,9 @@ def test_callbacks_see_every_epoch_and_may_stop(graph: ignn.Graph) -> None:
 
     run = ignn.train(graph, QUICK, callback=callback, quiet=True)
     assert seen == [0, 1, 2, 3, 4] and run.ended == "stopped"
+    seen.clear()
+    ignn.train(graph, QUICK, callback=lambda record: np.bool_(callback(record)), quiet=True)
+    assert seen == [0, 1, 2, 3, 4]
     assert ignn.train(graph, QUICK, callback=print, quiet=True).ended == "epochs"
 
 
@@ -149,6 +165,10 @@ def test_models_are_copied_and_pickled(graph: ignn.Graph, tmp_path: Path) -> Non
         assert other.predict(graph).logits.tolist() == model.predict(graph).logits.tolist()
     with pytest.raises(FileNotFoundError):
         ignn.load(tmp_path / "none.safetensors")
+    with pytest.raises(ValueError, match="runs: expected at least one directory"):
+        ignn.report([], tmp_path / "none.html")
+    run = ignn.train(graph, QUICK, quiet=True)
+    assert copy.deepcopy([run, run.model.predict(graph)])[0].history == run.history
 
 
 def test_another_split_and_sets_of_classes() -> None:

@@ -166,7 +166,9 @@ impl Layers {
                 Err(ConfigError::Kappa { place, found })
             }
             _ => {
-                let (key, expected) = (format!("{section}.{}", field.key), field.expected());
+                let near = field.nearest(&found).map(|word| format!(", did you mean {word:?}?"));
+                let expected = field.expected() + &near.unwrap_or_default();
+                let key = format!("{section}.{}", field.key);
                 Err(ConfigError::Value { place, key, found, expected })
             }
         }

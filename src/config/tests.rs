@@ -188,9 +188,14 @@ fn wrong_values_name_key_found_and_expected() {
             "a.toml:2: solver.tolerance: wrong value (found nan, expected a number above 0)",
         ),
         (
-            "[optim]\nclip = \"no\"",
-            "a.toml:2: optim.clip: wrong value (found \"no\", expected one of \"none\", \
+            "[optim]\nclip = \"xyzzy\"",
+            "a.toml:2: optim.clip: wrong value (found \"xyzzy\", expected one of \"none\", \
              \"tensor\", \"global\")",
+        ),
+        (
+            "[optim]\nclip = \"Tensor\"",
+            "a.toml:2: optim.clip: wrong value (found \"Tensor\", expected one of \"none\", \
+             \"tensor\", \"global\", did you mean \"tensor\"?)",
         ),
         (
             "[train]\nsplit = \"\"",
@@ -216,7 +221,8 @@ fn wrong_values_name_key_found_and_expected() {
     }
     let words: Vec<String> = ModelKind::ALL.iter().map(|kind| quoted(kind.word())).collect();
     let expected = format!(
-        "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of {})",
+        "a.toml:2: model.kind: wrong value (found \"gnn\", expected one of {}, did you mean \
+         \"ignn\"?)",
         words.join(", ")
     );
     assert_eq!(message("[model]\nkind = \"gnn\""), expected);

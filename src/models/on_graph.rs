@@ -5,6 +5,8 @@
 //! States are computed for all nodes. The readout works on compact rows ([`Pass`]): those of
 //! selected nodes, or of selected graphs if the model pools.
 
+mod bound;
+
 use super::body::Body;
 use super::network::Network;
 use super::pass::Pass;

@@ -29,6 +29,7 @@ use rayon::prelude::*;
 use super::Slot;
 use crate::dense::{Matrix, MatrixMut, MatrixRef};
 use crate::parallel::Rows;
+use crate::solver::certificate::TINY;
 
 /// Added to the variance, so that a constant column is not divided by zero.
 pub const EPSILON: f64 = 1e-5;
@@ -175,6 +176,31 @@ impl BatchNorm {
             *to = 1.0 / (f64::from(variance) + EPSILON).sqrt();
         }
         self.apply(values, x, memory, y);
+    }
+
+    /// Bounds how far an entry of Y = [`BatchNorm::evaluate`] is from that of the exact X, if no
+    /// entry of X is larger than `size`, nor off by more than `error`.
+    pub fn error_bound(
+        &self,
+        values: &[MatrixRef<'_>],
+        running: &RunningStatistics,
+        [size, error]: [f64; 2],
+    ) -> f64 {
+        let column = |k: usize| {
+            let [scale, shift, mean, variance] = [
+                values[0].row(0)[k],
+                values[1].row(0)[k],
+                running.mean.row(0)[k],
+                running.variance.row(0)[k],
+            ]
+            .map(f64::from);
+            let factor = scale.abs() / (variance + EPSILON).sqrt();
+            // One rounding to f32; those in f64 are far below the other half of this epsilon.
+            let rounding = f64::from(f32::EPSILON);
+            factor * error + rounding * (factor * (size + mean.abs()) + shift.abs())
+        };
+        let largest = (0..self.width).map(column).fold(0.0, f64::max);
+        largest * (1.0 + 1e-12) + TINY
     }
 
     /// Computes the gradients of X and of the parameters, in the order of the slots, from dL/dY.

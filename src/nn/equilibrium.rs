@@ -303,6 +303,11 @@ impl Equilibrium {
         }
     }
 
+    /// The certificate of the last forward solve.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.forward.certificate.as_ref()
+    }
+
     /// The solution in f64, from the state at hand: that of the last forward solve or, if asked,
     /// of the last adjoint one. For measurements; see [`Reference::solve`].
     pub fn reference(&self, is_adjoint: bool, part: f64, max_sweeps: usize) -> Option<Reference> {

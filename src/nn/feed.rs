@@ -13,6 +13,8 @@ use crate::dense::{MatrixMut, MatrixRef};
 use crate::kernels::sweep::{self, SweepScratch};
 use crate::kernels::{AdjacencyRef, PackedWeights, gradient};
 use crate::parallel::RowBlocks;
+use crate::solver::Certificate;
+use crate::solver::certificate::{TINY, gamma};
 
 /// The map on a graph.
 pub struct Feed {
@@ -33,6 +35,53 @@ impl Feed {
     pub fn forward(&self, values: &[MatrixRef<'_>], x: MatrixRef<'_>, b: MatrixMut<'_>) {
         let bias = self.shape.has_bias.then(|| values[values.len() - 1].row(0));
         self.multiply(&self.operators.incoming(), values, PackedWeights::forward, bias, x, b);
+    }
+
+    /// Bounds how far B is from that of the exact rows, in the norm |.|_uv of a certificate of the
+    /// layer: through the absolute values of A and of the maps, with the roundings of the product in
+    /// f32. No entry of x is larger than `size`, nor off by more than `error`.
+    pub fn error_bound(
+        &self,
+        values: &[MatrixRef<'_>],
+        [size, error]: [f64; 2],
+        certificate: &Certificate,
+    ) -> f64 {
+        let (gathered, own) = (self.shape.gathered(), self.shape.own());
+        let adjacency = &self.operators.incoming()[..gathered];
+        let longest = adjacency.iter().map(AdjacencyRef::longest_sum).max().unwrap_or(0);
+        let factors = |a: &AdjacencyRef<'_>| -> f64 {
+            (0..a.rows()).map(|row| f64::from(a.row_factor(row)).abs()).fold(1.0, f64::max)
+        };
+        let largest = adjacency.iter().map(factors).fold(1.0, f64::max);
+        let ranks = self.operators.rows().ranks();
+        let [longest, largest] = [longest as f64, largest].map(|of| ranks.max(of));
+        let maps = gathered + usize::from(own.is_some());
+        let inner: usize = values[..maps].iter().map(|map| map.cols()).sum();
+        // A term is rounded in the three factors of its entry, the sum of its row, the map, and the
+        // sums of products and of maps.
+        let roundings = longest + inner as f64 + 8.0;
+        let through = error + gamma(roundings) * size;
+        let moved = |rows: f64, map: MatrixRef<'_>| rows * certificate.mapped(map) * through;
+        let mut sum: f64 = adjacency
+            .iter()
+            .zip(values)
+            .map(|(a, &map)| moved(ranks.max(certificate.gathered(a)), map))
+            .sum();
+        // Underflow: each term by the smallest float, or by that times the other factor.
+        let mut tiny = roundings * TINY * largest * (1.0 + size);
+        let widest = |map: &MatrixRef<'_>| {
+            let row = |k: usize| map.row(k).iter().map(|&x| f64::from(x).abs()).sum::<f64>();
+            (0..map.rows()).map(row).fold(0.0, f64::max)
+        };
+        tiny *= 1.0 + values[..maps].iter().map(widest).sum::<f64>();
+        if let Some(own) = own {
+            sum += moved(ranks.max(certificate.of_rows()), values[own]);
+        }
+        if self.shape.has_bias {
+            let bias = values[values.len() - 1].row(0).iter().fold(0.0, |b: f32, x| b.max(x.abs()));
+            tiny += gamma(roundings) * f64::from(bias);
+        }
+        (sum + tiny * certificate.of_ones()) * (1.0 + 1e-12)
     }
 
     /// Computes the gradients of the parameters, in the order of the slots, and of x, from

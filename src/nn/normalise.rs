@@ -23,7 +23,7 @@
 
 use rayon::prelude::*;
 
-use crate::dense::{MatrixMut, MatrixRef};
+use crate::dense::{Matrix, MatrixMut, MatrixRef};
 
 /// Rows shorter than this pass no gradient on.
 pub const FADED: f64 = 1e-12;
@@ -58,6 +58,19 @@ pub fn forward(mut x: MatrixMut<'_>, lengths: &mut [f32]) {
     });
 }
 
+/// Scales one row like [`forward`], and bounds how far an entry is from that of the exact row, of
+/// which no entry is off by more than `error`: `|x / |x| - z / |z|| <= 2 |x - z| / |x|`.
+pub fn error_bound(row: &mut [f32], error: f64) -> f64 {
+    let length = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    let mut scaled = Matrix::from_fn(1, row.len(), |_, k| row[k]);
+    forward(scaled.view_mut(), &mut [0.0]);
+    row.copy_from_slice(scaled.row(0));
+    let far = 2.0 * (row.len() as f64).sqrt() * error / length * (1.0 + 1e-9);
+    // Entries of rows of length 1 are apart by 2 at most; a row that vanished became zero.
+    let most = if length < VANISHED { 1.0 } else { far.min(2.0) };
+    most + f64::from(f32::EPSILON)
+}
+
 /// Turns the gradient with respect to y into that with respect to x. `y` and `lengths` are the
 /// results of [`forward`].
 ///
@@ -88,7 +101,6 @@ pub fn backward(y: MatrixRef<'_>, lengths: &[f32], mut gradient: MatrixMut<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dense::Matrix;
     use crate::kernels::naive::Random;
 
     fn normalised(x: &[f64]) -> Vec<f64> {

@@ -23,7 +23,8 @@ use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, PlanError};
 use crate::nn::{
-    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, RankError, Slot, select_rows,
+    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, RankError, Slot, normalise,
+    select_rows,
 };
 use crate::parallel::{Node, Ranks, Rows};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams, Solves};
@@ -82,6 +83,8 @@ pub struct SolvedModel {
     rows: Option<Rows>,
     solves: Vec<SolveInfo>,
     scaling: Option<Scaling>,
+    /// How far an entry of the last layer's result can be from that of exact equilibria, for numbers.
+    error: Option<f64>,
     /// Largest absolute entry of the states before they were pooled, and the first node of each
     /// graph, where the model pools.
     pooled: Option<(f64, Vec<u64>)>,
@@ -189,10 +192,20 @@ impl Predictor {
             let mut on = OnGraph::with_input(&network, &operators, input, false);
             PlanError::check_order(&on, params)?;
             let solves = on.forward(&mut network, params, Mode::Evaluation)?;
+            let error = scaling.and_then(|_| on.error_bound(&network, &solves));
             let states = on.seen(&network);
             let rows = Some(operators.rows().clone()).filter(|rows| !rows.is_alone());
             let pooled = None;
-            return Ok(SolvedModel { states, ranks, rows, network, solves, scaling, pooled });
+            return Ok(SolvedModel {
+                states,
+                ranks,
+                rows,
+                network,
+                solves,
+                scaling,
+                error,
+                pooled,
+            });
         };
         let path = graph.path();
         let wrong = |source: AdjacencyError| PredictError::Adjacency { path: path.into(), source };
@@ -207,19 +220,22 @@ impl Predictor {
             let GraphBatch { operators, input, .. } = batch;
             let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
             let solves = Solves(on.forward(&mut network, params, Mode::Evaluation)?);
+            let error = scaling.and_then(|_| on.error_bound(&network, &solves.0));
             let mut largest: f64 = 0.0;
             if pools && scaling.is_some() {
                 let entries = on.result().padded().iter().map(|entry| f64::from(entry.abs()));
                 largest = entries.fold(largest, f64::max);
             }
-            Ok(Batch { states: on.seen(&network).view().padded().to_vec(), largest, solves })
+            let states = on.seen(&network).view().padded().to_vec();
+            Ok(Batch { states, largest, error, solves })
         };
         // Batches are dealt to the ranks of the job.
         let solved = operators.ranks().dealt(chunks.len(), solve, PredictError::OtherRank)?;
         let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
-        let mut largest: f64 = 0.0;
+        let (mut largest, mut error): (f64, _) = (0.0, scaling.map(|_| 0.0));
         for (chunk, batch) in chunks.iter().zip(solved) {
             largest = largest.max(batch.largest);
+            error = error.and_then(|error: f64| Some(error.max(batch.error?)));
             solves = match solves.is_empty() {
                 true => batch.solves.0,
                 false => together(&solves, &batch.solves.0),
@@ -234,7 +250,7 @@ impl Predictor {
             }
         }
         let pooled = (pools && scaling.is_some()).then_some((largest, first_node));
-        Ok(SolvedModel { network, states, ranks, rows: None, solves, scaling, pooled })
+        Ok(SolvedModel { network, states, ranks, rows: None, solves, scaling, error, pooled })
     }
 }
 
@@ -244,22 +260,27 @@ struct Batch {
     states: Vec<f32>,
     /// Largest entry before pooling, where it is needed.
     largest: f64,
+    /// Certified bound on the error of its rows, where there is one.
+    error: Option<f64>,
     solves: Solves,
 }
 
 impl Node for Batch {
     fn to_bytes(&self) -> Vec<u8> {
-        let Self { states, largest, solves } = self;
-        Vec::list_to_bytes(&[states.to_bytes(), vec![*largest].to_bytes(), solves.to_bytes()])
+        let Self { states, largest, error, solves } = self;
+        // Nothing is a number that no bound is.
+        let numbers = vec![*largest, error.unwrap_or(f64::NAN)];
+        Vec::list_to_bytes(&[states.to_bytes(), numbers.to_bytes(), solves.to_bytes()])
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
         let parts = Vec::<u8>::list_from_bytes(bytes);
-        let [states, largest, solves] = &parts[..] else {
+        let [states, numbers, solves] = &parts[..] else {
             unreachable!("three parts were written")
         };
-        let largest = Vec::from_bytes(largest)[0];
-        Self { states: Vec::from_bytes(states), largest, solves: Solves::from_bytes(solves) }
+        let numbers: Vec<f64> = Vec::from_bytes(numbers);
+        let (largest, error) = (numbers[0], Some(numbers[1]).filter(|error| !error.is_nan()));
+        Self { states: Vec::from_bytes(states), largest, error, solves: Solves::from_bytes(solves) }
     }
 }
 
@@ -377,30 +398,22 @@ impl SolvedModel {
 
     /// Whether there is a bound on the error of each number: see [`SolvedModel::number_error`].
     pub fn bounds_numbers(&self) -> bool {
-        let [layer] = &self.network.layers[..] else { return false };
-        let is_plain = layer.between.is_none() && layer.norm.is_none() && !self.network.normalises;
-        let is_bounded = |solve: &SolveInfo| solve.certified_error.is_some();
-        self.scaling.is_some()
-            && is_plain
-            && self.solves.iter().all(is_bounded)
-            && self.solves.len() == 1
+        self.error.is_some()
     }
 
-    /// How far the number of an item can be from the one that the exact equilibrium gives, in the
-    /// user's unit: the certified error of the state, taken through the absolute values of the
-    /// readout's weights, with the roundings of pooling, readout and scaling. It bounds errors of
-    /// the computation, not of the model.
+    /// How far the number of an item can be from the one that exact equilibria give, in the user's
+    /// unit: the error of the last layer's result ([`OnGraph::error_bound`]), taken through the
+    /// absolute values of the readout's weights, with the roundings of pooling, readout and scaling.
+    /// It bounds errors of the computation, not of the model.
     ///
-    /// `None` for classes, and where nothing certifies the state that the readout takes: models of
-    /// several layers or without an equilibrium, with a skip connection, batch normalisation or
-    /// `model.normalise_state`.
+    /// `None` for classes, and where nothing certifies the state that the readout takes: a layer
+    /// without an equilibrium, or a solve without a certificate.
     ///
     /// # Panics
     /// If there is no such item, or another rank has it.
     pub fn number_error(&self, item: u32) -> Option<f64> {
-        let scaling = self.scaling.filter(|_| self.bounds_numbers())?;
-        let largest = self.solves[0].certified_error?.largest;
-        let own = match (self.network.pooling, &self.pooled) {
+        let (scaling, largest) = (self.scaling?, self.error?);
+        let mut own = match (self.network.pooling, &self.pooled) {
             (Some(pooling), Some((size, first_node))) => {
                 let ends = &first_node[item as usize..=item as usize + 1];
                 let nodes = (ends[1] - ends[0]) as f64;
@@ -416,8 +429,11 @@ impl SolvedModel {
         };
         let head = self.network.head()..self.network.parameters.len();
         let first = self.rows.as_ref().map_or(0, |rows| rows.own().start);
-        let row = self.states.row(item as usize - first);
-        let bound = self.network.readout.error_bound(&self.network.values(&head), row, own);
+        let mut row = self.states.view().row(item as usize - first).to_vec();
+        if self.network.normalises {
+            own = normalise::error_bound(&mut row, own);
+        }
+        let bound = self.network.readout.error_bound(&self.network.values(&head), &row, own);
         let bound = bound.first()?;
         // mean + deviation * logit is rounded twice in f64. The bound has the roundings of the readout,
         // and with them the logit's size; without a map the logit is in the row.

@@ -2,6 +2,7 @@
 //! histograms, tables in files, and HTML pages of runs and of the paper's experiments. It computes
 //! nothing and opens no dataset.
 
+pub mod crossvals;
 pub mod histogram;
 pub mod page;
 pub mod predictions;

@@ -56,6 +56,28 @@ pub enum RunError {
         /// The missing file.
         expected: &'static str,
     },
+    /// A cross-validation that was stopped before it wrote any figures.
+    #[error(
+        "{}: no figures yet (expected {}): continue it with `ignn crossval --resume`",
+        path.display(), expected.display()
+    )]
+    NoFigures {
+        /// The directory.
+        path: PathBuf,
+        /// The missing file.
+        expected: PathBuf,
+    },
+    /// A cross-validation beside a run, which have no page in common.
+    #[error(
+        "{}: a cross-validation, and {}: none (expected one or the other): write a page for each",
+        crossval.display(), other.display()
+    )]
+    TwoKinds {
+        /// The cross-validation.
+        crossval: PathBuf,
+        /// The other directory.
+        other: PathBuf,
+    },
     /// A directory with one run per seed, where one run is needed.
     #[error(
         "{}: several runs, one for each seed: resume one of them, such as {}",

@@ -298,7 +298,7 @@ impl Run {
                 metrics.display()
             ));
         }
-        notes.extend(trainer.held_out_note());
+        notes.extend(trainer.notes());
         Ok((history, notes))
     }
 

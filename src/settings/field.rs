@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ignn_format::nearest::nearest;
 use serde_json::Value;
 
 use super::Limits;
@@ -78,6 +79,17 @@ impl Field {
             }
             (kind, value) => accepts(kind, value),
         }
+    }
+
+    /// The word of a choice that is close to one that is not known.
+    pub fn nearest(&self, found: &str) -> Option<&'static str> {
+        let words = match self.kind {
+            Kind::Choice(words) => words,
+            Kind::List(Kind::Choice(words)) => *words,
+            _ => return None,
+        };
+        let found = found.trim_matches(['"', '\'']).to_ascii_lowercase();
+        nearest(&found, words.iter().map(|word| word.word))
     }
 
     /// What the key takes, in words: `an integer from 1 to 64`.

@@ -35,7 +35,7 @@ use super::entries::{self, ROWS_PER_TASK, Sums, Vector, divide};
 use crate::dense::{LINE, MatrixRef};
 use crate::json_number;
 use crate::kernels::sweep::{Direction, Sweep, Term};
-use crate::kernels::{self, Activation, Norm, PackedWeights, exact};
+use crate::kernels::{self, Activation, AdjacencyRef, Norm, PackedWeights, exact};
 use crate::parallel::{Alone, Ranks, Rows};
 
 /// Unit roundoff of f32.
@@ -43,7 +43,7 @@ const EPS: f64 = f32::EPSILON as f64 / 2.0;
 /// Rounding of the quotients of [`Norm`] in f32: the kernels round five times; sixteen are counted.
 const NORM_SLACK: f64 = 1.0 + 16.0 * EPS;
 /// The smallest float, rounded up: twice the largest error of a subnormal result.
-const TINY: f64 = 1.5e-45;
+pub(crate) const TINY: f64 = 1.5e-45;
 /// Weights of the norm lie between the inverse of this and this, so that dividing by two of them
 /// cannot overflow.
 const LARGEST_WEIGHT: f32 = 1e18;
@@ -106,6 +106,11 @@ impl ErrorBound {
         };
         Self { relative, at_least: self.at_least.max(other.at_least), ..worst }
     }
+}
+
+/// The relative error of a value that is rounded `count` times in f32.
+pub(crate) fn gamma(count: f64) -> f64 {
+    if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY }
 }
 
 /// The largest slope of an activation.
@@ -304,9 +309,6 @@ impl Certificate {
         if !self.holds() {
             return None;
         }
-        let gamma = |count: f64| {
-            if count * EPS < 0.5 { count * EPS / (1.0 - count * EPS) } else { f64::INFINITY }
-        };
         let (path, of_input) = self.roundings;
         let mut rounding = gamma(path) * self.q * read + self.lipschitz * gamma(of_input) * input;
         // A factor of an entry may underflow as well: then the size of the other factor counts.
@@ -398,6 +400,44 @@ impl Certificate {
     /// The error that a residual of 1 in the maximum norm certifies.
     pub(super) fn amplification_of_residual(&self) -> f64 {
         self.weights.1 / self.weights.0 / (1.0 - self.q)
+    }
+
+    /// How far an entry of the equilibrium moves at most if the input moves by `input` in the norm
+    /// |.|_uv; infinite if the certificate does not hold.
+    pub fn response(&self, input: f64) -> f64 {
+        if !self.holds() {
+            return f64::INFINITY;
+        }
+        self.lipschitz * input / (1.0 - self.q) * self.weights.1 * (1.0 + 1e-12)
+    }
+
+    /// `max_i (|A| 1)_i / u_i`, rounded up: how large rows with entries of at most 1 are once they are
+    /// gathered, in the norm of the rows.
+    pub fn gathered(&self, adjacency: &AdjacencyRef<'_>) -> f64 {
+        let sums = Sums::of(adjacency, Vector::Ones);
+        let weights = Vector::of(self.u.as_deref());
+        let rows = (0..adjacency.rows()).into_par_iter().with_min_len(ROWS_PER_TASK);
+        rows.map(|row| divide(sums.row(row), weights.at(row)).high).reduce(|| 0.0, nan_max)
+    }
+
+    /// `max_k (|M| 1)_k / v_k` of a map with one row per column of the state, rounded up.
+    pub fn mapped(&self, map: MatrixRef<'_>) -> f64 {
+        let slack = 1.0 + (map.cols() + 4) as f64 * f64::EPSILON;
+        let row = |k: usize| {
+            let sum: f64 = map.row(k).iter().map(|&x| f64::from(x).abs()).sum();
+            sum * slack / self.v.as_ref().map_or(1.0, |v| f64::from(v[k]))
+        };
+        (0..map.rows()).map(row).fold(0.0, nan_max)
+    }
+
+    /// `max_i 1 / u_i`: the same as [`Certificate::gathered`] without a graph.
+    pub fn of_rows(&self) -> f64 {
+        (1.0 / self.least_u).next_up()
+    }
+
+    /// The norm |.|_uv of a matrix whose entries are at most 1.
+    pub fn of_ones(&self) -> f64 {
+        1.0 / self.weights.0
     }
 
     /// |M|_uv of a matrix, rounded up.

@@ -180,12 +180,14 @@ impl Task {
         let (graphs, chosen) = match graphs {
             Some(graphs) => {
                 let parts = graph_parts(&graph, &graphs, config, chosen, pools)?;
+                // Where graphs have the labels, one without a label has nothing to learn from.
+                let parts = parts.map(|parts| if pools { parts.labelled(&labels) } else { parts });
                 (parts.map(|parts| (graphs, parts)), None)
             }
             None => (None, chosen),
         };
         let parts = match (&graphs, chosen) {
-            (Some((_, parts)), _) if pools => parts.labelled(&labels),
+            (Some((_, parts)), _) if pools => parts.clone(),
             (Some((graphs, parts)), _) => parts.nodes(graphs).labelled(&labels),
             (None, Some(chosen)) => chosen.labelled(&labels),
             (None, None) => node_parts(&graph, &config.train)?.labelled(&labels),
@@ -360,6 +362,15 @@ impl Task {
     /// The loss.
     pub fn loss(&self) -> LossKind {
         self.loss
+    }
+
+    /// Whether the validation part has several numbers to predict, all of them equal.
+    pub(super) fn validation_is_constant(&self) -> bool {
+        let Labels::Number { of, .. } = self.labels() else { return false };
+        let mut numbers = self.parts().validation.iter().map(|&item| of[item as usize]);
+        let Some(first) = numbers.next() else { return false };
+        let mut others = numbers.peekable();
+        others.peek().is_some() && others.all(|number| number == first)
     }
 
     /// The labels as the loss reads them; numbers are standardised.

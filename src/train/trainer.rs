@@ -287,10 +287,20 @@ impl Trainer {
         &mut self.model
     }
 
+    /// What to know before training starts, for people.
+    pub fn notes(&self) -> Vec<String> {
+        let constant = (self.monitor == Metric::R2 && self.task.validation_is_constant()).then(|| {
+            "train.monitor: all numbers of the validation part are equal, so that r2 is 0 for every \
+             model that is not exact: the validation loss chooses the best epoch instead"
+                .into()
+        });
+        self.held_out_note().into_iter().chain(constant).collect()
+    }
+
     /// What to know where graphs that are only evaluated have larger bounds than the training
     /// graphs, which alone bound the weights: there, the equation may contract less than `kappa`
     /// says.
-    pub fn held_out_note(&self) -> Option<String> {
+    fn held_out_note(&self) -> Option<String> {
         if self.held_out <= 1.001 || self.model.posedness(self.model.radii()).is_empty() {
             return None;
         }

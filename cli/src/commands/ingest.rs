@@ -197,6 +197,9 @@ struct Edges {
     label: Option<String>,
 
     /// Column of numbers to predict, for a regression: of the node table, or of --labels
+    ///
+    /// --target is another option: the end of edges. A --label of numbers can be predicted as well, with
+    /// `ignn train --set train.task=regression`.
     #[arg(long, value_name = "COLUMN", help_heading = "Labels and splits")]
     regress: Option<String>,
 
@@ -480,7 +483,7 @@ struct Tu {
     degree_features: bool,
 
     /// Column of `NAME_graph_attributes.txt`, from 0, to predict instead of the class of a graph
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", visible_alias = "target")]
     regress: Option<usize>,
 
     /// Draw a random split of the graphs by fractions: `[NAME:]train=0.8,val=0.1,test=0.1`; may be

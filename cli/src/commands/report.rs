@@ -1,5 +1,5 @@
-//! `ignn report`: one or several runs as one HTML file. It finds the runs and scores their classes;
-//! `ignn::report::runs` lays out the page.
+//! `ignn report`: runs or cross-validations as one HTML file. It finds the runs and scores their
+//! classes; `ignn::report` lays out the page.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use ignn::graph::Graph;
 use ignn::predict::PartScores;
+use ignn::report::crossvals;
 use ignn::report::page::PAGE;
 use ignn::report::quantity::{bytes, plural};
 use ignn::report::runs::{self, Group, ShownRun};
-use ignn::run::{CrossvalDir, RunDir, SavedRun, path_text};
+use ignn::run::{RunDir, SavedRun, path_text};
 use ignn_format::FormatError;
 use ignn_format::storage::Draft;
 use ignn_ingest::Observer;
@@ -20,13 +21,16 @@ use super::eval;
 use crate::terminal::progress::Console;
 use crate::{Outcome, Session};
 
-/// Show one or several runs as an HTML page
+/// Show runs or cross-validations as an HTML page
 ///
 /// Writes one HTML file that needs neither network nor scripts: results by both protocols, loss and
 /// metrics by epoch, sweeps and certified error, the contraction bound against kappa, time by
 /// phase, results by class, configuration, dataset and machine. Several runs are compared; a
 /// directory made with --seeds is shown as means with bands. A run that is still training is shown
 /// as far as it got.
+///
+/// Cross-validations have a page of their own kind: figures by all protocols, folds, curves of the
+/// scores by epoch and fold.
 ///
 /// Results by class are computed with the run's model on its dataset, if it is still in the same place
 /// and unchanged.
@@ -35,9 +39,10 @@ use crate::{Outcome, Session};
 Examples:
   ignn report run --out report.html
   ignn report runs/kappa-0.9 runs/kappa-0.98 --out compared.html --title 'Two bounds'
-  ignn report run --out report.html --force --no-classes")]
+  ignn report run --out report.html --force --no-classes
+  ignn report folds --out folds.html                           after ignn crossval --out folds")]
 pub struct Command {
-    /// Run directories of `ignn train`, also directories made with --seeds
+    /// Directories of `ignn train`, also with --seeds; or of `ignn crossval`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
@@ -65,41 +70,46 @@ impl Command {
             return Err(FormatError::ending(&self.out, ".html").into());
         }
         let draft = Draft::create(&self.out, self.force.then_some(&PAGE))?;
-        let crossvals = self.runs.iter().map(CrossvalDir::new);
-        if let Some(other) = crossvals.into_iter().find(CrossvalDir::is_crossval) {
-            bail!(
-                "{}: a cross-validation (expected runs of `ignn train`): its figures are in {}",
-                other.path().display(),
-                other.summary_file().display()
-            );
-        }
-        let console = Console::new(session.quiet);
-        let groups = read(&self.runs, !self.no_classes, &console);
-        // Also after an error: the bar must be gone before the message is printed.
-        console.finish();
-        let groups = groups?;
-        let names: Vec<_> = groups.iter().map(|group| group.name.as_str()).collect();
-        let title = self.title.clone().unwrap_or_else(|| names.join(", "));
-        let page = runs::page(&title, &groups);
+        let (page, names, made) = match crossvals::read(&self.runs)? {
+            Some(all) => {
+                let names: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
+                (crossvals::page(&self.title(&names), &all), names, all.len())
+            }
+            None => {
+                let console = Console::new(session.quiet);
+                let groups = read(&self.runs, !self.no_classes, &console);
+                // Also after an error: the bar must be gone before the message is printed.
+                console.finish();
+                let groups = groups?;
+                let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+                let count = groups.iter().map(|group| group.runs.len()).sum();
+                (runs::page(&self.title(&names), &groups), names, count)
+            }
+        };
         let html = page.render();
         draft.write(html.as_bytes())?;
-        let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         if session.json {
             let value = json!({
                 "report": path_text::of(&self.out),
                 "groups": names,
-                "runs": count,
+                "runs": made,
                 "charts": page.charts(),
                 "bytes": html.len(),
             });
             session.print_json(&value)?;
         } else {
-            let runs = plural(count as u64, "run", "runs");
+            let runs = plural(made as u64, "run", "runs");
             let charts = plural(page.charts() as u64, "chart", "charts");
             let size = bytes(html.len() as u64);
             session.print(&format!("made {}: {runs}, {charts}, {size}\n", self.out.display()))?;
         }
         Ok(Outcome::Done)
+    }
+}
+
+impl Command {
+    fn title(&self, names: &[String]) -> String {
+        self.title.clone().unwrap_or_else(|| names.join(", "))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ignn::metrics::{MeanDeviation, Metric};
+use ignn::report::crossvals::{protocols, shown};
 use ignn::report::quantity;
 use ignn::report::runs::score_name;
 use ignn::report::sheet::Sheet;
@@ -52,7 +53,7 @@ impl CrossvalReport<'_> {
         }
         let mut text = sheet.render();
         if let Some(figures) = &self.summary.summary {
-            text += &format!("\n{}", protocols(figures, metric));
+            text += &format!("\n{}", as_sheet(figures, metric));
         }
         let failures = self.records.iter().map(|record| record.failures);
         let failures = failures.fold(0, u64::saturating_add);
@@ -85,44 +86,18 @@ impl CrossvalReport<'_> {
 }
 
 /// The figures by all protocols.
-fn protocols(summary: &Summary, metric: Metric) -> String {
+fn as_sheet(summary: &Summary, metric: Metric) -> String {
     let score = format!("{} on test", score_name(metric.name()));
     let mut sheet = Sheet::columns(&[&score, "mean", "deviation", "epoch"]);
-    let mut row = |name: &str, MeanDeviation { mean, deviation }: MeanDeviation, epoch: String| {
+    for (name, MeanDeviation { mean, deviation }, epoch) in protocols(summary) {
         sheet.row([name.to_string(), shown(metric, mean), shown(metric, deviation), epoch]);
-    };
-    row(
-        "validation",
-        summary.validation,
-        "chosen on validation in each fold: the fair figure".into(),
-    );
-    if let Some(svm) = summary.svm {
-        row("svm", svm, "the same; C and gamma chosen inside the fold".into());
     }
-    let epoch = summary.mean_curve_epoch;
-    row(
-        "mean curve",
-        summary.mean_curve,
-        format!("{epoch}, best of the mean test curve (GIN paper)"),
-    );
-    row(
-        "best of each",
-        summary.best_of_each,
-        "best on test in each fold (published IGNN code)".into(),
-    );
     for (name, error) in &summary.errors {
         let cells = [error.mean, error.deviation].map(|value| quantity::score(Metric::Rmse, value));
         let [mean, deviation] = cells;
         sheet.row([score_name(name), mean, deviation, "as for validation".into()]);
     }
     sheet.render()
-}
-
-fn shown(metric: Metric, value: f64) -> String {
-    match metric.is_share() {
-        true => format!("{:.1} %", 100.0 * value),
-        false => quantity::score(metric, value),
-    }
 }
 
 /// One line for a finished fold: `test 91.7 % at epoch 40, 2.31 s`, or with R2 where there are errors.

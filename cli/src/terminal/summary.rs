@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
+use ignn::config::find_part;
 use ignn::report::sheet::Sheet;
 use ignn::report::{quantity, readable};
 use ignn::run::path_text;
@@ -213,10 +214,23 @@ pub fn column_words(column: &ColumnEncoding) -> String {
     format!("{name}: {how}{missing}")
 }
 
-/// `default: train 140, val 500, test 1,000`.
+/// `default: train 140, dev 500 (validation), test 1,000`: parts with their use, where their names do
+/// not say it.
 pub fn split_words(split: &SplitEntry) -> String {
-    let parts =
-        split.parts.iter().map(|(name, count)| format!("{name} {}", quantity::count(*count)));
+    let names: Vec<&str> = split.parts.iter().map(|(name, _)| name.as_str()).collect();
+    let uses = [("train", "training"), ("val", "validation"), ("test", "test")];
+    let has_use = uses.iter().any(|(part, _)| find_part(&names, part).is_some());
+    let part = |(at, (name, count)): (usize, &(String, u64))| {
+        let own = uses.iter().find(|(part, _)| find_part(&names, part) == Some(at));
+        let words = match own {
+            Some((part, of)) if name == part || name == of => String::new(),
+            Some((_, of)) => format!(" ({of})"),
+            None if has_use => " (not used)".into(),
+            None => String::new(),
+        };
+        format!("{name} {}{words}", quantity::count(*count))
+    };
+    let parts = split.parts.iter().enumerate().map(part);
     format!("{}: {}", split.name, parts.collect::<Vec<_>>().join(", "))
 }
 

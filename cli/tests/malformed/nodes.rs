@@ -22,7 +22,7 @@ fn lists_of_nodes() {
     check_all(&[
         list(
             "a node that is not listed",
-            "e.txt:2: expected a node of the node list, found \"2\"",
+            "e.txt:2: expected a node of n.txt, found \"2\"",
             "0\n1\n",
         ),
         list(
@@ -46,9 +46,15 @@ fn lists_of_nodes() {
         words(
             "a word that is not listed",
             "--nodes-file n.txt",
-            "e.txt:2: expected a node of the node list, found \"cleo\"",
+            "e.txt:2: expected a node of n.txt, found \"cleo\"",
         )
         .file("n.txt", "bob\nann\n"),
+        words(
+            "a word that is nearly listed",
+            "--nodes-file n.txt",
+            "e.txt:2: expected a node of n.txt, did you mean \"cloe\"?, found \"cleo\"",
+        )
+        .file("n.txt", "bob\nann\ncloe\n"),
         words(
             "a count of words",
             "--nodes 7",

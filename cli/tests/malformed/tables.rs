@@ -115,6 +115,13 @@ fn messages_about_tables() {
             "--nodes n.csv --label team --regress age",
             "--label and --regress cannot be used together",
         ),
+        table(
+            "a target that is a column of the nodes",
+            "--nodes n.csv --target age",
+            "e.csv: no column \"age\" for the target (found columns: source, target); --target is \
+             an end of edges: to predict the numbers of column \"age\" of n.csv, pass --regress age",
+        )
+        .file("e.csv", "source,target\n0,1\n1,2\n"),
         table("no table", "--label team", "--label needs a node table: pass --nodes TABLE"),
         table("no table", "--words hashed", "--words needs a node table: pass --nodes TABLE"),
         table(
@@ -125,7 +132,7 @@ fn messages_about_tables() {
         table(
             "a node that is not in the table",
             "--nodes few.csv",
-            "e.csv:2: expected a node of the node list, found \"2\"",
+            "e.csv:2: expected a node of few.csv, found \"2\"",
         )
         .file("few.csv", "id,x\n0,1\n1,2\n"),
         table(

@@ -158,7 +158,7 @@ fn too_little_memory_says_what_would_fit() {
     let sandbox = communities();
     let train = |line: &str| sandbox.ignn(&words(&format!("train s --epochs 1 -q {line}")));
     let run = train("--out run --set model.state=2048 --memory 16MiB").exits(2);
-    let start = "error: training needs about 0.12 GiB, or ";
+    let start = "error: training needs about 0.10 GiB, or ";
     assert!(run.stderr.starts_with(start), "{}", run.stderr);
     let middle = " GiB and a disk (found 0.02 GiB allowed): model.state=";
     let (_, rest) = run.stderr.split_once(middle).unwrap();

@@ -70,7 +70,8 @@ impl IngestEdges {
             self.options(context),
         )?;
         let scratch = builder.scratch();
-        let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count)?;
+        let files = EdgeFiles::open(&self.input, self.relation.directed, self.node_count);
+        let files = files.map_err(|error| self.explain_target(context, error))?;
         files.guesses.iter().for_each(|guess| context.observer.note(guess));
         builder.add_read_as(files.read_as());
         let list = self.node_list(context)?;
@@ -86,6 +87,10 @@ impl IngestEdges {
             dataset: builder.path(),
             budget: builder.budget(),
             min_nodes,
+            listed_in: match &self.node_data.table {
+                Some(table) => Some(&table.file),
+                None => self.nodes_file.as_deref(),
+            },
         };
         let mut read = reader.read(weighted, list)?;
         files.finish()?;
@@ -103,6 +108,24 @@ impl IngestEdges {
         add_ids(&mut builder, &read.index, read.written.take())?;
         self.node_data.add(context, &mut builder, &read.index)?;
         builder.finish()
+    }
+
+    /// Improves the message about a target that the edges lack, but the node table has: it is meant as
+    /// what is predicted.
+    fn explain_target(&self, context: &Context, error: IngestError) -> IngestError {
+        match (&self.input.target, &self.node_data.table, error) {
+            (Some(name), Some(table), IngestError::File { path, what })
+                if table.open(context).is_ok_and(|table| table.position(name).is_ok()) =>
+            {
+                let table = table.file.display();
+                let what = format!(
+                    "{what}; --target is an end of edges: to predict the numbers of column {name:?} \
+                     of {table}, pass --regress {name}"
+                );
+                IngestError::File { path, what }
+            }
+            (.., error) => error,
+        }
     }
 
     /// The options that affect the result, for the manifest.

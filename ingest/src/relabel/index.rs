@@ -4,15 +4,19 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ignn_format::ids::{IdKind, Ids};
+use ignn_format::nearest::nearest;
 
 use crate::edges::map::BitRank;
 use crate::error::{IngestError, Result, quoted};
 use crate::nodes::NodeLookup;
 use crate::relabel::external::KeyFile;
 use crate::relabel::intern::IntegerMap;
-use crate::source::edge_list::{self, Key};
+use crate::source::edge_list::{self, Key, LISTED};
 use crate::source::table::Table;
 use crate::source::text::Lines;
+
+/// Ids among which the nearest one is looked for: more would take seconds.
+const NEAR_IDS: usize = 1 << 18;
 
 /// Ids in ascending order or as listed, and a new order of the nodes, if there is one.
 pub struct NodeIndex {
@@ -131,6 +135,34 @@ impl NodeList {
             }
         }
         Ok(Self::Strings(names, map))
+    }
+
+    /// Names the file of the nodes in an error about an id that is none of them, and the nearest id.
+    pub fn explain(&self, error: IngestError, origin: &Path) -> IngestError {
+        let better = |expected: String, found: &str| {
+            if expected != LISTED {
+                return expected;
+            }
+            let near = match self {
+                Self::Integers(..) => None,
+                Self::Strings(ids, _) => {
+                    nearest(found.trim_matches('"'), ids.iter().take(NEAR_IDS).map(|id| &**id))
+                }
+            };
+            let near = near.map(|near| format!(", did you mean {near:?}?")).unwrap_or_default();
+            format!("a node of {}{near}", origin.display())
+        };
+        match error {
+            IngestError::Line { path, line, expected, found } => {
+                let expected = better(expected, &found);
+                IngestError::Line { path, line, expected, found }
+            }
+            IngestError::Row { path, row, expected, found } => {
+                let expected = better(expected, &found);
+                IngestError::Row { path, row, expected, found }
+            }
+            other => other,
+        }
     }
 
     /// Number of nodes.

@@ -55,6 +55,8 @@ pub struct Reader<'a> {
     pub budget: &'a Budget,
     /// Integer ids below this number exist even without edges.
     pub min_nodes: u64,
+    /// The file that lists the nodes, if one does.
+    pub listed_in: Option<&'a Path>,
 }
 
 impl Reader<'_> {
@@ -90,7 +92,11 @@ impl Reader<'_> {
         start();
         let mut spool = fresh();
         if let Some(list) = list {
-            self.read_listed(&list, &mut spool)?;
+            let read = self.read_listed(&list, &mut spool);
+            read.map_err(|error| match self.listed_in {
+                Some(file) => list.explain(error, file),
+                None => error,
+            })?;
             let nodes = list.len() as u64;
             return Ok(done(spool, KnownIds::Listed(list), nodes, Vec::new()));
         }

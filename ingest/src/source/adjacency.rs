@@ -2,7 +2,7 @@
 //! is a node, so there are no comments, and blank lines only at the end.
 
 use crate::error::quoted;
-use crate::source::edge_list::{BadLine, Key, Pushed};
+use crate::source::edge_list::{BadLine, Key, LISTED, Pushed};
 
 /// What a neighbour must be.
 const NEIGHBOUR: &str = "an integer id from 0 to 18446744073709551615, without leading zeros";
@@ -57,7 +57,7 @@ pub fn parse(
             match push(node, neighbour, 1.0) {
                 Pushed::Taken => {}
                 Pushed::Full => return Ok(Pushed::Full),
-                _ => return Err(bad("a node of the node list".into(), cell)),
+                _ => return Err(bad(LISTED.into(), cell)),
             }
         }
         if found != degree {

@@ -56,6 +56,10 @@ pub struct BadLine {
     pub found: String,
 }
 
+/// What is expected where an id is not one of the nodes. See
+/// [`NodeList::explain`](crate::relabel::index::NodeList::explain).
+pub const LISTED: &str = "a node of the node list";
+
 /// The answer of the receiver of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
@@ -673,10 +677,10 @@ pub fn parse<'a, K: Key<'a>>(
             Pushed::Taken => {}
             Pushed::Full => return Ok(Pushed::Full),
             Pushed::UnknownSource => {
-                return Err(bad("a node of the node list", cells[layout.source].text));
+                return Err(bad(LISTED, cells[layout.source].text));
             }
             Pushed::UnknownTarget => {
-                return Err(bad("a node of the node list", cells[layout.target].text));
+                return Err(bad(LISTED, cells[layout.target].text));
             }
         }
     }

@@ -253,10 +253,10 @@ impl EdgeTable {
                     Pushed::Taken => {}
                     Pushed::Full => return Ok(Pushed::Full),
                     Pushed::UnknownSource => {
-                        return Err(bad("a node of the node list", format!("{source:?}")));
+                        return Err(bad(edge_list::LISTED, format!("{source:?}")));
                     }
                     Pushed::UnknownTarget => {
-                        return Err(bad("a node of the node list", format!("{target:?}")));
+                        return Err(bad(edge_list::LISTED, format!("{target:?}")));
                     }
                 }
             }

@@ -413,7 +413,7 @@ fn parse_entries(
             match push(row, column, weight) {
                 Pushed::Taken => {}
                 Pushed::Full => return Ok(Pushed::Full),
-                _ => return Err(bad("nodes of the node list".into(), quoted(line))),
+                _ => return Err(bad(edge_list::LISTED.into(), quoted(line))),
             }
         }
     }

@@ -18,6 +18,8 @@ pub const MAX_LINE_BYTES: usize = 256 << 20;
 
 /// Some programs write it at the start of UTF-8 text; it is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The marks at the start of UTF-16 text, which spreadsheets export.
+const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// What is expected where a quoted cell does not end.
 pub const CLOSING_QUOTE: &str =
@@ -150,6 +152,13 @@ impl Blocks {
             text.reserve(BLOCK_BYTES + 1);
             let got = (&mut self.reader).take(BLOCK_BYTES as u64).read_to_end(&mut text);
             let got = got.map_err(|error| self.read_error(error, text.len() - start))?;
+            if self.offset == 0 && UTF_16.iter().any(|mark| text.starts_with(mark)) {
+                return Err(IngestError::file(
+                    &self.path,
+                    "text in UTF-16 (expected UTF-8): \
+                    convert it with `iconv -f UTF-16 -t UTF-8 FILE > NEW`, or save it as UTF-8",
+                ));
+            }
             if self.offset == 0 && text.starts_with(BYTE_ORDER_MARK) {
                 text.drain(..BYTE_ORDER_MARK.len());
             }
@@ -309,6 +318,16 @@ mod tests {
         assert_eq!(lines(b"").unwrap(), vec![]);
         assert_eq!(lines(b"\xef\xbb\xbfa b\n\nc").unwrap(), expected, "a byte order mark");
         assert_eq!(lines(b"\xef\xbb\xbf").unwrap(), vec![]);
+    }
+
+    #[test]
+    fn utf_16_is_refused_with_what_to_do() {
+        for text in [&b"\xff\xfea\0,\0b\0\n\0"[..], b"\xfe\xff\0a\0,\0b\0\n"] {
+            let error = lines(text).unwrap_err().to_string();
+            let end = "text in UTF-16 (expected UTF-8): convert it with `iconv -f UTF-16 -t UTF-8 FILE \
+                       > NEW`, or save it as UTF-8";
+            assert!(error.ends_with(end), "{error}");
+        }
     }
 
     #[test]

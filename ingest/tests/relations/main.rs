@@ -264,7 +264,7 @@ fn nodes_can_be_counted_listed_or_given_by_features() {
     assert_eq!(files.message(likes), format!("likes.tsv:1: {beyond}"));
     std::fs::write(files.0.path().join("nodes.txt"), "2\n4\n").unwrap();
     let message = files.message(&format!("nodes = \"nodes.txt\"\n{MIXED}"));
-    assert_eq!(message, "pa.csv:3: expected a node of the node list, found \"9\"");
+    assert_eq!(message, "pa.csv:3: expected a node of nodes.txt, found \"9\"");
 }
 
 #[test]

@@ -22,6 +22,8 @@ _NO_PART = 255
 
 def as_array(value: ArrayLike) -> Array:
     """Any array or column as a numpy array."""
+    if isinstance(value, np.ma.MaskedArray) and bool(np.any(np.ma.getmaskarray(value))):
+        raise ValueError("an array with masked values: fill them, or leave them out")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch
@@ -52,26 +54,57 @@ def column(table: ArrayLike, name: str) -> Array:
     names = column_names(table) or []
     if name not in names:
         raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
+    if getattr(getattr(table, "columns", None), "nlevels", 1) > 1:
+        raise ValueError("columns with several levels: give each one name")
     found = table.column(name) if hasattr(table, "column_names") else table[name]
-    return as_array(found)
+    try:
+        return as_array(found)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from None
 
 
-def write_table(table: ArrayLike, path: str) -> None:
-    """Writes a table as CSV with a header; missing values are empty."""
+def write_table(table: ArrayLike, path: str, *, has_ids: bool = False) -> None:
+    """Writes a table as CSV with a header; missing values are empty.
+
+    Floats that are whole are written as integers, because columns of integers with gaps are floats.
+    With `has_ids`, an index of pandas with a name, or of texts, is a column as well.
+    """
     names = column_names(table)
     if names is None:
         raise ValueError(f"expected a table with named columns, found {type(table)}")
-    if hasattr(table, "write_csv"):  # polars
-        table.write_csv(path)
-    elif hasattr(table, "to_csv"):  # pandas
-        table.to_csv(path, index=False)
+    if hasattr(table, "to_csv"):  # pandas
+        if has_ids and any(name is not None for name in table.index.names):
+            table = table.reset_index()
+        elif has_ids and table.index.dtype.kind not in "iuf":
+            table = table.reset_index(names="id") if "id" not in names else table
+        whole = [name for name in table.columns if _is_whole(table[name])]
+        table.astype({name: "Int64" for name in whole}).to_csv(path, index=False)
+    elif hasattr(table, "write_csv"):  # polars
+        whole = [name for name in names if _is_whole(table[name].drop_nulls().to_numpy())]
+        integers = {name: table[name].fill_nan(None).cast(int) for name in whole}
+        table.with_columns(**integers).write_csv(path)
     else:
-        columns = [column(table, name).tolist() for name in names]
+        columns = [column(table, name) for name in names]
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(names)
-            for row in zip(*columns, strict=True):
+            listed = [
+                ["" if _is_missing(own) else int(own) for own in values.tolist()]
+                if _is_whole(values)
+                else values.tolist()
+                for values in columns
+            ]
+            for row in zip(*listed, strict=True):
                 writer.writerow(["" if _is_missing(value) else value for value in row])
+
+
+def _is_whole(values: Any) -> bool:
+    """Whether a column has floats, all of them whole or missing."""
+    if getattr(values.dtype, "kind", "") != "f":
+        return False
+    found = np.asarray(values, dtype=np.float64)
+    known = found[~np.isnan(found)]
+    return bool((np.isfinite(known) & (known == np.round(known)) & (np.abs(known) < 2**53)).all())
 
 
 def _pick(table: ArrayLike, asked: str | None, known: Sequence[str], at: int) -> str | None:
@@ -120,9 +153,10 @@ class Edges:
         else:
             self.nodes = None
             self._from_array(edges)
+        self.sources, self.targets = _node_ids(self.sources), _node_ids(self.targets)
         self.weights: Floats | None = None
         if weights is not None:
-            self.weights = np.ascontiguousarray(as_array(weights).reshape(-1), dtype=np.float32)
+            self.weights = _weights(as_array(weights).reshape(-1))
 
     def _from_array(self, edges: ArrayLike) -> None:
         if isinstance(edges, (tuple, list)) and len(edges) == 2 and _is_column(edges[0]):
@@ -171,6 +205,35 @@ class Edges:
         return _contiguous(self.sources), _contiguous(self.targets)
 
 
+def _node_ids(ids: Array, what: str = "edges") -> Array:
+    """Ids as integers where all of them are, else as texts: a column with gaps comes as floats."""
+    if ids.ndim != 1:
+        raise ValueError(f"{what}: expected a column of node ids, found an array of {ids.shape}")
+    expected = f"{what}: expected whole numbers, or names, as node ids"
+    if ids.dtype.kind == "O":
+        listed = ids.tolist()
+        gaps = [at for at, value in enumerate(listed) if _is_missing(value)]
+        if gaps:
+            raise ValueError(f"{expected}, found {listed[gaps[0]]!r} at position {gaps[0]}")
+        if listed and all(isinstance(value, int) for value in listed):
+            return np.array(listed)
+        return ids.astype(str)
+    if ids.dtype.kind == "f":
+        wrong = np.flatnonzero(~np.isfinite(ids) | (ids != np.round(ids)))
+        if len(wrong):
+            raise ValueError(f"{expected}, found {ids[wrong[0]]} at position {wrong[0]}")
+        return ids.astype(np.int64)
+    if ids.dtype.kind not in "iubUST":
+        raise ValueError(f"{expected}, found {ids.dtype}")
+    return ids
+
+
+def _weights(weights: Array) -> Floats:
+    if weights.dtype.kind not in "fiub":
+        raise ValueError(f"weights: expected numbers, found {weights.dtype}")
+    return np.ascontiguousarray(weights, dtype=np.float32)
+
+
 def _is_column(value: ArrayLike) -> bool:
     return getattr(value, "ndim", None) == 1 or hasattr(value, "to_numpy")
 
@@ -184,13 +247,13 @@ class Ids:
     """The ids of nodes, in node order."""
 
     def __init__(self, ids: ArrayLike) -> None:
-        self.values = as_array(ids)
+        self.values = _node_ids(as_array(ids), "ids")
         self._order = np.argsort(self.values, kind="stable")
         ordered = self.values[self._order]
         if len(ordered) > 1:
             same = np.flatnonzero(ordered[1:] == ordered[:-1])
             if len(same):
-                raise ValueError(f"ids: {ordered[same[0]]!r} is given twice")
+                raise ValueError(f"ids: {ordered[same[0]].item()!r} is given twice")
         self._ordered = ordered
 
     @staticmethod
@@ -200,6 +263,9 @@ class Ids:
 
     def numbers(self, column: Array) -> Array:
         """The node numbers of ids."""
+        if (self._ordered.dtype.kind in "iu") != (column.dtype.kind in "iu"):
+            # Numbers in one and texts in the other.
+            return Ids(self.values.astype(str)).numbers(column.astype(str))
         if self._ordered.dtype.kind == "U" and column.dtype.kind != "U":
             column = column.astype(str)
         at = np.searchsorted(self._ordered, column)
@@ -208,7 +274,7 @@ class Ids:
             raise ValueError("ids: expected one for each node, found none")
         wrong = np.flatnonzero(self._ordered[at] != column)
         if len(wrong):
-            raise ValueError(f"edges: node {column[wrong[0]]!r} is not among the ids")
+            raise ValueError(f"edges: node {column[wrong[0]].item()!r} is not among the ids")
         return np.asarray(self._order[at], dtype=np.int64)
 
     def texts(self) -> list[str]:
@@ -254,7 +320,10 @@ def _table(table: ArrayLike, names: list[str]) -> Array:
     columns = [column(table, name) for name in names]
     for name, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "fiub":
-            raise ValueError(f"x: expected numbers in column {name!r}, found {values.dtype}")
+            raise ValueError(
+                f"x: expected numbers in column {name!r}, found {values.dtype}: "
+                "Graph.from_tables encodes words and missing values"
+            )
     return np.stack([values.astype(np.float32) for values in columns], axis=1)
 
 
@@ -290,13 +359,16 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     if task == "regression":
         if array.dtype.kind not in "fiu":
             raise ValueError(f"y: expected numbers for a regression, found {array.dtype}")
-        return [name], np.ascontiguousarray(array, dtype=np.float64)
+        return [name], _numbers(array)
+    if array.dtype.kind == "S":
+        decoded: Array = np.char.decode(array, "utf-8")
+        array = decoded
     if array.dtype.kind == "f":
         known = ~np.isnan(array)
         rounded = np.where(known, array, -1.0)
         part = np.flatnonzero(rounded != np.round(rounded))
-        if len(part) and task == "auto":
-            return [name], np.ascontiguousarray(array, dtype=np.float64)
+        if (len(part) or bool(np.isinf(array).any())) and task == "auto":
+            return [name], _numbers(array)
         if len(part):
             raise ValueError(f"y: expected classes, found the number {rounded[part[0]]}")
         array = rounded.astype(np.int64)
@@ -328,13 +400,25 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     return own_names, codes
 
 
+def _numbers(array: Array) -> npt.NDArray[np.float64]:
+    infinite = np.flatnonzero(np.isinf(array))
+    if len(infinite):
+        found = f"{array[infinite[0]]} at item {infinite[0]}"
+        raise ValueError(f"y: expected finite numbers, or NaN for no label, found {found}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def label_count(labels: LabelArrays) -> int:
     """Number of items of what `labels` returned."""
     return len(labels[1][1]) - 1 if isinstance(labels[1], tuple) else len(labels[1])
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value != value or value == ""
+    # NaN and the like are not equal to themselves; pandas.NA has no answer.
+    try:
+        return value is None or bool(value != value) or bool(value == "")
+    except (TypeError, ValueError):
+        return True
 
 
 def _label_sets(array: Array, classes: Sequence[str] | None) -> LabelArrays:
@@ -408,6 +492,8 @@ def _stack(count: int, name: str, part: Array) -> npt.NDArray[np.bool_]:
         raise ValueError(f"{name}: expected indices from 0 to {count - 1}, found {wrong}")
     mask = np.zeros((count, 1), dtype=bool)
     mask[part] = True
+    if int(mask.sum()) != len(part):
+        raise ValueError(f"{name}: indices are given twice; a mask has True and False, not 1 and 0")
     return mask
 
 
@@ -416,6 +502,8 @@ def _named_split(count: int, named: Array) -> SplitArrays:
         raise ValueError(f"split: expected one part for each of {count} items, found {named.shape}")
     listed = named.tolist()
     names = list(dict.fromkeys(str(value) for value in listed if not _is_missing(value)))
+    if len(names) >= _NO_PART:
+        raise ValueError(f"split: expected at most {_NO_PART - 1} parts, found {len(names)}")
     position = {name: at for at, name in enumerate(names)}
     of = [_NO_PART if _is_missing(value) else position[str(value)] for value in listed]
     return "default", names, np.array(of, dtype=np.uint8)
@@ -438,13 +526,17 @@ def memory_bytes(memory: int | str | None) -> int | None:
     >>> memory_bytes("1.5 GiB")
     1610612736
     """
-    if memory is None or isinstance(memory, int):
-        return memory
+    if memory is None:
+        return None
+    if not isinstance(memory, str):
+        if memory != int(memory) or memory <= 0:
+            raise ValueError(f"memory: expected bytes, or a size such as '2GiB', found {memory!r}")
+        return int(memory)
     text = memory.strip()
     end = next((at for at, c in enumerate(text) if not (c.isdigit() or c == ".")), len(text))
     units = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
     units |= {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-    unit = units.get(text[end:].strip().lower())
+    unit, number = units.get(text[end:].strip().lower()), 0.0
     try:
         number = float(text[:end])
     except ValueError:

@@ -142,6 +142,12 @@ class _Estimator:
         if y is not None:
             self._compare(X, y)
         items = X.indices.astype(np.uint32)
+        if len(items) == 0 or len(np.unique(items)) < len(items):
+            raise ValueError(f"items: expected each item once, and at least one, found {X}")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction: expected 0 to below 1, found {self.validation_fraction}"
+            )
         count = round(len(items) * self.validation_fraction)
         held = np.random.default_rng(self.random_state or 0).permutation(len(items))[:count]
         mask = np.zeros(len(items), dtype=bool)

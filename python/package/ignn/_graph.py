@@ -199,7 +199,14 @@ class Graph:
         ['cites', 'likes']
         """
         weights = weights or {}
-        own = {name: _arrays.Edges(edges, weights.get(name)) for name, edges in relations.items()}
+        unknown = [name for name in weights if name not in relations]
+        if unknown:
+            raise ValueError(f"weights: no relation {unknown[0]!r} (found {', '.join(relations)})")
+        if not relations:
+            raise ValueError("relations: expected at least one")
+        own = {
+            str(name): _arrays.Edges(edges, weights.get(name)) for name, edges in relations.items()
+        }
         return cls._build(
             own,
             {"directed": directed, "normalise": normalise, "duplicates": duplicates}
@@ -269,7 +276,7 @@ class Graph:
         with tempfile.TemporaryDirectory() as folder:
             files = [os.path.join(folder, name) for name in ("edges.csv", "nodes.csv")]
             _arrays.write_table(edges, files[0])
-            _arrays.write_table(nodes, files[1])
+            _arrays.write_table(nodes, files[1], has_ids=True)
             return ingest(
                 files[0],
                 nodes=files[1],
@@ -328,15 +335,23 @@ class Graph:
                 own.number(names)
         features = None if x is None else _arrays.features(x)
         labels = None if y is None else _arrays.labels(y, classes, task)
-        if nodes is None:
-            nodes = cls._count(edges, features, labels, names)
-        splits = _arrays.splits(nodes, parts, split)
+        if nodes is not None and (nodes != int(nodes) or nodes < 0):
+            raise ValueError(f"nodes: expected how many there are, found {nodes}")
+        count = cls._count(edges, features, labels, names) if nodes is None else int(nodes)
+        if nodes is None and names is None and (features is not None or labels is not None):
+            highest = max(own.highest() for own in edges)
+            if highest >= count:
+                rows = "x" if features is not None else "y"
+                raise ValueError(
+                    f"{rows}: expected one row per node, found {count}, but edges have node {highest}"
+                )
+        splits = _arrays.splits(count, parts, split)
         arrays = [
             (name, *own.columns(), own.weights, dict(options)) for name, own in relations.items()
         ]
         with Listener("edges", quiet=True) as listener:
             native = _ignn.build(
-                nodes,
+                count,
                 arrays,
                 ids=None if names is None else names.texts(),
                 features=features,
@@ -363,7 +378,13 @@ class Graph:
             return _arrays.rows_of(features)
         if labels is not None:
             return _arrays.label_count(labels)
-        return max([own.highest() + 1 for own in edges] + [own.nodes or 0 for own in edges])
+        highest = max(own.highest() for own in edges)
+        if highest > 1_000_000 + 1000 * sum(len(own.sources) for own in edges):
+            raise ValueError(
+                f"edges: node number {highest} is far above the number of edges: numbers count from "
+                "0; if these are ids, pass ids=numpy.unique(edges), or else the number of nodes"
+            )
+        return max([highest + 1] + [own.nodes or 0 for own in edges])
 
     @property
     def path(self) -> Path:
@@ -513,7 +534,8 @@ class Graph:
             rows.append(("numbers", self._labels[0][0]))
         else:
             rows.append(("classes", len(self.classes) or "none"))
-        listed = self.manifest["graphs"]["splits"] if self.is_collection else self.manifest["splits"]
+        owner = self.manifest["graphs"] if self.is_collection else self.manifest
+        listed = owner.get("splits") or []
         for split in listed[:1]:
             parts = ", ".join(f"{name} {count:,}" for name, count in split["parts"])
             rows.append(("split", parts if len(listed) == 1 else f"{len(listed)} splits: {parts}"))
@@ -571,6 +593,8 @@ class Graphs(Graph):
             train, val, test, split: parts of the graphs.
         """
         edges = [_arrays.Edges(own) for own in graphs]
+        if any(own.names_nodes for own in edges):
+            raise ValueError("graphs: expected node numbers, from 0 in each graph, found names")
         if x is not None and len(x) != len(edges):
             raise ValueError(f"x: expected one array for each of {len(edges)} graphs, found {len(x)}")
         features = None if x is None else [_arrays.features(own) for own in x]
@@ -604,6 +628,9 @@ class Graphs(Graph):
             all_features = np.bincount(both, minlength=int(first[-1])).astype(np.float32)[:, None]
         elif any(isinstance(own, tuple) for own in features):
             raise ValueError("x: expected dense features for each graph")
+        elif len({own.shape[1] for own in features}) > 1:
+            widths = sorted({own.shape[1] for own in features})
+            raise ValueError(f"x: expected as many columns in each graph, found {widths}")
         else:
             all_features = np.concatenate(features)
         labels: _arrays.LabelArrays | None = None

@@ -60,7 +60,9 @@ class Listener:
         self._advance(int(record["epoch"]), text)
         if self._callback is None:
             return False
-        return self._callback(record) is True
+        answer: object = self._callback(record)
+        # Also that of numpy, but not whatever else a callback may return.
+        return type(answer).__name__ in ("bool", "bool_") and bool(answer)
 
     def _restart(self, what: str, total: int | None) -> None:
         self.close()

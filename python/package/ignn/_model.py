@@ -151,6 +151,12 @@ class Predictions:
     def __getitem__(self, key: Any) -> Any:
         return self.labels[key]
 
+    def __copy__(self) -> Predictions:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Predictions:
+        return self
+
     def _rows(self) -> list[tuple[str, object]]:
         rows: list[tuple[str, object]] = [(f"{self._model.item}s", f"{len(self):,}")]
         if not self._model.is_regression:

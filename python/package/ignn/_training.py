@@ -84,6 +84,12 @@ class Run:
             raise ValueError("report: the run has no directory: train with out=DIRECTORY")
         return report(self.directory, out, title=title, force=force)
 
+    def __copy__(self) -> Run:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Run:
+        return self
+
     def _rows(self) -> list[tuple[str, object]]:
         rows: list[tuple[str, object]] = [("epochs", len(self.history) - 1), ("ended", self.ended)]
         if self.best_epoch is not None:
@@ -236,7 +242,9 @@ def report(
     classes: bool = True,
     force: bool = False,
 ) -> Path:
-    """Writes one or several run directories as one HTML page, and returns its path."""
+    """Writes run directories, or cross-validations, as one HTML page, and returns its path."""
+    if not paths(runs):
+        raise ValueError("runs: expected at least one directory")
     with Listener("report", quiet=True) as listener:
         _ignn.report(
             paths(runs), os.fspath(out), title=title, classes=classes, force=force, listener=listener

@@ -83,8 +83,10 @@ class ImplicitLayer(nn.Module):
         on_failure: OnFailure = "warn",
     ) -> None:
         super().__init__()
-        self.graph, self.phi, self.kappa = graph, phi, kappa
-        self.tolerance, self.max_sweeps, self.on_failure = tolerance, max_sweeps, on_failure
+        self.graph, self.kappa = graph, kappa
+        self.phi: Phi = phi
+        self.tolerance, self.max_sweeps = tolerance, max_sweeps
+        self.on_failure: OnFailure = on_failure
         #: How the last equilibrium and the last adjoint were solved.
         self.info: SolveInfo | None = None
         self.adjoint_info: SolveInfo | None = None

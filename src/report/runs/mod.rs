@@ -10,7 +10,7 @@ use crate::run::SavedRun;
 
 pub use group::{Group, names};
 pub use page::page;
-pub use tables::{score_name, title};
+pub use tables::{configuration, score_name, title};
 
 /// A run as a page shows it.
 #[derive(Clone, Debug)]

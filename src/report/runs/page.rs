@@ -53,6 +53,10 @@ pub fn page(title: &str, groups: &[Group]) -> Page {
             quantity::plural(unfinished as u64, "run is", "runs are")
         );
     }
+    let settings: Vec<_> = groups
+        .iter()
+        .map(|group| (&*group.name, &group.first().config, &*group.first().config_text))
+        .collect();
     let mut page = Page::new(title, lead);
     page.section(tables::results(groups))
         .section(loss(groups))
@@ -61,7 +65,7 @@ pub fn page(title: &str, groups: &[Group]) -> Page {
         .section(posedness(groups))
         .section(time(groups))
         .section(tables::classes(groups))
-        .section(tables::configuration(groups))
+        .section(tables::configuration(&settings))
         .section(tables::machine(groups));
     page
 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::group::Group;
+use crate::config::Config;
 use crate::metrics::{MeanDeviation, Metric};
 use crate::report::page::{Cell, Section, Table};
 use crate::report::quantity;
@@ -192,30 +193,29 @@ pub fn classes(groups: &[Group]) -> Section {
     section
 }
 
-/// The settings that differ between the groups, and all settings of each.
-pub fn configuration(groups: &[Group]) -> Section {
+/// The settings that differ, and all settings of each; each with its name and text.
+pub fn configuration(all: &[(&str, &Config, &str)]) -> Section {
     let mut section = Section::new("config", "Configuration");
-    let settings = |group: &Group| serde_json::to_value(&group.first().config).unwrap_or_default();
-    let all: Vec<Value> = groups.iter().map(settings).collect();
+    let values: Vec<Value> = all.iter().map(|(_, config, _)| config.values()).collect();
     let mut header = vec!["setting"];
-    header.extend(groups.iter().map(|group| group.name.as_str()));
+    header.extend(all.iter().map(|(name, ..)| name));
     let mut table = Table::new(&header);
     for (section, field) in crate::config::fields() {
         let values: Vec<String> =
-            all.iter().map(|config| literal(&config[section][field.key])).collect();
+            values.iter().map(|config| literal(&config[section][field.key])).collect();
         if values.iter().any(|value| *value != values[0]) {
             let name = format!("{section}.{}", field.key);
             table.row(std::iter::once(Cell::text(name)).chain(values.into_iter().map(Cell::text)));
         }
     }
-    if groups.len() > 1 {
+    if all.len() > 1 {
         match table.is_empty() {
-            true => section.text("All runs have the same settings."),
+            true => section.text("All have the same settings."),
             false => section.heading("Differences").table(&table),
         };
     }
-    for group in groups {
-        section.folded_text(&format!("All settings of {}", group.name), &group.first().config_text);
+    for (name, _, text) in all {
+        section.folded_text(&format!("All settings of {name}"), text);
     }
     section
 }

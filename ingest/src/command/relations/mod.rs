@@ -61,6 +61,7 @@ impl IngestRelations {
             options(&spec, context),
         )?;
         let mut numbered = numbering::read(context, &builder, &spec)?;
+        builder.add_read_as(std::mem::take(&mut numbered.read_as));
         builder.set_nodes(numbered.nodes()).map_err(|error| error.about(&self.spec))?;
         let mut job = Job { context, spec: &spec, builder: &builder, noted: BTreeSet::new() };
         // Relations from files are built first, so that the memory of their edges is free for the

@@ -5,6 +5,8 @@
 //! of the ids in all relations and in the lists' columns of the target type, and of the rows of
 //! features without ids. That union is held in memory.
 
+use std::path::Path;
+
 use crate::builder::DatasetBuilder;
 use crate::command::relations::spec::{Edges, Nodes, Spec};
 use crate::context::Context;
@@ -18,6 +20,7 @@ use crate::relabel::index::{KnownIds, NodeIndex, NodeList};
 use crate::relabel::pairs::{self, GatheredIds, IdMemory, IdRef, TypeIds};
 use crate::relabel::{Reader, Relabelled};
 use crate::source::edge_input::IdChoice;
+use crate::source::edge_list::LISTED;
 use crate::source::edges::EdgeFiles;
 
 /// All input of a job, with one shared numbering of the nodes.
@@ -32,6 +35,8 @@ pub struct Numbered {
     pub sizes: Vec<u64>,
     /// From the numbers in the lists to node numbers, for the target type where they differ.
     pub places: Vec<Option<Vec<u32>>>,
+    /// How the files of relations and lists were read, for people.
+    pub read_as: Vec<String>,
 }
 
 /// Edges, and the map from their numbers to node numbers.
@@ -117,7 +122,9 @@ pub fn read(context: &Context, builder: &DatasetBuilder, spec: &Spec) -> Result<
             _ => None,
         });
     }
-    Ok(Numbered { index, relations, lists, sizes, places })
+    let files = input.relations.iter().chain(&input.lists).flatten();
+    let read_as = files.flat_map(EdgeFiles::read_as).collect();
+    Ok(Numbered { index, relations, lists, sizes, places, read_as })
 }
 
 /// The opened files of a specification.
@@ -241,7 +248,7 @@ impl Job<'_> {
             let columns = [position(&list.columns[0]), position(&list.columns[1])];
             let mut pairs = Spool::new(&self.builder.scratch(), self.builder.budget());
             pairs::read(self.context, files, &mut types, columns, &mut memory, &mut pairs)
-                .map_err(|error| self.explain_unknown_node(error))?;
+                .map_err(|error| self.explain_unknown_node(known, error))?;
             pairs.settle()?;
             lists.push(Some(NumberedList { types: columns, pairs }));
         }
@@ -272,6 +279,7 @@ impl Job<'_> {
                 dataset: self.builder.path(),
                 budget: self.builder.budget(),
                 min_nodes: 0,
+                listed_in: self.listed_in(),
             };
             let mut read = reader.read(weighted, list)?;
             read.edges.settle()?;
@@ -419,11 +427,25 @@ impl Job<'_> {
         Ok(NumberedEdges { edges, map })
     }
 
-    /// Improves a message about an unknown node if the specification counts the nodes.
-    fn explain_unknown_node(&self, error: IngestError) -> IngestError {
+    /// The file that lists the nodes, if one does.
+    fn listed_in(&self) -> Option<&Path> {
+        match (&self.spec.nodes, &self.spec.node_data.table) {
+            (Nodes::File(path), _) => Some(path),
+            (Nodes::Table, Some(table)) => Some(&table.file),
+            _ => None,
+        }
+    }
+
+    /// Improves a message about an unknown node: by the number of nodes, or the file that lists them.
+    fn explain_unknown_node(&self, known: Option<&NodeIndex>, error: IngestError) -> IngestError {
+        if let (Some(KnownIds::Listed(list)), Some(file)) =
+            (known.map(NodeIndex::known), self.listed_in())
+        {
+            return list.explain(error, file);
+        }
         match (error, &self.spec.nodes) {
             (IngestError::Line { path, line, expected, found }, Nodes::Count(count))
-                if expected.ends_with(NODE_LIST) =>
+                if expected == LISTED =>
             {
                 let expected = format!("a node id below {count}, {AS_SPECIFIED}");
                 IngestError::Line { path, line, expected, found }
@@ -440,8 +462,6 @@ fn id_out_of_range(files: &EdgeFiles, index: &NodeIndex) -> IngestError {
 
 /// Explains in messages where a limit comes from.
 const AS_SPECIFIED: &str = "as set by nodes in the specification";
-/// How the parsers' messages refer to known nodes.
-const NODE_LIST: &str = "of the node list";
 
 /// The node with an id.
 fn place(index: &NodeIndex, id: IdRef) -> Option<u32> {
