@@ -225,7 +225,12 @@ impl<T: Send> Caller<T> {
             loop {
                 let asks_to_stop = match self.receive(py, PULSE) {
                     Ok(Message::Done(result)) => return Ok(result),
-                    Ok(Message::Epoch(record, _answer)) => tell("epoch", to_python(py, &record)?)?,
+                    Ok(Message::Epoch(record, _answer)) => {
+                        let asks_to_stop = tell("epoch", to_python(py, &record)?)?;
+                        // Before the answer is dropped: the next epoch would begin, and fail.
+                        self.stop.fetch_or(asks_to_stop, Ordering::Relaxed);
+                        asks_to_stop
+                    }
                     Ok(Message::Note(text)) => tell("note", to_python(py, &Value::from(text))?)?,
                     Ok(Message::Phase(name, total)) => {
                         tell("phase", to_python(py, &serde_json::json!([name, total]))?)?
