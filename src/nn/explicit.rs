@@ -14,7 +14,7 @@
 //! A map may scale rows of R, but a row of zeros has to stay zero: the caller fills in the rows of
 //! its batch only.
 //!
-//! On several ranks, n counts the rank's own nodes and its ghosts ([`Rows`](crate::parallel::Rows)).
+//! On several ranks, n counts the rank's own nodes and its ghosts ([`Rows`]).
 //! The caller fills in own rows; a map brings the ghosts of what it gathers from up to date.
 
 use std::fmt::Debug;
