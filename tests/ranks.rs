@@ -306,6 +306,10 @@ fn collections_have_the_same_bits_on_several_ranks() {
     same_on_all_ranks(&rings, &["model.kind=gin", "model.state=6", batch], &[3]);
     same_on_all_ranks(&rings, &["model.state=6", "train.learn=ridge"], &[3]);
     same_on_all_ranks(&ppi, &["model.state=8", "train.batch=1"], &[2, 5]);
+    let dropped = "train.drop_nodes=0.3";
+    same_on_all_ranks(&rings, &["model.state=6", batch, dropped], &[3]);
+    same_on_all_ranks(&ppi, &["model.state=[8,6]", "model.skip=true", dropped], &[3]);
+    same_on_all_ranks(&ppi, &["model.kind=gat", "model.state=8", "model.heads=2", dropped], &[3]);
     let predict = |ranks: Arc<dyn Ranks>| {
         let (operators, graphs) = (operators_on(&rings, &ranks).unwrap(), rings.collection());
         let graphs = graphs.unwrap();

@@ -30,6 +30,10 @@ settings! {
         hide: f64 = 0.0, at_least(0.0).below(1.0);
         /// Number of graphs per step, for datasets of many graphs. 0 takes all graphs at once.
         batch: u64 = 1, at_least(0.0);
+        /// Fraction of the nodes, drawn anew in each step, that are left out of the graphs with all
+        /// of their edges, for datasets of many graphs: training then sees many parts of each graph.
+        /// Renormalised relations are renormalised again. Evaluations see all nodes.
+        drop_nodes: f64 = 0.0, at_least(0.0).below(1.0);
         /// Split of the dataset to train on.
         split: String = "default".into();
         /// Part of the split to learn from. `training` is found too.

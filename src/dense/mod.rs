@@ -23,4 +23,5 @@ mod scratch;
 
 pub use entry::{Entry, HalfLine, LINE, Line};
 pub use matrix::{Matrix, MatrixMut, MatrixRef, stride};
+pub use memory::Reuse;
 pub use scratch::{Lent, Scratch};

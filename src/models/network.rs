@@ -235,6 +235,11 @@ impl Network {
         first.between.is_some() || first.dropout.is_some() && first.input.gathered() > 0
     }
 
+    /// The width of the widest state.
+    pub fn widest(&self) -> usize {
+        self.layers.iter().map(|layer| layer.width).max().unwrap_or(0)
+    }
+
     /// The radius of the L1 balls for the rows of a W: `kappa / rho`, rounded down, or infinite if
     /// rho is 0.
     fn radius(&self, layer: &LayerShape, relation: usize) -> f64 {

@@ -107,14 +107,33 @@ impl Input {
     /// # Panics
     /// If the features are learned: their table belongs to the nodes of one graph.
     pub fn select(&self, operators: &Operators, nodes: &[u32]) -> Self {
-        let selected = |matrix: &Matrix| {
-            let mut chosen = Matrix::zeros(nodes.len(), matrix.cols());
-            rows::select_rows(matrix.view(), nodes, &mut chosen);
-            chosen
-        };
+        self.on_nodes(operators, nodes, |prepared, _| selected(prepared, nodes))
+    }
+
+    /// The same map on some nodes with edges of their own: features are gathered over `operators`.
+    ///
+    /// # Panics
+    /// As [`Input::select`], and if dense features are gathered and [`Input::new`] did not keep U.
+    pub fn gathered_anew(&self, operators: &Operators, nodes: &[u32]) -> Self {
+        self.on_nodes(operators, nodes, |prepared, own| match (self.shape.gathered(), own) {
+            (0, _) => selected(prepared, nodes),
+            (_, own) => prepare(operators, own.expect("features that were kept"), &self.shape)
+                .expect("gathered features"),
+        })
+    }
+
+    /// The map on some nodes; `prepared` makes the prepared features from those of this map and the
+    /// nodes' own.
+    fn on_nodes(
+        &self,
+        operators: &Operators,
+        nodes: &[u32],
+        prepared: impl Fn(&Matrix, Option<&Matrix>) -> Matrix,
+    ) -> Self {
         let source = match &self.source {
-            Source::Dense { prepared, own } => {
-                Source::Dense { prepared: selected(prepared), own: own.as_ref().map(selected) }
+            Source::Dense { prepared: all, own } => {
+                let own = own.as_ref().map(|own| selected(own, nodes));
+                Source::Dense { prepared: prepared(all, own.as_ref()), own }
             }
             Source::Sparse { rows, .. } => {
                 Source::sparse(rows.select(nodes), operators.rows(), &self.shape, false)
@@ -351,6 +370,13 @@ impl Source {
         let own = (keeps_own || shape.own().is_some()).then_some(own);
         Self::Sparse { transposed, rows, own, tables }
     }
+}
+
+/// Some rows.
+fn selected(matrix: &Matrix, nodes: &[u32]) -> Matrix {
+    let mut chosen = Matrix::zeros(nodes.len(), matrix.cols());
+    rows::select_rows(matrix.view(), nodes, &mut chosen);
+    chosen
 }
 
 /// A_r^T U of every relation, and U if the map is `both`, as columns of one matrix; `None` if that

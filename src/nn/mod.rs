@@ -27,6 +27,7 @@
 //! | [`readout`] | from rows to logits: linear, or through hidden layers |
 //! | [`ridge`] | a linear readout in closed form |
 //! | [`selected`] | some graphs of a dataset as a batch |
+//! | [`drop_nodes`] | a batch without some of its nodes |
 //! | [`slot`] | name and shape of a parameter |
 //! | [`svm`] | from rows to classes by support vector machines |
 //! | [`loss`] | losses and their gradients |
@@ -37,6 +38,7 @@
 pub mod batch_norm;
 pub mod convolution;
 pub mod drop_edge;
+pub mod drop_nodes;
 pub mod dropout;
 pub mod equilibrium;
 pub mod explicit;
@@ -64,6 +66,7 @@ mod tests;
 pub use batch_norm::{BatchNorm, BatchNormMemory, RunningStatistics};
 pub use convolution::Convolution;
 pub use drop_edge::DropEdge;
+pub use drop_nodes::DropNodes;
 pub use dropout::Dropout;
 pub use equilibrium::{Backward, Equilibrium, Vectors};
 pub use explicit::{Draw, Explicit};
@@ -77,5 +80,5 @@ pub use pooling::{Pooling, PoolingChoice, PoolingMemory};
 pub use rank_plan::{Cluster, RankPlan, SweepTimes};
 pub use readout::{Readout, ReadoutMemory};
 pub use rows::{clear_rows, scatter_rows, select_rows};
-pub use selected::GraphBatch;
+pub use selected::{GraphBatch, batches, evaluated_nodes};
 pub use slot::Slot;

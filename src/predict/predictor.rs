@@ -1,10 +1,10 @@
 //! A model on a graph, before and after its equilibria are solved: states and logits of nodes, or
 //! of graphs where the model pools. What they mean is for `probability` and `evaluation`.
 //!
-//! A collection of graphs is solved in batches of about `GRAPHS_NODES` nodes, each graph with its
-//! own bounds; a single graph is solved whole. Memory: the features and their gathered copy, the
-//! states and the solver's workspace of one batch, the rows that the readout sees, and one chunk
-//! of logits. A chunk has at most `CHUNK_ITEMS` items, fewer where there are many classes.
+//! A collection of graphs is solved in batches, each graph with its own bounds; a single graph is
+//! solved whole. Memory: the features and their gathered copy, the states and the solver's
+//! workspace of one batch, the rows that the readout sees, and one chunk of logits. A chunk has at
+//! most `CHUNK_ITEMS` items, fewer where there are many classes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use rayon::prelude::*;
 
 use super::error::PredictError;
 use crate::config::Config;
-use crate::dense::{Matrix, MatrixRef, Scratch, stride};
+use crate::dense::{Matrix, MatrixRef, Reuse, Scratch, stride};
 use crate::graph::Graph;
 use crate::kernels::{AdjacencyError, elementwise};
 use crate::models::file::name;
 use crate::models::kinds::FeatureRule;
 use crate::models::{Facts, Kind, Mode, Model, Network, OnGraph, PlanError};
 use crate::nn::{
-    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, RankError, Slot, normalise,
-    select_rows,
+    Features, GraphBatch, Input, Operators, Pooling, PoolingChoice, RankError, Slot, batches,
+    normalise, select_rows,
 };
 use crate::parallel::{Node, Ranks, Rows};
 use crate::solver::{Condition, Posedness, SolveInfo, SolveParams, Solves};
@@ -33,8 +33,6 @@ use crate::solver::{Condition, Posedness, SolveInfo, SolveParams, Solves};
 const CHUNK_ITEMS: usize = 1 << 16;
 /// Approximate number of floats of a chunk's states and logits.
 const CHUNK_FLOATS: usize = 1 << 24;
-/// Approximate number of nodes of the graphs that are solved together.
-const GRAPHS_NODES: u64 = 1 << 15;
 
 /// What a model predicts: nodes or whole graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,13 +210,14 @@ impl Predictor {
         let width = network.layers.last().map_or(0, |layer| layer.width);
         let pools = network.pooling.is_some();
         let items = if pools { first_node.len() - 1 } else { operators.nodes() };
-        let chunks = chunks(&first_node);
+        let graphs: Vec<u32> = (0..first_node.len() as u32 - 1).collect();
+        let chunks = batches(&first_node, &graphs, network.widest());
         let solve = |chunk: usize| -> Result<Batch, PredictError> {
             let all = (&first_node[..], &radii[..]);
             let batch = GraphBatch::new(&operators, &input, all, &chunks[chunk]).map_err(wrong)?;
-            let rows = batch.first_rows();
-            let GraphBatch { operators, input, .. } = batch;
-            let mut on = OnGraph::with_input(&network, &operators, input, false).with_graphs(rows);
+            let GraphBatch { operators, input, first_row, .. } = batch;
+            let on = OnGraph::with_input(&network, &operators, input, false);
+            let mut on = on.with_graphs(first_row);
             let solves = Solves(on.forward(&mut network, params, Mode::Evaluation)?);
             let error = scaling.and_then(|_| on.error_bound(&network, &solves.0));
             let mut largest: f64 = 0.0;
@@ -229,7 +228,8 @@ impl Predictor {
             let states = on.seen(&network).view().padded().to_vec();
             Ok(Batch { states, largest, error, solves })
         };
-        // Batches are dealt to the ranks of the job.
+        // Batches are dealt to the ranks of the job. The memory of one serves the next one.
+        let _reuse = Reuse::new();
         let solved = operators.ranks().dealt(chunks.len(), solve, PredictError::OtherRank)?;
         let (mut states, mut solves) = (Matrix::zeros(items, width), Vec::<SolveInfo>::new());
         let (mut largest, mut error): (f64, _) = (0.0, scaling.map(|_| 0.0));
@@ -240,7 +240,7 @@ impl Predictor {
                 true => batch.solves.0,
                 false => together(&solves, &batch.solves.0),
             };
-            let (first, last) = (chunk[0], chunk[chunk.len() - 1] + 1);
+            let (first, last) = (chunk[0] as usize, chunk[chunk.len() - 1] as usize + 1);
             let rows = match pools {
                 true => first..last,
                 false => first_node[first] as usize..first_node[last] as usize,
@@ -291,24 +291,6 @@ fn together(before: &[SolveInfo], more: &[SolveInfo]) -> Vec<SolveInfo> {
         .zip(more)
         .filter_map(|(before, more)| SolveInfo::together(&[*before, *more]))
         .collect()
-}
-
-/// Batches of consecutive graphs with about `GRAPHS_NODES` nodes.
-fn chunks(first_node: &[u64]) -> Vec<Vec<usize>> {
-    let mut chunks: Vec<Vec<usize>> = Vec::new();
-    let mut nodes = 0;
-    for (graph, ends) in first_node.windows(2).enumerate() {
-        let more = ends[1] - ends[0];
-        match chunks.last_mut() {
-            Some(chunk) if nodes + more <= GRAPHS_NODES => chunk.push(graph),
-            _ => {
-                chunks.push(vec![graph]);
-                nodes = 0;
-            }
-        }
-        nodes += more;
-    }
-    chunks
 }
 
 /// The largest bound of each relation over the graphs.

@@ -11,16 +11,13 @@ use super::evaluator::Evaluator;
 use super::record::PartRecord;
 use super::{Parts, Task, TrainError};
 use crate::config::Config;
-use crate::dense::{Matrix, MatrixRef};
+use crate::dense::{Matrix, MatrixRef, Reuse};
 use crate::kernels::AdjacencyError;
 use crate::models::{LayerError, Mode, Network, OnGraph, Pass};
 use crate::nn::ridge::Ridge;
-use crate::nn::{Backward, Equilibrium, GraphBatch, Input, Operators, random};
+use crate::nn::{Backward, DropNodes, Equilibrium, GraphBatch, Input, Operators, batches, random};
 use crate::parallel::Node;
 use crate::solver::{SolveInfo, Solves};
-
-/// Approximate number of nodes that are evaluated together.
-pub(super) const EVALUATED_NODES: u64 = 1 << 15;
 
 /// The graphs with their prepared input.
 pub(super) struct ManyGraphs {
@@ -29,6 +26,9 @@ pub(super) struct ManyGraphs {
     input: Input,
     /// Bounds of the spectral radius, by relation and graph.
     radii: Vec<Vec<f64>>,
+    drop_nodes: Option<DropNodes>,
+    /// The memory of a step serves the next one.
+    _reuse: Reuse,
 }
 
 /// Why a batch failed.
@@ -74,11 +74,15 @@ impl ManyGraphs {
         model: &Network,
         operators: &Operators,
         radii: Vec<Vec<f64>>,
+        config: &Config,
     ) -> Result<Self, TrainError> {
         let shape = model.layers[0].input.clone();
-        let input = Input::new(operators, task.features()?, shape, model.reads_own_features());
+        let drop_nodes = DropNodes::new(config.train.drop_nodes, config.train.seed);
+        let keeps_own = drop_nodes.is_some() || model.reads_own_features();
+        let input = Input::new(operators, task.features()?, shape, keeps_own);
         assert!(task.graphs().is_some(), "a task on many graphs");
-        Ok(Self { task: Arc::clone(task), operators: operators.clone(), input, radii })
+        let (task, operators) = (Arc::clone(task), operators.clone());
+        Ok(Self { task, operators, input, radii, drop_nodes, _reuse: Reuse::new() })
     }
 
     /// All graphs.
@@ -113,7 +117,7 @@ impl ManyGraphs {
         config: &Config,
         backward: Option<Backward>,
     ) -> Result<Step, BatchError> {
-        self.with_batch(model, batch, true, |model, on, mut pass| {
+        self.with_batch(model, batch, Some(epoch), |model, on, mut pass| {
             let forward = on.forward(model, &config.step(), Mode::Training(epoch))?;
             on.read_out(model, &mut pass, Some(epoch));
             let loss = evaluator.differentiate(&mut pass);
@@ -142,9 +146,9 @@ impl ManyGraphs {
         graphs: &[u32],
         config: &Config,
     ) -> Result<(Matrix, Vec<u32>, Vec<Vec<SolveInfo>>), BatchError> {
-        let chunks = self.chunks(graphs);
+        let chunks = self.chunks(model, graphs);
         let evaluate = |chunk: usize| {
-            self.with_batch(model, &chunks[chunk], false, |model, on, mut pass| {
+            self.with_batch(model, &chunks[chunk], None, |model, on, mut pass| {
                 let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 let mut collected = Collected::default();
@@ -171,8 +175,8 @@ impl ManyGraphs {
     ) -> Result<(Matrix, Vec<u32>), BatchError> {
         let all: Vec<u32> = (0..self.graphs().len() as u32).collect();
         let (mut rows, mut width) = (Collected::default(), 0);
-        for chunk in self.chunks(&all) {
-            self.with_batch(model, &chunk, false, |model, on, mut pass| {
+        for chunk in self.chunks(model, &all) {
+            self.with_batch(model, &chunk, None, |model, on, mut pass| {
                 on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 width = pass.rows().cols();
@@ -190,15 +194,16 @@ impl ManyGraphs {
         config: &Config,
         ridge: &mut Ridge,
     ) -> Result<Vec<Vec<SolveInfo>>, BatchError> {
+        let chunks = self.chunks(model, &self.parts().train);
         let chunk = |chunk: Vec<u32>| {
-            self.with_batch(model, &chunk, false, |model, on, mut pass| {
+            self.with_batch(model, &chunk, None, |model, on, mut pass| {
                 let solves = on.forward(model, &config.forward(), Mode::Evaluation)?;
                 on.read_out(model, &mut pass, None);
                 ridge.add(pass.rows(), pass.ids(), self.task.targets());
                 Ok(solves)
             })
         };
-        self.chunks(&self.parts().train).into_iter().map(chunk).collect()
+        chunks.into_iter().map(chunk).collect()
     }
 
     /// Loss and scores of the validation and test part, and of the training part if asked for.
@@ -224,42 +229,34 @@ impl ManyGraphs {
         Ok((parts, all))
     }
 
-    /// The graphs in order, in chunks of about [`EVALUATED_NODES`] nodes.
-    fn chunks(&self, graphs: &[u32]) -> Vec<Vec<u32>> {
-        let (mut chunks, mut nodes) = (vec![Vec::new()], 0);
-        for &graph in graphs {
-            let ends = &self.graphs().first_node[graph as usize..][..2];
-            let more = ends[1] - ends[0];
-            if nodes > 0 && nodes + more > EVALUATED_NODES {
-                chunks.push(Vec::new());
-                nodes = 0;
-            }
-            nodes += more;
-            chunks.last_mut().expect("one at least").push(graph);
-        }
-        chunks
+    /// The graphs in order, in batches that are evaluated together.
+    fn chunks(&self, model: &Network, graphs: &[u32]) -> Vec<Vec<u32>> {
+        batches(&self.graphs().first_node, graphs, model.widest())
     }
 
-    /// Calls `work` with the model on some graphs, and a pass over all of their labelled items.
+    /// Calls `work` with the model on some graphs, and a pass over all of their labelled items: to
+    /// train in an epoch, or to evaluate.
     fn with_batch<R>(
         &self,
         model: &mut Network,
         graphs: &[u32],
-        trains: bool,
+        epoch: Option<u64>,
         work: impl FnOnce(&mut Network, &mut OnGraph, Pass) -> Result<R, BatchError>,
     ) -> Result<R, BatchError> {
-        let numbers: Vec<usize> = graphs.iter().map(|&graph| graph as usize).collect();
         let all = (&self.graphs().first_node[..], &self.radii[..]);
-        let batch = GraphBatch::new(&self.operators, &self.input, all, &numbers);
-        let batch = batch.map_err(BatchError::Graph)?;
-        let rows = batch.first_rows();
-        let GraphBatch { operators, input, selection } = batch;
-        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(rows);
-        let mut on = on.with_ids(selection.source());
+        let batch = GraphBatch::new(&self.operators, &self.input, all, graphs);
+        let mut batch = batch.map_err(BatchError::Graph)?;
+        if let Some((drop_nodes, epoch)) = self.drop_nodes.zip(epoch) {
+            batch = batch.without(drop_nodes, epoch, &self.input).map_err(BatchError::Graph)?;
+        }
+        let GraphBatch { operators, input, nodes, first_row } = batch;
+        let trains = epoch.is_some();
+        let on = OnGraph::with_input(model, &operators, input, trains).with_graphs(first_row);
+        let mut on = on.with_ids(&nodes);
         let certify =
             if trains { Equilibrium::certify_closed_forms } else { Equilibrium::certify_quickly };
         on.equilibria_mut().for_each(certify);
-        let candidates = if model.pooling.is_some() { graphs } else { selection.source() };
+        let candidates = if model.pooling.is_some() { graphs } else { &nodes[..] };
         let labelled = (0..).zip(candidates).filter(|(_, id)| self.task.is_labelled(**id));
         let (items, ids) = labelled.map(|(item, id): (u32, &u32)| (item, *id)).unzip();
         let pass = on.pass(model, items, ids);

@@ -20,7 +20,6 @@
 use ignn_format::features::FeatureKind;
 use serde::Serialize;
 
-use super::many_graphs::EVALUATED_NODES;
 use super::task::computed_columns;
 use super::{Task, TrainError};
 use crate::config::{Config, FeatureSource, ModelConfig};
@@ -28,7 +27,7 @@ use crate::dense::stride;
 use crate::graph::{Graph, Manifest};
 use crate::models::kinds::FeatureRule;
 use crate::models::{DiskPlan, Facts, Kind, LayerShape, Needs, NetworkShape, PlanError};
-use crate::nn::{Mapped, PoolingChoice};
+use crate::nn::{Mapped, PoolingChoice, evaluated_nodes};
 use crate::optim::Method;
 use crate::parallel;
 
@@ -84,6 +83,7 @@ impl DataFacts {
             model.nodes = rows.with_ghosts();
         }
         let nodes = model.nodes as u64;
+        let widest = config.model.state.iter().copied().max().unwrap_or(0);
         let largest = task.graphs().map_or(0, |(graphs, _)| {
             graphs.first_node.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
         });
@@ -92,7 +92,7 @@ impl DataFacts {
             rows_read: rows_read(manifest),
             trained_nodes: task.nodes_at_once(config).min(nodes),
             evaluated_nodes: if has_batches {
-                nodes.min(EVALUATED_NODES.max(largest))
+                nodes.min(evaluated_nodes(widest).max(largest))
             } else {
                 nodes
             },

@@ -50,10 +50,22 @@ pub fn unused(
     let is_pooled = graph.manifest().graphs.as_ref().is_some_and(|it| !it.classes.is_empty());
     let kind = Kind::of(config.model.kind);
     let mut unused = Config::keys_given(file, given)?;
+    // Steps take some of many graphs, or the one graph whole.
+    let is_one_graph = graph.manifest().graphs.is_none();
+    let of_batches = |key: &str| matches!(key, "train.batch" | "train.drop_nodes");
+    let without_batches: Vec<String> =
+        unused.iter().filter(|key| is_one_graph && of_batches(key)).cloned().collect();
     unused.retain(|key| kind.ignores(key, &config.model, is_pooled));
-    let note =
-        || format!("model.kind={} does not use {}: without effect", kind.name(), unused.join(", "));
-    Ok((!unused.is_empty()).then(note))
+    let mut notes = Vec::new();
+    if !unused.is_empty() {
+        let keys = unused.join(", ");
+        notes.push(format!("model.kind={} does not use {keys}: without effect", kind.name()));
+    }
+    if !without_batches.is_empty() {
+        let keys = without_batches.join(", ");
+        notes.push(format!("the dataset is one graph, and {keys} is for many: without effect"));
+    }
+    Ok((!notes.is_empty()).then(|| notes.join("; ")))
 }
 
 /// A kind of labels, for messages.

@@ -190,7 +190,7 @@ impl Trainer {
                 let facts = task.facts(largest);
                 let mut model = Network::new(&config.model, &facts, config.train.seed, true)?;
                 label_start::apply(&task, &config, &mut model)?;
-                let many = ManyGraphs::new(&task, &model, operators, radii)?;
+                let many = ManyGraphs::new(&task, &model, operators, radii, &config)?;
                 (model, GraphSet::Many(many))
             }
         };
