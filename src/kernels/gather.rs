@@ -14,11 +14,12 @@ use crate::parallel::RowBlocks;
 /// Rows are prefetched this many entries before they are summed, across the ends of rows: a few
 /// microseconds.
 const AHEAD: usize = 24;
+/// The same for rows of at most two lines, which are summed in less time.
+const FAR_AHEAD: usize = 64;
 
-/// Rows of this many lines and more are always prefetched, shorter ones if the matrix is larger than
-/// the caches. From a cache the processor has enough short rows in flight by itself, as the loads of
-/// an entry depend on nothing but its neighbour.
-const PREFETCHED: usize = 3;
+/// Rows that are shorter than a line are prefetched if the matrix is larger than the caches. From a
+/// cache the processor has enough of them in flight by itself, as the loads of an entry depend on
+/// nothing but its neighbour.
 const CACHED: usize = 32 << 20;
 
 /// Terms that are listed together.
@@ -250,12 +251,12 @@ fn summed<L: Lanes, W: Weight, const STRIDE: usize>(
     out: &mut [f32],
 ) {
     let (neighbours, (source, _)) = (adjacency.neighbours(), source.as_chunks::<STRIDE>());
-    let prefetches = size_of_val(source) > CACHED;
+    let prefetches = STRIDE == 8 || size_of_val(source) > CACHED;
     for (row, out) in rows.zip(out.as_chunks_mut::<STRIDE>().0) {
         let (range, shift) = (adjacency.range(row), adjacency.shift(row));
         let mut sums = [0.0; STRIDE];
         for (entry, &neighbour) in range.clone().zip(&neighbours[range]) {
-            if prefetches && let Some(&later) = neighbours.get(entry + AHEAD) {
+            if prefetches && let Some(&later) = neighbours.get(entry + FAR_AHEAD) {
                 let at = later.wrapping_sub(shift) as usize;
                 L::prefetch(source.as_ptr().wrapping_add(at).cast());
             }
@@ -428,11 +429,13 @@ fn some_lines<L: Lanes, W: Weight, const LINES: usize>(
     out: &mut [Line],
 ) {
     let mut sums = [L::splat(0.0); LINES];
-    let prefetches = first == 0 && (per_row >= PREFETCHED || size_of_val(source) > CACHED);
+    let ahead = if per_row > 2 { AHEAD } else { FAR_AHEAD };
     for (entry, &neighbour) in entries.neighbours[..entries.count].iter().enumerate() {
         let column = entries.column(neighbour);
         let lines = &source[column * per_row + first..][..LINES];
-        if prefetches && let Some(&later) = entries.neighbours.get(entry + AHEAD) {
+        if first == 0
+            && let Some(&later) = entries.neighbours.get(entry + ahead)
+        {
             let start = source.as_ptr().wrapping_add(entries.column(later) * per_row);
             for line in 0..per_row {
                 L::prefetch(start.wrapping_add(line));
