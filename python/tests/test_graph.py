@@ -264,6 +264,13 @@ def test_several_relations() -> None:
 def test_relations_and_graphs_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="relations: expected at least one"):
         ignn.Graph.from_relations({})
+    with pytest.raises(TypeError, match="relations: expected a dict of edges by name, found .*list"):
+        ignn.Graph.from_relations([PAIRS])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="relations: '1' is given twice"):
+        ignn.Graph.from_relations({1: PAIRS, "1": PAIRS})  # type: ignore[dict-item]
+    for name in ("..", ".", "a/b", ""):
+        with pytest.raises(ValueError, match="expected a name of letters"):
+            ignn.Graph.from_relations({name: PAIRS})
     with pytest.raises(ValueError, match="weights: no relation 'two' .found one."):
         ignn.Graph.from_relations({"one": PAIRS}, weights={"two": np.ones(5)})
     with pytest.raises(ValueError, match="graphs: expected node numbers, from 0 in each graph"):

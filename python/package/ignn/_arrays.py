@@ -135,7 +135,9 @@ def _word(value: Any) -> Any:
     """Texts on one line; truth values as they are in all kinds of tables."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    return re.sub(_BREAK, " ", value) if isinstance(value, str) else value
+    if isinstance(value, str) and ("\n" in value or "\r" in value):
+        return re.sub(_BREAK, " ", value)
+    return value
 
 
 def name_tables(text: str, files: Mapping[str, str]) -> str:

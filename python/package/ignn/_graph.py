@@ -199,6 +199,11 @@ class Graph:
         >>> [relation.name for relation in graph.relations]
         ['cites', 'likes']
         """
+        if not isinstance(relations, Mapping):
+            raise TypeError(f"relations: expected a dict of edges by name, found {type(relations)}")
+        twice = [name for name in relations if sum(str(name) == str(it) for it in relations) > 1]
+        if twice:
+            raise ValueError(f"relations: {str(twice[0])!r} is given twice")
         weights = weights or {}
         unknown = [name for name in weights if name not in relations]
         if unknown:
