@@ -163,3 +163,33 @@ fn states_that_all_fade_are_noted_once() {
     assert!(note.starts_with(expected), "{note}");
     assert!(note.contains("model.normalise_features=true"), "{note}");
 }
+
+#[test]
+fn states_that_relu_makes_zero_are_noted_once() {
+    let graph = GraphBuilder::new(6)
+        .edges([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
+        .features(1, vec![1.0; 6])
+        .numbers("price", (0..6).map(|node| Some(f64::from(node))))
+        .split([0, 3], [1, 4], [2, 5])
+        .build()
+        .unwrap();
+    // One state of the sign of its weight: zero everywhere where that is negative.
+    let notes = |seed: u64, activation: &str| {
+        let sets = ["model.state=1".into(), format!("model.activation={activation}")];
+        let mut config = Config::resolve(None, None, &sets).unwrap();
+        (config.model.dropout, config.train.epochs, config.train.seed) = (0.0, 5, seed);
+        let (mut trainer, mut notes) = (Trainer::new(&graph, config).unwrap(), Notes::default());
+        trainer.run(&mut notes, &AtomicBool::new(false), |_| Ok(())).unwrap();
+        notes.0
+    };
+    let found: Vec<_> = (0..8).map(|seed| notes(seed, "relu")).collect();
+    let dead: Vec<_> = found.iter().filter(|notes| !notes.is_empty()).collect();
+    assert!((1..8).contains(&dead.len()), "{found:?}");
+    for notes in dead {
+        let [note] = &notes[..] else { panic!("{notes:?}") };
+        let expected =
+            "the states of all training items are zero, where relu passes no gradient on";
+        assert!(note.starts_with("epoch ") && note.contains(expected), "{note}");
+    }
+    assert!((0..8).all(|seed| notes(seed, "leaky-relu").is_empty()));
+}

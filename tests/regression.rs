@@ -5,11 +5,12 @@ use std::path::Path;
 
 use ignn::config::Config;
 use ignn::dense::Matrix;
-use ignn::graph::{Graph, Labels};
+use ignn::graph::{Graph, GraphBuilder, Labels};
 use ignn::kernels::Activation;
+use ignn::metrics::Monitor;
 use ignn::models::Model;
 use ignn::nn::{InputMap, PoolingChoice};
-use ignn::train::Trainer;
+use ignn::train::{EpochRecord, Trainer};
 use ignn_format::manifest::Normalisation;
 use ignn_ingest::Context;
 use ignn_ingest::command::generate::{Generate, Kind};
@@ -287,4 +288,33 @@ fn what_is_not_certified_has_no_bound() {
         assert!(predictions.number(0).unwrap().is_finite());
         assert_eq!(predictions.number_error(0), None, "{change}");
     }
+}
+
+#[test]
+fn equal_numbers_to_validate_on_are_noted() {
+    let trained = |validation: [f64; 2], monitor: Monitor| {
+        let numbers = [1.0, 2.0, validation[0], validation[1], 3.0, 4.0];
+        let graph = GraphBuilder::new(6)
+            .edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
+            .features(1, (0..6).map(|node| node as f32).collect())
+            .numbers("price", numbers.map(Some))
+            .split([0, 1], [2, 3], [4, 5])
+            .build()
+            .unwrap();
+        let mut config = linear(2, 20, None);
+        config.train.monitor = monitor;
+        let mut trainer = Trainer::new(&graph, config).unwrap();
+        (trainer.notes(), trainer.fit().unwrap())
+    };
+    let (notes, fit) = trained([2.5, 2.5], Monitor::R2);
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    let expected = "train.monitor: all numbers of the validation part are equal, so that r2 is 0 for \
+                    every model that is not exact: the validation loss chooses the best epoch instead";
+    assert_eq!(note, expected);
+    let loss = |record: &EpochRecord| record.validation.as_ref().unwrap().loss;
+    let least = fit.history.iter().map(loss).fold(f64::INFINITY, f64::min);
+    let best = fit.best_epoch.unwrap();
+    assert_eq!(loss(&fit.history[best as usize]), least);
+    assert_eq!(trained([2.5, 2.5], Monitor::Rmse).0, [""; 0]);
+    assert_eq!(trained([2.5, 3.5], Monitor::Auto).0, [""; 0]);
 }

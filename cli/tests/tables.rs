@@ -395,6 +395,10 @@ fn numbers_words_and_missing_values_follow_their_options() {
     // Without a split, all nodes count, and node 2 lacks a value.
     let rows = ingest("--features x");
     assert_eq!((rows[2].len(), rows[2][1], rows[0][1]), (2, 1.0, 0.0));
+    // Truth values, as several programs write them.
+    sandbox.file("n.csv", "id,is\n0,True\n1,false\n2,TRUE\n3,true\n");
+    assert_eq!(ingest("--features is"), [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]);
+    sandbox.file("n.csv", "id,x,code,part\n0,10,7,train\n1,30,8,train\n2,,9,test\n3,50,7,test\n");
     // All columns but those with another use.
     assert_eq!(
         ingest("--features all --label code --split-column part"),

@@ -67,7 +67,8 @@ fn pool(_attached: Python<'_>) -> PyResult<Arc<ThreadPool>> {
 
 /// Sets the number of threads of all further work.
 #[pyfunction]
-pub fn set_threads(py: Python<'_>, threads: usize) -> PyResult<()> {
+pub fn set_threads(py: Python<'_>, threads: i64) -> PyResult<()> {
+    let threads = usize::try_from(threads).unwrap_or(0);
     let before = pool(py)?;
     if before.current_num_threads() == threads {
         return Ok(());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -63,6 +64,12 @@ def test_mistakes_are_explained(graph: ignn.Graph) -> None:
         classifier(validation_fraction=2).fit(graph.items)
     with pytest.raises(ValueError, match="y: other labels than those of the graph"):
         classifier().fit(graph.items[:3], [1, 1, 1])
+    with pytest.raises(TypeError, match=r"expected an ignn.Graph, or some of its items"):
+        classifier().fit(graph).predict([0, 1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="settings: expected a dict such as {'model.state': 64}"):
+        classifier(settings="model.state=4").fit(graph)
+    one = classifier(validation_fraction=0.99).fit(graph.items[[0, 8]])
+    assert one.predict(graph).shape == (24,), "one of the items is left to train on"
 
 
 def test_scikit_learn_clones_and_searches(graph: ignn.Graph) -> None:
@@ -84,18 +91,48 @@ def test_scikit_learn_clones_and_searches(graph: ignn.Graph) -> None:
 
 @pytest.mark.parametrize("kind", [ignn.IgnnClassifier, ignn.IgnnRegressor])
 def test_the_checks_of_scikit_learn_that_need_no_table(kind: Any) -> None:
-    """Most checks fit tables of numbers, which have no graph; these are about parameters."""
+    """`check_estimator` skips estimators whose tags say that they take no tables, as ours do.
+
+    These are its checks that fit nothing. All others fit tables of numbers, which have no graph: what
+    they demand of `fit`, `predict` and pickles is tested with graphs below; what they demand of tables
+    (NaN, sparse and empty ones, their numbers of columns) has no counterpart here.
+    """
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
     for check in (
+        checks.check_do_not_raise_errors_in_init_or_set_params,
         checks.check_estimator_cloneable,
         checks.check_estimator_repr,
-        checks.check_no_attributes_set_in_init,
+        checks.check_estimator_tags_renamed,
+        checks.check_estimators_unfitted,
         checks.check_get_params_invariance,
-        checks.check_set_params,
+        checks.check_mixin_order,
+        checks.check_no_attributes_set_in_init,
         checks.check_parameters_default_constructible,
+        checks.check_set_params,
         checks.check_valid_tag_types,
     ):
         check(kind.__name__, kind())
+
+
+@pytest.mark.parametrize("kind", [ignn.IgnnClassifier, ignn.IgnnRegressor])
+def test_what_scikit_learn_demands_of_fit_and_predict(kind: Any, graph: ignn.Graph) -> None:
+    given = kind(state=8, epochs=10, settings={"train.monitor": "loss"})
+    before, params = dict(vars(given)), copy.deepcopy(given.get_params())
+    assert given.fit(graph) is given
+    assert given.get_params() == params, "fit changes no parameter"
+    new = vars(given).keys() - before.keys()
+    assert new and all(name.endswith("_") for name in new)
+    found = given.predict(graph)
+    fitted = dict(vars(given))
+    given.predict(graph)
+    assert vars(given) == fitted, "predict changes no attribute"
+    assert given.fit(graph).predict(graph).tolist() == found.tolist(), "fit starts anew"
+    some = np.array([20, 3, 11])
+    assert given.predict(graph.items[some]).tolist() == found[some].tolist()
+    test = graph.items[graph.splits()["default"]["test"]]
+    assert given.fit(graph, graph.y).score(graph) == given.score(test)
+    again = pickle.loads(pickle.dumps(given))
+    assert again.predict(graph).tolist() == found.tolist() and again.get_params() == params
 
 
 def test_numbers_are_predicted(graph: ignn.Graph) -> None:
@@ -117,6 +154,32 @@ def test_numbers_are_predicted(graph: ignn.Graph) -> None:
     assert items.model_.is_regression and len(items.model_.classes) == 0
     # Classes that are numbers.
     assert ignn.IgnnRegressor(state=8, epochs=5).fit(graph).predict(graph).dtype == np.float64
+
+
+def test_the_split_of_the_model_is_scored() -> None:
+    y, nodes = np.arange(24) // 8, np.arange(24)
+    x = np.eye(3)[y] + np.random.default_rng(0).normal(size=(24, 3))
+    stack = np.stack([nodes % 4 == at for at in range(4)], axis=1)
+    split = {"train": ~stack, "test": stack}
+    graph = ignn.Graph.from_edges(np.stack([nodes, nodes]), x=x, y=y, **split)
+    for other in (classifier(split="2"), classifier(settings={"train.split": "2"})):
+        other.fit(graph)
+        expected = np.mean(other.predict(graph)[stack[:, 2]] == y[stack[:, 2]])
+        assert other.score(graph) == expected
+        assert other.model_.predict(graph).scores()["test"]["accuracy"] == expected
+    named = np.where(stack[:, 0], "held", "train")
+    graph = ignn.Graph.from_edges(np.stack([nodes, nodes]), x=x, y=y, split=named)
+    other = classifier(settings={"train.test_part": "held"}).fit(graph)
+    assert other.score(graph) == np.mean(other.predict(graph)[stack[:, 0]] == y[stack[:, 0]])
+
+
+def test_scores_of_equal_numbers_are_those_of_scikit_learn() -> None:
+    path = np.stack([np.arange(9), np.arange(1, 10)])
+    parts = {"train": np.arange(5), "test": np.arange(5, 10)}
+    y = np.concatenate([np.arange(5) + 0.5, np.full(5, 2.5)])
+    graph = ignn.Graph.from_edges(path, x=np.eye(10), y=y, **parts)
+    fitted = ignn.IgnnRegressor(state=4, epochs=3).fit(graph)
+    assert fitted.score(graph) == 0 == fitted.model_.predict(graph).scores()["test"]["r2"]
 
 
 def test_graphs_are_classified() -> None:

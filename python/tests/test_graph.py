@@ -162,6 +162,10 @@ def test_options_without_effect_are_refused(tmp_path: Path) -> None:
             "encode_as and features cannot be used together",
         ),
         ({"kind": "tu", "label": "age"}, "label: not an option of kind='tu': leave it out"),
+        (
+            {"kind": "edge"},
+            "kind: expected one of edges, relations, tu, dgcnn, graphsage, found 'edge'",
+        ),
     ]
     for options, message in cases:
         with pytest.raises(ValueError) as error:
@@ -260,10 +264,21 @@ def test_several_relations() -> None:
 def test_relations_and_graphs_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="relations: expected at least one"):
         ignn.Graph.from_relations({})
+    with pytest.raises(TypeError, match="relations: expected a dict of edges by name, found .*list"):
+        ignn.Graph.from_relations([PAIRS])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="relations: '1' is given twice"):
+        ignn.Graph.from_relations({1: PAIRS, "1": PAIRS})  # type: ignore[dict-item]
+    for name in ("..", ".", "a/b", ""):
+        with pytest.raises(ValueError, match="expected a name of letters"):
+            ignn.Graph.from_relations({name: PAIRS})
     with pytest.raises(ValueError, match="weights: no relation 'two' .found one."):
         ignn.Graph.from_relations({"one": PAIRS}, weights={"two": np.ones(5)})
     with pytest.raises(ValueError, match="graphs: expected node numbers, from 0 in each graph"):
         ignn.Graphs.from_list([[["a", "b"], ["b", "c"]]])
+    with pytest.raises(ValueError, match="ids: expected one for each of 1 graphs, found 2"):
+        ignn.Graphs.from_list([PAIRS], ids=["a", "b"])
+    with pytest.raises(ValueError, match=r"nodes: expected 1 numbers of nodes, found \[-1\]"):
+        ignn.Graphs.from_list([PAIRS], nodes=[-1])
     with pytest.raises(ValueError, match=r"x: expected as many columns in each graph, found \[2, 3"):
         ignn.Graphs.from_list([PAIRS, PAIRS], x=[np.ones((4, 2)), np.ones((4, 3))])
 
@@ -323,6 +338,15 @@ def test_many_graphs() -> None:
         ({"train": np.array([1, 0, 1, 0])}, "indices are given twice; a mask has True and False"),
         ({"train": np.ones(3, dtype=bool), "nodes": 4}, "train: expected a mask of 4 items, found"),
         ({"split": [str(at) for at in range(300)], "nodes": 300}, "at most 254 parts, found 300"),
+        ({"edges": "edges.csv"}, "expected an array or a table, found 'edges.csv': ignn.ingest reads"),
+        ({"edges": None}, "edges: expected an array or a table, found None"),
+        ({"edges": [[0, 1, 2], [1, 2]]}, "expected rows of one length, found lists of several"),
+        ({"edges": [[0, 2.0**60], [1, 2]]}, "as node ids, found 1.15.*e.18 at position 1"),
+        ({"nodes": float("nan")}, "nodes: expected how many there are, found nan"),
+        ({"nodes": "4"}, "nodes: expected how many there are, found 4"),
+        ({"memory": float("nan")}, "memory: expected bytes, or a size such as '2GiB', found nan"),
+        ({"y": [0, 1, 0, 1], "task": "regres"}, "task: expected one of auto, classif.*found 'regres'"),
+        ({"y": [0, 1, 0, 1], "classes": ["a", "a"]}, r"classes: expected each of them once, found \['a'"),
     ],
 )
 def test_mistakes_are_explained(change: dict[str, Any], message: str) -> None:
@@ -504,6 +528,68 @@ def test_tables_with_words_and_missing_values(kind: str, tmp_path: Path) -> None
     assert np.array_equal(other.x, graph.x) and other.is_temporary
     run = ignn.train(graph, {"train.epochs": 2, "model.state": 4}, quiet=True)
     assert len(run.model.predict(other)) == 4
+
+
+def test_messages_about_tables_name_rows_of_the_tables(caplog: pytest.LogCaptureFixture) -> None:
+    other = PEOPLE | {"city": ["Ulm", "Rom", "Ulm", "Bonn"]}
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (
+            {"source": ["ann", "bop"], "target": ["bob", "eve"]},
+            PEOPLE,
+            {"label": "team"},
+            'edges: row 1 (counting from 0): expected a node of nodes, did you mean "bob"?, found "bop"',
+        ),
+        (FRIENDS, PEOPLE, {"label": "tem"}, 'nodes: no column "tem" (found: "id, age, city, team, '),
+        (FRIENDS, PEOPLE, {"target": "age"}, "of nodes, pass --regress age"),
+        (FRIENDS, PEOPLE | {"id": ["ann", "bob", "ann", "joe"]}, {}, "nodes: row 2 (counting from 0)"),
+        (FRIENDS, np.eye(3), {}, "nodes: expected a table with named columns"),
+    ]
+    for edges, nodes, options, message in cases:
+        with pytest.raises(ValueError) as error:
+            ignn.Graph.from_tables(edges, nodes, **options)
+        assert message in str(error.value)
+    first = ignn.Graph.from_tables(FRIENDS, PEOPLE, features=["city"], split_column="part")
+    caplog.clear()
+    ignn.Graph.from_tables(FRIENDS, other, encode_as=first)
+    (note,) = [record.getMessage() for record in caplog.records]
+    assert note.startswith('nodes: column "city": words that no training node has, such as "Bonn"')
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "arrow"])
+def test_any_text_is_a_name_or_a_word(kind: str) -> None:
+    """Signs of comments, quotes and breaks of lines, and truth values of each library."""
+    names = ["#ann", "%bob", 'e"v,e', " joe "]
+    edges: Any = {"source": names[:3], "target": names[1:]}
+    words = {"text": ["a\nb", "c", None, "a\r\nb"], "is": [True, False, True, True]}
+    nodes: Any = {"id": names, "label": ["#x", "y", "%z", "y"]} | words
+    if kind != "dict":
+        library = pytest.importorskip({"arrow": "pyarrow"}.get(kind, kind))
+        make = library.table if kind == "arrow" else library.DataFrame
+        edges, nodes = make(edges), make(nodes)
+    graph = ignn.Graph.from_tables(edges, nodes, label="label", features=["text", "is"])
+    assert graph.ids.tolist() == names and graph.num_edges == 3
+    assert graph.classes.tolist() == ["#x", "%z", "y"]
+    encoded = graph.manifest["encoding"]["columns"]
+    assert [column["words"] for column in encoded] == [["a b", "c"], ["false", "true"]]
+
+
+def test_columns_may_have_numbers_as_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    pairs = pandas.DataFrame(PAIRS)
+    assert entries(ignn.Graph.from_edges(pairs)) == entries(ignn.Graph.from_edges(PAIRS))
+    swapped = ignn.Graph.from_edges(pairs, source=1, target=0, directed=True)  # type: ignore[arg-type]
+    expected = ignn.Graph.from_edges(PAIRS[:, ::-1], directed=True)
+    assert entries(swapped) == entries(expected)
+    sets = ignn.Graph.from_edges(PAIRS, x=pandas.DataFrame(np.eye(4)), y=pandas.DataFrame(np.eye(4)))
+    assert sets.x.tolist() == np.eye(4).tolist() and sets.classes.tolist() == [0, 1, 2, 3]
+    people = pandas.DataFrame([[0, 1.5, "a"], [1, 2.5, "b"], [2, 3.5, "a"], [3, 1.0, "b"]])
+    table = ignn.Graph.from_tables(pairs, people, features=[1], label=2, id_column=0)  # type: ignore
+    assert table.x.shape == (4, 1) and table.classes.tolist() == ["a", "b"]
+    twice = pandas.concat([people, people], axis=1)
+    with pytest.raises(ValueError, match="nodes: column '0' is given twice"):
+        ignn.Graph.from_tables(pairs, twice)
+    with pytest.raises(ValueError, match="column '0' is given twice"):
+        ignn.Graph.from_edges(pandas.concat([pairs, pairs], axis=1))
 
 
 def test_numbers_of_a_table() -> None:

@@ -146,8 +146,9 @@ def test_results_do_not_depend_on_the_number_of_threads(graph: ignn.Graph) -> No
     finally:
         ignn.set_threads(before)
     assert found[0] == found[1]
-    with pytest.raises(ValueError, match="threads: expected 1 to"):
-        ignn.set_threads(0)
+    for wrong in (0, -1, 10**6):
+        with pytest.raises(ValueError, match="threads: expected 1 to"):
+            ignn.set_threads(wrong)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

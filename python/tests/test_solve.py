@@ -95,11 +95,14 @@ def test_mistakes_are_explained() -> None:
         ({"phi": "relux"}, "phi: expected identity, relu"),
         ({"tolerance": 0}, "tolerance: expected a number above 0, found 0"),
         ({"method": "fast"}, "method: expected auto, plain"),
+        ({"on_failure": "stop"}, "on_failure: expected raise, warn or ignore, found 'stop'"),
         ({"b": b * np.nan}, "forward solve: row 0 of the input is not finite"),
     ):
         given: dict[str, Any] = {"w": w, "b": b} | change
         with pytest.raises(ValueError, match=message):
             ignn.solve(graph, **given)
+    with pytest.raises(TypeError, match="expected an ignn.Graph, found .*ignn.open opens"):
+        ignn.solve("graph.ignn", w, b)  # type: ignore[call-overload]
 
 
 def test_what_does_not_converge_is_an_error_unless_asked(

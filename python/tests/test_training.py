@@ -89,6 +89,16 @@ def test_messages_are_those_of_the_command_line(
         assert "\n" not in str(error.value)
 
 
+def test_what_is_no_graph_is_refused(graph: ignn.Graph) -> None:
+    model: Any = ignn.train(graph, QUICK, quiet=True).model
+    train: Any = ignn.train
+    for call in (train, model.predict, model.embed):
+        with pytest.raises(TypeError, match="expected an ignn.Graph, found .*ignn.open opens"):
+            call("graph.ignn")
+    with pytest.raises(TypeError, match="settings: expected a dict"):
+        train(graph, [("model.state", 4)])
+
+
 def test_callbacks_see_every_epoch_and_may_stop(graph: ignn.Graph) -> None:
     seen: list[int] = []
 

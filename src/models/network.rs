@@ -24,6 +24,7 @@ use super::kinds::Kind;
 use super::shape::{BodyShape, Facts, LayerShape, NetworkShape};
 use crate::config::ModelConfig;
 use crate::dense::{Matrix, MatrixRef};
+use crate::kernels::Activation;
 use crate::nn::{BatchNorm, Dropout, Mapped, Pooling, Readout, RunningStatistics, Slot};
 use crate::optim::Parameter;
 use crate::parallel::Rows;
@@ -246,6 +247,14 @@ impl Network {
         let BodyShape::Equilibrium { kappas, .. } = &layer.body else { return f64::INFINITY };
         let (kappa, rho) = (kappas[relation], self.radii[relation]);
         if rho == 0.0 { f64::INFINITY } else { (kappa / rho).next_down().max(0.0) }
+    }
+
+    /// Whether the result of the last layer is that of relu: where it is zero, no gradient passes.
+    pub(super) fn ends_in_relu(&self) -> bool {
+        self.layers.last().is_some_and(|layer| {
+            let BodyShape::Equilibrium { activation, .. } = layer.body else { return false };
+            layer.between.unwrap_or(activation) == Activation::Relu && layer.norm.is_none()
+        })
     }
 
     /// For each equilibrium layer, which condition for a unique equilibrium holds, given these

@@ -342,6 +342,9 @@ impl OnGraph {
             normalised.view_mut().padded_mut().copy_from_slice(pass.rows.view().padded());
         }
         if let Some(epoch) = epoch {
+            let mut entries = pass.rows.view().padded().iter();
+            pass.is_dead =
+                model.ends_in_relu() && !pass.ids.is_empty() && entries.all(|&x| x == 0.0);
             model.dropout.apply(epoch, &pass.ids, pass.rows.view_mut());
         }
         let head = model.values(&(model.head()..model.parameters.len()));

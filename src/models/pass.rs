@@ -25,6 +25,8 @@ pub struct Pass {
     /// The rows before dropout, if the backward pass needs them.
     pub(super) normalised: Option<Matrix>,
     pub(super) lengths: Vec<f32>,
+    /// Whether relu made zeros of all rows of a training step.
+    pub(super) is_dead: bool,
     pub(super) rows: Matrix,
     /// dL/drows, allocated by the first backward pass: an evaluation needs none.
     pub(super) by_rows: Matrix,
@@ -57,11 +59,14 @@ impl Network {
 }
 
 impl Pass {
-    /// Whether the readout has seen nothing but rows that pass no gradient on; see
-    /// [`normalise::FADED`].
+    /// Whether the readout of a training step has seen nothing but rows that pass no gradient on:
+    /// those that are too short to be scaled to length 1 ([`normalise::FADED`]), or zeros of relu.
     pub fn has_faded(&self) -> bool {
         let is_faded = |&length: &f32| f64::from(length) < normalise::FADED;
-        self.normalised.is_some() && !self.lengths.is_empty() && self.lengths.iter().all(is_faded)
+        match self.normalised {
+            Some(_) => !self.lengths.is_empty() && self.lengths.iter().all(is_faded),
+            None => self.is_dead,
+        }
     }
 
     pub(super) fn new(
@@ -87,6 +92,7 @@ impl Pass {
             pooling: PoolingMemory::default(),
             normalised: model.normalises.then(|| Matrix::zeros(k, width)),
             lengths: vec![0.0; k],
+            is_dead: false,
             rows: Matrix::zeros(k, width),
             by_rows: Matrix::zeros(0, width),
             memory: model.readout.memory(k),

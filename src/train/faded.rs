@@ -1,6 +1,7 @@
-//! States that fade: with `model.normalise_state`, rows that are almost zero are scaled to length 1
-//! but pass no gradient on ([`normalise::FADED`]). If that is so of every row that a step sees, the
-//! layers learn nothing, which the user is told once.
+//! States that fade: rows that are zero, or almost, may pass no gradient on. With
+//! `model.normalise_state`, rows that are almost zero are scaled to length 1 but pass none
+//! ([`normalise::FADED`]); relu passes none where it is zero. If that is so of every row that a step
+//! sees, the layers learn nothing, which the user is told once.
 
 use ignn_format::Result;
 
@@ -23,14 +24,22 @@ impl FadedWatch {
     }
 
     /// Tells the observer, once.
-    pub fn report(&mut self, observer: &mut dyn Observer) -> Result<()> {
+    pub fn report(&mut self, is_normalised: bool, observer: &mut dyn Observer) -> Result<()> {
         let Some(epoch) = self.epoch.filter(|_| !self.is_reported) else { return Ok(()) };
         self.is_reported = true;
-        observer.note(&format!(
-            "epoch {epoch}: the states of all training items are almost zero (shorter than {:e}), so \
-             that only the readout learns: the features are too small or too far away: scale them up \
-             (model.normalise_features=true), raise model.kappa, or set model.normalise_state=false",
-            normalise::FADED
-        ))
+        observer.note(&match is_normalised {
+            true => format!(
+                "epoch {epoch}: the states of all training items are almost zero (shorter than {:e}), \
+                 so that only the readout learns: the features are too small or too far away: scale \
+                 them up (model.normalise_features=true), raise model.kappa, or set \
+                 model.normalise_state=false",
+                normalise::FADED
+            ),
+            false => format!(
+                "epoch {epoch}: the states of all training items are zero, where relu passes no gradient \
+                 on, so that only the readout learns: lower optim.learning_rate, or choose another \
+                 model.activation, such as leaky-relu or tanh"
+            ),
+        })
     }
 }

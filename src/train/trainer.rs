@@ -405,7 +405,7 @@ impl Trainer {
     ) -> Result<(), TrainError> {
         observer.epoch(record)?;
         failures::report(record, &self.config, observer)?;
-        self.faded.report(observer)?;
+        self.faded.report(self.config.model.normalise_state, observer)?;
         if record.has_collapsed {
             let best = self.best.as_ref().map(|best| best.score.epoch);
             self.collapse.report(record, &self.config, best, observer)?;
@@ -628,7 +628,8 @@ impl Trainer {
         seconds.gradients += clock.elapsed().as_secs_f64() - spent;
         let operators = one.on.operators();
         solves.step_back(adjoint, operators.rows().all(), operators.nonzeros());
-        self.faded.note(epoch, one.has_faded);
+        // Whoever has been told that training has collapsed knows what to do.
+        self.faded.note(epoch, one.has_faded && !self.collapse.is_collapsed());
         let (gradient_norm, learning_rate) = self.update(seconds)?;
         Ok(Steps { loss, gradient_norm, learning_rate, train: None })
     }
@@ -667,7 +668,8 @@ impl Trainer {
             weight += step.ids.len() as f64;
             (steps.gradient_norm, steps.learning_rate) = self.update(seconds)?;
         }
-        self.faded.note(epoch, has_faded && weight > 0.0);
+        let is_told = self.collapse.is_collapsed();
+        self.faded.note(epoch, has_faded && weight > 0.0 && !is_told);
         let (logits, ids) = all.finish(self.model.outputs());
         steps.train = Some(self.evaluator.evaluate(logits.view(), &ids));
         steps.loss /= weight;

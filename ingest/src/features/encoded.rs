@@ -191,7 +191,7 @@ impl Oddities {
             }
             return Ok(());
         }
-        let word = if is_missing { None } else { cell.text() };
+        let word = if is_missing { None } else { cell.word() };
         if !column.put_word(word.as_deref(), out) {
             self.unknown += 1;
             self.example.get_or_insert_with(|| cell.shown());
@@ -359,7 +359,7 @@ impl Seen {
         };
         if trains
             && self.distinct.len() < most
-            && let Some(word) = cell.text()
+            && let Some(word) = cell.word()
             && !self.distinct.contains(word.as_ref())
         {
             self.distinct.insert(word.into_owned());

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -36,11 +38,17 @@ def as_array(value: ArrayLike) -> Array:
             chunked = hasattr(value, "chunks")
             return np.asarray(value.to_numpy() if chunked else value.to_numpy(zero_copy_only=False))
         return np.asarray(value.to_numpy())
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise ValueError("expected rows of one length, found lists of several") from None
+        raise
 
 
 def column_names(table: ArrayLike) -> list[str] | None:
-    """The names of the columns of a table of pandas, polars or Arrow, or of a dict of columns."""
+    """The names of the columns of a table of pandas, polars or Arrow, or of a dict of columns, as
+    texts."""
     if isinstance(table, Mapping):
         return [str(name) for name in table]
     if hasattr(table, "column_names"):  # Arrow
@@ -54,48 +62,91 @@ def column(table: ArrayLike, name: str) -> Array:
     names = column_names(table) or []
     if name not in names:
         raise ValueError(f"no column {name!r} (found {', '.join(names) or 'none'})")
+    if names.count(name) > 1:
+        raise ValueError(f"column {name!r} is given twice")
     if getattr(getattr(table, "columns", None), "nlevels", 1) > 1:
         raise ValueError("columns with several levels: give each one name")
-    found = table.column(name) if hasattr(table, "column_names") else table[name]
+    # By position, because names may be numbers.
+    at = names.index(name)
+    if hasattr(table, "iloc"):
+        found = table.iloc[:, at]
+    elif isinstance(table, Mapping):
+        found = list(table.values())[at]
+    else:
+        found = table.column(name) if hasattr(table, "column_names") else table[name]
     try:
         return as_array(found)
     except ValueError as error:
         raise ValueError(f"column {name!r}: {error}") from None
 
 
-def write_table(table: ArrayLike, path: str, *, has_ids: bool = False) -> None:
+def write_table(what: str, table: ArrayLike, path: str, *, has_ids: bool = False) -> None:
     """Writes a table as CSV with a header; missing values are empty.
 
-    Floats that are whole are written as integers, because columns of integers with gaps are floats.
-    With `has_ids`, an index of pandas with a name, or of texts, is a column as well.
+    Texts are quoted, so that none begins a comment, and breaks of their lines become blanks, because
+    a row is a line. Truth values are true and false. Floats that are whole are written as integers, because columns of integers with
+    gaps are floats. With `has_ids`, an index of pandas with a name, or of texts, is a column as well.
     """
     names = column_names(table)
     if names is None:
-        raise ValueError(f"expected a table with named columns, found {type(table)}")
+        raise ValueError(f"{what}: expected a table with named columns, found {type(table)}")
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise ValueError(f"{what}: column {twice[0]!r} is given twice")
     if hasattr(table, "to_csv"):  # pandas
         if has_ids and any(name is not None for name in table.index.names):
             table = table.reset_index()
         elif has_ids and table.index.dtype.kind not in "iuf":
             table = table.reset_index(names="id") if "id" not in names else table
         whole = [name for name in table.columns if _is_whole(table[name])]
-        table.astype({name: "Int64" for name in whole}).to_csv(path, index=False)
+        texts = [name for name in table.columns if table[name].dtype.kind not in "iufcmM"]
+        table = table.astype({name: "Int64" for name in whole} | {name: object for name in texts})
+        for name in texts:
+            table[name] = table[name].map(_word)
+        table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
     elif hasattr(table, "write_csv"):  # polars
         whole = [name for name in names if _is_whole(table[name].drop_nulls().to_numpy())]
-        integers = {name: table[name].fill_nan(None).cast(int) for name in whole}
-        table.with_columns(**integers).write_csv(path)
+        columns = {name: table[name].fill_nan(None).cast(int) for name in whole}
+        texts = [name for name in names if str(table[name].dtype) == "String"]
+        columns |= {name: table[name].str.replace_all(_BREAK, " ") for name in texts}
+        table.with_columns(**columns).write_csv(path, quote_style="non_numeric")
     else:
-        columns = [column(table, name) for name in names]
+        listed = []
+        for values in (column(table, name) for name in names):
+            whole_column = _is_whole(values)
+            listed.append([_cell(value, whole_column) for value in values.tolist()])
         with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
             writer.writerow(names)
-            listed = [
-                ["" if _is_missing(own) else int(own) for own in values.tolist()]
-                if _is_whole(values)
-                else values.tolist()
-                for values in columns
-            ]
-            for row in zip(*listed, strict=True):
-                writer.writerow(["" if _is_missing(value) else value for value in row])
+            writer.writerows(zip(*listed, strict=True))
+
+
+#: Breaks of lines.
+_BREAK = r"[\r\n]+"
+
+
+def _cell(value: Any, is_whole: bool) -> Any:
+    if _is_missing(value):
+        return ""
+    return int(value) if is_whole else _word(value)
+
+
+def _word(value: Any) -> Any:
+    """Texts on one line; truth values as they are in all kinds of tables."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, str) and ("\n" in value or "\r" in value):
+        return re.sub(_BREAK, " ", value)
+    return value
+
+
+def name_tables(text: str, files: Mapping[str, str]) -> str:
+    """A message about files that `write_table` has written, with names and rows of the tables."""
+    for name, path in files.items():
+        row = f"{name}: row {{}} (counting from 0)"
+        line = rf"{re.escape(path)}:(\d+)"
+        text = re.sub(line, lambda found: row.format(int(found[1]) - 2), text).replace(path, name)
+    return text
 
 
 def _is_whole(values: Any) -> bool:
@@ -110,7 +161,7 @@ def _is_whole(values: Any) -> bool:
 def _pick(table: ArrayLike, asked: str | None, known: Sequence[str], at: int) -> str | None:
     names = column_names(table) or []
     if asked is not None:
-        return asked
+        return str(asked)
     for name in names:
         if name.lower() in known:
             return name
@@ -163,6 +214,9 @@ class Edges:
             self.sources, self.targets = as_array(edges[0]), as_array(edges[1])
             return
         array = as_array(edges)
+        if array.ndim == 0:
+            files = ": ignn.ingest reads files" if isinstance(edges, (str, os.PathLike)) else ""
+            raise ValueError(f"edges: expected an array or a table, found {edges!r}{files}")
         if array.size == 0:
             array = np.zeros((2, 0), dtype=np.int64)
         if array.ndim != 2 or 2 not in array.shape:
@@ -219,7 +273,8 @@ def _node_ids(ids: Array, what: str = "edges") -> Array:
             return np.array(listed)
         return ids.astype(str)
     if ids.dtype.kind == "f":
-        wrong = np.flatnonzero(~np.isfinite(ids) | (ids != np.round(ids)))
+        # Larger ones are not exact.
+        wrong = np.flatnonzero(~(np.abs(ids) < 2**53) | (ids != np.round(ids)))
         if len(wrong):
             raise ValueError(f"{expected}, found {ids[wrong[0]]} at position {wrong[0]}")
         return ids.astype(np.int64)
@@ -344,6 +399,11 @@ def labels(y: ArrayLike, classes: Sequence[str] | None, task: Task = "auto") -> 
     Negative classes, NaN and None mean that an item has no label. Numbers that are not all whole
     are numbers to predict, unless `task` says otherwise.
     """
+    if task not in ("auto", "classification", "regression"):
+        tasks = "auto, classification, regression"
+        raise ValueError(f"task: expected one of {tasks}, found {task!r}")
+    if classes is not None and len(set(classes)) < len(classes):
+        raise ValueError(f"classes: expected each of them once, found {list(classes)}")
     name = str(getattr(y, "name", None) or "y")
     names = column_names(y)
     if names is not None and not hasattr(y, "dtype"):
@@ -520,6 +580,10 @@ def class_values(names: Sequence[str]) -> Array:
     return np.array(names, dtype=str)
 
 
+#: More than any machine has.
+_MOST = 1 << 60
+
+
 def memory_bytes(memory: int | str | None) -> int | None:
     """A size in bytes, or as text with a unit, such as ``"2GiB"``.
 
@@ -529,9 +593,9 @@ def memory_bytes(memory: int | str | None) -> int | None:
     if memory is None:
         return None
     if not isinstance(memory, str):
-        if memory != int(memory) or memory <= 0:
+        if not (memory > 0 and memory % 1 == 0):
             raise ValueError(f"memory: expected bytes, or a size such as '2GiB', found {memory!r}")
-        return int(memory)
+        return min(int(memory), _MOST)
     text = memory.strip()
     end = next((at for at, c in enumerate(text) if not (c.isdigit() or c == ".")), len(text))
     units = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
@@ -543,4 +607,4 @@ def memory_bytes(memory: int | str | None) -> int | None:
         unit = None
     if unit is None:
         raise ValueError(f"memory: expected a size such as '2GiB', found {memory!r}")
-    return int(number * unit)
+    return min(int(number * unit), _MOST)

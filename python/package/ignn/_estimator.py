@@ -108,7 +108,7 @@ class _Estimator:
         own = {key: getattr(self, name) for name, key in _SETTINGS.items()}
         own |= {"train.split": self.split, "train.task": self._task}
         given = {key: value for key, value in own.items() if value is not None}
-        return _sets(given | dict(self.settings or {}))
+        return _sets(given) + _sets(self.settings)
 
     def fit(
         self, X: Graph | Items, y: ArrayLike | None = None, *, callback: Callback | None = None
@@ -135,10 +135,7 @@ class _Estimator:
             if y is not None:
                 self._compare(X.items, y)
             return X, None
-        if not isinstance(X, Items):
-            raise TypeError(
-                f"expected an ignn.Graph, or some of its items (graph.items[...]), found {type(X)}"
-            )
+        _require_items(X)
         if y is not None:
             self._compare(X, y)
         items = X.indices.astype(np.uint32)
@@ -148,7 +145,7 @@ class _Estimator:
             raise ValueError(
                 f"validation_fraction: expected 0 to below 1, found {self.validation_fraction}"
             )
-        count = round(len(items) * self.validation_fraction)
+        count = min(round(len(items) * self.validation_fraction), len(items) - 1)
         held = np.random.default_rng(self.random_state or 0).permutation(len(items))[:count]
         mask = np.zeros(len(items), dtype=bool)
         mask[held] = True
@@ -168,7 +165,10 @@ class _Estimator:
     def _rows(self, X: Graph | Items) -> tuple[Graph, Any]:
         if not hasattr(self, "model_"):
             raise _not_fitted(type(self).__name__)
-        return (X, slice(None)) if isinstance(X, Graph) else (X.graph, X.indices)
+        if isinstance(X, Graph):
+            return X, slice(None)
+        _require_items(X)
+        return X.graph, X.indices
 
     def predict(self, X: Graph | Items) -> Array:
         """The class, or the number, of each node, or graph; sets of classes as columns of 0 and 1."""
@@ -207,9 +207,9 @@ class _Estimator:
         self._rows(X)
         items = X
         if isinstance(X, Graph):
-            own = X.splits()
-            split = own.get(self.split or "default") or (next(iter(own.values())) if own else {})
-            test = split.get("test")
+            train = self.model_.settings["train"]
+            parts = X.splits().get(train["split"], {})
+            test = parts.get(train["test_part"], parts.get("testing"))
             items = X.items if test is None or y is not None else X.items[test]
         assert isinstance(items, Items)
         return _truth(items) if y is None else as_array(y), self.predict(items)
@@ -334,7 +334,11 @@ class IgnnRegressor(_Estimator):
             raise ValueError("score: expected at least two items with a number")
         truth, found = truth[known], found[known]
         spread = float(((truth - truth.mean()) ** 2).sum())
-        return 1 - float(((truth - found) ** 2).sum()) / spread if spread else float("nan")
+        left = float(((truth - found) ** 2).sum())
+        if spread == 0:
+            # As scikit-learn has it.
+            return 1.0 if left == 0 else 0.0
+        return 1 - left / spread
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
@@ -362,6 +366,13 @@ def _truth(items: Items) -> Array:
     if classes.dtype.kind == "i":
         return np.where(own >= 0, classes[own], -1)
     return np.where(own >= 0, classes[own], "")
+
+
+def _require_items(X: object) -> None:
+    if not isinstance(X, Items):
+        raise TypeError(
+            f"expected an ignn.Graph, or some of its items (graph.items[...]), found {type(X)}"
+        )
 
 
 def _not_fitted(name: str) -> Exception:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -198,6 +199,11 @@ class Graph:
         >>> [relation.name for relation in graph.relations]
         ['cites', 'likes']
         """
+        if not isinstance(relations, Mapping):
+            raise TypeError(f"relations: expected a dict of edges by name, found {type(relations)}")
+        twice = [name for name in relations if sum(str(name) == str(it) for it in relations) > 1]
+        if twice:
+            raise ValueError(f"relations: {str(twice[0])!r} is given twice")
         weights = weights or {}
         unknown = [name for name in weights if name not in relations]
         if unknown:
@@ -273,35 +279,43 @@ class Graph:
         >>> graph.classes.tolist(), graph.num_nodes
         (['blue', 'red'], 3)
         """
+        options: dict[str, Any] = {
+            "out": out,
+            "features": features,
+            "label": _name(label),
+            "regress": regress,
+            "split_column": split_column,
+            "draw": draw,
+            "id_column": _name(id_column),
+            "source": _name(source),
+            "target": _name(target),
+            "weight": _name(weight),
+            "header": True,
+            "categories": [str(name) for name in categories],
+            "numbers": numbers,
+            "words": words,
+            "missing": missing,
+            "encode_as": encode_as,
+            "directed": directed,
+            "normalise": normalise,
+            "seed": seed,
+            "force": force,
+            "memory": memory,
+        }
         with tempfile.TemporaryDirectory() as folder:
-            files = [os.path.join(folder, name) for name in ("edges.csv", "nodes.csv")]
-            _arrays.write_table(edges, files[0])
-            _arrays.write_table(nodes, files[1], has_ids=True)
-            return ingest(
-                files[0],
-                nodes=files[1],
-                out=out,
-                features=features,
-                label=label,
-                regress=regress,
-                split_column=split_column,
-                draw=draw,
-                id_column=id_column,
-                source=source,
-                target=target,
-                weight=weight,
-                header=True,
-                categories=categories,
-                numbers=numbers,
-                words=words,
-                missing=missing,
-                encode_as=encode_as,
-                directed=directed,
-                normalise=normalise,
-                seed=seed,
-                force=force,
-                memory=memory,
-            )
+            files = {name: os.path.join(folder, f"{name}.csv") for name in ("edges", "nodes")}
+            _arrays.write_table("edges", edges, files["edges"])
+            _arrays.write_table("nodes", nodes, files["nodes"], has_ids=True)
+
+            def shown(text: str) -> str:
+                return _arrays.name_tables(text, files)
+
+            given = (ingest.__kwdefaults__ or {}) | options | {"nodes": files["nodes"]}
+            try:
+                with Listener("ingest", quiet=True, shown=shown) as listener:
+                    return _ingest(files["edges"], given, listener)
+            except (ValueError, OSError) as error:
+                raise type(error)(shown(str(error))) from None
 
     @classmethod
     def _build(
@@ -335,7 +349,7 @@ class Graph:
                 own.number(names)
         features = None if x is None else _arrays.features(x)
         labels = None if y is None else _arrays.labels(y, classes, task)
-        if nodes is not None and (nodes != int(nodes) or nodes < 0):
+        if nodes is not None and not (isinstance(nodes, Real) and nodes >= 0 and nodes % 1 == 0):
             raise ValueError(f"nodes: expected how many there are, found {nodes}")
         count = cls._count(edges, features, labels, names) if nodes is None else int(nodes)
         if nodes is None and names is None and (features is not None or labels is not None):
@@ -604,8 +618,8 @@ class Graphs(Graph):
             counts = [_arrays.rows_of(own) for own in features]
         else:
             counts = [own.highest() + 1 for own in edges]
-        if len(counts) != len(edges):
-            raise ValueError(f"nodes: expected {len(edges)} numbers, found {len(counts)}")
+        if len(counts) != len(edges) or min(counts, default=0) < 0:
+            raise ValueError(f"nodes: expected {len(edges)} numbers of nodes, found {counts}")
         for at, (own, count) in enumerate(zip(edges, counts, strict=True)):
             lowest = min([int(side.min()) for side in (own.sources, own.targets) if len(side)] + [0])
             if own.highest() >= count or lowest < 0:
@@ -643,6 +657,8 @@ class Graphs(Graph):
         parts = {"train": train, "validation": val, "test": test}
         splits = _arrays.splits(len(edges), parts, split)
         texts = [str(at) for at in range(len(edges))] if ids is None else [str(it) for it in ids]
+        if len(texts) != len(edges):
+            raise ValueError(f"ids: expected one for each of {len(edges)} graphs, found {len(texts)}")
         made = cls._build(
             {"edges": _arrays.Edges((sources, targets))},
             {"directed": directed, "normalise": normalise, "duplicates": duplicates}
@@ -664,6 +680,14 @@ class Graphs(Graph):
         return made
 
 
+def native(graph: Graph) -> _ignn.Graph:
+    """The graph of the extension module."""
+    if not isinstance(graph, Graph):
+        found = f"found {type(graph)}: ignn.open opens a dataset directory"
+        raise TypeError(f"expected an ignn.Graph, {found}")
+    return graph._native
+
+
 def paths(value: PathLike | Sequence[PathLike]) -> list[str]:
     """One path or several as texts."""
     if isinstance(value, (str, os.PathLike)):
@@ -673,6 +697,15 @@ def paths(value: PathLike | Sequence[PathLike]) -> list[str]:
 
 def _optional(path: Any) -> str | None:
     return None if path is None else os.fspath(path)
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def _name(column: object) -> str | None:
+    """The name of a column, which may be a number in pandas."""
+    return None if column is None else str(column)
 
 
 def _names(names: Any) -> list[str]:
@@ -711,6 +744,9 @@ _OWN = {
 
 def _refuse_unused(kind: str, given: Mapping[str, object]) -> None:
     """Refuses options that the job of this kind does not have."""
+    if kind not in ("edges", *_OWN):
+        known = ", ".join(("edges", *_OWN))
+        raise ValueError(f"kind: expected one of {known}, found {kind!r}")
     used = _ALL_KINDS | _OWN[kind] if kind in _OWN else given.keys() - {"data", "degree_features"}
     for name, default in (ingest.__kwdefaults__ or {}).items():
         if name not in used and given[name] is not default:
@@ -783,80 +819,66 @@ def ingest(
     >>> graph.ids.tolist()
     ['ada', 'bob', 'eve']
     """
-    _refuse_unused(kind, locals())
-    target_path, limit = _optional(out), _arrays.memory_bytes(memory)
-    encoded = encode_as.path if isinstance(encode_as, Graph) else encode_as
-    drawn = [draw] if isinstance(draw, str) else list(draw)
-    relation: dict[str, Any] = {"directed": directed, "normalise": normalise}
-    relation |= {"duplicates": duplicates, "self_loops": self_loops}
-
+    given = dict(locals())
+    _refuse_unused(kind, given)
     with Listener("ingest", quiet=quiet) as listener:
-        if kind == "edges":
-            table = None if nodes is None or isinstance(nodes, int) else os.fspath(nodes)
-            columns: list[str] | None = None
-            if table is not None and features is not None:
-                columns = [features] if isinstance(features, str) else list(_names(features))
-            split_columns = [split_column] if isinstance(split_column, str) else list(split_column)
-            options: dict[str, Any] = relation | {
-                "features": None if table else _optional(features),
-                "missing_features_zero": missing_features == "zero",
-                "labels": _optional(labels),
-                "communities": _optional(communities),
-                "communities_top": communities_top,
-                "communities_larger_than": communities_larger_than,
-                "splits": paths(splits),
-                "draw": drawn,
-                "source": source,
-                "target": target,
-                "weight": weight,
-                "unweighted": unweighted,
-                "header": header,
-                "ids": ids,
-                "nodes": nodes if isinstance(nodes, int) else None,
-                "nodes_file": _optional(nodes_file),
-                "table": table,
-                "columns": columns,
-                "id_column": id_column,
-                "label": label,
-                "regress": None if regress is None else str(regress),
-                "split_column": split_columns or None,
-                "categories": list(categories) or None,
-                "numbers": numbers,
-                "words": words,
-                "missing": missing,
-                "encode_as": _optional(encoded),
-                "force": force,
-            }
-            native = _ignn.ingest_edges(
-                paths(files), target_path, options, memory_limit=limit, seed=seed, listener=listener
-            )
-        else:
-            (path,) = paths(files)
-            if target_path is None:
-                raise ValueError(f"out: expected a directory to create for kind={kind!r}")
-            if kind == "relations":
-                native = _ignn.ingest_relations(
-                    path,
-                    target_path,
-                    data=_optional(data),
-                    encode_as=_optional(encoded),
-                    force=force,
-                    memory_limit=limit,
-                    seed=seed,
-                    listener=listener,
-                )
-            else:
-                native = _ignn.ingest_directory(
-                    kind,
-                    path,
-                    target_path,
-                    relation,
-                    force=force,
-                    degree_features=degree_features,
-                    regress=None if regress is None else int(regress),
-                    draw=drawn,
-                    memory_limit=limit,
-                    seed=seed,
-                    listener=listener,
-                )
+        return _ingest(files, given, listener)
+
+
+def _ingest(
+    files: PathLike | Sequence[PathLike], given: Mapping[str, Any], listener: Listener
+) -> Graph:
+    """The job of :func:`ingest`, with its options by name."""
+    kind, nodes, features = given["kind"], given["nodes"], given["features"]
+    target_path, limit = _optional(given["out"]), _arrays.memory_bytes(given["memory"])
+    encode_as = given["encode_as"]
+    encoded = _optional(encode_as.path if isinstance(encode_as, Graph) else encode_as)
+    relation = {name: given[name] for name in _MATRIX}
+    common: dict[str, Any] = {"memory_limit": limit, "seed": given["seed"], "listener": listener}
+    if kind == "edges":
+        table = None if nodes is None or isinstance(nodes, int) else os.fspath(nodes)
+        columns: list[str] | None = None
+        if table is not None and features is not None:
+            columns = [features] if isinstance(features, str) else list(_names(features))
+        same = (
+            *("communities_top", "communities_larger_than", "source", "target", "weight"),
+            *("unweighted", "header", "ids", "id_column", "label", "numbers", "words", "missing"),
+            "force",
+        )
+        options = relation | {name: given[name] for name in same}
+        options |= {
+            "features": None if table else _optional(features),
+            "missing_features_zero": given["missing_features"] == "zero",
+            "labels": _optional(given["labels"]),
+            "communities": _optional(given["communities"]),
+            "splits": paths(given["splits"]),
+            "draw": _listed(given["draw"]),
+            "nodes": nodes if isinstance(nodes, int) else None,
+            "nodes_file": _optional(given["nodes_file"]),
+            "table": table,
+            "columns": columns,
+            "regress": None if given["regress"] is None else str(given["regress"]),
+            "split_column": _listed(given["split_column"]) or None,
+            "categories": list(given["categories"]) or None,
+            "encode_as": encoded,
+        }
+        return _opened(_ignn.ingest_edges(paths(files), target_path, options, **common))
+    (path,) = paths(files)
+    if target_path is None:
+        raise ValueError(f"out: expected a directory to create for kind={kind!r}")
+    common["force"] = given["force"]
+    if kind == "relations":
+        data = _optional(given["data"])
+        native = _ignn.ingest_relations(path, target_path, data=data, encode_as=encoded, **common)
+    else:
+        native = _ignn.ingest_directory(
+            kind,
+            path,
+            target_path,
+            relation,
+            degree_features=given["degree_features"],
+            regress=None if given["regress"] is None else int(given["regress"]),
+            draw=_listed(given["draw"]),
+            **common,
+        )
     return _opened(native)

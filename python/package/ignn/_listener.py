@@ -31,9 +31,17 @@ class Listener:
     """
 
     def __init__(
-        self, what: str, total: int | None = None, callback: Callback | None = None, *, quiet: bool
+        self,
+        what: str,
+        total: int | None = None,
+        callback: Callback | None = None,
+        *,
+        quiet: bool,
+        shown: Callable[[str], str] = str,
     ) -> None:
         self._what, self._total, self._callback, self._quiet = what, total, callback, quiet
+        # What is shown of a note.
+        self._shown_text = shown
         self._bar: Any = None
         self._shown = time.monotonic()
 
@@ -46,7 +54,7 @@ class Listener:
         if what == "epoch":
             return self._epoch(value)
         if what == "note":
-            logger.warning("%s", value)
+            logger.warning("%s", self._shown_text(value))
         elif what == "phase":
             logger.info("%s: %s", self._what, value[0])
             self._restart(value[0], value[1])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _arrays, _ignn, _page
 from ._arrays import Array, Floats
-from ._graph import Graph, PathLike
+from ._graph import Graph, PathLike, native
 
 
 @dataclass(frozen=True)
@@ -218,13 +218,13 @@ class Model:
 
     def predict(self, graph: Graph) -> Predictions:
         """Predicts all nodes of a graph, or all graphs of a collection."""
-        predictions = Predictions(self._native.predict(graph._native), self)
+        predictions = Predictions(self._native.predict(native(graph)), self)
         self._certificate = predictions.certificate
         return predictions
 
     def embed(self, graph: Graph) -> Floats:
         """The states that the readout sees: one row per node, or per graph of a collection."""
-        states, solve = self._native.embed(graph._native)
+        states, solve = self._native.embed(native(graph))
         self._certificate = None if solve is None else SolveInfo.of(solve)
         return states
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 
 from ._arrays import ArrayLike, Floats, as_array
-from ._graph import Graph
-from ._ignn import NotConverged
+from ._graph import Graph, native
+from ._ignn import Layer, NotConverged
 from ._listener import logger
 from ._model import SolveInfo
 
@@ -30,6 +30,13 @@ def _weights(w: ArrayLike | Sequence[ArrayLike]) -> list[Floats]:
         return [_matrix(own) for own in w]
     array = as_array(w)
     return [_matrix(own) for own in array] if array.ndim == 3 else [_matrix(array)]
+
+
+def _layer(graph: Graph, phi: str, on_failure: str) -> Layer:
+    if on_failure not in ("raise", "warn", "ignore"):
+        raise ValueError(f"on_failure: expected raise, warn or ignore, found {on_failure!r}")
+    native(graph)
+    return graph._layer(phi)
 
 
 def _check(what: str, info: SolveInfo, on_failure: OnFailure) -> None:
@@ -108,7 +115,7 @@ def solve(
     >>> bool(info.certified_error < 1e-4)
     True
     """
-    layer = graph._layer(phi)
+    layer = _layer(graph, phi, on_failure)
     x, solved = layer.solve(
         _weights(w), _matrix(b), tolerance=tolerance, max_sweeps=max_sweeps, method=method, tight=tight
     )
@@ -139,7 +146,7 @@ def solve_adjoint(
         G, which is the gradient with respect to B; the gradients with respect to each W_r; and how
         it was solved.
     """
-    layer = graph._layer(phi)
+    layer = _layer(graph, phi, on_failure)
     g, solved, gradients = layer.solve_adjoint(
         _weights(w),
         _matrix(x),

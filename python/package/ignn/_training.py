@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _ignn, _page
-from ._graph import Graph, PathLike, paths
+from ._graph import Graph, PathLike, native, paths
 from ._listener import Callback, Listener, logger
 from ._model import Model
 
@@ -29,6 +29,8 @@ def _as_item(value: object) -> str:
 
 
 def _sets(settings: Mapping[str, object] | None) -> list[str]:
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"settings: expected a dict such as {{'model.state': 64}}, found {settings!r}")
     return [f"{key}={_as_text(value)}" for key, value in (settings or {}).items()]
 
 
@@ -182,7 +184,7 @@ def _train(
     quiet: bool = True,
     parts: tuple[Any, Any, Any] | None = None,
 ) -> Run:
-    file = None if config is None else os.fspath(config)
+    own, file = native(graph), None if config is None else os.fspath(config)
     resolved = _ignn.check_settings(list(sets), preset=preset, config=file)
     if out is not None and graph.is_temporary:
         logger.warning(
@@ -192,8 +194,8 @@ def _train(
         )
     epochs = int(resolved["train"]["epochs"])
     with Listener("epoch", epochs, callback, quiet=quiet) as listener:
-        native = _ignn.train(
-            graph._native,
+        made = _ignn.train(
+            own,
             list(sets),
             preset=preset,
             config=file,
@@ -204,7 +206,7 @@ def _train(
             parts=parts,
             listener=listener,
         )
-    return Run(native)
+    return Run(made)
 
 
 def resume(
@@ -224,14 +226,14 @@ def resume(
         epochs: another total number of epochs.
     """
     with Listener("epoch", epochs, callback, quiet=quiet) as listener:
-        native = _ignn.resume(
+        made = _ignn.resume(
             os.fspath(directory),
-            graph=None if graph is None else graph._native,
+            graph=None if graph is None else native(graph),
             epochs=epochs,
             memory_limit=_arrays.memory_bytes(memory),
             listener=listener,
         )
-    return Run(native)
+    return Run(made)
 
 
 def report(

@@ -113,6 +113,14 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// As a word: its text, but truth values as `true` and `false`, which programs write as `True` or
+    /// `TRUE` too.
+    pub fn word(self) -> Option<Cow<'a, str>> {
+        let text = self.text()?;
+        let known = ["true", "false"].into_iter().find(|word| text.eq_ignore_ascii_case(word));
+        Some(known.map_or(text, Cow::Borrowed))
+    }
+
     /// As a number, if it is one. It may be NaN or infinite.
     pub fn number(self) -> Option<f32> {
         match self {
